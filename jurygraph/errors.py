@@ -1,0 +1,64 @@
+"""Every error that jurygraph raises on purpose.
+
+    JurygraphError
+    ├── InputError            a file of tasks, responses or ratings is wrong: file, line and field are named
+    ├── ConfigError           the config is wrong, or names something that does not exist
+    ├── PlanError             a task cannot be planned under this config
+    │   └── GraphError        a rubric graph that cannot be aggregated
+    │       └── GraphCycleError   ... because its edges form a cycle, which is named
+    ├── ModelError            a model could not be reached or did not answer
+    ├── BudgetExceeded        the run's limit of cost or calls is reached
+    ├── TraceMismatch         a stored reward or record is not what its parts give
+    └── TimeLimitExceeded     code that reads a response ran past its time limit
+
+A bad response is data, not an error: a judgement that fails becomes a `Verdict` of status `failed`.
+"""
+
+
+class JurygraphError(Exception):
+    """Base of all of jurygraph's own errors."""
+
+
+class InputError(JurygraphError):
+    """A file of tasks, responses or ratings is wrong."""
+
+
+class ConfigError(JurygraphError):
+    """The config is wrong, or names something that does not exist."""
+
+
+class PlanError(JurygraphError, ValueError):
+    """A task cannot be planned under this config."""
+
+
+class GraphError(PlanError):
+    """A rubric graph, its probabilities or its weights cannot be aggregated."""
+
+
+class GraphCycleError(GraphError):
+    """The edges of a rubric graph form a cycle.
+
+    Attributes:
+        cycle: node indices in the order of the edges; the first is repeated at the end.
+    """
+
+    def __init__(self, cycle: list[int], names: list[str] | None = None) -> None:
+        self.cycle = cycle
+        shown = [names[i] if names else str(i) for i in cycle]
+        super().__init__(f"the rubric graph has a cycle: {' -> '.join(shown)}")
+
+
+class ModelError(JurygraphError):
+    """A model could not be reached or did not answer."""
+
+
+class BudgetExceeded(JurygraphError):
+    """The run's limit of cost or calls is reached."""
+
+
+class TraceMismatch(JurygraphError):
+    """A stored reward or record is not what its parts give."""
+
+
+class TimeLimitExceeded(JurygraphError):
+    """Code that reads a response ran past its time limit: the response may have provoked it."""
