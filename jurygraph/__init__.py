@@ -1,1 +1,107 @@
-"""The rewards."""
+"""jurygraph: rewards from LLM judges, programmatic checks and people that can be trusted, explained and defended.
+
+Public names load when they are first used, so that `import jurygraph` is quick and `jurygraph.aggregation` needs NumPy
+alone.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jurygraph.agents.functions import evaluator
+    from jurygraph.agents.roles import Ask, Cells, Combiner, Component, Deriver, DeriverAsk, Evaluator
+    from jurygraph.errors import (
+        BudgetExceeded,
+        ConfigError,
+        GraphCycleError,
+        GraphError,
+        InputError,
+        JurygraphError,
+        ModelError,
+        PlanError,
+        TimeLimitExceeded,
+        TraceMismatch,
+    )
+    from jurygraph.jury import Jury
+    from jurygraph.schema import (
+        Config,
+        Constraint,
+        Criterion,
+        Edge,
+        Evidence,
+        Failure,
+        Material,
+        Plan,
+        Question,
+        Response,
+        Reward,
+        Rubric,
+        Stakeholder,
+        Task,
+        TaskView,
+        Trace,
+        Variant,
+        Verdict,
+        When,
+    )
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Ask",
+    "BudgetExceeded",
+    "Cells",
+    "Combiner",
+    "Component",
+    "Config",
+    "ConfigError",
+    "Constraint",
+    "Criterion",
+    "Deriver",
+    "DeriverAsk",
+    "Edge",
+    "Evaluator",
+    "Evidence",
+    "Failure",
+    "GraphCycleError",
+    "GraphError",
+    "InputError",
+    "Jury",
+    "JurygraphError",
+    "Material",
+    "ModelError",
+    "Plan",
+    "PlanError",
+    "Question",
+    "Response",
+    "Reward",
+    "Rubric",
+    "Stakeholder",
+    "Task",
+    "TaskView",
+    "TimeLimitExceeded",
+    "Trace",
+    "TraceMismatch",
+    "Variant",
+    "Verdict",
+    "When",
+    "evaluator",
+]
+
+
+_HOMES = ("errors", "schema", "agents.roles", "agents.functions", "jury")
+"""Where public names live, the quickest to load first; each needs those before it anyway."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in __all__:
+        for home in _HOMES:
+            module = import_module(f"{__name__}.{home}")
+            if hasattr(module, name):
+                globals()[name] = getattr(module, name)
+                return globals()[name]
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""Derivers and evaluators, and the roles that one's own take on."""

@@ -1,0 +1,212 @@
+"""jurygraph's own combiners: from cells to one component of the reward, by arithmetic alone."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from jurygraph import aggregation
+from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
+from jurygraph.aggregation import gear
+from jurygraph.errors import GraphCycleError, PlanError
+from jurygraph.schema import Input
+
+
+def _columns(cells: Mapping[str, Cells]) -> tuple[Floats, Bools]:
+    """Mean of every input, side by side: [R,I], and where there is one."""
+    means = [one.mean() for one in cells.values()]
+    return np.stack([value for value, _ in means], axis=1), np.stack([some for _, some in means], axis=1)
+
+
+def _parts(cells: Mapping[str, Cells], values: Floats) -> dict[str, Floats]:
+    return {name: values[:, i] for i, name in enumerate(cells)}
+
+
+class Mean(Combiner):
+    """Mean of the inputs by their masses, over those that apply."""
+
+    name = "mean"
+
+    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+        values, some = _columns(cells)
+        size = np.where(some, np.array([one.mass for one in cells.values()]), 0.0)
+        total = aggregation.total(size)
+        present: Bools = np.greater(total, 0.0)
+        parts = _parts(cells, values) if len(cells) > 1 else {}
+        return Component(aggregation.total(size * values) / np.where(present, total, 1.0), present, parts)
+
+
+class Product(Combiner):
+    """Product of the inputs: with accuracy and a length factor, MACRM's cosine-scaled reward. All must apply."""
+
+    name = "product"
+
+    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+        if len(inputs) < 2:
+            raise PlanError("combiner 'product' multiplies two inputs or more")
+        return super().freeze(inputs, params)
+
+    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+        values, some = _columns(cells)
+        product = values[:, 0]
+        for column in range(1, values.shape[1]):
+            product = product * values[:, column]
+        return Component(product, np.asarray(some.all(axis=1)), _parts(cells, values))
+
+
+class Stakeholders(Combiner):
+    """R = Σ w_i û_i (DecompR Eq. 2); the masses are the weights w_i, frozen before any response was seen.
+
+    û_i is the mean of the stakeholder's verdicts. Where a stakeholder's questions were all gated out, the weights of
+    the others are scaled up to 1.
+    """
+
+    name = "stakeholders"
+
+    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+        return dict(params)
+
+    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+        utility, some = _columns(cells)
+        weight = np.where(some, np.array([one.mass for one in cells.values()]), 0.0)
+        present = np.asarray(some.any(axis=1))
+        scale = np.where(some.all(axis=1) | ~present, 1.0, aggregation.total(weight))
+        return Component(aggregation.total(weight * utility) / scale, present, _parts(cells, utility))
+
+
+class _Rubric(Combiner):
+    """R = Σ w_i q_i / Σ_{w_i>0} w_i over the criteria that apply (GEAR Eq. 14); the q_i are the parts.
+
+    Params: `edges` (parent, child, kind, retention) and `kappa`, as far as the aggregation has a use for them.
+    """
+
+    uses_edges: ClassVar[bool] = True
+
+    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+        if not any(one.weights[0] > 0 for one in inputs.values()):
+            raise PlanError("the rubric has no criterion of positive weight, so no reward can be formed from it")
+        names = list(inputs)
+        edges = sorted(params["edges"], key=lambda edge: (edge["parent"], edge["child"])) if self.uses_edges else []
+        parents = tuple(names.index(edge["parent"]) for edge in edges)
+        children = tuple(names.index(edge["child"]) for edge in edges)
+        try:
+            _graph(len(names), parents, children)
+        except GraphCycleError as error:
+            raise GraphCycleError(error.cycle, names) from error
+        retention = self._retention(edges, params["kappa"])
+        return {"parents": list(parents), "children": list(children), "retention": retention}
+
+    def _retention(self, edges: Sequence[Mapping[str, Any]], kappa: float) -> list[float]:
+        """λ = base^κ (GEAR Eq. 17, our reading); an edge's own retention takes the place of its kind's base."""
+        return [float(gear.retention([edge["kind"]], kappa, _base(edge))[0]) for edge in edges]
+
+    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+        p, live = _columns(cells)
+        weights = _weights(cells)
+        q = self._supported(cells, p, params, weights > 0)
+        value, present = _eq14(q, weights, live)
+        return Component(value, present, _parts(cells, q))
+
+    def bounds(
+        self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
+    ) -> tuple[Floats, Floats]:
+        """Interval arithmetic: q from 0-fill where w>0 and from 1-fill where w<0 for the least, and vice versa."""
+        (p_low, live), (p_high, _) = _columns(low), _columns(high)
+        weights = _weights(low)
+        positive = weights > 0
+        q_low = self._supported(low, p_low, params, np.ones_like(positive))
+        q_high = self._supported(high, p_high, params, np.zeros_like(positive))
+        least, _ = _eq14(np.where(positive, q_low, q_high), weights, live)
+        greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, live)
+        return least, greatest
+
+    @abstractmethod
+    def _supported(self, cells: Mapping[str, Cells], p: Floats, params: Mapping[str, Any], positive: Bools) -> Floats:
+        """q [R,C]: what is left of p [R,C]. An unjudged parent never helps: it does not support a child that is
+        `positive` [C], and does support one that is not."""
+
+
+class Flat(_Rubric):
+    """q = p: the rubric without its graph."""
+
+    name = "flat"
+    uses_edges = False
+
+    def _supported(self, cells: Mapping[str, Cells], p: Floats, params: Mapping[str, Any], positive: Bools) -> Floats:
+        return p
+
+
+class Gear(_Rubric):
+    """q_i = p_i · Π (q_j + (1 − q_j)·λ_ji) over the parents j (GEAR Eq. 12)."""
+
+    name = "gear"
+
+    def _supported(self, cells: Mapping[str, Cells], p: Floats, params: Mapping[str, Any], positive: Bools) -> Floats:
+        graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        return graph.marginals(p, params["retention"], judged=_decided(cells), positive=positive)
+
+
+class _Hard(_Rubric):
+    """q_i = p_i where the parents' decisions hold, else 0."""
+
+    mode: ClassVar[Literal["local", "transitive"]]
+
+    def _supported(self, cells: Mapping[str, Cells], p: Floats, params: Mapping[str, Any], positive: Bools) -> Floats:
+        graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        met, decided = _met(cells), _decided(cells)
+        doubted = graph.hard(p, mode=self.mode, met=met & decided)
+        trusted = graph.hard(p, mode=self.mode, met=met | ~decided)
+        return np.where(positive, doubted, trusted)
+
+
+class HardLocal(_Hard):
+    """Hard gating by each parent's own decision (the baseline of GEAR)."""
+
+    name = "hard-local"
+    mode = "local"
+
+
+class HardTransitive(_Hard):
+    """Hard gating by each parent's gated decision: what λ = 0 gives."""
+
+    name = "hard-transitive"
+    mode = "transitive"
+
+
+@lru_cache(maxsize=256)
+def _graph(n: int, parents: tuple[int, ...], children: tuple[int, ...]) -> gear.Graph:
+    return gear.compile(n, parents, children)
+
+
+def _base(edge: Mapping[str, Any]) -> dict[str, float] | None:
+    return None if edge["retention"] is None else {edge["kind"]: edge["retention"]}
+
+
+def _weights(cells: Mapping[str, Cells]) -> Floats:
+    """Signed weights of the criteria, [C]."""
+    return np.array([one.mass if one.weight[0] > 0 else -one.mass for one in cells.values()])
+
+
+def _decided(cells: Mapping[str, Cells]) -> Bools:
+    """Which criteria were judged, [R,C]: all of their cells that apply, and at least one."""
+    columns = [(one.judged | ~one.live).all(axis=1) & one.live.any(axis=1) for one in cells.values()]
+    return np.stack(columns, axis=1)
+
+
+def _met(cells: Mapping[str, Cells]) -> Bools:
+    """The judges' own decisions, [R,C]: at least half of those that apply."""
+    columns = []
+    for one in cells.values():
+        live = np.where(one.live, 1.0, 0.0)
+        columns.append(aggregation.total(live * one.met) * 2 >= aggregation.total(live))
+    return np.stack(columns, axis=1)
+
+
+def _eq14(q: Floats, weights: Floats, live: Bools) -> tuple[Floats, Bools]:
+    """Eq. 14 over the live criteria, [R], and where a live criterion of positive weight was left, [R]."""
+    size = np.where(live, weights, 0.0)
+    positive = aggregation.total(np.maximum(size, 0.0))
+    present: Bools = np.greater(positive, 0.0)
+    return aggregation.total(size * q) / np.where(present, positive, 1.0), present

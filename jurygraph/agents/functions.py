@@ -1,0 +1,242 @@
+"""Plain functions, langchain-core Runnables and compiled LangGraph graphs as evaluators.
+
+@jurygraph.evaluator(layer="check")
+def short(task: TaskView, response: Response) -> float:
+    return 1.0 if len(response.text) < 400 else 0.0
+"""
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args, overload
+
+from pydantic import ValidationError
+
+from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Ask, Evaluator
+from jurygraph.errors import ConfigError
+from jurygraph.schema import Audience, Branch, Layer, Question, Scope, TaskView, Verdict, When
+from jurygraph.schema.plan import Pairs
+
+MODEL_LAYERS = ("model", "residual")
+SHOWN = {"response": 1, "pair": 2, "group": 1}
+
+
+class _Adapted(Evaluator):
+    """What function and Runnable evaluators share: their settings come from the decorator."""
+
+    def __init__(
+        self,
+        name: str,
+        version: str,
+        *,
+        layer: Layer,
+        audience: Audience,
+        scope: Scope,
+        branch: Branch | None,
+        needs: Sequence[str],
+        own_model: bool,
+        asked: Mapping[str, Any],
+    ) -> None:
+        for what, value, known in (("layer", layer, Layer), ("audience", audience, Audience), ("scope", scope, Scope)):
+            if value not in get_args(known):
+                raise ConfigError(f"evaluator {name!r}: {what} is one of {', '.join(get_args(known))}, not {value!r}")
+        self.name, self.version = name, version
+        self.layer, self.audience, self.scope = layer, audience, scope
+        self.needs = tuple(needs)
+        self.asks_model = layer in MODEL_LAYERS and not own_model
+        self._branch = branch or BRANCH_OF_AUDIENCE[audience]
+        self._asked = dict(asked)
+        self.params: dict[str, Any] = {}
+
+    @property
+    def branch(self) -> Branch:
+        return self._branch
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return [self.question(view, **self._asked, params=self.params)]
+
+    def given(self, params: Mapping[str, Any]) -> None:
+        """Take the config's parameters for this evaluator; ConfigError if they do not fit."""
+        self.params = dict(params)
+
+
+class FunctionEvaluator(_Adapted):
+    """A function of `(task, response)`, `(task, first, second)` or `(task, responses)`, by its scope.
+
+    Needed material and the config's params come as keyword arguments. It may be `async def`.
+    """
+
+    def __init__(self, function: Callable[..., Any], name: str, version: str | None, **settings: Any) -> None:
+        super().__init__(name, version or source_version(function), **settings)
+        self.function = function
+        self._check_signature({})
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function itself, as if it were not decorated."""
+        return self.function(*args, **kwargs)
+
+    def given(self, params: Mapping[str, Any]) -> None:
+        super().given(params)
+        self._check_signature(params)
+
+    def answer(self, ask: Ask) -> Any:
+        shown = (ask.responses,) if self.scope == "group" else ask.responses
+        if self.scope == "response":
+            material: dict[str, Any] = {name: ask.material[0][name] for name in self.needs}
+        else:
+            material = {name: tuple(each[name] for each in ask.material) for name in self.needs}
+        return self.function(ask.task, *shown, **material, **ask.question.params)
+
+    def _check_signature(self, params: Mapping[str, Any]) -> None:
+        signature = inspect.signature(self.function)
+        positional = [None] * (1 + SHOWN[self.scope])
+        try:
+            signature.bind_partial(*positional, **dict.fromkeys(self.needs), **params)
+            if params or not self._open_parameters(signature):
+                signature.bind(*positional, **dict.fromkeys(self.needs), **params)
+        except TypeError as error:
+            wanted = {"response": "(task, response)", "pair": "(task, first, second)", "group": "(task, responses)"}
+            extra = f" with {', '.join((*self.needs, *params))} as keywords" if self.needs or params else ""
+            raise ConfigError(
+                f"evaluator {self.name!r} of scope {self.scope} is called as {wanted[self.scope]}{extra}: {error}"
+            ) from error
+
+    def _open_parameters(self, signature: inspect.Signature) -> bool:
+        """Whether a parameter is left that only the config can fill."""
+        filled = list(signature.parameters)[: 1 + SHOWN[self.scope]]
+        return any(
+            p.default is p.empty and p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)
+            for name, p in signature.parameters.items()
+            if name not in filled and name not in self.needs
+        )
+
+
+class RunnableEvaluator(_Adapted):
+    """A langchain-core Runnable or compiled LangGraph graph.
+
+    It is given a mapping of `task`, `response` (or `responses` for pairs and groups), `query` and `text`, and the
+    needed `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`.
+    """
+
+    def __init__(self, runnable: Any, name: str, version: str | None, **settings: Any) -> None:
+        super().__init__(name, version or "1", **settings)
+        self.runnable = runnable
+
+    def given(self, params: Mapping[str, Any]) -> None:
+        if params:
+            raise ConfigError(f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead")
+
+    async def answer(self, ask: Ask) -> Answer | Sequence[Answer]:
+        state: dict[str, Any] = {"task": ask.task, "query": ask.task.query}
+        if self.scope == "response":
+            state |= {"response": ask.response, "text": ask.response.text, "material": ask.material[0]}
+        else:
+            state |= {"responses": ask.responses, "material": ask.material}
+        result = await self.runnable.ainvoke(state)
+        if self.scope == "group" and isinstance(result, Mapping):
+            return [read_answer(one) for one in result["verdicts"]]
+        return read_answer(result)
+
+
+def read_answer(result: Any) -> Answer:
+    """A verdict out of what a Runnable returned. Raises ValueError or pydantic's own error if there is none."""
+    if not isinstance(result, Mapping):
+        return result  # type: ignore[no-any-return]
+    if "verdict" in result:
+        return read_answer(result["verdict"])
+    if "score" not in result:
+        raise ValueError(f"expected `verdict` or `score` in the result, found {sorted(map(str, result))}")
+    return Verdict.model_validate({k: v for k, v in result.items() if k in Verdict.model_fields})
+
+
+def is_runnable(value: Any) -> bool:
+    """Whether it behaves as a langchain-core Runnable; does not import langchain-core."""
+    return not inspect.isclass(value) and hasattr(value, "ainvoke") and hasattr(value, "with_config")
+
+
+def source_version(function: Callable[..., Any]) -> str:
+    """A version that changes with the function's source text; "1" where the source cannot be read."""
+    try:
+        source = inspect.getsource(function)
+    except (OSError, TypeError):
+        return "1"
+    return hashlib.sha256(source.encode()).hexdigest()[:12]
+
+
+def adapt(
+    target: Any,
+    name: str,
+    *,
+    version: str | None = None,
+    layer: Layer | None = None,
+    audience: Audience = "task",
+    scope: Scope = "response",
+    branch: Branch | None = None,
+    needs: Sequence[str] = (),
+    own_model: bool | None = None,
+    of: str = "submitted",
+    when: When | None = None,
+    pairs: Pairs = "ordered",
+    samples: int = 1,
+    seed: int = 0,
+) -> Evaluator:
+    """Make an evaluator of a function, Runnable or compiled graph.
+
+    A Runnable is taken to bring its own model (layer `model`, asked even when the config's model is `none`);
+    a function of layer `model` or `residual` is so only if it says `own_model=True`.
+    """
+    runnable = is_runnable(target)
+    kind: Any = RunnableEvaluator if runnable else FunctionEvaluator
+    adapted: Evaluator = kind(
+        target,
+        name,
+        version,
+        layer=layer or ("model" if runnable else "check"),
+        audience=audience,
+        scope=scope,
+        branch=branch,
+        needs=needs,
+        own_model=runnable if own_model is None else own_model,
+        asked={"of": of, "when": when, "pairs": pairs, "samples": samples, "seed": seed},
+    )
+    return adapted
+
+
+REGISTERED: dict[str, Evaluator] = {}
+"""Evaluators made by the decorator, by name: what the program has imported so far."""
+
+
+@overload
+def evaluator(target: Callable[..., Any], /) -> FunctionEvaluator: ...
+@overload
+def evaluator(target: None = None, /, *, name: str | None = None, **settings: Any) -> Callable[[Any], Evaluator]: ...
+@overload
+def evaluator(target: Any, /, *, name: str | None = None, **settings: Any) -> Evaluator: ...
+def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any) -> Any:
+    """Make and register an evaluator; use it as a decorator, with or without settings (see `adapt`), or call it.
+
+    The config names it by `name` (the function's own name unless given) or by its dotted path.
+    """
+    if target is None:
+        return lambda it: evaluator(it, name=name, **settings)
+    chosen = name or getattr(target, "__name__", None)
+    if not chosen:
+        raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
+    made = adapt(target, chosen, **settings)
+    earlier = REGISTERED.get(chosen)
+    if earlier is not None and _origin(earlier) != _origin(made):
+        raise ConfigError(f"two evaluators are registered as {chosen!r}: give one of them another name")
+    REGISTERED[chosen] = made
+    return made
+
+
+def _origin(made: Evaluator) -> tuple[str, str]:
+    target = getattr(made, "function", None) or getattr(made, "runnable", None)
+    return getattr(target, "__module__", ""), getattr(target, "__qualname__", "")
+
+
+def describe(error: ValidationError) -> str:
+    """A validation error in one line."""
+    first = error.errors(include_url=False)[0]
+    where = ".".join(str(part) for part in first["loc"])
+    return f"{where}: {first['msg']}" if where else str(first["msg"])

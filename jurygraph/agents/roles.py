@@ -1,0 +1,189 @@
+"""The three roles. A deriver makes material, an evaluator measures, a combiner combines; only the router decides.
+
+`Deriver`   sees one view of the task and one response; gives material, never a score.
+`Evaluator` sees one view of the task and one, two or all responses, masked; gives verdicts.
+`Combiner`  sees numbers alone; gives one component of the reward by arithmetic.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jurygraph import aggregation
+from jurygraph.errors import PlanError
+from jurygraph.schema import Audience, Branch, Input, Layer, Material, Question, Response, Scope, TaskView, Verdict
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Answer = Verdict | float | bool
+Materials = Mapping[str, Material]
+
+BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
+    "task": "checks",
+    "stakeholder": "stakeholders",
+    "criterion": "criteria",
+    "reviewer": "judges",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """All that an evaluator is given.
+
+    `responses` has one entry for scope `response`, two for `pair`, all of the group for `group`; `material` stands
+    beside them, one mapping of the needed material by name for each.
+    """
+
+    question: Question
+    task: TaskView
+    responses: tuple[Response, ...]
+    material: tuple[Materials, ...]
+    sample: int = 0
+
+    @property
+    def response(self) -> Response:
+        """The response asked about: the first one."""
+        return self.responses[0]
+
+
+@dataclass(frozen=True, slots=True)
+class DeriverAsk:
+    """All that a deriver is given: one view, one response, and the material that it needs."""
+
+    task: TaskView
+    response: Response
+    material: Materials
+
+
+class Evaluator(ABC):
+    """Measures. Subclass it, set `name`, and write `answer`; everything else has a default.
+
+    `answer` gives a Verdict, a number in [0, 1] or a boolean; for scope `group` a sequence of them, one for each
+    response as shown. It may be a coroutine; otherwise it runs in a thread. What it raises becomes a failed verdict.
+    An evaluator that `asks_model` abstains where the config's model is `none`.
+    """
+
+    name: str
+    version: str = "1"
+    audience: Audience = "task"
+    layer: Layer = "check"
+    scope: Scope = "response"
+    asks_model: bool = False
+    needs: tuple[str, ...] = ()
+
+    @property
+    def branch(self) -> Branch:
+        """The family, and so the node of the score graph, that this evaluator belongs to."""
+        return BRANCH_OF_AUDIENCE[self.audience]
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        """What to ask about this member of the audience; one question unless overridden."""
+        return [self.question(view)]
+
+    def question(self, view: TaskView, subject: str | None = None, **fields: Any) -> Question:
+        """A question of this evaluator about `view`; `fields` override those of Question."""
+        own = view.member or self.name.rpartition(".")[2]
+        aspect = "" if subject is None else f"/{subject}"
+        member = "" if view.member is None else f"@{view.member}"
+        stated: dict[str, Any] = {
+            "id": f"{self.name}{aspect}{member}",
+            "evaluator": self.name,
+            "version": self.version,
+            "subject": subject or own,
+            "view": view.digest,
+            "branch": self.branch,
+            "layer": self.layer,
+            "scope": self.scope,
+            "needs": self.needs,
+        }
+        return Question.model_validate(stated | fields)
+
+    @abstractmethod
+    def answer(self, ask: Ask) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
+        """The verdict on what is asked."""
+
+    def open(self) -> None:
+        """Called before the first question; start here what takes long to start."""
+
+    def close(self) -> None:
+        """Called when the jury is closed; may be called more than once."""
+
+
+class Deriver(ABC):
+    """Makes material from one response, for evaluators that name it in `needs` (or `of`, for variants)."""
+
+    name: str
+    version: str = "1"
+    gives: str
+    needs: tuple[str, ...] = ()
+
+    @abstractmethod
+    def derive(self, ask: DeriverAsk) -> Material | Awaitable[Material]:
+        """The material, under the name that it `gives`. May be a coroutine; otherwise it runs in a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
+
+    `value` [R,Q] in [0,1], already filled where unjudged; `met` [R,Q] the judges' own decisions, filled alike;
+    `judged` [R,Q]; `live` [R,Q] is false where a question does not apply: such a cell leaves numerator and
+    denominator; `weight` [Q], signed; `mass` is what the whole input weighs beside the component's other inputs.
+    """
+
+    value: Floats
+    met: Bools
+    judged: Bools
+    live: Bools
+    weight: Floats
+    mass: float = 1.0
+
+    def mean(self) -> tuple[Floats, Bools]:
+        """Mean over the live columns by |weight|, [R], and where there was any live column, [R]."""
+        size = np.where(self.live, np.abs(self.weight), 0.0)
+        total = aggregation.total(size)
+        some: Bools = np.greater(total, 0.0)
+        return aggregation.total(size * self.value) / np.where(some, total, 1.0), some
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A component of the reward: value [R], the rows where there is one, and its named parts [R] for the trace."""
+
+    value: Floats
+    present: Bools
+    parts: Mapping[str, Floats]
+
+
+class Combiner(ABC):
+    """Turns cells into one component by arithmetic that gives the same bits everywhere.
+
+    `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers,
+    an order); its result is all that `combine` gets beside the cells.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[str] = "1"
+
+    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+        """The parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
+        if params:
+            raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}")
+        return {}
+
+    @abstractmethod
+    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+        """The component of every response."""
+
+    def bounds(
+        self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
+    ) -> tuple[Floats, Floats]:
+        """Least and greatest component [R], from cells with every unjudged value at 0 and at 1.
+
+        Right as it stands for a combiner that never falls when a cell rises; others override it.
+        """
+        return self.combine(low, params).value, self.combine(high, params).value

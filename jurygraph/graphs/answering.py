@@ -1,0 +1,197 @@
+"""Asking evaluators and derivers, so that whatever they do becomes a verdict or material.
+
+The one broad `except` of the graphs is here. User code runs in a fresh context: it inherits neither our clients nor our
+keys, and nothing of it is traced to LangSmith unless the config asks for that.
+"""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+import numpy as np
+from langsmith import tracing_context
+from pydantic import ValidationError
+
+from jurygraph.agents.functions import describe
+from jurygraph.agents.roles import Ask, DeriverAsk, Evaluator
+from jurygraph.errors import TimeLimitExceeded
+from jurygraph.graphs.routing import Job, Slot, stamps
+from jurygraph.graphs.state import Roster
+from jurygraph.schema import Cause, Evidence, Failure, Material, Response, Survey, Verdict
+
+T = TypeVar("T")
+NO_MODEL = Verdict(
+    status="abstained",
+    reason="the config's model is none",
+    failure=Failure(cause="infrastructure", kind="no-model", message="the config's model is none"),
+)
+LONGEST_MESSAGE = 500
+
+
+def quietly(langsmith: bool) -> Any:
+    """A context in which nothing is traced to LangSmith, unless that is asked for."""
+    return nullcontext() if langsmith else tracing_context(enabled=False)
+
+
+async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Verdict]:
+    """The verdicts on all slots, stamped, in the order of the slots."""
+    asked: dict[str, list[Slot]] = {}
+    for slot in slots:
+        asked.setdefault(slot.question.evaluator, []).append(slot)
+    answered = await _apart(
+        [_answers(roster.evaluators[name], own, survey, roster) for name, own in asked.items()],
+        roster.config.langsmith,
+    )
+    stamped: list[Verdict] = []
+    for slots_of_one, answers in zip(asked.values(), answered, strict=True):
+        for slot, answer in zip(slots_of_one, answers, strict=True):
+            stamped += _stamped(slot, answer, survey)
+    return stamped
+
+
+async def derive_jobs(jobs: Sequence[Job], survey: Survey, roster: Roster) -> list[Material]:
+    """The material of all jobs, in their order."""
+
+    def ask(job: Job) -> DeriverAsk:
+        return DeriverAsk(survey.views[job.derivation.view], job.response, job.material)
+
+    calls = [_called(roster.derivers[job.derivation.deriver].derive, [ask(job)]) for job in jobs]
+    results = await _apart(calls, roster.config.langsmith)
+    return [_material(job, result[0]) for job, result in zip(jobs, results, strict=True)]
+
+
+async def _apart(work: Sequence[Coroutine[Any, Any, T]], langsmith: bool) -> list[T]:
+    """Run user code side by side in a fresh context."""
+
+    async def run() -> list[T]:
+        with quietly(langsmith):
+            return await asyncio.gather(*work)
+
+    return await asyncio.create_task(run(), context=contextvars.Context())
+
+
+async def _answers(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Any]:
+    """What the evaluator gave for each slot, or the exception that it raised."""
+    if evaluator.asks_model and roster.config.model == "none":
+        return [NO_MODEL] * len(slots)
+    asks = [
+        Ask(slot.question, survey.views[slot.question.view], slot.responses, slot.material, slot.sample)
+        for slot in slots
+    ]
+    return await _called(evaluator.answer, asks)
+
+
+async def _called(function: Callable[[Any], Any], asks: Sequence[Any]) -> list[Any]:
+    """Call a function for every ask: coroutines side by side, plain functions one after another in one thread."""
+    if inspect.iscoroutinefunction(function):
+        begun: list[Any] = [function(ask) for ask in asks]
+    else:
+        begun = await asyncio.to_thread(lambda: [_caught(function, ask) for ask in asks])
+    waiting = [_awaited(result) for result in begun if inspect.isawaitable(result)]
+    finished = iter(await asyncio.gather(*waiting, return_exceptions=True))
+    return [next(finished) if inspect.isawaitable(result) else result for result in begun]
+
+
+def _caught(function: Callable[[Any], Any], ask: Any) -> Any:
+    try:
+        return function(ask)
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - the boundary: even SystemExit from user code is a failed verdict
+        return error
+
+
+async def _awaited(result: Awaitable[Any]) -> Any:
+    """A stray cancellation passes as one here and is caught by the gather above."""
+    try:
+        return await result
+    except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
+        return error
+
+
+def _stamped(slot: Slot, answer: Any, survey: Survey) -> list[Verdict]:
+    stamp = stamps(slot.question, survey.views[slot.question.view])
+    shown = tuple(r.id for r in slot.responses)
+    verdicts = [_verdict(one) for one in _one_each(answer, slot)]
+    return [
+        stamp(_with_checked_evidence(verdict, response), about, shown, slot.sample)
+        for verdict, about, response in zip(verdicts, slot.about, slot.responses, strict=False)
+    ]
+
+
+def _one_each(answer: Any, slot: Slot) -> Sequence[Any]:
+    """One answer for each response that a verdict is about."""
+    if slot.question.scope != "group" or isinstance(answer, BaseException | Verdict):
+        return [answer] * len(slot.about)
+    if not isinstance(answer, Sequence) or len(answer) != len(slot.about):
+        wrong = ValueError(f"expected {len(slot.about)} verdicts, one for each response of the group, got {answer!r}")
+        return [wrong] * len(slot.about)
+    return answer
+
+
+def _verdict(answer: Any) -> Verdict:
+    """What an evaluator gave, as a verdict; anything off the range or kind is a failed one, never a score."""
+    if isinstance(answer, BaseException):
+        return _failed(answer)
+    if isinstance(answer, bool | np.bool_):
+        return Verdict(score=float(answer), met=bool(answer))
+    if isinstance(answer, int | float | np.integer | np.floating):
+        answer = _scored(float(answer))
+    if not isinstance(answer, Verdict):
+        return _malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
+    if answer.status == "not_applicable":
+        return _malformed("not_applicable is for staged screening alone: abstain instead")
+    if answer.status == "ok" and (answer.score is None or not 0.0 <= answer.score <= 1.0):
+        return _malformed(f"a score lies in [0, 1], not at {answer.score}")
+    return answer
+
+
+def _scored(score: float) -> Verdict:
+    try:
+        return Verdict(score=score)
+    except ValidationError:
+        return _malformed(f"a score lies in [0, 1], not at {score}")
+
+
+def _malformed(message: str) -> Verdict:
+    return Verdict.failed("malformed", message)
+
+
+def _failed(error: BaseException) -> Verdict:
+    failure = failure_of(error)
+    return Verdict(status="failed", failure=failure, reason=failure.message)
+
+
+def failure_of(error: BaseException) -> Failure:
+    """A time limit on code that reads the response was perhaps provoked by it; all else is our own trouble."""
+    cause: Cause = "response" if isinstance(error, TimeLimitExceeded) else "infrastructure"
+    message = describe(error) if isinstance(error, ValidationError) else str(error)
+    kind = "time-limit" if isinstance(error, TimeLimitExceeded) else type(error).__name__
+    return Failure(cause=cause, kind=kind, message=message[:LONGEST_MESSAGE] or kind)
+
+
+def _with_checked_evidence(verdict: Verdict, response: Response) -> Verdict:
+    """Quotations from the response are `verified` when they stand where they say."""
+    if not verdict.evidence:
+        return verdict
+    return verdict.model_copy(update={"evidence": tuple(_checked(e, response.text) for e in verdict.evidence)})
+
+
+def _checked(evidence: Evidence, text: str) -> Evidence:
+    if evidence.source != "response" or evidence.start is None or evidence.end is None:
+        return evidence
+    return evidence.model_copy(update={"verified": text[evidence.start : evidence.end] == evidence.quote})
+
+
+def _material(job: Job, result: Any) -> Material:
+    if isinstance(result, Material) and result.name == job.derivation.gives:
+        return result.model_copy(update={"response": job.response.id})
+    if not isinstance(result, BaseException):
+        result = ValueError(f"expected material {job.derivation.gives!r}, got {result!r}")
+    failure = failure_of(result)
+    return Material(name=job.derivation.gives, response=job.response.id, status="failed", failure=failure)

@@ -1,0 +1,145 @@
+"""From components to one number: signed weights, then gates, scale and clip, each change kept for the trace."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from jurygraph import aggregation
+from jurygraph.agents.roles import Bools, Floats
+from jurygraph.aggregation import fusion
+from jurygraph.schema import Decision, FormatGate, Gate, PrecisionShaping, RepetitionControl
+
+Change = tuple[str, Floats, Floats]
+"""Name of a step, and the rewards before and after it, each [R]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """Rewards [R], the contribution of every component [R], and what each later step changed."""
+
+    value: Floats
+    contributions: Mapping[str, Floats]
+    changes: tuple[Change, ...]
+
+
+def fuse(decision: Decision, values: Mapping[str, Floats], present: Mapping[str, Bools]) -> Fused:
+    """R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
+
+    `values` and `present` are [R] by component; a component that is not present contributes 0 and opens no gate.
+    """
+    weights = {spec.name: spec.weight for spec in decision.specs}
+    shown = {name: np.where(present[name], value, 0.0) for name, value in values.items()}
+    reward = np.asarray(fusion.collaborative(shown, weights))
+    changes: list[Change] = []
+    for name, step in _steps(decision, shown, present, weights):
+        after = np.asarray(step(reward))
+        changes.append((name, reward, after))
+        reward = after
+    return Fused(reward, {name: weights[name] * value for name, value in shown.items()}, tuple(changes))
+
+
+def _steps(
+    decision: Decision, values: Mapping[str, Floats], present: Mapping[str, Bools], weights: Mapping[str, float]
+) -> list[tuple[str, Callable[[Floats], Floats]]]:
+    steps: list[tuple[str, Callable[[Floats], Floats]]] = []
+    for gate in decision.gates:
+        steps.append((f"{gate.kind} gate", _gated(gate, values, present[gate.component], weights)))
+    if decision.scale != 1.0:
+        steps.append(("scale", lambda reward: reward * decision.scale))
+    if decision.clip is not None:
+        low, high = decision.clip
+        steps.append(("clip", lambda reward: np.minimum(np.maximum(reward, low), high)))
+    return steps
+
+
+def _gated(
+    gate: Gate, values: Mapping[str, Floats], present: Bools, weights: Mapping[str, float]
+) -> Callable[[Floats], Floats]:
+    """The gate as a function of the reward; it leaves the rows alone where its component does not apply."""
+    measure = np.minimum(np.maximum(values[gate.component], 0.0), 1.0)
+
+    def apply(reward: Floats) -> Floats:
+        if isinstance(gate, FormatGate):
+            after = fusion.format_gate(reward, measure, gate.below)
+        elif isinstance(gate, RepetitionControl):
+            after = fusion.repetition_control(reward, measure, gate.above)
+        else:
+            after = fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below)
+        return np.where(present, after, reward)
+
+    return apply
+
+
+def fuse_bounds(
+    decision: Decision, low: Mapping[str, Floats], high: Mapping[str, Floats], present: Mapping[str, Bools]
+) -> tuple[Floats, Floats]:
+    """Least and greatest reward [R] by interval arithmetic, from those of the components, [R] each."""
+    weights = {spec.name: spec.weight for spec in decision.specs}
+    least = {name: np.where(present[name], low[name] if w >= 0 else high[name], 0.0) for name, w in weights.items()}
+    most = {name: np.where(present[name], high[name] if w >= 0 else low[name], 0.0) for name, w in weights.items()}
+    floor, ceiling = (np.asarray(fusion.collaborative(each, weights)) for each in (least, most))
+    for gate in decision.gates:
+        name = gate.component
+        span = (np.maximum(low[name], 0.0), np.minimum(high[name], 1.0))
+        gated = _gated_bounds(gate, (floor, ceiling), span, (least, most), weights)
+        floor, ceiling = np.where(present[name], gated[0], floor), np.where(present[name], gated[1], ceiling)
+    floor, ceiling = floor * decision.scale, ceiling * decision.scale
+    if decision.clip is not None:
+        lowest, highest = decision.clip
+        floor, ceiling = (np.minimum(np.maximum(bound, lowest), highest) for bound in (floor, ceiling))
+    return floor, ceiling
+
+
+Interval = tuple[Floats, Floats]
+
+
+def _gated_bounds(
+    gate: Gate,
+    bounds: Interval,
+    span: Interval,
+    components: tuple[Mapping[str, Floats], Mapping[str, Floats]],
+    weights: Mapping[str, float],
+) -> Interval:
+    """Bounds after a gate whose component lies anywhere in `span`."""
+    if isinstance(gate, RepetitionControl):
+        factors = [np.where(s > gate.above, 1.0 - s, 1.0) for s in span]
+        products = [bound * factor for bound in bounds for factor in factors]
+        return _hull(*products)
+    if isinstance(gate, FormatGate):
+        shut: Interval = (np.zeros_like(bounds[0]), np.zeros_like(bounds[1]))
+    else:
+        shut = _shaped(gate, components, weights)
+    surely_shut, surely_open = span[1] < gate.below, span[0] >= gate.below
+    either = _hull(*bounds, *shut)
+    return (
+        np.where(surely_shut, shut[0], np.where(surely_open, bounds[0], either[0])),
+        np.where(surely_shut, shut[1], np.where(surely_open, bounds[1], either[1])),
+    )
+
+
+def _shaped(
+    gate: PrecisionShaping,
+    components: tuple[Mapping[str, Floats], Mapping[str, Floats]],
+    weights: Mapping[str, float],
+) -> Interval:
+    wrong = np.zeros_like(next(iter(components[0].values())))
+    least, most = (
+        fusion.precision_shaping(each, weights, wrong, gate.auxiliary, gate.fraction, 1.0) for each in components
+    )
+    return np.asarray(least), np.asarray(most)
+
+
+def _hull(*arrays: Floats) -> Interval:
+    least, most = arrays[0], arrays[0]
+    for array in arrays[1:]:
+        least, most = np.minimum(least, array), np.maximum(most, array)
+    return least, most
+
+
+def covered(shares: Mapping[str, tuple[Floats, Bools]], weights: Mapping[str, float]) -> Floats:
+    """Judged share of the absolute weight, [R]: of every component that applies, its own judged share. 0 of nothing."""
+    size = np.stack([np.where(shares[name][1], abs(weights[name]), 0.0) for name in weights], axis=1)
+    judged = np.stack([shares[name][0] for name in weights], axis=1)
+    total = aggregation.total(size)
+    return aggregation.total(size * judged) / np.where(total > 0, total, 1.0)

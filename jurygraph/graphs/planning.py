@@ -1,0 +1,204 @@
+"""The steps of prepare: from a task to a survey and a decision. Pure functions of the task and the roster."""
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from typing import Any, TypeVar
+
+from jurygraph import aggregation
+from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.errors import PlanError
+from jurygraph.graphs.routing import SUBMITTED
+from jurygraph.schema import (
+    Audience,
+    Constraint,
+    Criterion,
+    Derivation,
+    EvaluatorUse,
+    Question,
+    Reviewer,
+    Stakeholder,
+    Survey,
+    Task,
+    TaskView,
+    Wave,
+    WeightsConfig,
+)
+
+Named = TypeVar("Named", Stakeholder, Criterion, Reviewer, Constraint)
+
+
+def by_id(things: Iterable[Named]) -> tuple[Named, ...]:
+    """In the order of their ids: the order of a file decides nothing."""
+    return tuple(sorted(things, key=lambda thing: thing.id))
+
+
+def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
+    """One view for each member of each audience that somebody asks about; members in the order of their ids."""
+    members: dict[Audience, Sequence[Stakeholder | Criterion | Reviewer | None]] = {
+        "task": (None,),
+        "stakeholder": by_id(task.stakeholders),
+        "criterion": by_id(task.rubric.criteria if task.rubric else ()),
+        "reviewer": by_id([Reviewer(id=name) for name in task.reviewers]),
+    }
+    return tuple(_view(task, audience, member) for audience in sorted(set(audiences)) for member in members[audience])
+
+
+def _view(task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None) -> TaskView:
+    if isinstance(about, Stakeholder):
+        about = about.model_copy(update={"constraints": by_id(about.constraints)})
+    return TaskView(
+        id=task.id,
+        audience=audience,
+        about=about,
+        query=task.query,
+        reference=task.reference,
+        facts=task.facts,
+        metadata=task.metadata,
+    )
+
+
+def weigh_stakeholders(task: Task, config: WeightsConfig) -> tuple[dict[str, float], dict[str, Any]]:
+    """Weights w_i by stakeholder, and the terms of d_i they come from (DecompR Eqs. 9-10), in the order of ids."""
+    people = by_id(task.stakeholders)
+    if not people:
+        return {}, {}
+    names = [s.id for s in people]
+    if config.method == "fixed":
+        return _fixed_weights(task, names, config), {}
+    if config.method == "uniform":
+        return dict.fromkeys(names, 1.0 / len(names)), {}
+    return _calibrated_weights(task, people, config)
+
+
+def _fixed_weights(task: Task, names: Sequence[str], config: WeightsConfig) -> dict[str, float]:
+    missing = [name for name in names if name not in config.fixed]
+    if missing:
+        raise PlanError(f"task {task.id!r}: weights.fixed names no weight for stakeholder {missing[0]!r}")
+    total = float(aggregation.total([config.fixed[name] for name in names]))
+    return {name: config.fixed[name] / total for name in names}
+
+
+def _calibrated_weights(
+    task: Task, people: Sequence[Stakeholder], config: WeightsConfig
+) -> tuple[dict[str, float], dict[str, Any]]:
+    for person in people:
+        if person.profile and not person.constraints:
+            raise PlanError(
+                f"task {task.id!r}: stakeholder {person.id!r} has a profile in text alone, so its difficulty is not "
+                "known: list its constraints (kind, restrictiveness), or set weights.method to uniform or fixed"
+            )
+    hard, soft = ([_restrictiveness(person, kind) for person in people] for kind in ("hard", "soft"))
+    conflict = [_conflict(task, person.id) for person in people]
+    d = aggregation.stakeholders.difficulty(hard, soft, conflict, config.gamma, config.beta)
+    w = aggregation.stakeholders.weights(d, config.temperature)
+    terms = {
+        person.id: {
+            "hard": float(aggregation.total(hard[i])),
+            "soft": float(aggregation.total(soft[i])),
+            "conflict": conflict[i],
+            "difficulty": float(d[i]),
+        }
+        for i, person in enumerate(people)
+    }
+    return {person.id: float(w[i]) for i, person in enumerate(people)}, terms
+
+
+def _restrictiveness(person: Stakeholder, kind: str) -> list[float]:
+    """α(c) of the constraints of a kind, in the order of their ids."""
+    return [c.restrictiveness for c in by_id(person.constraints) if c.kind == kind]
+
+
+def _conflict(task: Task, member: str) -> float:
+    """s_i: the strengths of the tensions that involve the stakeholder, in the order of their partners."""
+    tensions = sorted((sorted(t.between), t.strength) for t in task.tensions if member in t.between)
+    return float(aggregation.total([strength for _, strength in tensions])) if tensions else 0.0
+
+
+def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[Derivation, ...]:
+    """What the derivers give, in the order of its names."""
+    listed: dict[str, Derivation] = {}
+    for name, deriver in derivers.items():
+        if deriver.gives in listed or deriver.gives == SUBMITTED:
+            raise PlanError(f"deriver {name!r} gives {deriver.gives!r}, which another source gives already")
+        listed[deriver.gives] = Derivation(
+            gives=deriver.gives, deriver=name, version=deriver.version, view=view.digest, needs=deriver.needs
+        )
+    return tuple(listed[gives] for gives in sorted(listed))
+
+
+def list_questions(
+    evaluators: Mapping[str, Evaluator], uses: Mapping[str, EvaluatorUse], views: Sequence[TaskView]
+) -> tuple[Question, ...]:
+    """All questions, in the order of their ids; the config's `when` and `samples` take the place of their own."""
+    questions: dict[str, Question] = {}
+    for name, evaluator in evaluators.items():
+        changes = {k: v for k in ("when", "samples") if (v := getattr(uses[name], k)) is not None}
+        for view in views:
+            if view.audience != evaluator.audience:
+                continue
+            for question in evaluator.questions(view):
+                if question.id in questions:
+                    raise PlanError(f"two questions have the id {question.id!r}: tell them apart by their subjects")
+                questions[question.id] = _checked(question, evaluator).model_copy(update=changes)
+    return tuple(questions[name] for name in sorted(questions))
+
+
+def _checked(question: Question, evaluator: Evaluator) -> Question:
+    if question.evaluator != evaluator.name:
+        raise PlanError(f"evaluator {evaluator.name!r} lists a question of {question.evaluator!r}")
+    if question.of != SUBMITTED and question.scope != "response":
+        raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")
+    return question
+
+
+def survey_of(views: Sequence[TaskView], derivations: Sequence[Derivation], questions: Sequence[Question]) -> Survey:
+    """The survey, its waves worked out from `needs`, `of` and `when`."""
+    return Survey(
+        views={view.digest: view for view in views},
+        derivations=tuple(derivations),
+        questions=tuple(questions),
+        waves=_waves(derivations, questions),
+    )
+
+
+def _waves(derivations: Sequence[Derivation], questions: Sequence[Question]) -> tuple[Wave, ...]:
+    before = _before(derivations, questions)
+    level: dict[str, int] = {}
+    try:
+        for node in TopologicalSorter(before).static_order():
+            level[node] = 1 + max((level[earlier] for earlier in before[node]), default=-1)
+    except CycleError as error:
+        cycle = " -> ".join(node.partition(":")[2] for node in error.args[1])
+        raise PlanError(f"these wait for each other, so none can be asked: {cycle}") from error
+    return tuple(
+        Wave(
+            materials=tuple(d.gives for d in derivations if level[f"material:{d.gives}"] == wave),
+            questions=tuple(q.id for q in questions if level[f"question:{q.id}"] == wave),
+        )
+        for wave in range(1 + max(level.values(), default=-1))
+    )
+
+
+def _before(derivations: Sequence[Derivation], questions: Sequence[Question]) -> dict[str, list[str]]:
+    """What each material and question waits for. PlanError if it waits for something that nobody gives."""
+    before = {f"material:{d.gives}": [f"material:{name}" for name in d.needs] for d in derivations}
+    for question in questions:
+        derived = [*question.needs, *([] if question.of == SUBMITTED else [question.of])]
+        gate = [] if question.when is None else [f"question:{question.when.question}"]
+        before[f"question:{question.id}"] = [f"material:{name}" for name in derived] + gate
+    for node, earlier in before.items():
+        for one in earlier:
+            if one not in before:
+                raise PlanError(_unknown_source(node, one, before))
+    return before
+
+
+def _unknown_source(node: str, wanted: str, known: Iterable[str]) -> str:
+    kind, _, name = wanted.partition(":")
+    same = [one.partition(":")[2] for one in known if one.startswith(f"{kind}:")]
+    near = difflib.get_close_matches(name, same, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    what = "needs material" if kind == "material" else "waits for question"
+    source = "which no deriver gives" if kind == "material" else "which nobody asks"
+    return f"{node.partition(':')[2]!r} {what} {name!r}, {source}{hint}"

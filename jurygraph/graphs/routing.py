@@ -1,0 +1,245 @@
+"""What to ask next: a pure function of the plan, the group, and what has been answered so far.
+
+A wave of the survey becomes slots for evaluators and jobs for derivers, by branch. Where staged screening (`when`), a
+failed deriver or a group of one rules a question out for a response, a verdict is settled here without asking.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import combinations, permutations
+
+from jurygraph.agents.roles import Materials
+from jurygraph.schema import Derivation, Failure, Material, Question, Response, Survey, TaskView, Verdict, When
+
+GROUP_OF_ONE = "group-of-one"
+SUBMITTED = "submitted"
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One ask: the responses shown, the material beside each, and the submitted ones that the verdicts are about."""
+
+    question: Question
+    responses: tuple[Response, ...]
+    material: tuple[Materials, ...]
+    about: tuple[str, ...]
+    sample: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One derivation for one response."""
+
+    derivation: Derivation
+    response: Response
+    material: Materials
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A wave's work: slots by branch, jobs, and what was settled without asking."""
+
+    slots: dict[str, list[Slot]] = field(default_factory=dict)
+    jobs: list[Job] = field(default_factory=list)
+    settled: list[Verdict] = field(default_factory=list)
+    spoiled: list[Material] = field(default_factory=list)
+
+    @property
+    def branches(self) -> list[str]:
+        """The nodes that have something to do."""
+        return (["derive"] if self.jobs else []) + sorted(self.slots)
+
+
+def canonical_order(responses: Iterable[Response]) -> tuple[Response, ...]:
+    """The group in the order of its content: digest of text and data, then id. Labels and agents are taken off."""
+    return tuple(sorted((r.shown() for r in responses), key=lambda r: (r.content_digest, r.id)))
+
+
+def next_work(
+    survey: Survey,
+    wave: int,
+    responses: Sequence[Response],
+    material: Sequence[Material],
+    verdicts: Sequence[Verdict],
+) -> tuple[Work, int]:
+    """The work of the first wave from `wave` on that has any, and the number of the wave after it."""
+    routed = _Routed(survey, responses, material, verdicts)
+    while wave < len(survey.waves) and not routed.work.branches:
+        routed.add(wave)
+        wave += 1
+    return routed.work, wave
+
+
+class _Routed:
+    """Work as it is collected; what is settled in one wave is seen by the next."""
+
+    def __init__(
+        self,
+        survey: Survey,
+        responses: Sequence[Response],
+        material: Sequence[Material],
+        verdicts: Sequence[Verdict],
+    ) -> None:
+        self.survey = survey
+        self.responses = responses
+        self.work = Work()
+        self.material: dict[str, dict[str, Material]] = defaultdict(dict)
+        for one in material:
+            self.material[one.response][one.name] = one
+        self.verdicts = verdicts
+
+    def add(self, wave: int) -> None:
+        """Add one wave's work."""
+        names, ids = set(self.survey.waves[wave].materials), set(self.survey.waves[wave].questions)
+        for derivation in self.survey.derivations:
+            if derivation.gives in names:
+                self._derive(derivation)
+        for question in self.survey.questions:
+            if question.id in ids:
+                self._ask(question)
+
+    def _derive(self, derivation: Derivation) -> None:
+        for response in self.responses:
+            failure = self._missing(response, derivation.needs)
+            if failure is None:
+                self.work.jobs.append(Job(derivation, response, self._needed(response, derivation.needs)))
+            else:
+                spoiled = Material(name=derivation.gives, response=response.id, status="failed", failure=failure)
+                self.work.spoiled.append(spoiled)
+                self.material[response.id][derivation.gives] = spoiled
+
+    def _ask(self, question: Question) -> None:
+        stamp = stamps(question, self.survey.views[question.view])
+        askable = [r for r in self.responses if not self._settle(question, r, stamp)]
+        if question.scope != "response" and len(askable) == 1:
+            outcome = Verdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason="there is nothing to compare with")
+            self.work.settled.append(stamp(outcome, askable[0].id, (), 0))
+            return
+        slots = [
+            Slot(question, shown, tuple(self._needed(r, question.needs) for r in owners), about, sample)
+            for shown, owners, about in self._shown(question, askable)
+            for sample in range(question.samples)
+        ]
+        if slots:
+            self.work.slots.setdefault(question.branch, []).extend(slots)
+
+    def _shown(
+        self, question: Question, askable: Sequence[Response]
+    ) -> Iterable[tuple[tuple[Response, ...], tuple[Response, ...], tuple[str, ...]]]:
+        """What is shown together, whose material stands beside it, and whom the verdicts are about."""
+        if question.of != SUBMITTED:
+            return [
+                ((variant.response,), (r,), (r.id,))
+                for r in askable
+                for variant in self.material[r.id][question.of].variants
+            ]
+        if question.scope == "response":
+            return [((r,), (r,), (r.id,)) for r in askable]
+        if question.scope == "pair":
+            pairs = permutations(askable, 2) if question.pairs == "ordered" else combinations(askable, 2)
+            return [(pair, pair, (pair[0].id,)) for pair in pairs]
+        group = tuple(askable)
+        return [(group, group, tuple(r.id for r in group))] if group else []
+
+    def _settle(self, question: Question, response: Response, stamp: "Stamp") -> bool:
+        """Whether the question is ruled out for this response; if so its verdict is settled."""
+        derived = question.needs if question.of == SUBMITTED else (*question.needs, question.of)
+        failure = self._missing(response, derived)
+        if failure is not None:
+            outcome: Verdict | None = Verdict(status="failed", failure=failure, reason=failure.message)
+        else:
+            outcome = None if question.when is None else self._screened(question.when, response)
+        if outcome is None:
+            return False
+        self.work.settled.append(stamp(outcome, response.id, (), 0))
+        return True
+
+    def _screened(self, when: When, response: Response) -> Verdict | None:
+        """None if the question is to be asked, else the verdict that takes its place."""
+        asked = [
+            v for v in (*self.verdicts, *self.work.settled) if v.question == when.question and v.about == response.id
+        ]
+        judged = [v for v in asked if v.status == "ok"]
+        if any(v.status == "not_applicable" for v in asked):
+            return _gated(when, f"{when.question} was itself not asked")
+        if not judged:
+            return _undecided(when, asked)
+        values = [_measure(v, when) for v in judged]
+        if any(value is None for value in values):
+            return _undecided(when, asked)
+        value = _reduce([v for v in values if v is not None], when)
+        if _passes(value, when):
+            return None
+        return _gated(when, f"{when.question} is {value:g}, and {when.op} {when.threshold:g} is asked for")
+
+    def _missing(self, response: Response, needs: Iterable[str]) -> Failure | None:
+        for name in needs:
+            one = self.material[response.id].get(name)
+            if one is None or one.failure is not None:
+                cause = "infrastructure" if one is None or one.failure is None else one.failure.cause
+                message = "it was not derived" if one is None or one.failure is None else one.failure.message
+                return Failure(cause=cause, kind="material", message=f"material {name!r} is missing: {message}")
+        return None
+
+    def _needed(self, response: Response, needs: Iterable[str]) -> Materials:
+        return {name: self.material[response.id][name] for name in needs}
+
+
+Stamp = Callable[[Verdict, str, tuple[str, ...], int], Verdict]
+
+
+def stamps(question: Question, view: TaskView) -> Stamp:
+    """A function that puts the question's identity on a verdict: `(verdict, about, responses as shown, sample)`."""
+    identity = {
+        "question": question.id,
+        "evaluator": question.evaluator,
+        "version": question.version,
+        "layer": question.layer,
+        "subject": question.subject,
+        "stakeholder": view.member if view.audience == "stakeholder" else None,
+        "reviewer": view.member if view.audience == "reviewer" else None,
+    }
+
+    def stamp(verdict: Verdict, about: str, responses: tuple[str, ...], sample: int) -> Verdict:
+        return verdict.model_copy(update={**identity, "about": about, "responses": responses, "sample": sample})
+
+    return stamp
+
+
+def _gated(when: When, reason: str) -> Verdict:
+    return Verdict(status="not_applicable", gated_by=when.question, reason=reason)
+
+
+def _undecided(when: When, asked: Sequence[Verdict]) -> Verdict:
+    """A question whose gate was not judged is not judged either, for the gate's own cause: never left out unseen."""
+    failed = [v.failure for v in asked if v.failure is not None]
+    reason = f"{when.question}, which it depends on, was not judged"
+    if any(v.status == "failed" for v in asked) or not asked:
+        cause = failed[0].cause if failed else "infrastructure"
+        failure = Failure(cause=cause, kind="gate", message=reason)
+        return Verdict(status="failed", gated_by=when.question, failure=failure, reason=reason)
+    return Verdict(status="abstained", gated_by=when.question, failure=failed[0] if failed else None, reason=reason)
+
+
+def _measure(verdict: Verdict, when: When) -> float | None:
+    value = verdict.score if when.on == "score" else verdict.native
+    return None if value is None or isinstance(value, str) else float(value)
+
+
+def _reduce(values: Sequence[float], when: When) -> float:
+    if when.reduce == "mean":
+        return sum(sorted(values)) / len(values)
+    return min(values) if when.reduce == "min" else max(values)
+
+
+_PASSES: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": lambda value, threshold: value >= threshold,
+    ">": lambda value, threshold: value > threshold,
+    "<=": lambda value, threshold: value <= threshold,
+    "<": lambda value, threshold: value < threshold,
+}
+
+
+def _passes(value: float, when: When) -> bool:
+    return _PASSES[when.op](value, when.threshold)

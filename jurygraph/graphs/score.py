@@ -1,0 +1,75 @@
+"""score: once a task, for its whole group of responses: route ⇄ branches, then statistics → decide → trace."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, get_args
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+
+from jurygraph.graphs.answering import answer_slots, derive_jobs
+from jurygraph.graphs.decide import decide
+from jurygraph.graphs.routing import next_work
+from jurygraph.graphs.state import Roster, ScoreOutput, ScoreState
+from jurygraph.graphs.tracing import group_statistics, write_traces
+from jurygraph.schema import Branch
+
+ScoreGraph = CompiledStateGraph[ScoreState, Roster, ScoreState, ScoreOutput]
+Update = dict[str, Any]
+BRANCHES: tuple[str, ...] = get_args(Branch)
+
+
+async def _route(state: ScoreState) -> Update:
+    survey = state["plan"].survey
+    work, wave = next_work(survey, state["wave"], state["responses"], state["material"], state["verdicts"])
+    return {"work": work, "wave": wave, "verdicts": work.settled, "material": work.spoiled}
+
+
+def _after_route(state: ScoreState) -> list[str]:
+    return state["work"].branches or ["statistics"]
+
+
+async def _derive(state: ScoreState, runtime: Runtime[Roster]) -> Update:
+    return {"material": await derive_jobs(state["work"].jobs, state["plan"].survey, runtime.context)}
+
+
+def _answer(branch: str) -> Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]:
+    async def answer(state: ScoreState, runtime: Runtime[Roster]) -> Update:
+        slots = state["work"].slots[branch]
+        return {"verdicts": await answer_slots(slots, state["plan"].survey, runtime.context)}
+
+    return answer
+
+
+async def _statistics(state: ScoreState) -> Update:
+    return {"statistics": group_statistics(state["plan"].survey.questions, state["verdicts"])}
+
+
+async def _decide(state: ScoreState, runtime: Runtime[Roster]) -> Update:
+    plan, names = state["plan"], [r.id for r in state["responses"]]
+    rewards = decide(plan.decision, plan.survey.questions, names, state["verdicts"], runtime.context.combiners)
+    return {"rewards": rewards}
+
+
+async def _trace(state: ScoreState) -> Update:
+    return {"traces": write_traces(state)}
+
+
+def build() -> ScoreGraph:
+    """The compiled graph. Every branch leads back to `route` by an edge of its own; `route` leads out by condition."""
+    graph = StateGraph(ScoreState, context_schema=Roster, output_schema=ScoreOutput)
+    graph.add_node("route", _route)
+    graph.add_node("derive", _derive)
+    for branch in BRANCHES:
+        graph.add_node(branch, _answer(branch))  # type: ignore[arg-type]
+    graph.add_node("statistics", _statistics)
+    graph.add_node("decide", _decide)
+    graph.add_node("trace", _trace)
+    graph.add_edge(START, "route")
+    graph.add_conditional_edges("route", _after_route, ["derive", *BRANCHES, "statistics"])
+    for branch in ("derive", *BRANCHES):
+        graph.add_edge(branch, "route")
+    graph.add_edge("statistics", "decide")
+    graph.add_edge("decide", "trace")
+    graph.add_edge("trace", END)
+    return graph.compile(name="score")

@@ -1,0 +1,71 @@
+"""What flows through the graphs, and what they run with."""
+
+import operator
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypedDict
+
+from jurygraph.agents.roles import Combiner, Deriver, Evaluator
+from jurygraph.graphs.routing import Work
+from jurygraph.schema import (
+    Config,
+    Decision,
+    Derivation,
+    Material,
+    Plan,
+    Question,
+    Response,
+    Reward,
+    Spec,
+    Survey,
+    Task,
+    TaskView,
+    Trace,
+    Verdict,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Who can be asked, and the config that says how their answers count: the context of both graphs."""
+
+    config: Config
+    evaluators: Mapping[str, Evaluator]
+    derivers: Mapping[str, Deriver]
+    combiners: Mapping[str, Combiner]
+
+
+class PrepareState(TypedDict, total=False):
+    """The prepare graph's state. There is no field in which a response could lie."""
+
+    task: Task
+    views: tuple[TaskView, ...]
+    weights: dict[str, float]
+    difficulty: dict[str, Any]
+    edges: list[dict[str, Any]]
+    derivations: tuple[Derivation, ...]
+    questions: tuple[Question, ...]
+    survey: Survey
+    specs: tuple[Spec, ...]
+    decision: Decision
+    plan: Plan
+
+
+class ScoreState(TypedDict, total=False):
+    """The score graph's state: one plan and its whole group of responses, in canonical order."""
+
+    plan: Plan
+    responses: tuple[Response, ...]
+    wave: int
+    work: Work
+    material: Annotated[list[Material], operator.add]
+    verdicts: Annotated[list[Verdict], operator.add]
+    statistics: dict[str, Any]
+    rewards: tuple[Reward, ...]
+    traces: tuple[Trace, ...]
+
+
+class ScoreOutput(TypedDict):
+    """What a run of the score graph returns."""
+
+    traces: tuple[Trace, ...]

@@ -1,0 +1,186 @@
+"""From verdicts to numbers: what was asked, what came of it, and how a rule fills what did not come.
+
+A `Table` holds, for every question, one row for each response of the group and one column for each sample, opponent or
+variant. `cells` turns an input of a spec into `Cells` for a combiner, filled by the decision's rule.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jurygraph import aggregation
+from jurygraph.agents.roles import Bools, Cells, Floats
+from jurygraph.schema import Decision, Input, Question, Verdict
+
+ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE = range(7)
+MET_FROM = 0.5
+
+Scenario = Literal["counted", "low", "high", "partial"]
+"""How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """One question's verdicts: value [R,K], the judges' own decisions [R,K], and what became of each [R,K]."""
+
+    value: Floats
+    met: Bools
+    outcome: NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A group's verdicts as numbers; rows stand for the responses in canonical order."""
+
+    responses: tuple[str, ...]
+    columns: Mapping[str, Columns]
+
+    def cells(self, stated: Input, rule: str, direction: int, scenario: Scenario) -> Cells:
+        """One input of a spec as cells, filled; `direction` is -1 where more of the component means less reward."""
+        pieces = [
+            _filled(self.columns[name], weight, stated, rule, direction, scenario)
+            for name, weight in zip(stated.questions, stated.weights, strict=True)
+        ]
+        if len(pieces) == 1:
+            return pieces[0]
+        return Cells(
+            value=np.concatenate([p.value for p in pieces], axis=1),
+            met=np.concatenate([p.met for p in pieces], axis=1),
+            judged=np.concatenate([p.judged for p in pieces], axis=1),
+            live=np.concatenate([p.live for p in pieces], axis=1),
+            weight=np.concatenate([p.weight for p in pieces]),
+            mass=stated.mass,
+        )
+
+    def marked(self, questions: Iterable[str], outcome: int) -> "Table":
+        """The table with every cell of these questions that was asked set to one outcome."""
+        columns = dict(self.columns)
+        for name in questions:
+            old = columns[name]
+            columns[name] = replace(old, outcome=np.where(old.outcome == ABSENT, ABSENT, outcome).astype(np.int8))
+        return Table(self.responses, columns)
+
+    def outcomes(self, stated: Input) -> tuple[NDArray[np.int8], Floats]:
+        """What became of every cell of an input, [R,K], and the cells' weights, [K]."""
+        found = [self.columns[name].outcome for name in stated.questions]
+        weights = [np.full(o.shape[1], w) for o, w in zip(found, stated.weights, strict=True)]
+        return np.concatenate(found, axis=1), np.concatenate(weights)
+
+
+def lay_out(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]) -> Table:
+    """The table of a group's verdicts. `responses` are ids in canonical order; the verdicts' order does not matter."""
+    row = {name: i for i, name in enumerate(responses)}
+    by_question: dict[str, list[Verdict]] = defaultdict(list)
+    for verdict in verdicts:
+        by_question[verdict.question].append(verdict)
+    return Table(tuple(responses), {q.id: _columns(q, row, by_question[q.id]) for q in questions})
+
+
+def _columns(question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict]) -> Columns:
+    placed = _placed(question, row, verdicts)
+    width = 1 + max((column for _, column in placed), default=0)
+    value = np.zeros((len(row), width))
+    met = np.zeros((len(row), width), dtype=np.bool_)
+    outcome = np.zeros((len(row), width), dtype=np.int8)
+    for place, (verdict, mirrored) in placed.items():
+        outcome[place] = _outcome(verdict)
+        if verdict.score is not None:
+            score = 1.0 - verdict.score if mirrored else verdict.score
+            value[place] = score
+            met[place] = score >= MET_FROM if mirrored or verdict.met is None else verdict.met
+    return Columns(value, met, outcome)
+
+
+def _placed(
+    question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict]
+) -> dict[tuple[int, int], tuple[Verdict, bool]]:
+    """Where each verdict stands, and whether it is read from the second response's side."""
+    variant = _variant_order(question, verdicts)
+    placed: dict[tuple[int, int], tuple[Verdict, bool]] = {}
+    for verdict in verdicts:
+        mine = row[verdict.about]
+        if not verdict.responses or question.scope == "group":
+            column = 0
+        elif question.scope == "pair":
+            column = row[verdict.responses[1]]
+        else:
+            column = variant.get((verdict.about, verdict.responses[0]), 0)
+        place = column * question.samples + verdict.sample
+        placed[mine, place] = (verdict, False)
+        if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
+            placed[column, mine * question.samples + verdict.sample] = (verdict, True)
+    return placed
+
+
+def _variant_order(question: Question, verdicts: Sequence[Verdict]) -> dict[tuple[str, str], int]:
+    """The column of every variant: its place among its parent's variants, by id."""
+    if question.of == "submitted":
+        return {}
+    shown: dict[str, set[str]] = defaultdict(set)
+    for verdict in verdicts:
+        shown[verdict.about].update(verdict.responses)
+    return {(about, name): i for about, names in shown.items() for i, name in enumerate(sorted(names))}
+
+
+def _outcome(verdict: Verdict) -> int:
+    if verdict.status == "ok":
+        return OK
+    if verdict.status == "not_applicable":
+        return NOT_APPLICABLE
+    infrastructure = verdict.failure is not None and verdict.failure.cause == "infrastructure"
+    if verdict.status == "abstained":
+        return NO_MODEL if infrastructure else ABSTAINED
+    return FAILED_BY_INFRASTRUCTURE if infrastructure else FAILED_BY_RESPONSE
+
+
+def _filled(columns: Columns, weight: float, stated: Input, rule: str, direction: int, scenario: Scenario) -> Cells:
+    """One question's cells under a scenario, folded into one column if the input says so."""
+    applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
+    live = columns.outcome != ABSENT if stated.gated == "zero" else applies
+    judged = ~applies | (columns.outcome == OK)
+    if scenario == "partial":
+        live = live & judged
+    fill = _fill(rule, scenario, penalty=weight * direction < 0)
+    value = np.where(judged, columns.value, fill)
+    met = np.where(judged, columns.met, fill >= MET_FROM)
+    if stated.reduce is not None and value.shape[1] > 1:
+        value, met, judged, live = _folded(value, met, judged, live, stated.reduce)
+    return Cells(value, met, judged, live, np.full(value.shape[1], weight), stated.mass)
+
+
+def _fill(rule: str, scenario: Scenario, penalty: bool) -> float:
+    """What an unjudged cell counts: under `gear` 0 for both kinds, else 0 for a gain and 1 for a penalty."""
+    if scenario == "counted":
+        return 1.0 if penalty and rule != "gear" else 0.0
+    return 1.0 if scenario == "high" else 0.0
+
+
+def _folded(value: Floats, met: Bools, judged: Bools, live: Bools, reduce: str) -> tuple[Floats, Bools, Bools, Bools]:
+    """The live columns of a question as one column."""
+    count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
+    divisor = np.where(count > 0, count, 1.0)
+    if reduce == "mean":
+        folded = aggregation.total(np.where(live, value, 0.0)) / divisor
+    elif reduce == "min":
+        folded = np.min(np.where(live, value, 1.0), axis=1)
+    else:
+        folded = np.max(np.where(live, value, 0.0), axis=1)
+    decided = np.asarray(aggregation.total(np.where(live & met, 1.0, 0.0))) * 2 >= divisor
+    complete = (judged | ~live).all(axis=1)
+    return folded[:, None], decided[:, None], complete[:, None], live.any(axis=1)[:, None]
+
+
+def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
+    """Under `drop-criterion`, the questions that are unjudged for some response and so dropped for the whole group."""
+    if decision.group_rule != "drop-criterion":
+        return frozenset()
+    return frozenset(name for name, columns in table.columns.items() if unjudged(columns.outcome).any())
+
+
+def unjudged(outcome: NDArray[np.int8]) -> Bools:
+    """Which cells were asked for and not judged."""
+    return (outcome >= ABSTAINED) & (outcome <= FAILED_BY_INFRASTRUCTURE)

@@ -1,0 +1,55 @@
+"""From the score graph's final state to traces."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from jurygraph import aggregation
+from jurygraph.graphs.decide import verdicts_of
+from jurygraph.graphs.state import ScoreState
+from jurygraph.schema import Question, Response, Trace, Verdict, digest_of
+
+
+def group_statistics(questions: Sequence[Question], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+    """For every question, how the group's scores lie: judged, mean, least and greatest.
+
+    A question whose least and greatest score are equal tells the responses of this group apart by nothing.
+    """
+    scores: dict[str, list[float]] = defaultdict(list)
+    for verdict in verdicts:
+        if verdict.score is not None:
+            scores[verdict.question].append(verdict.score)
+    return {"questions": {q.id: _spread(sorted(scores[q.id])) for q in questions}}
+
+
+def _spread(scores: Sequence[float]) -> dict[str, Any]:
+    if not scores:
+        return {"judged": 0, "mean": None, "low": None, "high": None}
+    mean = float(aggregation.total(scores)) / len(scores)
+    return {"judged": len(scores), "mean": mean, "low": scores[0], "high": scores[-1]}
+
+
+def write_traces(state: ScoreState) -> tuple[Trace, ...]:
+    """One trace for each response, in canonical order; the caller puts agents and labels back."""
+    plan, responses = state["plan"], state["responses"]
+    mine = verdicts_of(plan.survey.questions, [r.id for r in responses], state["verdicts"])
+    group, plan_digest = group_digest(responses), plan.digest
+    return tuple(
+        Trace(
+            task_id=plan.task_id,
+            response_id=response.id,
+            group=group,
+            plan_digest=plan_digest,
+            reward=reward,
+            verdicts=tuple(mine[response.id]),
+            material=tuple(sorted((m for m in state["material"] if m.response == response.id), key=lambda m: m.name)),
+            statistics=state["statistics"],
+            plan=plan,
+        )
+        for response, reward in zip(responses, state["rewards"], strict=True)
+    )
+
+
+def group_digest(responses: Sequence[Response]) -> str:
+    """Digest of the members: their ids and contents, in canonical order."""
+    return digest_of([[r.id, r.content_digest] for r in responses])

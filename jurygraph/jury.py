@@ -1,0 +1,178 @@
+"""The front door for Python: a jury made from a config prepares plans and scores responses."""
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from langchain_core.runnables import RunnableConfig
+
+from jurygraph.agents.registry import load_combiner, load_deriver, load_evaluator
+from jurygraph.agents.roles import Combiner, Deriver, Evaluator
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.graphs import prepare, score
+from jurygraph.graphs.answering import quietly
+from jurygraph.graphs.recipe import STAKEHOLDERS, check_recipe
+from jurygraph.graphs.routing import canonical_order
+from jurygraph.graphs.state import Roster, ScoreState
+from jurygraph.schema import Config, Plan, Response, Task, Trace
+from jurygraph.sources import parse_config, read_config
+
+T = TypeVar("T")
+Group = tuple[Task, Sequence[Response], Plan]
+AT_ONCE = 32
+
+
+class Jury:
+    """Evaluators, and the arithmetic that makes rewards of their verdicts.
+
+        with Jury.from_config("jury.yaml") as jury:
+            plan = jury.prepare(task)
+            traces = jury.score(task, responses, plan=plan)
+
+    Raises ConfigError when the config cannot run.
+    """
+
+    def __init__(self, config: Config) -> None:
+        if config.model != "none":
+            raise ConfigError(f"model: {config.model!r} cannot be reached by this version; `none` is what it knows")
+        self.config = config
+        self.evaluators: Mapping[str, Evaluator] = _named("evaluators", map(load_evaluator, config.evaluators))
+        derivers: Mapping[str, Deriver] = _named("derivers", map(load_deriver, config.derivers))
+        check_recipe(config, self.evaluators)
+        self._roster = Roster(config, self.evaluators, derivers, _combiners(config))
+        self._prepare = prepare.build()
+        self._score = score.build()
+        self._loop: _Loop | None = None
+        self._opened = False
+
+    @classmethod
+    def from_config(cls, source: str | Path | Mapping[str, Any] | Config) -> Self:
+        """A jury from a YAML file, a mapping or a Config."""
+        if isinstance(source, Config):
+            return cls(source)
+        return cls(parse_config(source) if isinstance(source, Mapping) else read_config(Path(source)))
+
+    async def aprepare(self, task: Task) -> Plan:
+        """The plan for a task, made without any response. Raises PlanError."""
+        with quietly(self.config.langsmith):
+            state = await self._prepare.ainvoke({"task": task}, context=self._roster)
+        plan: Plan = state["plan"]
+        return plan
+
+    async def ascore(self, task: Task, responses: Sequence[Response], plan: Plan | None = None) -> list[Trace]:
+        """The traces of a task's whole group of responses, in the order given.
+
+        Raises InputError for a group of none, and where two responses share an id.
+        """
+        _check_group(task, responses)
+        plan = plan or await self.aprepare(task)
+        if plan.task_id != task.id:
+            raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
+        self._open()
+        group = canonical_order(responses)
+        start = ScoreState(plan=plan, responses=group, wave=0, material=[], verdicts=[])
+        limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
+        with quietly(self.config.langsmith):
+            state = await self._score.ainvoke(start, context=self._roster, config=limit)
+        traces = {trace.response_id: trace for trace in state["traces"]}
+        return [traces[r.id].model_copy(update={"agent": r.agent, "labels": r.labels}) for r in responses]
+
+    async def ascore_all(self, groups: Iterable[Group]) -> AsyncIterator[list[Trace]]:
+        """The traces of many groups, several at once, in the order given."""
+        running: deque[asyncio.Task[list[Trace]]] = deque()
+        try:
+            for task, responses, plan in groups:
+                running.append(asyncio.create_task(self.ascore(task, responses, plan)))
+                if len(running) == AT_ONCE:
+                    yield await running.popleft()
+            while running:
+                yield await running.popleft()
+        finally:
+            for left in running:
+                left.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def prepare(self, task: Task) -> Plan:
+        """As `aprepare`, for callers without an event loop."""
+        return self._run(self.aprepare(task))
+
+    def score(self, task: Task, responses: Sequence[Response], plan: Plan | None = None) -> list[Trace]:
+        """As `ascore`, for callers without an event loop."""
+        return self._run(self.ascore(task, responses, plan))
+
+    def close(self) -> None:
+        """Release what evaluators hold (worker processes) and the event loop. May be called more than once."""
+        for evaluator in self.evaluators.values():
+            evaluator.close()
+        self._opened = False
+        if self._loop is not None:
+            self._loop.close()
+            self._loop = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def _open(self) -> None:
+        if not self._opened:
+            for evaluator in self.evaluators.values():
+                evaluator.open()
+            self._opened = True
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            self._loop = _Loop()
+        return self._loop.run(work)
+
+
+class _Loop:
+    """One long-lived event loop in a thread, so that a jury can be used with or without a loop of one's own."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="jurygraph", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+
+def _named(key: str, made: Iterable[Any]) -> dict[str, Any]:
+    """By name, in the order of names."""
+    named: dict[str, Any] = {}
+    for one in made:
+        if one.name in named:
+            raise ConfigError(f"{key}: {one.name!r} is listed twice; give one of them a `name` of its own")
+        named[one.name] = one
+    return {name: named[name] for name in sorted(named)}
+
+
+def _combiners(config: Config) -> dict[str, Combiner]:
+    names = {"mean", STAKEHOLDERS, config.rubric.aggregation, *(c.combiner for c in config.components.values())}
+    return {name: load_combiner(name) for name in sorted(names)}
+
+
+def _check_group(task: Task, responses: Sequence[Response]) -> None:
+    if not responses:
+        raise InputError(f"task {task.id!r} has no responses: a group of none cannot be scored")
+    ids = [r.id for r in responses]
+    for name in ids:
+        if ids.count(name) > 1:
+            raise InputError(f"task {task.id!r} has two responses with the id {name!r}")

@@ -1,0 +1,114 @@
+"""The config of a jury: which evaluators to ask, and how their verdicts count."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from jurygraph.schema.noun import Flag, Id, Noun, Number, Unit
+from jurygraph.schema.plan import Gate, Gated, GroupRule, Reduce, Rule, When
+
+Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
+Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
+
+
+class _Use(Noun):
+    """A bare name stands for `{use: name}`."""
+
+    use: Id
+    name: Id | None = None
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"use": value} if isinstance(value, str) else value
+
+
+class EvaluatorUse(_Use):
+    """An evaluator by name, dotted path or entry point; `when` and `samples` override what it says itself."""
+
+    when: When | None = None
+    samples: Annotated[int, Field(strict=True, ge=1)] | None = None
+
+
+class DeriverUse(_Use):
+    """A deriver by dotted path or entry point."""
+
+
+class InputConfig(Noun):
+    """What enters a component: the questions of an evaluator, or one question by its id (`of`)."""
+
+    of: Id
+    reduce: Reduce | None = "mean"
+    mass: Positive = 1.0
+    gated: Gated | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {"of": value} if isinstance(value, str) else value
+
+
+class ComponentConfig(Noun):
+    """A component of one's own: a combiner over named inputs."""
+
+    combiner: Id = "mean"
+    inputs: dict[Id, InputConfig] = Field(min_length=1)
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class WeightsConfig(Noun):
+    """How stakeholders are weighed (DecompR Eqs. 9-10): `fixed` takes the weights given, scaled to sum to 1."""
+
+    method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
+    gamma: Share = 0.5
+    beta: Share = 0.5
+    temperature: Positive = 5.0
+    fixed: dict[Id, Positive] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _fixed_weights_exactly_when_fixed(self) -> Self:
+        if (self.method == "fixed") != bool(self.fixed):
+            raise ValueError("`fixed` lists the weights exactly when `method` is fixed")
+        return self
+
+
+class RubricConfig(Noun):
+    """How a rubric's criteria become one component (GEAR)."""
+
+    aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
+    kappa: Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)] = 1.0
+    gated: Gated | None = None
+
+
+class FailureConfig(Noun):
+    """What an unjudged question does to the reward, and how many failures make a run inconclusive."""
+
+    rule: Rule = "conservative"
+    min_coverage: Unit = 0.8
+    max_error_rate: Unit = 0.1
+    group_rule: GroupRule | None = None
+
+
+class Config(Noun):
+    """A jury. Unknown keys are refused; `reward` may be left out when there is one component."""
+
+    version: Literal[1] = 1
+    model: str = "none"
+    evaluators: tuple[EvaluatorUse, ...] = Field(min_length=1)
+    derivers: tuple[DeriverUse, ...] = ()
+    components: dict[Id, ComponentConfig] = Field(default_factory=dict)
+    reward: dict[Id, Number] = Field(default_factory=dict)
+    gates: tuple[Gate, ...] = ()
+    scale: Positive = 1.0
+    clip: tuple[Number, Number] | None = None
+    weights: WeightsConfig = WeightsConfig()
+    rubric: RubricConfig = RubricConfig()
+    failure: FailureConfig = FailureConfig()
+    langsmith: Flag = False
+
+    @model_validator(mode="after")
+    def _clip_rises(self) -> Self:
+        if self.clip is not None and not self.clip[0] < self.clip[1]:
+            raise ValueError("`clip` must rise, such as [0, 1]")
+        return self

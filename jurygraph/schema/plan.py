@@ -1,0 +1,158 @@
+"""Everything that is decided before a response is seen: what to ask, and how the answers will count."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue
+
+from jurygraph.schema.noun import Count, Flag, Id, Noun, Number, Unit
+from jurygraph.schema.task import TaskView
+from jurygraph.schema.verdict import Layer
+
+Scope = Literal["response", "pair", "group"]
+Pairs = Literal["ordered", "unordered"]
+Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
+Reduce = Literal["mean", "min", "max"]
+Gated = Literal["missing", "zero"]
+
+
+class When(Noun):
+    """Ask a question only where another one's verdicts about the same response pass a threshold."""
+
+    question: Id
+    op: Literal[">=", ">", "<=", "<"] = ">="
+    threshold: Number
+    reduce: Reduce = "mean"
+    on: Literal["score", "native"] = "score"
+
+
+class Question(Noun):
+    """One thing to ask of every response (or pair, or group) of the task.
+
+    `view` is the digest of the TaskView that the evaluator sees; `of` names the material whose variants are shown
+    instead of the submitted responses; `pairs` says which pairs a pair question asks: every ordered one, or each
+    pair once, its verdict then counting as s for the first and 1 - s for the second.
+    """
+
+    id: Id
+    evaluator: Id
+    version: str
+    subject: Id
+    view: str
+    branch: Branch = "checks"
+    layer: Layer = "check"
+    scope: Scope = "response"
+    of: Id = "submitted"
+    needs: tuple[Id, ...] = ()
+    when: When | None = None
+    pairs: Pairs = "ordered"
+    samples: Annotated[int, Field(strict=True, ge=1)] = 1
+    seed: Count = 0
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Derivation(Noun):
+    """One deriver's part in a survey: the material `gives`, made from the material it `needs`."""
+
+    gives: Id
+    deriver: Id
+    version: str
+    view: str
+    needs: tuple[Id, ...] = ()
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class Wave(Noun):
+    """What can be asked at once: the names of materials to derive and the ids of questions to answer."""
+
+    materials: tuple[Id, ...] = ()
+    questions: tuple[Id, ...] = ()
+
+
+class Survey(Noun):
+    """What to ask, of whom, with which material. `views` are keyed by their digests."""
+
+    views: dict[str, TaskView]
+    derivations: tuple[Derivation, ...] = ()
+    questions: tuple[Question, ...]
+    waves: tuple[Wave, ...]
+
+
+class Input(Noun):
+    """Which questions' verdicts enter a combiner, each with its weight.
+
+    `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all.
+    `gated` says whether a verdict that staged screening left out counts as missing or as zero.
+    """
+
+    questions: tuple[Id, ...]
+    weights: tuple[Number, ...]
+    reduce: Reduce | None = "mean"
+    mass: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
+    gated: Gated = "missing"
+
+
+class Spec(Noun):
+    """One component of the reward: the arithmetic (`combiner`) over its inputs, and its signed weight.
+
+    `direction` is -1 where more of the component means less reward: an unjudged cell is then filled the other way.
+    """
+
+    name: Id
+    weight: Number
+    direction: Literal[1, -1] = 1
+    combiner: Id
+    version: str
+    inputs: dict[str, Input]
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+
+
+class FormatGate(Noun):
+    """The reward is 0 where the component lies below a threshold (MACRM, our reading of F)."""
+
+    kind: Literal["format"] = "format"
+    component: Id = "format"
+    below: Unit
+
+
+class PrecisionShaping(Noun):
+    """The auxiliary components count a fraction of their weight where the answer is wrong (MACRM, our reading)."""
+
+    kind: Literal["precision"] = "precision"
+    component: Id = "accuracy"
+    below: Unit = 0.5
+    auxiliary: tuple[Id, ...] = Field(min_length=1)
+    fraction: Unit
+
+
+class RepetitionControl(Noun):
+    """The reward is multiplied by 1 - R_rep where repetition lies above a threshold (MACRM, our reading)."""
+
+    kind: Literal["repetition"] = "repetition"
+    component: Id = "repetition"
+    above: Unit
+
+
+Gate = Annotated[FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")]
+Rule = Literal["conservative", "gear", "strict"]
+GroupRule = Literal["drop-criterion"]
+
+
+class Decision(Noun):
+    """How verdicts become a reward: weights, combiners, gates, scale, clip and the rule for what is missing."""
+
+    specs: tuple[Spec, ...]
+    gates: tuple[Gate, ...] = ()
+    scale: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
+    clip: tuple[Number, Number] | None = None
+    rule: Rule = "conservative"
+    min_coverage: Unit = 0.8
+    group_rule: GroupRule | None = None
+    weights_fixed: Flag = True
+
+
+class Plan(Noun):
+    """A survey and a decision, frozen from the task alone and reused for every response to it."""
+
+    task_id: Id
+    survey: Survey
+    decision: Decision

@@ -1,0 +1,207 @@
+"""What is judged: a task, the people and rubric it names, and the responses to it."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from jurygraph.schema.noun import Id, Noun, Number, Unit, digest_of
+
+Audience = Literal["task", "stakeholder", "criterion", "reviewer"]
+NonNegative = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
+
+
+class Message(Noun):
+    """One message of a query given as a chat."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+
+
+class Constraint(Noun):
+    """Something a stakeholder needs (`hard`) or wishes (`soft`); `restrictiveness` is DecompR's α(c)."""
+
+    id: Id
+    text: str = ""
+    kind: Literal["hard", "soft"]
+    restrictiveness: NonNegative = 1.0
+    check: dict[str, JsonValue] | None = None
+
+
+class Stakeholder(Noun):
+    """Somebody whose utility counts: a profile in text, and its constraints."""
+
+    id: Id
+    profile: str = ""
+    constraints: tuple[Constraint, ...] = ()
+
+    @model_validator(mode="after")
+    def _constraints_are_told_apart(self) -> Self:
+        _refuse_repeated("constraint", [c.id for c in self.constraints])
+        return self
+
+
+class Tension(Noun):
+    """Two stakeholders whose wishes pull apart, and how strongly; sums to DecompR's s_i."""
+
+    between: tuple[Id, Id]
+    strength: NonNegative = 1.0
+
+    @model_validator(mode="after")
+    def _between_two(self) -> Self:
+        if self.between[0] == self.between[1]:
+            raise ValueError(f"a tension is between two stakeholders, not {self.between[0]!r} and itself")
+        return self
+
+
+class Criterion(Noun):
+    """One line of a rubric. A negative weight makes it a penalty: its score says that the violation is there."""
+
+    id: Id
+    text: str
+    weight: Number
+    role: Literal["core", "additional", "penalty", "applicability"] | None = None
+    scale: tuple[Number, Number] | None = None
+
+    @model_validator(mode="after")
+    def _weight_and_scale_mean_something(self) -> Self:
+        if self.weight == 0:
+            raise ValueError(f"criterion {self.id!r} has weight 0: give it a weight, or leave it out")
+        if self.scale is not None and not self.scale[0] < self.scale[1]:
+            raise ValueError(f"the scale of criterion {self.id!r} must rise, such as [1, 10]")
+        return self
+
+
+class Edge(Noun):
+    """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides the one of its kind."""
+
+    parent: Id
+    child: Id
+    kind: Literal["weak", "strong", "activation"]
+    retention: Unit | None = None
+
+
+class Rubric(Noun):
+    """Criteria, and the edges that stop credit from flowing past an unmet prerequisite."""
+
+    criteria: tuple[Criterion, ...] = Field(min_length=1)
+    edges: tuple[Edge, ...] = ()
+
+    @model_validator(mode="after")
+    def _edges_join_criteria(self) -> Self:
+        known = {c.id for c in self.criteria}
+        _refuse_repeated("criterion", [c.id for c in self.criteria])
+        _refuse_repeated("edge", [f"{e.parent} -> {e.child}" for e in self.edges])
+        for edge in self.edges:
+            for end in (edge.parent, edge.child):
+                if end not in known:
+                    raise ValueError(f"edge {edge.parent} -> {edge.child} names {end!r}, which is no criterion")
+            if edge.parent == edge.child:
+                raise ValueError(f"edge {edge.parent} -> {edge.child} joins a criterion to itself")
+        return self
+
+
+class Reviewer(Noun):
+    """Somebody who gives verdicts of their own, known by a pseudonym."""
+
+    id: Id
+
+
+class Task(Noun):
+    """One task. It never holds responses, so nothing made from it can depend on one."""
+
+    id: Id
+    query: str | tuple[Message, ...]
+    stakeholders: tuple[Stakeholder, ...] = ()
+    tensions: tuple[Tension, ...] = ()
+    rubric: Rubric | None = None
+    reviewers: tuple[Id, ...] = ()
+    reference: str | None = None
+    facts: dict[str, JsonValue] | None = None
+    group: str | None = None
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _names_are_told_apart(self) -> Self:
+        _refuse_repeated("stakeholder", [s.id for s in self.stakeholders])
+        _refuse_repeated("reviewer", list(self.reviewers))
+        known = {s.id for s in self.stakeholders}
+        for tension in self.tensions:
+            for member in tension.between:
+                if member not in known:
+                    raise ValueError(f"a tension names {member!r}, which is no stakeholder of this task")
+        return self
+
+
+class TaskView(Noun):
+    """What one member of an audience may see of a task: the task itself, and itself alone.
+
+    `about` is the stakeholder, criterion or reviewer whose view this is; None for the view of the whole task.
+    """
+
+    id: Id
+    audience: Audience = "task"
+    about: Stakeholder | Criterion | Reviewer | None = None
+    query: str | tuple[Message, ...]
+    reference: str | None = None
+    facts: dict[str, JsonValue] | None = None
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @property
+    def member(self) -> str | None:
+        """Id of the stakeholder, criterion or reviewer; None for the view of the whole task."""
+        return None if self.about is None else self.about.id
+
+
+class Response(Noun):
+    """One response to a task: what an agent wrote (`text`) and gave as structured `data`.
+
+    `labels` hold what is already known of it; neither they nor the agent's name are shown to an evaluator.
+    """
+
+    id: Id
+    text: str
+    agent: str | None = None
+    data: JsonValue = None
+    labels: dict[str, JsonValue] = Field(default_factory=dict)
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    def shown(self) -> "Response":
+        """The response as evaluators see it: without its agent and labels."""
+        if self.agent is None and not self.labels:
+            return self
+        return self.model_copy(update={"agent": None, "labels": {}})
+
+    @property
+    def content_digest(self) -> str:
+        """Digest of text and data alone: equal answers are equal, whoever gave them."""
+        return digest_of([self.text, self.data])
+
+
+class TaskLine(Task):
+    """One line of a TASKS file: a task and, unless they are given apart, its responses."""
+
+    responses: tuple[Response, ...] = ()
+
+    def split(self) -> tuple[Task, tuple[Response, ...]]:
+        """The task, and the responses that stood beside it."""
+        values = {name: getattr(self, name) for name in Task.model_fields}
+        return Task.model_construct(**values), self.responses
+
+
+class ResponseLine(Response):
+    """One line of a RESPONSES file: a response, and the id of its task."""
+
+    task: Id
+
+    def split(self) -> tuple[str, Response]:
+        """The task's id, and the response."""
+        values = {name: getattr(self, name) for name in Response.model_fields}
+        return self.task, Response.model_construct(**values)
+
+
+def _refuse_repeated(what: str, ids: list[str]) -> None:
+    seen: set[str] = set()
+    for name in ids:
+        if name in seen:
+            raise ValueError(f"{what} {name!r} stands twice")
+        seen.add(name)

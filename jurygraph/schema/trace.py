@@ -1,0 +1,105 @@
+"""What comes out: a reward with every term of it, and a trace with everything needed to argue about it."""
+
+from typing import Any, Literal
+
+from pydantic import Field, JsonValue, computed_field, model_validator
+
+from jurygraph.errors import TraceMismatch
+from jurygraph.schema.noun import Count, Flag, Noun, Number, Unit, digest_of
+from jurygraph.schema.plan import Plan
+from jurygraph.schema.verdict import Call, Material, Verdict
+
+
+class Term(Noun):
+    """One summand: the component's value as it counted, times its signed weight."""
+
+    name: str
+    weight: Number
+    value: Number | None
+    contribution: Number | None
+
+
+class Counts(Noun):
+    """What became of every verdict that was asked for; the four add up to `asked`."""
+
+    judged: Count = 0
+    abstained: Count = 0
+    failed: Count = 0
+    not_applicable: Count = 0
+
+    @property
+    def asked(self) -> int:
+        """The denominator."""
+        return self.judged + self.abstained + self.failed + self.not_applicable
+
+
+class Adjustment(Noun):
+    """What a gate, the scale or the clip changed, in the order applied."""
+
+    name: str
+    before: Number
+    after: Number
+
+
+class Reward(Noun):
+    """A pure function of the decision and the group's verdicts.
+
+    `value` is None when `status` is failed; `partial` is what the judged part alone would give; `range` bounds what
+    the unjudged part could make of it; `notes` say why the reward is degraded or failed.
+    """
+
+    value: Number | None
+    status: Literal["ok", "degraded", "failed"]
+    partial: Number | None
+    coverage: Unit
+    range: tuple[Number, Number] | None
+    components: dict[str, Number | None]
+    terms: tuple[Term, ...]
+    counts: Counts
+    parts: dict[str, dict[str, Number]] = Field(default_factory=dict)
+    adjustments: tuple[Adjustment, ...] = ()
+    weights_fixed: Flag = True
+    notes: tuple[str, ...] = ()
+
+
+class Trace(Noun):
+    """One response's reward and all that led to it.
+
+    `digest` covers everything but `previous`, which chains the records of a run, and the calls' latencies. A trace
+    read back whose digest does not match its content is refused with `TraceMismatch`.
+    """
+
+    task_id: str
+    response_id: str
+    agent: str | None = None
+    group: str
+    labels: dict[str, JsonValue] = Field(default_factory=dict)
+    plan_digest: str
+    reward: Reward
+    verdicts: tuple[Verdict, ...]
+    calls: tuple[Call, ...] = ()
+    material: tuple[Material, ...] = ()
+    statistics: dict[str, JsonValue] = Field(default_factory=dict)
+    previous: str | None = None
+    plan: Plan | None = Field(default=None, exclude=True, repr=False)
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the trace's content."""
+        content = self.model_dump(mode="json", exclude={"digest", "previous"})
+        for call in content["calls"]:
+            del call["latency"]
+        return digest_of(content)
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _content_matches_digest(cls, value: Any, build: Any) -> "Trace":
+        stated = None
+        if isinstance(value, dict) and "digest" in value:
+            value = dict(value)
+            stated = value.pop("digest")
+        trace: Trace = build(value)
+        if stated is not None and stated != trace.digest:
+            raise TraceMismatch(f"trace of response {trace.response_id!r} has digest {trace.digest}, not {stated}")
+        return trace

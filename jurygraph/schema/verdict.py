@@ -1,0 +1,125 @@
+"""What evaluators and derivers give: verdicts and material, with the evidence and failures that belong to them."""
+
+from typing import Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from jurygraph.schema.noun import Count, Flag, Id, Noun, Number, Unit
+from jurygraph.schema.task import Response
+
+Layer = Literal["fact", "check", "model", "residual", "human"]
+Status = Literal["ok", "abstained", "failed", "not_applicable"]
+Cause = Literal["response", "infrastructure"]
+
+
+class Failure(Noun):
+    """Why a judgement is missing. `response`: the response may have provoked it; else it is our own trouble."""
+
+    cause: Cause
+    kind: Id
+    message: str = ""
+
+
+class Evidence(Noun):
+    """A quotation, where it stands (offsets in characters), and whether it was found there."""
+
+    quote: str
+    start: Count | None = None
+    end: Count | None = None
+    source: str = "response"
+    verified: Flag = False
+
+
+class Verdict(Noun):
+    """One judgement: an estimate in [0, 1], or the reason why there is none.
+
+    An evaluator gives `score`, `reason`, `native` and the like; the machine stamps who was asked about what
+    (`question` to `sample`). `score` is a number exactly when `status` is `ok`.
+    """
+
+    question: str = ""
+    evaluator: str = ""
+    version: str = ""
+    layer: Layer = "check"
+    subject: str = ""
+    stakeholder: str | None = None
+    reviewer: str | None = None
+    about: str = ""
+    responses: tuple[str, ...] = ()
+    sample: Count = 0
+    score: Unit | None = None
+    met: Flag | None = None
+    native: Flag | Number | str | None = None
+    scale: tuple[Number, Number] | None = None
+    confidence: Unit | None = None
+    status: Status = "ok"
+    failure: Failure | None = None
+    gated_by: str | None = None
+    reason: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    call: str | None = None
+    supersedes: str | None = None
+
+    @model_validator(mode="after")
+    def _score_exactly_when_ok(self) -> Self:
+        if (self.status == "ok") != (self.score is not None):
+            raise ValueError(f"a verdict has a score exactly when it is ok, not {self.score} when {self.status}")
+        if self.status == "failed" and self.failure is None:
+            raise ValueError("a failed verdict says in `failure` why")
+        return self
+
+    @classmethod
+    def abstained(cls, reason: str) -> "Verdict":
+        """The judge says that it cannot tell."""
+        return cls(status="abstained", reason=reason)
+
+    @classmethod
+    def failed(cls, kind: str, message: str, cause: Cause = "infrastructure") -> "Verdict":
+        """The judgement could not be made."""
+        failure = Failure(cause=cause, kind=kind, message=message)
+        return cls(status="failed", failure=failure, reason=message)
+
+
+class Variant(Noun):
+    """A response made from another one by a stated edit."""
+
+    response: Response
+    edit: JsonValue = None
+
+
+class Material(Noun):
+    """What a deriver made of one response: structured data or variants of it. Never a score."""
+
+    name: Id
+    response: str = ""
+    status: Literal["ok", "failed"] = "ok"
+    data: JsonValue = None
+    variants: tuple[Variant, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    failure: Failure | None = None
+    call: str | None = None
+
+    @model_validator(mode="after")
+    def _failure_exactly_when_failed(self) -> Self:
+        if (self.status == "failed") != (self.failure is not None):
+            raise ValueError("material has a `failure` exactly when its status is failed")
+        return self
+
+
+class Call(Noun):
+    """One request to a model, as it was made and billed. `cost` is None when the price is not known."""
+
+    id: Id
+    provider: str
+    model: str
+    served: str | None = None
+    endpoint: str | None = None
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    prompt: str | None = None
+    prompt_version: str | None = None
+    tokens_in: Count | None = None
+    tokens_out: Count | None = None
+    cost: Number | None = None
+    latency: Number | None = None
+    cache_hit: Flag = False
+    attempts: Count = 1
