@@ -1,0 +1,18 @@
+"""Arithmetic of rewards: arrays in, arrays out, NumPy alone.
+
+    flat          one weighted sum of local scores (GEAR's baseline)
+    gear          rubric graphs: what a criterion earns when its prerequisites fail (GEAR)
+    stakeholders  weights fixed by difficulty, and group figures (DecompR)
+    fusion        signed components of specialist agents and their rules (MACRM)
+    total         the one summation: left to right, the same bits everywhere
+
+Same input, same bits: on every machine, in C and F order, for any chunking of the responses and any order of the edges.
+Only three stand outside that promise: `gear.retention` and `stakeholders.weights`, which are computed once and frozen,
+and `gear.exact_marginals`, which checks the others. Whatever cannot be aggregated is refused with a `PlanError`, which
+is a `ValueError`.
+"""
+
+from jurygraph.aggregation import flat, fusion, gear, stakeholders
+from jurygraph.aggregation._ordered import total
+
+__all__ = ["flat", "fusion", "gear", "stakeholders", "total"]

@@ -1,0 +1,207 @@
+"""A rubric graph compiled once and used for many responses (GEAR)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jurygraph.aggregation import _enumeration, _topology
+from jurygraph.aggregation._inputs import (
+    BoolArray,
+    FloatArray,
+    IndexArray,
+    booleans,
+    indices,
+    one_or_many,
+    shaped,
+    share,
+    unit,
+)
+from jurygraph.errors import GraphError
+
+MODES = ("local", "transitive")
+ROWS_AT_ONCE = 2048  # the work array stays in the cache, and below the size at which malloc asks the system each time
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Graph:
+    """An acyclic rubric graph; make one with `gear.compile`.
+
+    Attributes:
+        n: number of criteria C.
+        parents: parent of each edge [E], edges sorted by child, then parent (read-only).
+        children: child of each edge [E], in the same order (read-only).
+        order: the criteria in topological order, the smallest index first.
+
+    `retention` is always aligned with the edges as they were given to `compile`, not with the sorted ones. A child's
+    parents are multiplied in ascending index, so that no order of the edges changes a bit.
+    """
+
+    n: int
+    parents: IndexArray
+    children: IndexArray
+    order: tuple[int, ...]
+    # (criterion, ((parent, edge as given), ...)) in topological order
+    _incoming: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = field(repr=False)
+
+    def marginals(
+        self, p: ArrayLike, retention: ArrayLike, judged: ArrayLike | None = None, positive: ArrayLike | None = None
+    ) -> FloatArray:
+        """q_i = p_i Π_j (q_j + (1 - q_j) λ_ji) in topological order: Eq. 12 of GEAR.
+
+        Args:
+            p: local event scores in [0, 1], [C] or [R, C].
+            retention: λ in [0, 1], one for each edge as given to `compile`, [E].
+            judged: booleans [C] or [R, C]. The factor of a parent that nobody judged is λ for a positive child (as if
+                unsupported) and 1 for a negative one (as if supported), so that over this edge a missing verdict never
+                helps a response. The criterion's own p is what the caller filled in.
+            positive: booleans [C], whether the weight is at least 0; needed with `judged`, and only then.
+
+        Returns:
+            q of p's shape, 0 <= q <= p.
+
+        Raises:
+            GraphError: values out of range or NaN, shapes that do not fit, or only one of `judged` and `positive`.
+        """
+        scores = self._scores(p)
+        factors = self._factors(retention)
+        known, credit = self._unjudged(scores, judged, positive)
+        rows = np.atleast_2d(scores)
+        q = np.empty(rows.shape)
+        for start in range(0, len(rows), ROWS_AT_ONCE):
+            block = slice(start, start + ROWS_AT_ONCE)
+            q[block] = self._propagated(rows[block], factors, known if known is None else known[block], credit)
+        return q.reshape(scores.shape)
+
+    def exact_marginals(self, p: ArrayLike, retention: ArrayLike) -> FloatArray:
+        """P(z_i = 1) by enumeration of the joint: Eqs. 9 and 10 of GEAR; 2^C states, so at most 20 criteria.
+
+        Arguments, result and errors as for `marginals`; more than 20 criteria are a `GraphError` too.
+        """
+        if self.n > _enumeration.LARGEST:
+            raise GraphError(f"{self.n} criteria have too many states to enumerate: {_enumeration.LARGEST} at most")
+        scores = self._scores(p)
+        factors = self._factors(retention)
+        conditionals = [(i, [(j, factors[edge]) for j, edge in incoming]) for i, incoming in self._incoming]
+        return _enumeration.enumerated(np.atleast_2d(scores), conditionals).reshape(scores.shape)
+
+    def hard(
+        self, p: ArrayLike, mode: str = "local", met: ArrayLike | None = None, threshold: float = 0.5
+    ) -> FloatArray:
+        """Deterministic gating: p where the gate is open, 0 where it is shut (GEAR's baseline "Hard").
+
+        A criterion's gate is open when every parent's own decision holds (`local`, the paper's baseline) and, if
+        `transitive` (what λ = 0 gives), every parent's gate is open as well. They differ from depth 2 on.
+
+        Args:
+            p: local event scores in [0, 1], [C] or [R, C].
+            mode: "local" or "transitive".
+            met: the judge's own decisions, booleans of p's shape; without them a decision holds when p >= threshold.
+            threshold: in [0, 1]; not used with `met`.
+
+        Returns:
+            The gated scores, of p's shape.
+
+        Raises:
+            GraphError: an unknown mode, values out of range or NaN, or shapes that do not fit.
+        """
+        if mode not in MODES:
+            raise GraphError(f"mode is {mode!r}: {' or '.join(MODES)} is needed")
+        scores = self._scores(p)
+        holds = _decisions(scores, met, threshold)
+        gate = np.ones(scores.shape, dtype=np.bool_)
+        for child, incoming in self._incoming:
+            for parent, _ in incoming:
+                gate[..., child] &= holds[..., parent]
+                if mode == "transitive":
+                    gate[..., child] &= gate[..., parent]
+        return np.where(gate, scores, 0.0)
+
+    def _propagated(
+        self, p: FloatArray, factors: list[float], known: BoolArray | None, credit: list[float]
+    ) -> FloatArray:
+        q = np.array(p.T, order="C")  # one contiguous row a criterion
+        factor = np.empty(q.shape[1])
+        for child, incoming in self._incoming:
+            for parent, edge in incoming:
+                held = q[parent] if known is None else np.where(known[:, parent], q[parent], credit[child])
+                # λ + (1 - λ) q: exactly 1 at λ = 1, exactly q at λ = 0
+                np.multiply(held, 1.0 - factors[edge], out=factor)
+                np.add(factor, factors[edge], out=factor)
+                np.multiply(q[child], factor, out=q[child])
+        return q.T
+
+    def _scores(self, p: ArrayLike) -> FloatArray:
+        scores = unit("p", p, GraphError)
+        one_or_many("p", scores, self.n, GraphError)
+        return scores
+
+    def _factors(self, retention: ArrayLike) -> list[float]:
+        factors = unit("retention", retention, GraphError)
+        if factors.shape != self.parents.shape:
+            raise GraphError(
+                f"retention has shape {factors.shape} for {self.parents.size} edges: every edge needs its own factor"
+            )
+        return [float(factor) for factor in factors]
+
+    def _unjudged(
+        self, scores: FloatArray, judged: ArrayLike | None, positive: ArrayLike | None
+    ) -> tuple[BoolArray | None, list[float]]:
+        """Which parents were judged, [R, C], and what an unjudged one counts as for each child, [C]."""
+        if (judged is None) != (positive is None):
+            raise GraphError("judged and positive belong together: give both or neither")
+        if judged is None or positive is None:
+            return None, []
+        known, signs = booleans("judged", judged, GraphError), booleans("positive", positive, GraphError)
+        shaped("judged", known, (self.n,), scores.shape, error=GraphError)
+        shaped("positive", signs, (self.n,), error=GraphError)
+        return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(signs, 0.0, 1.0).tolist()
+
+
+def _decisions(scores: FloatArray, met: ArrayLike | None, threshold: float) -> BoolArray:
+    if met is None:
+        return scores >= share("threshold", threshold, GraphError)
+    decisions = booleans("met", met, GraphError)
+    shaped("met", decisions, scores.shape, error=GraphError)
+    return decisions
+
+
+def compile_graph(n: int, parents: ArrayLike, children: ArrayLike, names: Sequence[str] | None = None) -> Graph:
+    """Check the edges of a rubric graph once, and order them.
+
+    Args:
+        n: number of criteria C.
+        parents: parent of each edge, indices in 0..n-1, [E].
+        children: child of each edge, [E].
+        names: ids of the criteria [C], for the errors' sake.
+
+    Raises:
+        GraphCycleError: the edges form a cycle; its `cycle` names one in the order of the edges.
+        GraphError: no criterion, an index out of range, a self-edge, two edges between the same two, or lengths that
+            differ.
+    """
+    if n < 1:
+        raise GraphError(f"a rubric graph of {n} criteria has nothing to aggregate")
+    heads, tails = indices("parents", parents, n, GraphError), indices("children", children, n, GraphError)
+    if heads.size != tails.size:
+        raise GraphError(f"{heads.size} parents but {tails.size} children: an edge has one of each")
+    if names is not None and len(names) != n:
+        raise GraphError(f"{len(names)} names for {n} criteria")
+    edges = list(zip(heads.tolist(), tails.tolist(), strict=True))
+    _topology.refuse_repeats(edges, names)
+    order = _topology.topological_order(n, edges, names)
+    incoming: list[list[tuple[int, int]]] = [[] for _ in range(n)]
+    canonical = sorted(range(len(edges)), key=lambda edge: (edges[edge][1], edges[edge][0]))
+    for edge in canonical:
+        parent, child = edges[edge]
+        incoming[child].append((parent, edge))
+    return Graph(
+        n, _frozen(heads, canonical), _frozen(tails, canonical), order, tuple((i, tuple(incoming[i])) for i in order)
+    )
+
+
+def _frozen(ends: IndexArray, canonical: list[int]) -> IndexArray:
+    ends = ends[np.array(canonical, dtype=np.intp)]
+    ends.setflags(write=False)
+    return ends

@@ -1,0 +1,128 @@
+"""MACRM: signed components of specialist agents, fused into one reward.
+
+    R_collab = α R_acc + β R_sim + γ R_fmt + δ R_step - η R_rep          (Eq. 3)
+
+η enters as a negative weight. The paper gives no formula for the fusion F of its Eq. 4: here it is the identity, and
+three rules can be switched on (our reading), each a function to new rewards, so that a trace can show what it changed.
+"""
+
+from collections.abc import Collection, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jurygraph.aggregation._inputs import FloatArray, finite, shaped, share, unit
+from jurygraph.errors import PlanError
+
+__all__ = ["collaborative", "format_gate", "precision_shaping", "repetition_control"]
+
+
+def collaborative(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> np.float64 | FloatArray:
+    """R = Σ_k w_k r_k over the components' sorted names: Eq. 3 of MACRM.
+
+    Args:
+        components: scores by name, finite, all scalars or all [R].
+        weights: signed weights by name, finite; a penalty's is negative.
+
+    Returns:
+        A scalar, or [R]; nothing is clipped.
+
+    Raises:
+        PlanError: no component, a name on one side only, a value that is not finite (named), or shapes that differ.
+    """
+    return _signed_sum(_scores(components, weights), weights)
+
+
+def precision_shaping(
+    components: Mapping[str, ArrayLike],
+    weights: Mapping[str, float],
+    accuracy: ArrayLike,
+    auxiliary: Collection[str],
+    fraction: float,
+    threshold: float = 0.5,
+) -> np.float64 | FloatArray:
+    """Eq. 3 of MACRM where the auxiliary components count a fraction when the answer is wrong (our reading).
+
+    Args:
+        components: as for `collaborative`.
+        weights: as for `collaborative`.
+        accuracy: in [0, 1], of the components' shape; below `threshold` the answer is wrong.
+        auxiliary: names of the components that count less then (similarity, step, format).
+        fraction: what is left of them, in [0, 1].
+        threshold: in [0, 1].
+
+    Returns:
+        The new reward, a scalar or [R].
+
+    Raises:
+        PlanError: as for `collaborative`, an auxiliary name that is no component, or a value outside [0, 1].
+    """
+    scores = _scores(components, weights)
+    names = set(auxiliary)
+    if names - scores.keys():
+        raise PlanError(f"auxiliary names {_listed(names - scores.keys())}, which no component has")
+    precision = unit("accuracy", accuracy)
+    shaped("accuracy", precision, next(iter(scores.values())).shape)
+    wrong = precision < share("threshold", threshold)
+    kept = np.where(wrong, share("fraction", fraction), 1.0)
+    return _signed_sum({name: score * kept if name in names else score for name, score in scores.items()}, weights)
+
+
+def format_gate(r: ArrayLike, fmt: ArrayLike, threshold: float) -> np.float64 | FloatArray:
+    """0 where the format's score is below the threshold, else r (our reading of MACRM's format rule).
+
+    r finite and fmt in [0, 1] have one shape, scalar or [R]; threshold in [0, 1]; PlanError for anything else. A reward
+    below 0 becomes 0 as well, so the gate should stand where rewards are at least 0.
+    """
+    rewards, formats = _paired(r, "fmt", fmt)
+    gated: FloatArray = np.where(formats < share("threshold", threshold), 0.0, rewards)
+    return gated[()]
+
+
+def repetition_control(r: ArrayLike, repetition: ArrayLike, threshold: float) -> np.float64 | FloatArray:
+    """r (1 - R_rep) where R_rep is above the threshold, else r (our reading of MACRM's repetition rule).
+
+    r finite and repetition in [0, 1] have one shape, scalar or [R]; threshold in [0, 1]; PlanError for anything else. A
+    reward below 0 moves towards 0 as well, so the rule should stand where rewards are at least 0.
+    """
+    rewards, repeated = _paired(r, "repetition", repetition)
+    controlled: FloatArray = np.where(repeated > share("threshold", threshold), rewards * (1.0 - repeated), rewards)
+    return controlled[()]
+
+
+def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, FloatArray]:
+    """The components in canonical order, checked against the weights by name."""
+    if not components:
+        raise PlanError("there is no component: a reward needs one at least")
+    if weights.keys() - components.keys():
+        raise PlanError(f"no component for the weights of {_listed(weights.keys() - components.keys())}")
+    if components.keys() - weights.keys():
+        raise PlanError(f"no weight for the components {_listed(components.keys() - weights.keys())}")
+    scores = {name: finite(name, components[name]) for name in sorted(components)}
+    first, *others = scores
+    for name in others:
+        shaped(name, scores[name], scores[first].shape)
+    if scores[first].ndim > 1:
+        raise PlanError(f"{first} has shape {scores[first].shape}: a scalar or [R] is needed")
+    return scores
+
+
+def _signed_sum(scores: Mapping[str, FloatArray], weights: Mapping[str, float]) -> np.float64 | FloatArray:
+    result = np.zeros(next(iter(scores.values())).shape)
+    for name, score in scores.items():
+        weight = finite(f"weights[{name!r}]", weights[name])
+        shaped(f"weights[{name!r}]", weight, ())
+        result = result + weight * score
+    return result[()]
+
+
+def _paired(r: ArrayLike, name: str, score: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    rewards, scores = finite("r", r), unit(name, score)
+    if rewards.ndim > 1:
+        raise PlanError(f"r has shape {rewards.shape}: a scalar or [R] is needed")
+    shaped(name, scores, rewards.shape)
+    return rewards, scores
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names))

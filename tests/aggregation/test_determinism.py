@@ -1,0 +1,170 @@
+"""Same input, same bits: whatever the layout, the chunks, the order of the edges and the CPU."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+import jurygraph.aggregation
+from jurygraph.aggregation import flat, fusion, gear, stakeholders, total
+from tests.aggregation.reference import Rubric, rubrics
+from tests.determinism import violations
+
+ROOM = Path(jurygraph.aggregation.__file__).parent
+MODULES = sorted(ROOM.glob("*.py"))
+# Computed once and frozen, or a check on the others.
+ALLOWED = {
+    "gear.py": {"retention": {"**"}},
+    "stakeholders.py": {"weights": {"exp"}},
+    "_enumeration.py": {"_of_rows": {"sum"}},
+}
+RESPONSES = 4099  # more than one block of work, and not a multiple of any vector's width
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+def test_no_module_uses_what_differs_by_shape_or_cpu(module: Path) -> None:
+    assert violations(module, ALLOWED.get(module.name)) == []
+
+
+def test_the_check_of_syntax_finds_what_it_should(tmp_path: Path) -> None:
+    module = tmp_path / "planted.py"
+    module.write_text(
+        dedent("""
+        from math import exp as e, fabs
+        import numpy as np
+
+        class Reward:
+            def total(self, a):
+                a **= 2
+                return np.add.reduce(a) + sum(a)
+
+        def frozen(a):
+            return a @ a
+        """)
+    )
+    assert violations(module, {"frozen": {"@", "exp"}}) == [
+        "planted.py:2: exp in the module",
+        "planted.py:7: ** in Reward.total",
+        "planted.py:8: reduce in Reward.total",
+        "planted.py:8: sum in Reward.total",
+        "planted.py: exp is allowed in frozen but not used",
+    ]
+
+
+def everything(p: np.ndarray, weights: np.ndarray, parents: np.ndarray, children: np.ndarray) -> list[np.ndarray]:
+    """Every function that promises the same bits; each result has one row a response."""
+    graph = gear.compile(p.shape[1], parents, children)
+    retention = np.linspace(0.0, 1.0, len(parents))
+    q = graph.marginals(p, retention)
+    columns = {str(i): p[:, i] for i in range(p.shape[1])}
+    signed = dict(zip(columns, weights.tolist(), strict=True))
+    return [
+        total(p),
+        q,
+        graph.marginals(p, retention, p > 0.1, weights >= 0.0),
+        graph.hard(p),
+        graph.hard(p, mode="transitive"),
+        gear.reward(q, weights),
+        flat.reward(p, weights, p > 0.01),
+        stakeholders.reward(np.full(p.shape[1], 1 / p.shape[1]), p),
+        stakeholders.group_utility(p),
+        stakeholders.minimum(p),
+        stakeholders.gini(p),
+        stakeholders.jain(p),
+        fusion.collaborative(columns, signed),
+        fusion.precision_shaping(columns, signed, p[:, 0], ["1", "2"], 0.3),
+        fusion.repetition_control(p[:, 0], p[:, 1], 0.4),
+        fusion.format_gate(p[:, 0], p[:, 1], 0.4),
+    ]
+
+
+def planted() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(7)
+    weights = np.array([3.0, 2.0, -1.5, 0.7, 1.1, -0.3, 2.2, 0.9, -4.1, 1.3, 0.4, 5.0])
+    parents = np.array([0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 2])
+    children = np.array([1, 2, 3, 3, 4, 5, 6, 7, 8, 9, 10, 4, 10])
+    return random.random((RESPONSES, 12)), weights, parents, children
+
+
+def bits(results: list[np.ndarray]) -> list[bytes]:
+    return [np.ascontiguousarray(result).tobytes() for result in results]
+
+
+def test_rows_and_columns_in_memory() -> None:
+    p, *rest = planted()
+    assert bits(everything(np.asfortranarray(p), *rest)) == bits(everything(p, *rest))
+    assert bits(everything(np.repeat(p, 2, axis=0)[::2], *rest)) == bits(everything(p, *rest))
+
+
+@pytest.mark.parametrize("size", [1, 7, 64, 2048, 4096])
+def test_chunks_of_responses(size: int) -> None:
+    p, *rest = planted()
+    few = p[: 40 * size]  # one response at a time is slow
+    chunks = [everything(few[start : start + size], *rest) for start in range(0, len(few), size)]
+    assert bits([np.concatenate(parts) for parts in zip(*chunks, strict=True)]) == bits(everything(few, *rest))
+
+
+@given(rubrics(), st.randoms(use_true_random=False))
+def test_orders_of_the_edges(rubric: Rubric, random: object) -> None:
+    retention = np.linspace(0.1, 0.9, len(rubric.parents))
+    triples = list(zip(rubric.parents, rubric.children, retention.tolist(), strict=True))
+    random.shuffle(triples)
+    parents, children, factors = ([triple[k] for triple in triples] for k in range(3))
+    q = gear.marginals(rubric.p, rubric.parents, rubric.children, retention)
+    assert gear.marginals(rubric.p, parents, children, factors).tobytes() == q.tobytes()
+
+
+@given(rubrics(), st.randoms(use_true_random=False))
+def test_orders_of_the_criteria_for_a_caller_who_sorts_them(rubric: Rubric, random: object) -> None:
+    ids = [f"r{i}" for i in range(rubric.n)]
+    triples = [(ids[a], ids[b], kind) for (a, b), kind in zip(rubric.edges, rubric.kinds, strict=True)]
+    weight = {name: 1.0 + 0.3 * i for i, name in enumerate(ids)}
+    score = dict(zip(ids, rubric.p.T, strict=True))
+
+    def outcome(names: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        parents, children, kinds = gear.edges(names, triples)
+        q = gear.marginals(np.column_stack([score[name] for name in names]), parents, children, gear.retention(kinds))
+        back = q[:, [names.index(name) for name in ids]]
+        return back, gear.reward(q, [weight[name] for name in names])
+
+    shuffled = ids.copy()
+    random.shuffle(shuffled)
+    q, reward = outcome(ids)
+    moved_q, moved_reward = outcome(shuffled)
+    np.testing.assert_allclose(moved_q, q, rtol=0, atol=1e-14)
+    np.testing.assert_allclose(moved_reward, reward, rtol=0, atol=1e-14)
+    assert bits(list(outcome(sorted(shuffled)))) == bits([q, reward])
+
+
+def fingerprint(disabled: list[str]) -> str:
+    """Hash of everything, computed by a new interpreter without some of the CPU's features."""
+    script = """
+        import hashlib, warnings
+        warnings.simplefilter("error")
+        from tests.aggregation.test_determinism import bits, everything, planted
+        print(hashlib.sha256(b"".join(bits(everything(*planted())))).hexdigest())
+        """
+    environment = {**os.environ, "NPY_DISABLE_CPU_FEATURES": " ".join(disabled)}
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(script)],
+        cwd=Path(__file__).parents[2],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+def test_cpus_without_wide_vectors() -> None:
+    present = [feature for feature in __cpu_dispatch__ if __cpu_features__.get(feature)]
+    if not present:
+        pytest.skip("this CPU has nothing beyond NumPy's baseline to switch off")
+    assert fingerprint(present) == fingerprint([])

@@ -1,0 +1,254 @@
+"""GEAR: what a criterion earns when what it builds on does not hold."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.aggregation import gear
+from jurygraph.errors import GraphError
+from tests.aggregation.reference import Rubric, chain, eq_9, eq_12, has_independent_parents, rubrics
+
+# r1 -> {r2, r3} -> r4 -> r5
+DIAMOND = ([0, 0, 1, 2, 3], [1, 2, 3, 3, 4])
+DIAMOND_P = [0.5, 0.9, 0.9, 0.9, 0.9]
+kappas = st.sampled_from([0.0, 0.5, 1.0, 2.0, 4.0])
+
+
+def gated(rubric: Rubric, kappa: float = 1.0) -> np.ndarray:
+    return gear.marginals(rubric.p, rubric.parents, rubric.children, gear.retention(rubric.kinds, kappa))
+
+
+class TestRetention:
+    def test_the_paper_s_three_kinds(self) -> None:
+        assert gear.retention(["weak", "strong", "activation"]).tolist() == [0.6, 0.2, 0.0]
+
+    def test_kappa_is_a_power(self) -> None:
+        assert gear.retention(["weak", "strong"], kappa=2).tolist() == [0.6**2, 0.2**2]
+        assert gear.retention(["weak"], kappa=0.5).tolist() == [0.6**0.5]
+
+    def test_kappa_zero_retains_everything_over_activation_edges_too(self) -> None:
+        assert gear.retention(["weak", "strong", "activation"], kappa=0).tolist() == [1.0, 1.0, 1.0]
+
+    def test_another_base_for_some_kinds(self) -> None:
+        assert gear.retention(["weak", "strong", "activation"], base={"activation": 0.1}).tolist() == [0.6, 0.2, 0.1]
+
+    def test_no_edge_no_factor(self) -> None:
+        assert gear.retention([]).shape == (0,)
+
+
+class TestMarginals:
+    def test_a_supported_child_keeps_its_score_and_an_unsupported_one_its_share(self) -> None:
+        q = gear.marginals([[1.0, 0.8], [0.0, 0.8], [0.5, 0.8]], [0], [1], [0.2])
+        assert q[:, 1].tolist() == pytest.approx([0.8, 0.8 * 0.2, 0.8 * 0.6], abs=1e-15)
+
+    def test_a_penalty_applies_as_far_as_its_activation_holds(self) -> None:
+        assert gear.marginals([0.25, 0.8], [0], [1], [0.0]).tolist() == [0.25, 0.2]
+
+    @given(rubrics(), kappas)
+    def test_it_is_equation_12(self, rubric: Rubric, kappa: float) -> None:
+        factors = gear.retention(rubric.kinds, kappa).tolist()
+        expected = [eq_12(row, rubric.edges, factors) for row in rubric.p.tolist()]
+        np.testing.assert_allclose(gated(rubric, kappa), expected, rtol=0, atol=1e-14)
+
+    @given(rubrics(), kappas)
+    def test_a_graph_only_takes_credit_away(self, rubric: Rubric, kappa: float) -> None:
+        q = gated(rubric, kappa)
+        assert (q >= 0.0).all()
+        assert (q <= rubric.p).all()
+
+    @given(rubrics())
+    def test_kappa_zero_is_flat_bit_for_bit(self, rubric: Rubric) -> None:
+        assert gated(rubric, 0.0).tobytes() == rubric.p.tobytes()
+
+    @given(rubrics(), st.floats(0.0, 8.0), st.floats(0.0, 8.0))
+    def test_a_larger_kappa_never_gives_more(self, rubric: Rubric, one: float, other: float) -> None:
+        less, more = sorted((one, other))
+        assert (gated(rubric, more) <= gated(rubric, less) + 1e-15).all()
+
+    def test_one_response_is_a_row_of_many(self) -> None:
+        p = np.array([DIAMOND_P, DIAMOND_P[::-1]])
+        q = gear.marginals(p, *DIAMOND, [0.2] * 5)
+        assert gear.marginals(p[1], *DIAMOND, [0.2] * 5).tobytes() == q[1].tobytes()
+
+    def test_no_edge_changes_nothing_and_no_response_gives_none(self) -> None:
+        assert gear.marginals(DIAMOND_P, [], [], []).tolist() == DIAMOND_P
+        assert gear.marginals(np.empty((0, 5)), *DIAMOND, [0.2] * 5).shape == (0, 5)
+
+    def test_lists_integers_and_short_floats_are_numbers(self) -> None:
+        assert gear.marginals([0, 1], [0], [1], [1]).tolist() == [0.0, 1.0]
+        assert gear.marginals(np.float32([0.5, 0.5]), [0], [1], np.float32([0])).tolist() == [0.5, 0.25]
+
+    def test_the_scores_given_are_not_written_to(self) -> None:
+        p = np.array([[0.0, 1.0]])
+        assert gear.marginals(p, [0], [1], [0.0]).tolist() == [[0.0, 0.0]]
+        assert p.tolist() == [[0.0, 1.0]]
+
+
+class TestExactMarginals:
+    def test_below_a_diamond_the_update_is_an_approximation(self) -> None:
+        approximate = gear.marginals(DIAMOND_P, *DIAMOND, [0.2] * 5)
+        exact = gear.exact_marginals(DIAMOND_P, *DIAMOND, [0.2] * 5)
+        assert approximate.tolist() == pytest.approx([0.5, 0.54, 0.54, 0.3594816, 0.4388267520], abs=1e-9)
+        assert exact.tolist() == pytest.approx([0.5, 0.54, 0.54, 0.4341312, 0.4925744640], abs=1e-9)
+        assert exact.tolist() == pytest.approx(eq_9(DIAMOND_P, list(zip(*DIAMOND, strict=True)), [0.2] * 5), abs=1e-14)
+
+    @given(rubrics(largest=5), kappas)
+    def test_it_sums_equation_9_over_all_states(self, rubric: Rubric, kappa: float) -> None:
+        factors = gear.retention(rubric.kinds, kappa)
+        q = gear.exact_marginals(rubric.p, rubric.parents, rubric.children, factors)
+        expected = [eq_9(row, rubric.edges, factors.tolist()) for row in rubric.p.tolist()]
+        np.testing.assert_allclose(q, expected, rtol=0, atol=1e-14)
+
+    @given(rubrics(), kappas)
+    def test_the_update_is_exact_where_parents_are_independent(self, rubric: Rubric, kappa: float) -> None:
+        factors = gear.retention(rubric.kinds, kappa)
+        exact = gear.exact_marginals(rubric.p, rubric.parents, rubric.children, factors)
+        clear = [i for i in range(rubric.n) if has_independent_parents(i, rubric.edges)]
+        np.testing.assert_allclose(gated(rubric, kappa)[:, clear], exact[:, clear], rtol=0, atol=1e-13)
+
+    def test_a_tree_is_exact_throughout(self) -> None:
+        p = np.linspace(0.1, 0.9, 7)
+        tree = ([0, 0, 1, 1, 2, 2], [1, 2, 3, 4, 5, 6])
+        factors = [0.2, 0.6, 0.0, 0.2, 0.6, 1.0]
+        np.testing.assert_allclose(
+            gear.marginals(p, *tree, factors), gear.exact_marginals(p, *tree, factors), atol=1e-15
+        )
+
+    def test_twenty_criteria_and_no_more(self) -> None:
+        p = np.linspace(0.5, 1.0, 100).reshape(5, 20)  # more responses than are enumerated at once
+        exact = gear.exact_marginals(p, *chain(20), [0.2] * 19)
+        np.testing.assert_allclose(exact, gear.marginals(p, *chain(20), [0.2] * 19), atol=1e-12)
+        with pytest.raises(GraphError, match="21 criteria have too many states"):
+            gear.exact_marginals(np.full(21, 0.9), *chain(21), [0.2] * 20)
+
+
+class TestHard:
+    CHAIN = ([0, 1], [1, 2])
+
+    def test_a_parent_that_does_not_hold_shuts_the_gate(self) -> None:
+        p = [[0.5, 0.7], [0.49, 0.7]]
+        assert gear.hard(p, [0], [1]).tolist() == [[0.5, 0.7], [0.49, 0.0]]
+
+    def test_every_parent_must_hold(self) -> None:
+        assert gear.hard([0.9, 0.1, 0.8], [0, 1], [2, 2]).tolist() == [0.9, 0.1, 0.0]
+
+    def test_local_and_transitive_differ_from_depth_two_on(self) -> None:
+        p = [0.1, 0.9, 0.8]
+        assert gear.hard(p, *self.CHAIN, mode="local").tolist() == [0.1, 0.0, 0.8]
+        assert gear.hard(p, *self.CHAIN, mode="transitive").tolist() == [0.1, 0.0, 0.0]
+
+    @given(rubrics())
+    def test_they_agree_at_depth_one_and_transitive_never_gives_more(self, rubric: Rubric) -> None:
+        local = gear.hard(rubric.p, rubric.parents, rubric.children)
+        transitive = gear.hard(rubric.p, rubric.parents, rubric.children, mode="transitive")
+        shallow = [i for i in range(rubric.n) if not set(rubric.parents_of(i)) & set(rubric.children)]
+        assert local[:, shallow].tobytes() == transitive[:, shallow].tobytes()
+        assert (transitive <= local).all()
+
+    @given(rubrics())
+    def test_transitive_is_what_no_retention_gives_for_sure_scores(self, rubric: Rubric) -> None:
+        sure = np.round(rubric.p)
+        q = gear.marginals(sure, rubric.parents, rubric.children, np.zeros(len(rubric.parents)))
+        assert gear.hard(sure, rubric.parents, rubric.children, mode="transitive").tolist() == q.tolist()
+
+    def test_the_judge_s_own_decisions_come_before_the_threshold(self) -> None:
+        assert gear.hard([0.9, 0.8], [0], [1], met=[False, True]).tolist() == [0.9, 0.0]
+        assert gear.hard([0.1, 0.8], [0], [1], met=[True, False]).tolist() == [0.1, 0.8]
+
+    def test_another_threshold(self) -> None:
+        assert gear.hard([0.6, 0.8], [0], [1], threshold=0.7).tolist() == [0.6, 0.0]
+
+
+class TestReward:
+    def test_signed_utility_over_what_can_be_earned(self) -> None:
+        assert gear.reward([1.0, 0.5, 0.25], [3, 1, -2]) == 0.75
+        assert gear.reward([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], [3, 1, -2]).tolist() == [1.0, -0.5]
+
+    def test_errors_call_the_scores_q(self) -> None:
+        with pytest.raises(GraphError, match=r"q\[0\] is 2.0"):
+            gear.reward([2.0], [1])
+
+
+class TestCompiledGraph:
+    def test_it_gives_what_the_free_functions_give(self) -> None:
+        graph = gear.compile(5, *DIAMOND)
+        retention = [0.2, 0.6, 0.0, 0.2, 0.6]
+        assert graph.marginals(DIAMOND_P, retention).tolist() == gear.marginals(DIAMOND_P, *DIAMOND, retention).tolist()
+        exact = gear.exact_marginals(DIAMOND_P, *DIAMOND, retention)
+        assert graph.exact_marginals(DIAMOND_P, retention).tolist() == exact.tolist()
+        assert graph.hard(DIAMOND_P).tolist() == gear.hard(DIAMOND_P, *DIAMOND).tolist()
+
+    def test_edges_are_sorted_and_retention_follows_the_edges_as_given(self) -> None:
+        graph = gear.compile(3, [1, 0, 0], [2, 2, 1])
+        assert (graph.parents.tolist(), graph.children.tolist()) == ([0, 0, 1], [1, 2, 2])
+        retention = [0.2, 0.6, 0.0]  # of 1 -> 2, 0 -> 2 and 0 -> 1
+        p = [0.5, 0.8, 0.9]
+        expected = eq_12(p, [(1, 2), (0, 2), (0, 1)], retention)
+        assert graph.marginals(p, retention).tolist() == pytest.approx(expected, abs=1e-15)
+
+    def test_the_order_takes_the_smallest_index_that_is_ready(self) -> None:
+        assert gear.compile(5, [4, 3], [0, 1]).order == (2, 3, 1, 4, 0)
+        assert gear.compile(3, [], []).order == (0, 1, 2)
+
+    def test_it_cannot_be_changed(self) -> None:
+        graph = gear.compile(2, [0], [1])
+        with pytest.raises(ValueError, match="read-only"):
+            graph.parents[0] = 1
+        with pytest.raises(AttributeError):
+            graph.n = 3
+
+
+class TestUnjudgedParents:
+    # 0 -> 1 (positive) and 0 -> 2 (negative)
+    GRAPH = gear.compile(3, [0, 0], [1, 2])
+    POSITIVE = (True, True, False)
+
+    def gated(self, p: object, judged: object) -> list[object]:
+        return self.GRAPH.marginals(p, [0.2, 0.6], judged, self.POSITIVE).tolist()
+
+    def test_a_positive_child_counts_as_unsupported_and_a_penalty_as_supported(self) -> None:
+        for filled in (0.0, 0.5, 1.0):
+            assert self.gated([filled, 0.5, 0.5], [False, True, True]) == [filled, 0.5 * 0.2, 0.5]
+
+    def test_each_response_has_its_own_mask_or_all_share_one(self) -> None:
+        p = [[0.5, 0.5, 0.5], [0.5, 0.5, 0.5]]
+        whole, masked = self.gated(p[0], [True] * 3), self.gated(p[0], [False, True, True])
+        assert self.gated(p, [[True] * 3, [False, True, True]]) == [whole, masked]
+        assert self.gated(p, [False, True, True]) == [masked, masked]
+
+    @given(rubrics(), st.data())
+    def test_where_all_is_judged_nothing_changes(self, rubric: Rubric, data: st.DataObject) -> None:
+        graph = gear.compile(rubric.n, rubric.parents, rubric.children)
+        positive = data.draw(st.lists(st.booleans(), min_size=rubric.n, max_size=rubric.n))
+        retention = gear.retention(rubric.kinds)
+        judged = graph.marginals(rubric.p, retention, np.ones(rubric.p.shape, dtype=bool), positive)
+        assert judged.tobytes() == graph.marginals(rubric.p, retention).tobytes()
+
+    @given(st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3), st.floats(0.0, 1.0), st.floats(0.0, 1.0))
+    def test_over_its_own_edges_a_missing_verdict_never_helps(self, p: list[float], one: float, other: float) -> None:
+        known = self.GRAPH.marginals(p, [one, other], [True] * 3, self.POSITIVE)
+        missing = self.GRAPH.marginals(p, [one, other], [False, True, True], self.POSITIVE)
+        assert missing[1] <= known[1]
+        assert missing[2] >= known[2]
+
+    def test_the_rule_holds_edge_by_edge_and_not_along_a_chain_of_mixed_signs(self) -> None:
+        graph = gear.compile(3, *chain(3))
+        known = graph.marginals([1, 1, 1], [0.2, 0.2], [True] * 3, self.POSITIVE)
+        missing = graph.marginals([1, 1, 1], [0.2, 0.2], [False, True, True], self.POSITIVE)
+        assert (known[2], missing[2]) == (1.0, pytest.approx(0.36))
+
+    @pytest.mark.parametrize(
+        ("judged", "positive", "message"),
+        [
+            ([True] * 3, None, "both or neither"),
+            (None, [True] * 3, "both or neither"),
+            ([1, 1, 1], [True] * 3, "judged holds int64"),
+            ([True] * 2, [True] * 3, r"judged has shape \(2,\)"),
+            ([True] * 3, [True] * 2, r"positive has shape \(2,\)"),
+            ([True] * 3, [1.0, 2.0, -1.0], "positive holds float64"),
+        ],
+    )
+    def test_masks_that_do_not_fit_are_refused(self, judged: object, positive: object, message: str) -> None:
+        with pytest.raises(GraphError, match=message):
+            self.GRAPH.marginals([0.5] * 3, [0.2, 0.6], judged, positive)
