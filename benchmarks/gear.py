@@ -51,8 +51,3 @@ def plain_loop(rows: list[list[float]], factors: list[float]) -> list[list[float
         scored.append(q)
     return scored
 
-
-if __name__ == "__main__":
-    for figure in measure():
-        verdict = {True: "met", False: "MISSED", None: ""}[figure.met]
-        print(f"{figure.name:45} {figure.value:8.3f} {figure.unit:15} {figure.target:15} {verdict}")

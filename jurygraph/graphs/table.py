@@ -171,7 +171,7 @@ def _folded(value: Floats, met: Bools, judged: Bools, live: Bools, reduce: str) 
         folded = np.max(np.where(live, value, 0.0), axis=1)
     decided = np.asarray(aggregation.total(np.where(live & met, 1.0, 0.0))) * 2 >= divisor
     complete = (judged | ~live).all(axis=1)
-    return folded[:, None], decided[:, None], complete[:, None], live.any(axis=1)[:, None]
+    return folded[:, None], decided[:, None], complete[:, None], live.any(axis=1, keepdims=True)
 
 
 def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
