@@ -169,9 +169,10 @@ def _folded(value: Floats, met: Bools, judged: Bools, live: Bools, reduce: str) 
         folded = np.min(np.where(live, value, 1.0), axis=1)
     else:
         folded = np.max(np.where(live, value, 0.0), axis=1)
-    decided = np.asarray(aggregation.total(np.where(live & met, 1.0, 0.0))) * 2 >= divisor
-    complete = (judged | ~live).all(axis=1)
-    return folded[:, None], decided[:, None], complete[:, None], live.any(axis=1, keepdims=True)
+    agreed = aggregation.total(np.where(live & met, 1.0, 0.0))
+    decided = np.asarray(agreed * 2 >= divisor)
+    complete, some = np.asarray((judged | ~live).all(axis=1)), np.asarray(live.any(axis=1))
+    return folded[:, None], decided[:, None], complete[:, None], some[:, None]
 
 
 def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
