@@ -50,4 +50,3 @@ def plain_loop(rows: list[list[float]], factors: list[float]) -> list[list[float
                 q[child] *= q[parent] + (1.0 - q[parent]) * factor
         scored.append(q)
     return scored
-

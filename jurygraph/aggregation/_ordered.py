@@ -19,7 +19,8 @@ def total(a: ArrayLike, axis: int = -1) -> np.float64 | FloatArray:
     Returns:
         The sums, without that axis; a scalar for a vector; 0.0 where the axis is empty.
     """
-    terms = np.moveaxis(numbers("a", a), axis, 0)
+    given = numbers("a", a)
+    terms = given.T if axis == -1 and given.ndim <= 2 else np.moveaxis(given, axis, 0)  # .T costs a tenth
     result = np.zeros(terms.shape[1:])
     for term in terms:
         np.add(result, term, out=result)

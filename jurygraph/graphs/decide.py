@@ -82,12 +82,12 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> _Judged:
     components = _components(decision, counted, combiners, "counted")
     present = {name: one.present for name, one in components.items()}
     fused = fuse(decision, _values(components), present)
-    if any(unjudged(columns.outcome).any() for columns in counted.columns.values()):
-        partial = _components(decision, counted, combiners, "partial")
-        partial_fused = fuse(decision, _values(partial), {name: one.present for name, one in partial.items()})
-        low, high = _bounds(decision, counted, combiners, present)
-    else:
-        partial, partial_fused, low, high = components, fused, fused.value, fused.value
+    if all((columns.outcome == OK).all() for columns in table.columns.values()):
+        everything, nothing = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
+        return _Judged(components, fused, components, fused, fused.value, fused.value, everything, nothing, dropped)
+    partial = _components(decision, counted, combiners, "partial")
+    partial_fused = fuse(decision, _values(partial), {name: one.present for name, one in partial.items()})
+    low, high = _bounds(decision, counted, combiners, present)
     coverage = _coverage(decision, table.marked(dropped, ABSTAINED) if dropped else table)
     lost = _lost(decision, counted)
     return _Judged(components, fused, partial, partial_fused, low, high, coverage, lost, dropped)

@@ -2,7 +2,9 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, GetJsonSchemaHandler, JsonValue, model_validator
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from jurygraph.schema.noun import Flag, Id, Noun, Number, Unit
 from jurygraph.schema.plan import Gate, Gated, GroupRule, Reduce, Rule, When
@@ -11,17 +13,25 @@ Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 
 
-class _Use(Noun):
+class _Named(Noun):
+    """A noun that may be written as a bare name: the value of its first field, the rest by default."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _bare_name(cls, value: Any) -> Any:
+        return {next(iter(cls.model_fields)): value} if isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
+
+
+class _Use(_Named):
     """A bare name stands for `{use: name}`."""
 
     use: Id
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_name(cls, value: Any) -> Any:
-        return {"use": value} if isinstance(value, str) else value
 
 
 class EvaluatorUse(_Use):
@@ -35,18 +45,13 @@ class DeriverUse(_Use):
     """A deriver by dotted path or entry point."""
 
 
-class InputConfig(Noun):
+class InputConfig(_Named):
     """What enters a component: the questions of an evaluator, or one question by its id (`of`)."""
 
     of: Id
     reduce: Reduce | None = "mean"
     mass: Positive = 1.0
     gated: Gated | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _bare_name(cls, value: Any) -> Any:
-        return {"of": value} if isinstance(value, str) else value
 
 
 class ComponentConfig(Noun):

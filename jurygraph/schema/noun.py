@@ -2,7 +2,9 @@
 
 import hashlib
 import json
-from typing import Annotated, Any
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -32,7 +34,14 @@ class Noun(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of the whole noun."""
         return digest_of(self.model_dump(mode="json"))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's, which does not validate; what was worked out from the old content is forgotten."""
+        copied = super().model_copy(update=update, deep=deep)
+        for worked_out in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[worked_out]
+        return copied

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue
+from pydantic import Field, JsonValue, field_validator
 
 from jurygraph.schema.noun import Count, Flag, Id, Noun, Number, Unit
 from jurygraph.schema.task import TaskView
@@ -104,6 +104,12 @@ class Spec(Noun):
     version: str
     inputs: dict[str, Input]
     params: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @field_validator("inputs")
+    @classmethod
+    def _in_the_order_of_names(cls, inputs: dict[str, Input]) -> dict[str, Input]:
+        """Params may point at inputs by their places; a store that reorders keys must not move them."""
+        return dict(sorted(inputs.items()))
 
 
 class FormatGate(Noun):

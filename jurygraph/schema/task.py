@@ -1,5 +1,6 @@
 """What is judged: a task, the people and rubric it names, and the responses to it."""
 
+from functools import cached_property
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
@@ -90,8 +91,10 @@ class Rubric(Noun):
     def _edges_join_criteria(self) -> Self:
         known = {c.id for c in self.criteria}
         _refuse_repeated("criterion", [c.id for c in self.criteria])
-        _refuse_repeated("edge", [f"{e.parent} -> {e.child}" for e in self.edges])
+        joined = [(e.parent, e.child) for e in self.edges]
         for edge in self.edges:
+            if joined.count((edge.parent, edge.child)) > 1:
+                raise ValueError(f"edge '{edge.parent} -> {edge.child}' stands twice")
             for end in (edge.parent, edge.child):
                 if end not in known:
                     raise ValueError(f"edge {edge.parent} -> {edge.child} names {end!r}, which is no criterion")
@@ -171,7 +174,7 @@ class Response(Noun):
             return self
         return self.model_copy(update={"agent": None, "labels": {}})
 
-    @property
+    @cached_property
     def content_digest(self) -> str:
         """Digest of text and data alone: equal answers are equal, whoever gave them."""
         return digest_of([self.text, self.data])

@@ -1,5 +1,6 @@
 """What comes out: a reward with every term of it, and a trace with everything needed to argue about it."""
 
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import Field, JsonValue, computed_field, model_validator
@@ -84,7 +85,7 @@ class Trace(Noun):
     plan: Plan | None = Field(default=None, exclude=True, repr=False)
 
     @computed_field  # type: ignore[prop-decorator]
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of the trace's content."""
         content = self.model_dump(mode="json", exclude={"digest", "previous"})
@@ -95,11 +96,10 @@ class Trace(Noun):
     @model_validator(mode="wrap")
     @classmethod
     def _content_matches_digest(cls, value: Any, build: Any) -> "Trace":
-        stated = None
-        if isinstance(value, dict) and "digest" in value:
-            value = dict(value)
-            stated = value.pop("digest")
-        trace: Trace = build(value)
-        if stated is not None and stated != trace.digest:
-            raise TraceMismatch(f"trace of response {trace.response_id!r} has digest {trace.digest}, not {stated}")
+        stated = isinstance(value, dict) and "digest" in value
+        trace: Trace = build({k: v for k, v in value.items() if k != "digest"} if stated else value)
+        if stated and value["digest"] != trace.digest:
+            raise TraceMismatch(
+                f"trace of response {trace.response_id!r} has digest {trace.digest}, not {value['digest']}"
+            )
         return trace

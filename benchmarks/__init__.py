@@ -1,0 +1,1 @@
+"""Figures of speed, each with its target: `python -m benchmarks [NAME ...]`."""

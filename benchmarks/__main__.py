@@ -1,0 +1,24 @@
+"""Run the benchmarks named on the command line, or all, and print their figures; exit 1 if a target is missed."""
+
+import sys
+from importlib import import_module
+
+NAMES = ("imports", "gear", "machine", "maths")
+
+
+def main(chosen: list[str]) -> int:
+    missed = 0
+    for name in chosen or NAMES:
+        if name not in NAMES:
+            print(f"no benchmark {name!r}: there are {', '.join(NAMES)}", file=sys.stderr)
+            return 2
+        print(f"{name}")
+        for figure in import_module(f"benchmarks.{name}").measure():
+            verdict = {True: "met", False: "MISSED", None: ""}[figure.met]
+            missed += figure.met is False
+            print(f"  {figure.name:58} {figure.value:10.3f} {figure.unit:16} {figure.target:16} {verdict}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

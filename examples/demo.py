@@ -1,0 +1,68 @@
+"""`make demo`: score four models' real solutions to 100 GSM8K problems, with no model and no key, and look at them."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+RUN = HERE.parent / "demo-run" / "maths"
+COMMAND = str(Path(sys.executable).with_name("jurygraph"))
+
+
+def main() -> int:
+    shutil.rmtree(RUN, ignore_errors=True)
+    tasks, config = HERE / "maths" / "tasks.jsonl", HERE / "maths" / "jury.yaml"
+    run = shown(RUN)
+    status = jurygraph("score", shown(tasks), "--config", shown(config), "--out", run)
+    if status != 0:
+        return status
+    right, wrong = pick_two(traces())
+    print(f"\nA wrong solution, and the calculation at which it went wrong ({wrong}):")
+    jurygraph("explain", run, "--response", wrong)
+    print(f"\nA right solution to the same problem, with every term and verdict ({right}):")
+    jurygraph("show", run, "--response", right)
+    print(
+        "\nWhere to look next:"
+        f"\n  .venv/bin/jurygraph show {run}                        all rewards"
+        f"\n  .venv/bin/jurygraph export {run} --to csv             as a table"
+        "\n  examples/maths/jury.yaml                                change a weight, and score again"
+        "\n  .venv/bin/jurygraph init my-jury                        a small project of your own"
+        "\n  README.md                                               how to write an evaluator in ten lines"
+    )
+    return 0
+
+
+def jurygraph(*arguments: str) -> int:
+    """Run a command as a user would type it, and show it."""
+    print(f"\n$ jurygraph {' '.join(arguments)}", flush=True)
+    return subprocess.run([COMMAND, *arguments], cwd=HERE.parent, check=False).returncode
+
+
+def shown(path: Path) -> str:
+    return str(path.relative_to(HERE.parent))
+
+
+def traces() -> list[dict[str, Any]]:
+    """The run's traces, as `export --to jsonl` gives them."""
+    command = [COMMAND, "export", shown(RUN), "--to", "jsonl"]
+    lines = subprocess.run(command, cwd=HERE.parent, check=True, capture_output=True, text=True).stdout.splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def pick_two(found: list[dict[str, Any]]) -> tuple[str, str]:
+    """A right solution, and a wrong one of the same problem of which a calculation is quoted as wrong."""
+    right = {t["task_id"]: t["response_id"] for t in found if t["reward"]["components"]["accuracy"] == 1.0}
+    wrong = next(t for t in found if goes_wrong(t) and t["task_id"] in right)
+    return right[wrong["task_id"]], wrong["response_id"]
+
+
+def goes_wrong(trace: dict[str, Any]) -> bool:
+    quoted = any(v["evaluator"] == "maths.calculation" and v["evidence"] for v in trace["verdicts"])
+    return bool(trace["reward"]["components"]["accuracy"] == 0.0 and quoted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

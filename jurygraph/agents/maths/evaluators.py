@@ -1,0 +1,178 @@
+"""Verdicts on mathematical solutions, by code alone: MACRM's rule-based components in formulas of our own reading.
+
+Each is in [0, 1]. An evaluator that finds nothing to judge in a response finds nothing right in it: score 0.
+"""
+
+import asyncio
+from importlib.metadata import version
+
+from jurygraph.agents.maths import arithmetic
+from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
+from jurygraph.agents.maths.length import cosine_factor
+from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, WorkerDied
+from jurygraph.agents.maths.repetition import repetition
+from jurygraph.agents.maths.structure import format_parts, ordered_steps, step_score
+from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.errors import ConfigError
+from jurygraph.schema import Evidence, Verdict
+
+
+class Accuracy(Evaluator):
+    """R_acc: whether the final answer equals the reference's, by math-verify in a killable worker process.
+
+    Args:
+        time_limit: seconds for one comparison; past it the verdict is a failure that the response caused.
+        workers: processes that compare side by side.
+    """
+
+    name = "maths.accuracy"
+
+    def __init__(self, time_limit: float = 2.0, workers: int = 1) -> None:
+        self.version = f"1 math-verify {version('math-verify')}"
+        self._time_limit, self._workers = time_limit, workers
+        try:
+            self._pool = self._new_pool()
+        except ValueError as error:
+            raise ConfigError(f"maths.accuracy: {error}") from error
+
+    def open(self) -> None:
+        self._pool = self._new_pool().open()
+
+    def close(self) -> None:
+        self._pool.close()
+
+    def _new_pool(self) -> EquivalencePool:
+        return EquivalencePool(workers=self._workers, time_limit=self._time_limit)
+
+    async def answer(self, ask: Ask) -> Verdict:
+        reference = reference_answer(ask.task.reference or "")
+        if reference is None:
+            return Verdict.abstained("the task's reference states no final answer")
+        found = final_answer(ask.response.text)
+        if found is None:
+            return Verdict(score=0.0, met=False, reason="the response states no final answer")
+        try:
+            comparison = await asyncio.wrap_future(self._pool.submit(found.text, reference))
+        except AnswerTooLong as error:
+            if len(reference) > len(found.text):
+                return Verdict.abstained(f"the reference cannot be read: {error}")
+            return Verdict.failed("answer-too-long", str(error), cause="response")
+        except WorkerDied as error:
+            return Verdict.failed("worker-died", str(error), cause="response")
+        return _judged(comparison, found, reference)
+
+
+def _judged(comparison: Comparison, found: Span, reference: str) -> Verdict:
+    if comparison.status == "unparsed-reference":
+        return Verdict.abstained(f"the reference {_shown(reference)} cannot be read as mathematics")
+    if comparison.status == "error":
+        return Verdict.failed(comparison.detail or "comparison", "the answers could not be compared", cause="response")
+    equal = comparison.status == "equal"
+    relation = {"equal": "equals", "different": "is not"}.get(comparison.status, "cannot be read as")
+    return Verdict(
+        score=float(equal),
+        met=equal,
+        reason=f"the final answer {_shown(found.text)} {relation} {_shown(reference)}",
+        evidence=(_quoted(found.text, found.start, found.end),),
+    )
+
+
+class Calculation(Evaluator):
+    """Share of the written arithmetic (`<<a*b=c>>`, `a × b = c`) that is right; each wrong step is quoted."""
+
+    name = "maths.calculation"
+
+    async def answer(self, ask: Ask) -> Verdict:
+        steps = arithmetic.steps(ask.response.text)
+        if not steps:
+            return Verdict(score=0.0, met=False, reason="the response writes no arithmetic down")
+        wrong = [(number, step) for number, step in enumerate(steps, 1) if not step.right]
+        right = len(steps) - len(wrong)
+        reason = f"{right} of {len(steps)} calculations are right"
+        if wrong:
+            reason += "; " + "; ".join(_complaint(number, step) for number, step in wrong)
+        return Verdict(
+            score=right / len(steps),
+            met=not wrong,
+            native=right,
+            scale=(0, len(steps)),
+            reason=reason,
+            evidence=tuple(_quoted(step.quote, step.start, step.end) for _, step in wrong),
+        )
+
+
+def _complaint(number: int, step: arithmetic.Step) -> str:
+    value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
+    return f"calculation {number} is wrong: {_shown(step.quote)}, but {value}"
+
+
+class Format(Evaluator):
+    """R_fmt: share of five parts: `<think>`, `</think>`, `<answer>`, `</answer>`, and all in order, nothing outside."""
+
+    name = "maths.format"
+
+    async def answer(self, ask: Ask) -> Verdict:
+        parts = format_parts(ask.response.text)
+        missing = [part.name for part in parts if not part.present]
+        found = len(parts) - len(missing)
+        reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
+        return Verdict(score=found / len(parts), met=not missing, native=found, scale=(0, len(parts)), reason=reason)
+
+
+class Steps(Evaluator):
+    """R_step: min(1, ordered steps / 3)."""
+
+    name = "maths.steps"
+
+    async def answer(self, ask: Ask) -> Verdict:
+        count = ordered_steps(ask.response.text)
+        return Verdict(score=step_score(ask.response.text), native=count, reason=f"ordered steps: {count}")
+
+
+class Repetition(Evaluator):
+    """R_rep: 1 - distinct / total n-grams of words. Give it a negative weight.
+
+    Args:
+        n: words in an n-gram.
+    """
+
+    name = "maths.repetition"
+
+    def __init__(self, n: int = 3) -> None:
+        if n < 1:
+            raise ConfigError(f"maths.repetition: n is {n}, and an n-gram has at least one word")
+        self._n = n
+
+    async def answer(self, ask: Ask) -> Verdict:
+        share = repetition(ask.response.text, self._n)
+        return Verdict(score=share, reason=f"{share:.1%} of the {self._n}-grams stood there before")
+
+
+class Length(Evaluator):
+    """The factor of R_cs: 0.75 + 0.25 cos(π min(1, length / limit)), of the response's characters.
+
+    Multiply it by accuracy with the combiner `product`: 1 for a short right answer, 0.5 at the limit, 0 if wrong.
+
+    Args:
+        limit: L, in characters.
+    """
+
+    name = "maths.length"
+
+    def __init__(self, limit: int = 2000) -> None:
+        if limit < 1:
+            raise ConfigError(f"maths.length: limit is {limit}, and a length has at least one character")
+        self._limit = limit
+
+    async def answer(self, ask: Ask) -> Verdict:
+        length = len(ask.response.text)
+        factor = cosine_factor(length, self._limit)
+        return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {self._limit}")
+
+
+def _quoted(quote: str, start: int, end: int) -> Evidence:
+    return Evidence(quote=quote, start=start, end=end)
+
+
+def _shown(text: str, most: int = 60) -> str:
+    return repr(text if len(text) <= most else text[: most - 1] + "…")
