@@ -1,17 +1,19 @@
 """jurygraph's own combiners: from cells to one component of the reward, by arithmetic alone."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import ValidationError
 
 from jurygraph import aggregation
+from jurygraph.agents.functions import describe
 from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
 from jurygraph.aggregation import gear
-from jurygraph.errors import GraphCycleError, PlanError
-from jurygraph.schema import Input
+from jurygraph.errors import PlanError
+from jurygraph.schema import Edge, Input
 
 
 def _columns(cells: Mapping[str, Cells]) -> tuple[Floats, Bools]:
@@ -60,13 +62,16 @@ class Stakeholders(Combiner):
     """R = Σ w_i û_i (DecompR Eq. 2); the masses are the weights w_i, frozen before any response was seen.
 
     û_i is the mean of the stakeholder's verdicts. Where a stakeholder's questions were all gated out, the weights of
-    the others are scaled up to 1.
+    the others are scaled up to 1. Param: `difficulty`, the terms that the weights came from, kept for the record.
     """
 
     name = "stakeholders"
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
-        return dict(params)
+        total = float(aggregation.total([one.mass for one in inputs.values()]))
+        if abs(total - 1.0) > aggregation.stakeholders.SUM_TOLERANCE:
+            raise PlanError(f"combiner 'stakeholders' has masses that sum to {total}: weights of stakeholders sum to 1")
+        return super().freeze(inputs, {k: v for k, v in params.items() if k != "difficulty"}) | dict(params)
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         utility, some = _columns(cells)
@@ -85,22 +90,15 @@ class _Rubric(Combiner):
     uses_edges: ClassVar[bool] = True
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+        super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa")})
         if not any(one.weights[0] > 0 for one in inputs.values()):
             raise PlanError("the rubric has no criterion of positive weight, so no reward can be formed from it")
         names = list(inputs)
-        edges = sorted(params["edges"], key=lambda edge: (edge["parent"], edge["child"])) if self.uses_edges else []
-        parents = tuple(names.index(edge["parent"]) for edge in edges)
-        children = tuple(names.index(edge["child"]) for edge in edges)
-        try:
-            _graph(len(names), parents, children)
-        except GraphCycleError as error:
-            raise GraphCycleError(error.cycle, names) from error
-        retention = self._retention(edges, params["kappa"])
-        return {"parents": list(parents), "children": list(children), "retention": retention}
-
-    def _retention(self, edges: Sequence[Mapping[str, Any]], kappa: float) -> list[float]:
-        """λ = base^κ (GEAR Eq. 17, our reading); an edge's own retention takes the place of its kind's base."""
-        return [float(gear.retention([edge["kind"]], kappa, _base(edge))[0]) for edge in edges]
+        edges = _edges(params.get("edges", ())) if self.uses_edges else []
+        parents, children, _ = gear.edges(names, [(edge.parent, edge.child, edge.kind) for edge in edges])
+        gear.compile(len(names), parents, children, names)
+        retention = [_retention(edge, params.get("kappa", 1.0)) for edge in edges]
+        return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         p, live = _columns(cells)
@@ -180,8 +178,19 @@ def _graph(n: int, parents: tuple[int, ...], children: tuple[int, ...]) -> gear.
     return gear.compile(n, parents, children)
 
 
-def _base(edge: Mapping[str, Any]) -> dict[str, float] | None:
-    return None if edge["retention"] is None else {edge["kind"]: edge["retention"]}
+def _edges(stated: Iterable[Any]) -> list[Edge]:
+    """In the order of their ends: the order of a file decides nothing."""
+    try:
+        edges = [Edge.model_validate(edge) for edge in stated]
+    except ValidationError as error:
+        raise PlanError(f"edges: {describe(error)}") from error
+    return sorted(edges, key=lambda edge: (edge.parent, edge.child))
+
+
+def _retention(edge: Edge, kappa: float) -> float:
+    """λ = base^κ (GEAR Eq. 17, our reading); an edge's own retention takes the place of its kind's base."""
+    own: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
+    return float(gear.retention([edge.kind], kappa, own)[0])
 
 
 def _weights(cells: Mapping[str, Cells]) -> Floats:

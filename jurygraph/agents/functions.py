@@ -19,9 +19,13 @@ from jurygraph.schema.plan import Pairs
 
 MODEL_LAYERS = ("model", "residual")
 SHOWN = {"response": 1, "pair": 2, "group": 1}
+STAMPED = frozenset(
+    ("question", "evaluator", "version", "layer", "subject", "stakeholder", "reviewer", "about", "responses", "sample")
+)
+"""Fields of a verdict that the machine fills; in the state of a graph the same names hold what it was given."""
 
 
-class _Adapted(Evaluator):
+class Adapted(Evaluator):
     """What function and Runnable evaluators share: their settings come from the decorator."""
 
     def __init__(
@@ -37,7 +41,8 @@ class _Adapted(Evaluator):
         own_model: bool,
         asked: Mapping[str, Any],
     ) -> None:
-        for what, value, known in (("layer", layer, Layer), ("audience", audience, Audience), ("scope", scope, Scope)):
+        stated = (("layer", layer, Layer), ("audience", audience, Audience), ("scope", scope, Scope))
+        for what, value, known in (*stated, ("branch", branch or "checks", Branch)):
             if value not in get_args(known):
                 raise ConfigError(f"evaluator {name!r}: {what} is one of {', '.join(get_args(known))}, not {value!r}")
         self.name, self.version = name, version
@@ -46,21 +51,20 @@ class _Adapted(Evaluator):
         self.asks_model = layer in MODEL_LAYERS and not own_model
         self._branch = branch or BRANCH_OF_AUDIENCE[audience]
         self._asked = dict(asked)
-        self.params: dict[str, Any] = {}
 
     @property
     def branch(self) -> Branch:
         return self._branch
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        return [self.question(view, **self._asked, params=self.params)]
+        return [self.question(view, **self._asked)]
 
     def given(self, params: Mapping[str, Any]) -> None:
         """Take the config's parameters for this evaluator; ConfigError if they do not fit."""
         self.params = dict(params)
 
 
-class FunctionEvaluator(_Adapted):
+class FunctionEvaluator(Adapted):
     """A function of `(task, response)`, `(task, first, second)` or `(task, responses)`, by its scope.
 
     Needed material and the config's params come as keyword arguments. It may be `async def`.
@@ -69,7 +73,7 @@ class FunctionEvaluator(_Adapted):
     def __init__(self, function: Callable[..., Any], name: str, version: str | None, **settings: Any) -> None:
         super().__init__(name, version or source_version(function), **settings)
         self.function = function
-        self._check_signature({})
+        self._check_signature({}, whole=False)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function itself, as if it were not decorated."""
@@ -77,7 +81,7 @@ class FunctionEvaluator(_Adapted):
 
     def given(self, params: Mapping[str, Any]) -> None:
         super().given(params)
-        self._check_signature(params)
+        self._check_signature(params, whole=True)
 
     def answer(self, ask: Ask) -> Any:
         shown = (ask.responses,) if self.scope == "group" else ask.responses
@@ -87,31 +91,22 @@ class FunctionEvaluator(_Adapted):
             material = {name: tuple(each[name] for each in ask.material) for name in self.needs}
         return self.function(ask.task, *shown, **material, **ask.question.params)
 
-    def _check_signature(self, params: Mapping[str, Any]) -> None:
-        signature = inspect.signature(self.function)
+    def _check_signature(self, params: Mapping[str, Any], whole: bool) -> None:
+        """Refuse a function that cannot be called so; `whole` unless some parameters are for the config to fill."""
         positional = [None] * (1 + SHOWN[self.scope])
         try:
-            signature.bind_partial(*positional, **dict.fromkeys(self.needs), **params)
-            if params or not self._open_parameters(signature):
-                signature.bind(*positional, **dict.fromkeys(self.needs), **params)
-        except TypeError as error:
+            signature = inspect.signature(self.function)
+            bind = signature.bind if whole else signature.bind_partial
+            bind(*positional, **dict.fromkeys(self.needs), **params)
+        except (TypeError, ValueError) as error:
             wanted = {"response": "(task, response)", "pair": "(task, first, second)", "group": "(task, responses)"}
             extra = f" with {', '.join((*self.needs, *params))} as keywords" if self.needs or params else ""
             raise ConfigError(
                 f"evaluator {self.name!r} of scope {self.scope} is called as {wanted[self.scope]}{extra}: {error}"
             ) from error
 
-    def _open_parameters(self, signature: inspect.Signature) -> bool:
-        """Whether a parameter is left that only the config can fill."""
-        filled = list(signature.parameters)[: 1 + SHOWN[self.scope]]
-        return any(
-            p.default is p.empty and p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)
-            for name, p in signature.parameters.items()
-            if name not in filled and name not in self.needs
-        )
 
-
-class RunnableEvaluator(_Adapted):
+class RunnableEvaluator(Adapted):
     """A langchain-core Runnable or compiled LangGraph graph.
 
     It is given a mapping of `task`, `response` (or `responses` for pairs and groups), `query` and `text`, and the
@@ -146,7 +141,7 @@ def read_answer(result: Any) -> Answer:
         return read_answer(result["verdict"])
     if "score" not in result:
         raise ValueError(f"expected `verdict` or `score` in the result, found {sorted(map(str, result))}")
-    return Verdict.model_validate({k: v for k, v in result.items() if k in Verdict.model_fields})
+    return Verdict.model_validate({k: v for k, v in result.items() if k in Verdict.model_fields.keys() - STAMPED})
 
 
 def is_runnable(value: Any) -> bool:
@@ -179,7 +174,7 @@ def adapt(
     pairs: Pairs = "ordered",
     samples: int = 1,
     seed: int = 0,
-) -> Evaluator:
+) -> Adapted:
     """Make an evaluator of a function, Runnable or compiled graph.
 
     A Runnable is taken to bring its own model (layer `model`, asked even when the config's model is `none`);
@@ -187,7 +182,7 @@ def adapt(
     """
     runnable = is_runnable(target)
     kind: Any = RunnableEvaluator if runnable else FunctionEvaluator
-    adapted: Evaluator = kind(
+    adapted: Adapted = kind(
         target,
         name,
         version,
@@ -202,7 +197,7 @@ def adapt(
     return adapted
 
 
-REGISTERED: dict[str, Evaluator] = {}
+REGISTERED: dict[str, Adapted] = {}
 """Evaluators made by the decorator, by name: what the program has imported so far."""
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
-from jurygraph.agents.functions import REGISTERED, adapt, is_runnable
+from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError
 from jurygraph.schema import DeriverUse, EvaluatorUse
@@ -34,57 +34,53 @@ OWN_COMBINERS = {
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """The evaluator that the config names, set up with its params. ConfigError if there is none such."""
-    found = REGISTERED.get(use.use) or _find("evaluator", use.use, OWN_EVALUATORS, REGISTERED)
-    made = _made_evaluator(found, use)
-    made.name = use.name or use.use.replace(":", ".")
+    made = _made_evaluator(_find("evaluator", use.use, OWN_EVALUATORS, REGISTERED), use)
+    made.name, made.params = use.name or use.use.replace(":", "."), use.params
     return made
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
     """The deriver that the config names. ConfigError if there is none such."""
-    found = _find("deriver", use.use, {}, ())
-    made = _instance("deriver", use.use, found, use.params)
+    made = _instance("deriver", use.use, _find("deriver", use.use, {}, {}), use.params)
     if not isinstance(made, Deriver) or not getattr(made, "gives", None):
         raise ConfigError(f"{use.use!r} is no deriver: subclass jurygraph.Deriver and say what it `gives`")
-    made.name = use.name or use.use.replace(":", ".")
+    made.name, made.params = use.name or use.use.replace(":", "."), use.params
     return made
 
 
 def load_combiner(name: str) -> Combiner:
     """The combiner of that name. ConfigError if there is none such."""
-    made = _instance("combiner", name, _find("combiner", name, OWN_COMBINERS, ()), {})
+    made = _instance("combiner", name, _find("combiner", name, OWN_COMBINERS, {}), {})
     if not isinstance(made, Combiner):
         raise ConfigError(f"{name!r} is no combiner: subclass jurygraph.Combiner")
     return made
 
 
 def _made_evaluator(found: Any, use: EvaluatorUse) -> Evaluator:
-    if isinstance(found, Evaluator):
+    if isinstance(found, Adapted):
         made = copy.copy(found)
-    elif inspect.isclass(found) and issubclass(found, Evaluator):
-        return _instance("evaluator", use.use, found, use.params)  # type: ignore[no-any-return]
     elif is_runnable(found) or inspect.isroutine(found):
         made = adapt(found, use.use)
+    elif isinstance(found, Evaluator) or (inspect.isclass(found) and issubclass(found, Evaluator)):
+        return _instance("evaluator", use.use, found, use.params)  # type: ignore[no-any-return]
     else:
+        shown = found.__name__ if inspect.isclass(found) else type(found).__name__
         raise ConfigError(
             f"{use.use!r} is no evaluator: write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, "
-            f"or name a langchain-core Runnable; found {type(found).__name__}"
+            f"or name a langchain-core Runnable; found {shown}"
         )
-    _give(made, use)
+    made.given(use.params)
     return made
 
 
-def _give(made: Evaluator, use: EvaluatorUse) -> None:
-    given = getattr(made, "given", None)
-    if given is not None:
-        given(use.params)
-    elif use.params:
-        raise ConfigError(f"evaluator {use.use!r} is already set up and takes no params here")
-
-
 def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> Any:
+    """A new instance of a class, or a copy of one that is set up already: the name that it gets here is its own."""
     if not inspect.isclass(found):
-        return found
+        if params:
+            raise ConfigError(f"{role} {name!r} is already set up and takes no params here")
+        return copy.copy(found)
+    if inspect.isabstract(found):
+        raise ConfigError(f"{role} {name!r} is abstract: subclass it and write what it leaves open")
     try:
         inspect.signature(found).bind(**params)
     except TypeError as error:
@@ -92,29 +88,31 @@ def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> An
     return found(**params)
 
 
-def _find(role: str, name: str, own: Mapping[str, str], registered: Iterable[str]) -> Any:
+def _find(role: str, name: str, own: Mapping[str, str], registered: Mapping[str, Any]) -> Any:
     if name in own:
-        return _import(role, own[name])
-    plugins = {point.name: point for point in entry_points(group=f"jurygraph.{role}s")}
-    if name in plugins:
-        return plugins[name].load()
-    if "." in name or ":" in name:
-        return _import(role, name)
-    raise ConfigError(_unknown(role, name, [*own, *registered, *plugins]))
+        return _import(role, own[name], ())
+    if name in registered:
+        return registered[name]
+    plugins = {point.name: point.value for point in entry_points(group=f"jurygraph.{role}s")}
+    known = (*own, *registered, *plugins)
+    if "." in name or ":" in name or name in plugins:
+        return _import(role, plugins.get(name, name), known)
+    raise ConfigError(_unknown(role, name, known))
 
 
-def _import(role: str, path: str) -> Any:
+def _import(role: str, path: str, known: Iterable[str]) -> Any:
     """The object at `package.module:name` or `package.module.name`."""
     module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
-    if not module_name or not attribute:
-        raise ConfigError(_unknown(role, path, []))
+    if not module_name or not attribute or module_name.startswith("."):
+        raise ConfigError(_unknown(role, path, known))
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        missing = error.name and (module_name == error.name or module_name.startswith(f"{error.name}."))
-        if not missing:
-            raise ConfigError(f"{role} {path!r} cannot be imported: {error}") from error
-        raise ConfigError(_unknown(role, path, [*OWN_EVALUATORS, *REGISTERED])) from error
+    except ModuleNotFoundError as error:
+        if error.name and f"{module_name}.".startswith(f"{error.name}."):
+            raise ConfigError(_unknown(role, path, known)) from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {error}") from error
+    except (ImportError, SyntaxError) as error:
+        raise ConfigError(f"{role} {path!r} cannot be imported: {error}") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module))
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")

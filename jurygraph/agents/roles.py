@@ -8,6 +8,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,8 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Answer = Verdict | float | bool
 Materials = Mapping[str, Material]
+Params = Mapping[str, Any]
+NO_PARAMS: Params = MappingProxyType({})
 
 BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
     "task": "checks",
@@ -64,7 +67,8 @@ class Evaluator(ABC):
 
     `answer` gives a Verdict, a number in [0, 1] or a boolean; for scope `group` a sequence of them, one for each
     response as shown. It may be a coroutine; otherwise it runs in a thread. What it raises becomes a failed verdict.
-    An evaluator that `asks_model` abstains where the config's model is `none`.
+    An evaluator that `asks_model` abstains where the config's model is `none`. `params` are those of the config, which
+    sets them after `__init__` took them; they stand in every question, so that other params are another question.
     """
 
     name: str
@@ -74,6 +78,7 @@ class Evaluator(ABC):
     scope: Scope = "response"
     asks_model: bool = False
     needs: tuple[str, ...] = ()
+    params: Params = NO_PARAMS
 
     @property
     def branch(self) -> Branch:
@@ -99,6 +104,7 @@ class Evaluator(ABC):
             "layer": self.layer,
             "scope": self.scope,
             "needs": self.needs,
+            "params": dict(self.params),
         }
         return Question.model_validate(stated | fields)
 
@@ -114,12 +120,16 @@ class Evaluator(ABC):
 
 
 class Deriver(ABC):
-    """Makes material from one response, for evaluators that name it in `needs` (or `of`, for variants)."""
+    """Makes material from one response, for evaluators that name it in `needs` (or `of`, for variants).
+
+    `params` are those of the config, as for an evaluator.
+    """
 
     name: str
     version: str = "1"
     gives: str
     needs: tuple[str, ...] = ()
+    params: Params = NO_PARAMS
 
     @abstractmethod
     def derive(self, ask: DeriverAsk) -> Material | Awaitable[Material]:

@@ -1,0 +1,254 @@
+"""Checks the arithmetic that a solution writes down, step by step, in exact fractions.
+
+Read are annotations `<<a*b=c>>` and plain equations `a × b = c` whose left side is numbers and operators only. What
+cannot be read as pure arithmetic (variables, units between the numbers, powers, implicit products) is skipped, never
+called wrong; so is what looks wrong where the text around it may change its meaning ("half of 4 + 2 = 4"). A response
+is hostile input: each equals sign costs a bounded amount of work, and at most 1,000 are looked at.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import islice
+from typing import Literal, TypeAlias
+
+from jurygraph.agents.maths.expression import NotArithmetic, Token, places, tokens, value
+
+How: TypeAlias = Literal["exact", "rounded", "whole", "wrong", "division by zero"]
+
+SIDE_LIMIT = 200  # characters of one side of an equation
+STEP_LIMIT = 1_000  # equals signs looked at in one text
+_NOISE = Fraction(1, 10**9)
+_HUNDREDTH, _LABEL = Fraction(1, 100), Fraction(1)
+
+_EQUALS = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
+_ANNOTATION = re.compile(r"<<([^<>\n]{0,400})>>")
+_BOLD = re.compile(r"[ \t]*\*\*(?=[0-9($£€.-])")
+_BULLET = re.compile(r"[ \t]*(?:[-*•+]|[0-9]{1,3}[.)])[ \t]+")
+_BOUNDARY = frozenset([*",:;.>|•[?)\"'“”‘’`*—", "**"])  # what may stand before an equation, besides a word
+_CHANGES_RIGHT = re.compile(  # what behind a number makes it another one
+    r"[ \t]*(?:(?:hundred|thousand|million|billion|trillion|dozen)\b|[(^!_{\[\\±])|[A-Za-z](?![A-Za-z])|[,.:/][0-9]",
+    re.IGNORECASE,
+)
+_CHANGES_LEFT = frozenset(
+    "times plus minus over by of per divided multiplied add subtract and half third quarter double twice triple thrice"
+    " squared cubed thousand million billion hundred dozen than mod root sqrt log one two three four five six seven"
+    " eight nine ten less more from".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One written equality.
+
+    Attributes:
+        quote: the equality as written, `text[start:end]`.
+        start, end: its offsets in the text.
+        expression: its left side as written.
+        claimed: the value that its right side claims.
+        value: the exact value of its left side; None if that divides by zero.
+        right: whether the claim holds, as `steps` says.
+        how: what decided it: `exact` (but for floating-point noise), `rounded` (to the decimals shown), `whole` (to a
+            whole number), `wrong`, or `division by zero`, which is wrong too.
+    """
+
+    quote: str
+    start: int
+    end: int
+    expression: str
+    claimed: Fraction
+    value: Fraction | None
+    right: bool
+    how: How
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """The tokens of one side without blanks and currency signs; whether the text around it may change its meaning."""
+
+    tokens: Sequence[Token]
+    doubtful: bool
+
+    @property
+    def start(self) -> int:
+        return self.tokens[0].start
+
+    @property
+    def end(self) -> int:
+        return self.tokens[-1].end
+
+    def has(self, *texts: str) -> bool:
+        return any(token.text in texts for token in self.tokens)
+
+
+def steps(text: str) -> tuple[Step, ...]:
+    """Every equality in `text` that reads as pure arithmetic, in order of appearance.
+
+    A claim holds when it is the exact value (up to a relative 1e-9 where six decimals are written: floating-point
+    noise); or, written with digits behind the point, lies within one unit of the last (rounded or cut off); or is a
+    whole number to which the value rounds up or down, where that is at least 1 and the left side divides ("450/70 = 6")
+    or has decimals that explain it ("33.33 * 3 = 100"): such steps are `how="whole"`, for a stricter reader to tell.
+    A percent sign divides by 100; where it only labels the result ("100 - 20 = 80%") it is ignored.
+    In a chain "2 + 3 = 5 + 4 = 9" a side is compared with the whole of the next and with its first number.
+    An annotation and the plain equation around it are one step.
+    """
+    annotations = [match.span(1) for match in _ANNOTATION.finditer(text)]
+    found = (_step(text, equals.start(), annotations) for equals in islice(_EQUALS.finditer(text), STEP_LIMIT))
+    return tuple(step for step in found if step)
+
+
+def _step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | None:
+    low, high, complete = _bounds(text, equals, annotations)
+    try:
+        left = _left(text, low, equals, complete)
+        right = _right(text, equals + 1, high)
+        claimed, exact, how = _judged(left, right)
+    except NotArithmetic:
+        return None
+    if text[right.end : right.end + 4].lstrip(" $").startswith("<<"):
+        return None  # the annotation that follows is the step
+    start, end = left.start, right.end
+    correct = how not in ("wrong", "division by zero")
+    return Step(text[start:end], start, end, text[start : left.end], claimed, exact, correct, how)
+
+
+def _bounds(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple[int, int, bool]:
+    """Where the two sides may reach, and whether the left one is not cut by the limit."""
+    nearest = bisect_right(annotations, (equals, equals)) - 1
+    first, last = annotations[nearest] if nearest >= 0 else (0, 0)
+    if not first <= equals < last:
+        first, last = 0, len(text)
+    cut, stop = max(first, equals - SIDE_LIMIT), min(last, equals + SIDE_LIMIT)
+    before = max(text.rfind("\n", cut, equals), text.rfind("=", cut, equals)) + 1
+    after = [place for mark in "\n=" if (place := text.find(mark, equals + 1, stop)) >= 0]
+    return max(before, cut), min([stop, *after]), before > 0 or cut == first
+
+
+def _left(text: str, low: int, equals: int, complete: bool) -> _Side:
+    """The longest arithmetic that ends at the equals sign."""
+    if low == 0 or text[low - 1] == "\n":
+        bullet = _BULLET.match(text, low, equals)
+        low = bullet.end() if bullet else low
+    all_tokens = list(tokens(text, low, equals))
+    first = _arithmetic_start(all_tokens)
+    side = _kept(all_tokens[first:])
+    opened = bool(side) and side[0].text == "(" and _open(side)
+    if opened:
+        side = side[1:]
+    if not side or not any(token.kind == "operator" for token in side[1:]) or (first == 0 and not complete):
+        raise NotArithmetic
+    before = all_tokens[first - 1] if first and not opened else None
+    return _Side(side, before is not None and _changes(text, before, side[0]))
+
+
+def _arithmetic_start(all_tokens: list[Token]) -> int:
+    """The index of the first token of the arithmetic at the end: behind any other text and any unmatched `)`."""
+    start = depth = 0
+    for index, token in enumerate(all_tokens):
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.kind == "other" or depth < 0:
+            start, depth = index + 1, 0
+    return start
+
+
+def _open(side: Sequence[Token]) -> bool:
+    """Whether a `(` is not closed on this side: "(3 + 4 = 7)"."""
+    return sum({"(": 1, ")": -1}.get(token.text, 0) for token in side) > 0
+
+
+def _kept(side: Sequence[Token]) -> list[Token]:
+    return [token for token in side if token.kind not in ("blank", "currency")]
+
+
+def _changes(text: str, before: Token, first: Token) -> bool:
+    """Whether the word before an equation may belong to it; raises where it or a sign surely does."""
+    gap = text[before.end : first.start].strip("$£€ \t\\(")
+    adjacent = before.end == first.start
+    if gap or first.kind == "operator":
+        raise NotArithmetic
+    if before.text[0].isalpha():
+        if adjacent:
+            raise NotArithmetic
+        return before.text.lower() in _CHANGES_LEFT or len(before.text) == 1
+    ahead = text[max(0, before.start - 1) : before.start]
+    glued = ahead == ")" or ahead.isdigit() if adjacent else ahead != "" and before.text == "**"
+    if before.text not in _BOUNDARY or (glued and before.text != ")"):
+        raise NotArithmetic
+    return before.text == ")"
+
+
+def _right(text: str, start: int, high: int) -> _Side:
+    """The arithmetic right behind the equals sign, up to the first thing that is none."""
+    side: list[Token] = []
+    depth = 0
+    bold = _BOLD.match(text, start, high)
+    start = bold.end() if bold else start
+    for token in tokens(text, start, high):
+        if token.kind in ("blank", "currency"):
+            continue
+        depth += {"(": 1, ")": -1}.get(token.text, 0)
+        if token.kind == "other" or depth < 0:
+            break
+        side.append(token)
+    whole = len(side)
+    while side and (side[-1].kind == "operator" or side[-1].text == "("):
+        side.pop()
+    if not side:
+        raise NotArithmetic
+    side_end = side[-1].end
+    cut = len(side) < whole or side_end >= start + SIDE_LIMIT - 1
+    return _Side(side, cut or _CHANGES_RIGHT.match(text, side_end) is not None)
+
+
+def _judged(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, How]:
+    claimed = value(right.tokens, _HUNDREDTH)
+    try:
+        exact = value(left.tokens, _HUNDREDTH)
+    except ZeroDivisionError:
+        return claimed, None, "division by zero"
+    how = _how(left, exact, claimed, right.tokens)
+    first = right.tokens[:1]
+    if how == "wrong" and len(right.tokens) > 1 and right.tokens[1].kind == "operator" and first[0].kind == "number":
+        run_on = value(first, _HUNDREDTH)
+        if (other := _how(left, exact, run_on, first)) not in ("wrong", "whole"):
+            return run_on, exact, other
+    if how == "wrong" and (left.has("%", r"\%") or right.has("%", r"\%")):
+        claimed, exact, how = _as_labels(left, right, claimed, exact)
+    if how == "wrong" and (left.doubtful or right.doubtful):
+        raise NotArithmetic
+    return claimed, exact, how
+
+
+def _as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
+    """A wrong claim read again with percent signs ignored."""
+    said, found = value(right.tokens, _LABEL), value(left.tokens, _LABEL)
+    how = _how(left, found, said, right.tokens)
+    sums = left.has("+", "-")
+    if how != "wrong" and (not left.has("%", r"\%") or not left.has("*", "/")):
+        return said, found, how
+    if how != "wrong" or sums:
+        raise NotArithmetic  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
+    return claimed, exact, "wrong"
+
+
+def _how(left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[Token]) -> How:
+    difference = abs(claimed - exact)
+    noisy = any(token.kind == "number" and places(token.text) >= 6 for token in (*left.tokens, *right))
+    if difference <= (abs(exact) * _NOISE if noisy else 0):
+        return "exact"
+    numbers = [token.text for token in right if token.kind == "number"]
+    if len(numbers) > 1:
+        return "wrong"
+    written = Fraction(numbers[0].replace(",", ""))
+    unit = abs(claimed / written) if written else _LABEL  # a hundredth where a percent sign counts
+    if decimals := places(numbers[0]):
+        return "rounded" if difference <= unit / 10**decimals else "wrong"
+    return "whole" if difference < unit and _may_be_whole(left, exact, difference) else "wrong"
+
+
+def _may_be_whole(left: _Side, exact: Fraction, difference: Fraction) -> bool:
+    """Whether a value may be given as a whole number: a quotient, or one computed from decimals ("33.33 * 3 = 100")."""
+    from_decimals = any(token.kind == "number" and places(token.text) > 1 for token in left.tokens)
+    return abs(exact) >= 1 and (left.has("/") or (from_decimals and difference <= abs(exact) / 500))

@@ -1,0 +1,333 @@
+"""Symbolic equivalence by math-verify in warm worker processes that are killed at their time limit.
+
+Nothing in-process can stop sympy: SIGALRM fails in threads and under asyncio, and C code that holds the GIL hears no
+signal handler. So a comparison runs in a child (`worker`). A dispatcher thread for each child takes from one queue and
+sends up to 64 comparisons in one write, which leaves the child no idle time between them.
+"""
+
+import contextlib
+import json
+import math
+import os
+import threading
+import weakref
+from collections import OrderedDict, deque
+from concurrent.futures import Future
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Literal, Self, TypeAlias
+
+from jurygraph.agents.maths.channel import Channel, ChannelEnded, ReplyOverdue
+from jurygraph.errors import JurygraphError, TimeLimitExceeded
+
+Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-reference", "error"]
+
+TEXT_LIMIT = 10_000  # characters of an answer or a reference
+START_LIMIT = 60.0  # seconds for a worker to import math-verify
+_BATCH_ITEMS, _BATCH_BYTES = 64, 32_768
+_REMEMBERED = 4096
+
+
+class AnswerTooLong(JurygraphError):
+    """An answer or reference is longer than 10,000 characters: no worker is shown it."""
+
+
+class WorkerDied(JurygraphError):
+    """Two workers in a row died over the same comparison: by a crash or out of memory."""
+
+
+class WorkerNotStarted(JurygraphError):
+    """The worker process cannot start."""
+
+
+class PoolClosed(JurygraphError):
+    """The pool is closed, or was opened by another process (a fork)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The result of one comparison.
+
+    Attributes:
+        status: `equal` and `different` are judgements. `unparsed-answer` and `unparsed-reference`: that side does not
+            read as one mathematical value, the reference being looked at first. `error`: the worker's comparison
+            failed, `detail` being the kind (`RecursionError`, `MemoryError`).
+        detail: what decided it.
+    """
+
+    status: Status
+    detail: str = ""
+
+
+@dataclass(slots=True, eq=False)
+class _Item:
+    key: tuple[str, str]
+    futures: list[Future[Comparison]]
+    line: bytes
+    deaths: int = 0
+
+
+class _Shared:
+    """What the pool and its dispatchers share. It knows no pool, so that a forgotten pool is collected and closed."""
+
+    def __init__(self, workers: int, time_limit: float) -> None:
+        self.workers, self.time_limit, self.process_id = workers, time_limit, os.getpid()
+        self.lock = threading.RLock()  # reentrant: a collection while it is held may run the finaliser
+        self.queue: SimpleQueue[_Item | None] = SimpleQueue()
+        self.pending: dict[tuple[str, str], _Item] = {}
+        self.known: OrderedDict[tuple[str, str], Comparison] = OrderedDict()
+        self.channels: set[Channel] = set()
+        self.threads: list[threading.Thread] = []
+        self.closed = False
+
+    def take(self, item: _Item, result: Comparison | None = None) -> list[Future[Comparison]]:
+        """Removes an item; whoever gets its futures settles them."""
+        with self.lock:
+            if self.pending.get(item.key) is not item:
+                return []
+            del self.pending[item.key]
+            if result:
+                self.known[item.key] = result
+                if len(self.known) > _REMEMBERED:
+                    self.known.popitem(last=False)
+            return item.futures
+
+    def finish(self, item: _Item, result: Comparison) -> None:
+        for future in self.take(item, result):
+            if future.set_running_or_notify_cancel():
+                future.set_result(result)
+
+    def fail(self, item: _Item, error: JurygraphError) -> None:
+        for future in self.take(item):
+            if future.set_running_or_notify_cancel():
+                future.set_exception(error)
+
+    def wanted(self, item: _Item) -> bool:
+        """Whether anyone still waits for the item; drops it if not."""
+        with self.lock:
+            if not all(future.cancelled() for future in item.futures):
+                return True
+            dropped = self.take(item)
+        for future in dropped:
+            future.set_running_or_notify_cancel()
+        return False
+
+    def new_channel(self) -> Channel:
+        try:
+            channel = Channel(self.time_limit)
+        except OSError as error:
+            raise WorkerNotStarted(f"the maths worker cannot start: {error}") from error
+        with self.lock:
+            if not self.closed:
+                self.channels.add(channel)
+                return channel
+        channel.close()
+        raise PoolClosed("the pool is closed")
+
+    def discard(self, channel: Channel) -> None:
+        with self.lock:
+            self.channels.discard(channel)
+        channel.close()
+
+
+class EquivalencePool:
+    """Compares answers with references in `workers` processes, each comparison under `time_limit` seconds.
+
+    Use it from any thread and any event loop (`asyncio.wrap_future`). Futures settle on a dispatcher's thread.
+
+    Raises:
+        ValueError: `workers` is below 1 or `time_limit` is not a positive number.
+    """
+
+    def __init__(self, workers: int = 1, time_limit: float = 2.0) -> None:
+        if workers < 1 or not 0 < time_limit < math.inf:
+            raise ValueError(f"workers >= 1 and 0 < time_limit < inf are needed, not {workers} and {time_limit}")
+        self._shared = _Shared(workers, time_limit)
+        self._close = weakref.finalize(self, _shut_down, self._shared)
+
+    def open(self) -> Self:
+        """Starts the worker processes without waiting for them. `submit` does so too.
+
+        Raises:
+            PoolClosed: the pool is closed.
+        """
+        shared = self._shared
+        with shared.lock:
+            self._check_open()
+            while len(shared.threads) < shared.workers:
+                name = f"jurygraph-maths-{len(shared.threads)}"
+                thread = threading.Thread(target=_dispatch, args=(shared,), name=name, daemon=True)
+                shared.threads.append(thread)
+                thread.start()
+        return self
+
+    def submit(self, answer: str, reference: str) -> "Future[Comparison]":
+        """Compares `answer` with `reference`, which are not interchangeable (math-verify is not symmetric).
+
+        The same pair, if being compared or compared lately, is compared once; each caller has a future of its own.
+
+        Returns:
+            A future that gives a `Comparison` or raises AnswerTooLong, TimeLimitExceeded, WorkerDied,
+            WorkerNotStarted or, when the pool closes meanwhile, PoolClosed.
+
+        Raises:
+            PoolClosed: the pool is closed.
+        """
+        future: Future[Comparison] = Future()
+        if max(len(answer), len(reference)) > TEXT_LIMIT:
+            self._check_open()
+            future.set_exception(AnswerTooLong(f"an answer or reference is longer than {TEXT_LIMIT} characters"))
+            return future
+        with self._shared.lock:
+            self.open()
+            result = self._shared.known.get((answer, reference))
+            if result is None:
+                self._enqueue((answer, reference), future)
+                return future
+            self._shared.known.move_to_end((answer, reference))
+        future.set_result(result)
+        return future
+
+    def close(self) -> None:
+        """Kills the workers; what is not compared yet fails with PoolClosed. May be called again."""
+        self._close()
+        for thread in self._shared.threads:
+            if thread is not threading.current_thread() and self._shared.process_id == os.getpid():
+                thread.join()
+
+    def __enter__(self) -> Self:
+        return self.open()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._shared.closed:
+            raise PoolClosed("the pool is closed")
+        if self._shared.process_id != os.getpid():
+            raise PoolClosed("the pool was opened by another process: open one after the fork")
+
+    def _enqueue(self, key: tuple[str, str], future: "Future[Comparison]") -> None:
+        shared = self._shared
+        if key in shared.pending:
+            shared.pending[key].futures.append(future)
+        else:
+            shared.pending[key] = item = _Item(key, [future], _line(key))
+            shared.queue.put(item)
+
+
+def _line(key: tuple[str, str]) -> bytes:
+    request = {"answer": key[0], "reference": key[1]}
+    return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
+def _shut_down(shared: _Shared) -> None:
+    """Also runs when the pool is collected and when the interpreter ends."""
+    if shared.process_id != os.getpid():
+        return  # a forked copy: the workers are its parent's
+    with shared.lock:
+        shared.closed = True
+        for channel in shared.channels:
+            channel.kill()
+        items = list(shared.pending.values())
+    for item in items:
+        shared.fail(item, PoolClosed("the pool was closed before this comparison was made"))
+    for _ in shared.threads:
+        shared.queue.put(None)
+
+
+def _dispatch(shared: _Shared) -> None:
+    """One dispatcher: its worker starts at once, its batches are made of what lies in the queue."""
+    worker = _Worker(shared)
+    try:
+        worker.start()
+        while (item := shared.queue.get()) is not None:
+            worker.compare(_batch(shared, item))
+    finally:
+        worker.stop()
+
+
+def _batch(shared: _Shared, first: _Item) -> deque[_Item]:
+    batch, size = deque([first]), len(first.line)
+    limit = min(_BATCH_ITEMS, 1 + shared.queue.qsize() // shared.workers)
+    with contextlib.suppress(Empty):
+        while len(batch) < limit and size < _BATCH_BYTES:
+            item = shared.queue.get_nowait()
+            if item is None:
+                shared.queue.put(None)
+                break
+            batch.append(item)
+            size += len(item.line)
+    return batch
+
+
+class _Worker:
+    """A dispatcher's side of its worker process: at most one channel at a time, replaced when it fails."""
+
+    def __init__(self, shared: _Shared) -> None:
+        self._shared = shared
+        self._channel: Channel | None = None
+
+    def start(self) -> None:
+        """Starts a process if there is none; a failure shows when it is used."""
+        with contextlib.suppress(PoolClosed, WorkerNotStarted):
+            self._channel = self._channel or self._shared.new_channel()
+
+    def stop(self) -> None:
+        if self._channel:
+            self._shared.discard(self._channel)
+            self._channel = None
+
+    def compare(self, batch: deque[_Item]) -> None:
+        """Settles every item of the batch."""
+        while batch := deque(filter(self._shared.wanted, batch)):
+            try:
+                channel = self._ready_channel()
+            except JurygraphError as error:
+                for item in batch:
+                    self._shared.fail(item, error)
+                return
+            self._compare_on(channel, batch)
+
+    def _compare_on(self, channel: Channel, batch: deque[_Item]) -> None:
+        """Settles items from the left until all are settled or the worker fails; then there is no channel."""
+        limit = self._shared.time_limit
+        try:
+            channel.send(b"".join(item.line for item in batch), limit)
+            while batch:
+                reply = channel.receive(limit)
+                result = Comparison(reply["status"], reply["detail"])
+                self._shared.finish(batch.popleft(), result)
+        except ReplyOverdue:
+            self._failed(batch, TimeLimitExceeded(f"the comparison ran past its time limit of {limit:g} s"))
+        except (ChannelEnded, KeyError):
+            batch[0].deaths += 1  # a first death may be no fault of the item's
+            died = WorkerDied("two maths workers in a row died over this comparison")
+            self._failed(batch, died if batch[0].deaths > 1 else None)
+
+    def _failed(self, batch: deque[_Item], error: JurygraphError | None) -> None:
+        self.stop()
+        self.start()
+        if error:
+            self._shared.fail(batch.popleft(), error)
+
+    def _ready_channel(self) -> Channel:
+        """A channel that has said it is ready. A worker that dies while it starts is replaced once."""
+        for _ in range(2):
+            self._channel = channel = self._channel or self._shared.new_channel()
+            if channel.ready:
+                return channel
+            try:
+                first = channel.receive(START_LIMIT)
+            except ReplyOverdue:
+                self.stop()
+                raise WorkerNotStarted(f"the maths worker did not start within {START_LIMIT:g} s") from None
+            except ChannelEnded:
+                self.stop()
+                continue
+            if first.get("ready"):
+                channel.ready = True
+                return channel
+            self.stop()
+            raise WorkerNotStarted(f"the maths worker cannot start: {first.get('detail')}")
+        raise WorkerNotStarted("the maths worker died twice while it started")

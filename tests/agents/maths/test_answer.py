@@ -1,0 +1,71 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.maths.answer import final_answer, reference_answer
+
+FORMS = {
+    "A: 18": "18",
+    "so 3 + 4 = 7\nA: 1,000.50\n": "1,000.50",
+    "#### 18 apples": "18 apples",
+    r"so \boxed{\frac{1}{2}} it is": r"\frac{1}{2}",
+    r"\boxed{17}, no, \boxed{18}": "18",
+    r"\boxed{\{1, 2\}}": r"\{1, 2\}",
+    r"\fbox{3}": "3",
+    "**Answer:** **18**": "18",
+    "Therefore, the final answer is: $18$. I hope it is right.": "$18$",
+    "The answer is 3.5 apples.": "3.5 apples",
+    "The answer is 17, no, the answer is 18": "18",
+    "Final answer:\n\n  18": "18",
+    "## Final Answer\n18": "18",
+    "<answer> 18 </answer>": "18",
+    "<answer>A: 18</answer>": "18",
+    r"<answer>It is \boxed{18}</answer> and \boxed{19}": "18",
+    "<answer>17</answer> <answer>18</answer>": "18",
+    "<answer></answer>\n#### 18": "18",
+    "#### Step 3\nmore\n#### 18\n#### Remarks\nnone": "18",
+    "#### Step 3\nAnswer: 4.": "4",
+    "#### Yes": "Yes",
+}
+
+
+@pytest.mark.parametrize(("text", "answer"), FORMS.items())
+def test_forms(text: str, answer: str) -> None:
+    found = final_answer(text)
+    assert found is not None
+    assert found.text == answer == text[found.start : found.end]
+
+
+@pytest.mark.parametrize("text", ["", " ", "18", "no answer", r"\boxed{1", r"\boxed{}", "</answer>18<answer>", "A:"])
+def test_none(text: str) -> None:
+    assert final_answer(text) is None
+
+
+def test_the_most_explicit_form_wins_over_a_later_one() -> None:
+    found = final_answer("<answer>1</answer>\n\\boxed{2}\n#### 3\nA: 4")
+    assert found is not None
+    assert found.text == "1"
+
+
+@given(st.text(alphabet="A:<answer>/\\boxed{}#. \n18", max_size=200))
+def test_spans_quote_the_text(text: str) -> None:
+    found = final_answer(text)
+    if found:
+        assert found.text == text[found.start : found.end] != ""
+
+
+HOSTILE = ["1" * 10**6, "(" * 10**5, r"\boxed{" * 10**5, "answer is " * 10**5, "answer is ." * 10**5, "A:\n" * 10**5]
+HOSTILE += ["<answer>" * 10**5, "####\n" * 10**5, "*" * 10**6, "#### Step\n" * 10**5, r"\boxed{" * 10**5 + "}" * 10**5]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
+def test_hostile_texts_return(text: str) -> None:
+    final_answer(text)
+
+
+def test_reference_answer() -> None:
+    assert reference_answer("Because.\nA: 18") == "18"
+    assert reference_answer(" 18 \n") == "18"
+    assert reference_answer("one line\nand another") is None
+    assert reference_answer("1" * 201) is None
+    assert reference_answer(" ") is None

@@ -1,0 +1,146 @@
+"""The family `maths`, asked by a jury as users ask it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from jurygraph import ConfigError, Jury, Response, Task, Verdict
+from jurygraph.agents.registry import OWN_EVALUATORS
+from jurygraph.conformance import check_evaluator
+from jurygraph.sources import read_tasks
+
+SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
+SUM = Task(id="sum", query="What is 17 + 25?", reference="17 + 25 = <<17+25=42>>42\nA: 42")
+
+
+@pytest.fixture(scope="module")
+def jury() -> Iterator[Jury]:
+    names = sorted(OWN_EVALUATORS)
+    with Jury.from_config({"evaluators": names, "reward": {"accuracy": 1.0}}) as made:
+        yield made
+
+
+def verdict(jury: Jury, name: str, text: str, task: Task = SUM) -> Verdict:
+    trace = jury.score(task, [Response(id="r", text=text)])[0]
+    return next(v for v in trace.verdicts if v.evaluator == f"maths.{name}")
+
+
+@pytest.mark.parametrize("name", sorted(OWN_EVALUATORS))
+def test_every_one_conforms(name: str) -> None:
+    assert check_evaluator(name, read_tasks(SOLUTIONS)[:3]) > 3
+
+
+def test_accuracy_agrees_with_the_label_of_every_real_solution() -> None:
+    work = read_tasks(SOLUTIONS)
+    label = {r.id: r.metadata["is_correct"] for _, responses in work for r in responses}
+    with Jury.from_config({"evaluators": ["maths.accuracy"]}) as jury:
+        found = {t.response_id: t.verdicts[0] for task, responses in work for t in jury.score(task, responses)}
+    assert len(found) == 1600
+    assert {name: v.met for name, v in found.items()} == label
+    assert all(v.score == float(v.met or False) for v in found.values())
+
+
+class TestAccuracy:
+    def test_quotes_the_final_answer(self, jury: Jury) -> None:
+        text = "17 + 25 = 42\nA: 42.0"
+        given = verdict(jury, "accuracy", text)
+        assert (given.score, given.met) == (1.0, True)
+        assert [(e.quote, e.verified) for e in given.evidence] == [("42.0", True)]
+
+    @pytest.mark.parametrize("text", ["", "I do not know.", "A: 43", "A: 41 or 42", "A: not 42"])
+    def test_gives_nothing_for_a_wrong_or_missing_answer(self, jury: Jury, text: str) -> None:
+        assert verdict(jury, "accuracy", text).score == 0.0
+
+    @pytest.mark.parametrize("reference", [None, "It depends on who asks, and on many things.\nNobody can say."])
+    def test_abstains_without_a_reference_to_compare_with(self, jury: Jury, reference: str | None) -> None:
+        task = SUM.model_copy(update={"reference": reference})
+        assert verdict(jury, "accuracy", "A: 42", task).status == "abstained"
+
+    def test_a_limit_that_is_no_limit_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match="time_limit"):
+            Jury.from_config({"evaluators": [{"use": "maths.accuracy", "params": {"time_limit": 0}}]})
+
+
+HOSTILE = {
+    "tower": "A: 9^{9^{9^{9}}}",
+    "python tower": "A: 9**9**9**9",
+    "brackets": "A: " + "(" * 100_000 + "1" + ")" * 100_000,
+    "fractions": "A: " + r"\frac{1}{" * 5_000 + "1" + "}" * 5_000,
+    "megabyte": "A: " + "7" * 1_000_000,
+    "factorial": "A: (10^9)!",
+}
+
+
+def test_hostile_mathematics_is_never_credit_and_the_run_goes_on() -> None:
+    use = {"use": "maths.accuracy", "params": {"time_limit": 0.5}}
+    hostile = [Response(id=name, text=text) for name, text in HOSTILE.items()]
+    honest = [Response(id="right", text="A: 42"), Response(id="wrong", text="A: 43")]
+    with Jury.from_config({"evaluators": [use]}) as jury:
+        given = {t.response_id: t.verdicts[0] for t in jury.score(SUM, [*hostile, *honest])}
+    assert (given["right"].score, given["wrong"].score) == (1.0, 0.0)
+    assert [given[name].score or 0.0 for name in HOSTILE] == [0.0] * len(HOSTILE)
+    failures = {name: failure for name in HOSTILE if (failure := given[name].failure)}
+    assert failures["tower"].kind == "time-limit"
+    assert {failures[name].kind for name in ("megabyte", "brackets", "fractions")} == {"answer-too-long"}
+    assert {failure.cause for failure in failures.values()} == {"response"}
+
+
+class TestCalculation:
+    def test_is_the_share_of_right_steps_and_quotes_the_wrong_ones(self, jury: Jury) -> None:
+        text = "Two: 17 + 25 = <<17+25=42>>42\nThen 42 * 2 = 85\nA: 85"
+        given = verdict(jury, "calculation", text)
+        assert (given.score, given.native, given.scale) == (0.5, 1, (0, 2))
+        assert [(e.quote, e.verified) for e in given.evidence] == [("42 * 2 = 85", True)]
+        assert "calculation 2 is wrong" in given.reason
+        assert "84" in given.reason
+
+    def test_division_by_zero_is_a_wrong_step(self, jury: Jury) -> None:
+        assert "not defined" in verdict(jury, "calculation", "5 / 0 = 5").reason
+
+    def test_finds_nothing_right_where_nothing_is_calculated(self, jury: Jury) -> None:
+        assert verdict(jury, "calculation", "A: 42").score == 0.0
+
+
+def test_format_names_the_missing_parts(jury: Jury) -> None:
+    assert verdict(jury, "format", "<think>17 + 25</think><answer>42</answer>").score == 1.0
+    partly = verdict(jury, "format", "<think>17 + 25</think> A: 42")
+    assert (partly.score, partly.reason) == (0.4, "missing: <answer>, </answer>, in order with nothing outside")
+
+
+def test_steps_counts_up_to_three(jury: Jury) -> None:
+    scores = [verdict(jury, "steps", "\n".join(f"{i}. so" for i in range(1, n + 1))).score for n in range(5)]
+    assert scores == [0.0, 1 / 3, 2 / 3, 1.0, 1.0]
+
+
+def test_repetition_is_the_share_of_repeated_n_grams(jury: Jury) -> None:
+    assert verdict(jury, "repetition", "a b c d").score == 0.0
+    assert verdict(jury, "repetition", "a a a a a").score == pytest.approx(2 / 3)
+
+
+def test_length_falls_to_one_half_and_times_accuracy_it_is_the_cosine_scaled_reward() -> None:
+    config = {
+        "evaluators": ["maths.accuracy", {"use": "maths.length", "params": {"limit": 100}}],
+        "components": {"concise": {"combiner": "product", "inputs": {"a": "maths.accuracy", "b": "maths.length"}}},
+        "reward": {"concise": 1.0},
+    }
+    texts = {"short": "A: 42", "long": "\n" * 95 + "A: 42", "wrong": "A: 43"}
+    with Jury.from_config(config) as jury:
+        traces = jury.score(SUM, [Response(id=name, text=text) for name, text in texts.items()])
+    value = {t.response_id: t.reward.value for t in traces}
+    assert value["short"] == pytest.approx(1.0, abs=0.01)
+    assert value["long"] == pytest.approx(0.5)
+    assert value["wrong"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("use", "said"),
+    [
+        ({"use": "maths.length", "params": {"limit": 0}}, "limit is 0"),
+        ({"use": "maths.repetition", "params": {"n": 0}}, "n is 0"),
+        ({"use": "maths.steps", "params": {"most": 3}}, "most"),
+    ],
+)
+def test_params_that_make_no_sense_are_refused(use: dict[str, object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Jury.from_config({"evaluators": [use]})

@@ -1,0 +1,314 @@
+import asyncio
+import gc
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import CancelledError, wait
+from pathlib import Path
+
+import pytest
+
+from jurygraph.agents.maths import channel, pool
+from jurygraph.agents.maths.answer import final_answer, reference_answer
+from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, PoolClosed, WorkerDied
+from jurygraph.errors import TimeLimitExceeded
+
+SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
+PATIENCE = 60  # seconds that a test waits before it calls the pool stuck
+BOMB = "9^{9^{9^{9}}}"
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[EquivalencePool]:
+    with EquivalencePool(time_limit=20) as opened:
+        yield opened
+
+
+@pytest.fixture
+def hasty() -> Iterator[EquivalencePool]:
+    with EquivalencePool(time_limit=0.5) as opened:
+        yield opened
+
+
+def _status(used: EquivalencePool, answer: str, reference: str) -> str:
+    return used.submit(answer, reference).result(PATIENCE).status
+
+
+EQUAL = [
+    ("18", "18"),
+    ("18.0", "18"),
+    ("$18", "18"),
+    ("1,000", "1000"),
+    ("1/2", "0.5"),
+    (r"\frac{1}{2}", "1/2"),
+    ("50%", "0.5"),
+    ("x+1", "1+x"),
+    ("(x+1)^2", "x^2+2x+1"),
+    (r"2\sqrt{2}", r"\sqrt{8}"),
+    ("sqrt(2)", "1.414214"),
+    (r"\pi", "pi"),
+    ("(1,2)", "(1, 2)"),
+    ("[1,2)", "[1, 2)"),
+    ("18 apples", "18"),
+    (r"\$70,000", "70000"),
+    ("3+15=18", "18"),
+    ("18", "x=18"),
+    ("x=17 or x=18", "18, 17"),
+    (r"\{1,2\}", r"\{2,1\}"),
+    ("(B)", "B"),
+    ("Monday", " monday "),
+    ("3:2", "6:4"),
+]
+
+DIFFERENT = [
+    ("19", "18"),
+    ("18 or 20", "18"),
+    ("17 or 18", "18"),
+    ("18, 19", "18"),
+    ("17=18", "18"),
+    ("x=17=18", "x=18"),
+    ("x=17, x=18", "18"),
+    ("y=18", "x=18"),
+    ("5t", "5"),
+    ("5", "5t"),
+    ("2 million", "2"),
+    ("(2,1)", "(1,2)"),
+    ("[1,2]", "[1,2)"),
+    ("0.0000001", "0"),
+    ("x<18", "18"),
+    ("A", "B"),
+]
+
+UNPARSED = ["", "not 18 at all", "17 1", "18_20", "18:1", "18)", "1/0", "Monday", r"18 \text{ (not } 20)", "18\ud800"]
+
+
+@pytest.mark.parametrize(("answer", "reference"), EQUAL)
+def test_equal(shared: EquivalencePool, answer: str, reference: str) -> None:
+    assert _status(shared, answer, reference) == "equal"
+
+
+@pytest.mark.parametrize(("answer", "reference"), DIFFERENT)
+def test_different(shared: EquivalencePool, answer: str, reference: str) -> None:
+    assert _status(shared, answer, reference) == "different"
+
+
+@pytest.mark.parametrize("text", UNPARSED)
+def test_unparsed(shared: EquivalencePool, text: str) -> None:
+    assert _status(shared, text, "18") == "unparsed-answer"
+    assert _status(shared, "18", text) == ("unparsed-answer" if text == "18:1" else "unparsed-reference")
+
+
+def test_nothing_equals_nothing(shared: EquivalencePool) -> None:
+    assert _status(shared, "", "") == "unparsed-reference"
+
+
+def test_agrees_with_the_labels_of_real_solutions(shared: EquivalencePool) -> None:
+    futures, labels = [], []
+    for line in gzip.decompress(SOLUTIONS.read_bytes()).decode().splitlines():
+        task = json.loads(line)
+        for response in task["responses"]:
+            answer, reference = final_answer(response["text"]), reference_answer(task["reference"])
+            futures.append(shared.submit(answer.text, reference or "") if answer else None)
+            labels.append(response["metadata"]["is_correct"])
+    found = [future is not None and future.result(PATIENCE).status == "equal" for future in futures]
+    assert len(labels) == 1600
+    assert found == labels
+
+
+HOSTILE = [BOMB, "(" * 3000 + "1" + ")" * 3000]
+MORE_HOSTILE = ["(10^9)!", r"2^{10^{10}}", r"\binom{10^9}{10^8}", "9!!!!!", "10^{-10^{10}}", r"\log(10^{10^{10}})"]
+HOSTILE_CASES = HOSTILE + [pytest.param(text, marks=pytest.mark.slow) for text in MORE_HOSTILE]
+HARMLESS_IN_THE_END = ["9**9**9**9", r"\sqrt[10^9]{2}", "1" * 9999, r"\frac{1}{" * 100 + "1" + "}" * 100, "!" * 9000]
+
+
+@pytest.mark.parametrize("text", HOSTILE_CASES, ids=lambda text: text[:12])
+def test_hostile_maths_runs_into_the_limit_and_the_worker_is_replaced(hasty: EquivalencePool, text: str) -> None:
+    with pytest.raises(TimeLimitExceeded):
+        hasty.submit(text, "18").result(PATIENCE)
+    assert _status(hasty, "9+9", "18") == "equal"
+
+
+@pytest.mark.parametrize("text", HARMLESS_IN_THE_END, ids=lambda text: text[:12])
+def test_other_hostile_maths_earns_nothing(shared: EquivalencePool, text: str) -> None:
+    assert _status(shared, text, "18") in ("different", "unparsed-answer", "error")
+
+
+def test_the_rest_of_a_batch_survives_a_bomb(hasty: EquivalencePool) -> None:
+    futures = [hasty.submit(BOMB if i == 20 else str(i), "20") for i in range(64)]
+    wait(futures, PATIENCE)
+    assert isinstance(futures[20].exception(), TimeLimitExceeded)
+    assert {future.result().status for future in futures[:20] + futures[21:]} == {"different"}
+
+
+@pytest.mark.parametrize("text", ["1" * 10**6, "(" * 10**5])
+def test_a_long_text_is_refused_before_the_worker(shared: EquivalencePool, text: str) -> None:
+    for answer, reference in ((text, "1"), ("1", text)):
+        with pytest.raises(AnswerTooLong):
+            shared.submit(answer, reference).result(0)
+
+
+def test_many_submissions_from_many_threads(shared: EquivalencePool) -> None:
+    results: list[bool] = []
+
+    def submit(number: int) -> None:
+        futures = [shared.submit(f"{i}.0", str(number)) for i in range(20)]
+        results.extend((f.result(PATIENCE).status == "equal") == (i == number) for i, f in enumerate(futures))
+
+    threads = [threading.Thread(target=submit, args=(number,)) for number in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [True] * 200
+
+
+def test_the_same_pair_is_shared_but_each_caller_has_a_future(hasty: EquivalencePool) -> None:
+    blocker = hasty.submit(BOMB, "18")
+    first, second = hasty.submit("3*6", "18"), hasty.submit("3*6", "18")
+    assert first.cancel()
+    assert second.result(PATIENCE).status == "equal"
+    assert hasty.submit("3*6", "18").result(0) == Comparison("equal", "expressions")
+    assert isinstance(blocker.exception(PATIENCE), TimeLimitExceeded)
+
+
+def test_cancelled_futures_leave_the_dispatcher_alive(hasty: EquivalencePool) -> None:
+    futures = [hasty.submit(BOMB, str(i)) for i in range(3)] + [hasty.submit(f"{i}+0", "7") for i in range(50)]
+    for future in futures[1:]:
+        future.cancel()
+    assert not wait(futures, PATIENCE).not_done
+    with pytest.raises(CancelledError):
+        futures[5].result()
+    assert _status(hasty, "9+9", "18") == "equal"
+
+
+def test_a_worker_killed_from_outside_costs_nothing(shared: EquivalencePool) -> None:
+    assert _status(shared, "8+10", "18") == "equal"
+    os.kill(_only_process(shared), signal.SIGKILL)
+    futures = [shared.submit(f"{i}+1", "18") for i in range(40)]
+    os.kill(_only_process(shared), signal.SIGKILL)
+    assert [future.result(PATIENCE).status for future in futures].count("equal") == 1
+
+
+def test_a_comparison_that_kills_two_workers_is_at_fault(
+    hasty: EquivalencePool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dying(self: channel.Channel, seconds: float) -> dict[str, object]:
+        if not self.ready:
+            return receive(self, seconds)
+        raise channel.ChannelEnded
+
+    receive = channel.Channel.receive
+    monkeypatch.setattr(channel.Channel, "receive", dying)
+    with pytest.raises(WorkerDied):
+        hasty.submit("2+2", "4").result(PATIENCE)
+    monkeypatch.undo()
+    assert _status(hasty, "9+9", "18") == "equal"
+
+
+def test_a_worker_that_cannot_start_fails_every_future(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channel.sys, "executable", "/nonexistent/python")
+    with EquivalencePool() as opened:
+        for _ in range(2):
+            with pytest.raises(pool.WorkerNotStarted, match="cannot start"):
+                opened.submit("1", "2").result(PATIENCE)
+
+
+def test_a_worker_that_says_why_it_cannot_start(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "math_verify.py").write_text("raise ImportError('no such thing')")
+    monkeypatch.setattr(channel, "_ROOT", f"{tmp_path}{os.pathsep}{channel._ROOT}")
+    with EquivalencePool() as opened, pytest.raises(pool.WorkerNotStarted, match="no such thing"):
+        opened.submit("1", "2").result(PATIENCE)
+
+
+def test_two_event_loops() -> None:
+    async def compare(used: EquivalencePool) -> list[str]:
+        waiting = [asyncio.wrap_future(used.submit(f"{i}+1", "18")) for i in range(30)]
+        return [comparison.status for comparison in await asyncio.gather(*waiting)]
+
+    with EquivalencePool(workers=2, time_limit=20) as opened:
+        for _ in range(2):
+            assert asyncio.run(compare(opened)).count("equal") == 1
+
+
+def test_a_cancelled_task_leaves_the_pool_usable(hasty: EquivalencePool) -> None:
+    async def give_up() -> None:
+        async with asyncio.timeout(0.01):
+            await asyncio.wrap_future(hasty.submit(BOMB, "18"))
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(give_up())
+    assert _status(hasty, "9+9", "18") == "equal"
+
+
+def test_close_is_idempotent_and_leaves_no_process() -> None:
+    opened = EquivalencePool(workers=2, time_limit=20)
+    assert _status(opened.open(), "9+9", "18") == "equal"
+    waiting = opened.submit(BOMB, "18")
+    processes = [each.process for each in opened._shared.channels]
+    opened.close()
+    opened.close()
+    assert len(processes) == 2
+    assert all(process.poll() is not None for process in processes)
+    with pytest.raises(PoolClosed):
+        waiting.result(0)
+    for again in (opened.open, lambda: opened.submit("1", "1"), lambda: opened.submit("1" * 10**5, "1")):
+        with pytest.raises(PoolClosed):
+            again()
+
+
+def test_a_forgotten_pool_is_closed() -> None:
+    forgotten = EquivalencePool(time_limit=20).open()
+    assert _status(forgotten, "9+9", "18") == "equal"
+    (process,) = (each.process for each in forgotten._shared.channels)
+    del forgotten
+    gc.collect()
+    assert process.wait(PATIENCE) is not None
+
+
+LEFT_OPEN = """
+from jurygraph.agents.maths.pool import EquivalencePool
+used = EquivalencePool(time_limit=1)
+used.submit("9+9", "18").result(60)
+print([each.process.pid for each in used._shared.channels][0], flush=True)
+{last}
+"""
+
+
+@pytest.mark.parametrize("last", ["", f"used.submit('{BOMB}', '1'); import os; os.kill(os.getpid(), 9)"])
+def test_no_orphan_survives_its_parent(last: str) -> None:
+    ran = subprocess.run([sys.executable, "-c", LEFT_OPEN.format(last=last)], capture_output=True, timeout=PATIENCE)
+    worker = int(ran.stdout)
+    deadline = time.monotonic() + PATIENCE
+    while _runs(worker) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _runs(worker)
+
+
+@pytest.mark.parametrize(("workers", "limit"), [(0, 1), (1, 0), (1, -1), (1, float("inf")), (1, float("nan"))])
+def test_nonsense_is_refused(workers: int, limit: float) -> None:
+    with pytest.raises(ValueError, match="are needed"):
+        EquivalencePool(workers, limit)
+
+
+def _only_process(used: EquivalencePool) -> int:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        alive = [each.process.pid for each in list(used._shared.channels) if each.process.poll() is None]
+        if alive:
+            return alive[0]
+    raise AssertionError("no worker runs")
+
+
+def _runs(process_id: int) -> bool:
+    """Whether the process runs; one that has ended but is not collected does not."""
+    try:
+        status = Path(f"/proc/{process_id}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
