@@ -1,0 +1,54 @@
+"""Where errors become one line on standard error and an exit code."""
+
+import sys
+import traceback
+from collections.abc import Sequence
+from enum import IntEnum
+from io import TextIOWrapper
+
+from jurygraph.errors import BudgetExceeded, JurygraphError, TraceMismatch
+
+
+class Exit(IntEnum):
+    """What the exit codes mean."""
+
+    DONE = 0
+    SOME_FAILED = 1
+    WRONG_INPUT = 2
+    INCONCLUSIVE = 3
+    BUDGET = 4
+    INTEGRITY = 5
+    BUG = 70
+    INTERRUPTED = 130
+    NOBODY_READS = 141
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run a command and leave with its exit code."""
+    from jurygraph.cli.app import app
+
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        app(None if argv is None else list(argv), prog_name="jurygraph")
+    except JurygraphError as error:
+        _leave(str(error), _code(error))
+    except OSError as error:
+        _leave(f"{error.filename or 'a file'}: {error.strerror or error}", Exit.WRONG_INPUT)
+    except Exception as error:  # noqa: BLE001 - the boundary: whatever else arrives here is a bug
+        traceback.print_exc()
+        _leave(f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}", Exit.BUG)
+
+
+def _code(error: JurygraphError) -> Exit:
+    if isinstance(error, TraceMismatch):
+        return Exit.INTEGRITY
+    return Exit.BUDGET if isinstance(error, BudgetExceeded) else Exit.WRONG_INPUT
+
+
+def _leave(message: str, code: Exit) -> None:
+    from jurygraph.cli.text import say
+
+    say(f"error: {message}")
+    sys.exit(code)

@@ -1,0 +1,41 @@
+"""How far a long command has come, on standard error: a bar on a terminal, a line now and then elsewhere."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from jurygraph.cli.text import say
+
+_STEP, _PAUSE = 0.1, 2.0
+
+
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A function to call with the number of responses that are done since the last call."""
+    if not sys.stderr.isatty():
+        yield _Lines(total).advance
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("responses"), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("scoring", total=total)
+        yield lambda count: bar.advance(task, count)
+
+
+class _Lines:
+    """A plain line about every tenth of the way, never in quick succession."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+        self._told, self._when = 0, time.monotonic()
+
+    def advance(self, count: int) -> None:
+        self.done += count
+        now = time.monotonic()
+        if self.done - self._told >= _STEP * self.total and now - self._when >= _PAUSE:
+            self._told, self._when = self.done, now
+            say(f"scored {self.done} of {self.total} responses ({self.done / self.total:.0%})")

@@ -1,0 +1,59 @@
+"""Lines for a terminal. Text that others wrote is shown, never obeyed."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from rich.cells import cell_len
+
+from jurygraph.cli.boundary import Exit
+
+
+def visible(text: str, limit: int | None = None) -> str:
+    """The text in one line, with control and other unseen characters written as escapes."""
+    from jurygraph.runs import UNSEEN
+
+    if limit is not None and len(text) > limit:
+        text = text[: limit - 1] + "…"
+    return re.sub(f"[\x00-\x1f{UNSEEN}]", lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def out(line: str | bytes) -> None:
+    """A line of the result. Bytes are printed as they are; nobody reading on is no error."""
+    try:
+        typer.echo(line)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(Exit.NOBODY_READS) from None
+
+
+def say(line: str) -> None:
+    """A line for the person at the terminal, on standard error."""
+    typer.echo(visible(line), err=True)
+
+
+def out_json(value: Any) -> None:
+    """The result as one line of JSON."""
+    out(json.dumps(value))
+
+
+def number(value: float | None) -> str:
+    """Four decimals, or a dash where there is no number."""
+    return "-" if value is None else f"{round(value, 4) + 0.0:.4f}"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Aligned lines; the first `left` columns to the left, the others, numbers, to the right."""
+    cells = [[visible(cell, 160) for cell in row] for row in (header, *rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
+    lines = ["  ".join(_padded(c, w, i < left) for i, (c, w) in enumerate(zip(r, widths, strict=True))) for r in cells]
+    return [line.rstrip() for line in (lines[0], "  ".join("─" * width for width in widths), *lines[1:])]
+
+
+def _padded(cell: str, width: int, left: bool) -> str:
+    space = " " * (width - cell_len(cell))
+    return cell + space if left else space + cell

@@ -1,0 +1,73 @@
+"""The config of a jury, from a YAML file or a mapping."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from jurygraph.errors import ConfigError
+from jurygraph.schema import Config
+from jurygraph.sources.complaint import Complaint, complaint, described
+from jurygraph.sources.yaml_document import Document, YamlFault
+
+_LARGEST = 1 << 20
+
+
+def read_config(path: str | Path) -> Config:
+    """The config in a YAML file. Raises `ConfigError` with file, line and key."""
+    name = Path(path).name
+    try:
+        document = Document(_text(Path(path)))
+    except YamlFault as fault:
+        where = name if fault.line is None else f"{name}, line {fault.line}"
+        raise _error(where, Complaint(fault.path, str(fault))) from None
+    if document.value is None:
+        raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
+    wrong = _wrong(document.value)
+    if isinstance(wrong, Config):
+        return wrong
+    raise _error(f"{name}, line {document.line_of(wrong.path)}", wrong)
+
+
+def parse_config(mapping: Mapping[str, Any]) -> Config:
+    """The config in a mapping. Raises `ConfigError` with the key."""
+    wrong = _wrong(mapping)
+    if isinstance(wrong, Config):
+        return wrong
+    raise _error("config", wrong)
+
+
+def _wrong(value: Any) -> Config | Complaint:
+    """The config, or what is wrong with it."""
+    if not isinstance(value, Mapping):
+        return Complaint((), f"is {described(value)}", "write lines such as `evaluators: [maths.accuracy]`")
+    version = value.get("version", 1)
+    if version != 1 or isinstance(version, bool):
+        return Complaint(("version",), f"is {described(version)}", "this jurygraph reads configs of version 1")
+    try:
+        return Config.model_validate(dict(value))
+    except ValidationError as error:
+        return complaint(error, Config, value)
+
+
+def _error(where: str, wrong: Complaint) -> ConfigError:
+    return ConfigError(f"{where}, key {wrong.field}: {wrong}" if wrong.path else f"{where}: {wrong}")
+
+
+def _text(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            content = file.read(_LARGEST + 1)
+        if len(content) > _LARGEST:
+            raise ConfigError(f"{path}: is larger than 1 MB, which no config is; name the config file")
+        return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file; `jurygraph init DIR` makes one to start from") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a folder; name the config file in it") from None
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path.name}, line {line}: is not UTF-8; save the file as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None

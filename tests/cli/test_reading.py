@@ -1,0 +1,137 @@
+"""`jurygraph show`, `explain` and `export`."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from jurygraph.schema import Trace
+from tests.cli.conftest import Command, write_project
+
+
+def test_show_is_a_table_of_rewards_with_their_components(scored: Path, run: Command):
+    assert run("show", scored).out.splitlines() == [
+        "response  agent  status   reward  coverage  polite   shaky",
+        "────────  ─────  ──────  ───────  ────────  ──────  ──────",
+        "door/a    alice  ok       0.5000    1.0000  1.0000  1.0000",
+        "door/b    bob    ok       0.0000    1.0000  0.0000  0.0000",
+        "salt/a    alice  ok      -0.2500    1.0000  0.2500  1.0000",
+        "salt/b    bob    ok      -0.5000    1.0000  0.0000  1.0000",
+    ]
+
+
+def test_show_can_stop_early(scored: Path, run: Command):
+    assert len(run("show", scored, "--limit", 1).out.splitlines()) == 3
+
+
+def test_show_of_one_response_is_the_whole_trace(scored: Path, run: Command):
+    shown = run("show", scored, "--response", "salt/a").out
+    for part in (
+        "response  salt/a",
+        "reward    -0.2500  (ok, coverage 1.0000)",
+        "range     -0.2500 to -0.2500",
+        "asked     2 = 2 judged + 0 abstained + 0 failed + 0 not applicable",
+        "polite   1.0000  0.2500        0.2500",
+        "shaky   -0.5000  1.0000       -0.5000",
+        "manners.polite  0.2500",
+        "counted",
+        '"please"  (response at 6-12)',
+    ):
+        assert part in shown
+
+
+def test_show_json_gives_the_traces_as_they_are_stored(scored: Path, run: Command):
+    stored = (scored / "traces.jsonl").read_text()
+    assert run("show", scored, "--json").out == stored
+    one = run("show", scored, "--response", "door/b", "--json").out
+    assert one == stored.splitlines(keepends=True)[1]
+    assert Trace.model_validate_json(one).response_id == "door/b"
+
+
+def test_a_trace_has_the_contract_s_fields(scored: Path, run: Command):
+    trace = json.loads(run("show", scored, "--response", "door/b", "--json").out)
+    fields = "task_id response_id agent group labels plan_digest reward verdicts material statistics digest previous"
+    assert set(fields.split()) <= set(trace)
+    reward = "value status partial coverage range components terms counts"
+    assert set(reward.split()) <= set(trace["reward"])
+    verdict = "question evaluator version layer subject stakeholder reviewer about responses sample score met native"
+    assert set(verdict.split()) <= set(trace["verdicts"][0])
+
+
+def test_explain_says_it_in_sentences(scored: Path, run: Command):
+    assert run("explain", scored, "--response", "salt/a").out.splitlines() == [
+        "Response salt/a by alice to task salt gets -0.25.",
+        "polite: weight 1 × value 0.25 = 0.25.",
+        "shaky: weight -0.5 × value 1 = -0.5.",
+        "Together: 0.25 + (-0.5) = -0.25.",
+        "What was wrong first: shaky (manners.shaky) scored 1.",
+        "Short of the best: polite (manners.polite) scored 0.25: counted.",
+        "Verdicts asked for: 2; judged 2, abstained 0, failed 0, not applicable 0.",
+        "Nothing is left open: no verdict is missing that could change it.",
+    ]
+
+
+def test_explain_json_gives_the_same_sentences(scored: Path, run: Command):
+    plain = run("explain", scored, "--response", "salt/a").out.splitlines()
+    given = json.loads(run("explain", scored, "--response", "salt/a", "--json").out)
+    assert given == {"task_id": "salt", "response_id": "salt/a", "sentences": plain}
+
+
+@pytest.mark.parametrize("command", ["show", "explain"])
+def test_an_unknown_response_names_the_nearest(scored: Path, run: Command, command: str):
+    ended = run(command, scored, "--response", "salt/aa")
+    assert (ended.code, ended.out) == (2, "")
+    assert "there is no response 'salt/aa'; did you mean salt/a?" in ended.err
+
+
+@pytest.mark.parametrize("command", [("show",), ("explain", "--response", "x"), ("export", "--to", "csv")])
+def test_what_is_no_run_is_refused(tmp_path: Path, run: Command, command: tuple[str, ...]):
+    ended = run(*command, tmp_path)
+    assert ended.code == 2
+    assert "holds no run; name the folder that `jurygraph score --out` made" in ended.err
+
+
+def test_export_gives_jsonl_as_stored_and_csv_by_row(scored: Path, run: Command):
+    assert run("export", scored, "--to", "jsonl").out == (scored / "traces.jsonl").read_text()
+    rows = list(csv.DictReader(io.StringIO(run("export", scored, "--to", "csv").out)))
+    assert [(row["response_id"], row["value"], row["component.polite"]) for row in rows] == [
+        ("door/a", "0.5", "1.0"),
+        ("door/b", "0.0", "0.0"),
+        ("salt/a", "-0.25", "0.25"),
+        ("salt/b", "-0.5", "0.0"),
+    ]
+
+
+def test_export_to_a_file_prints_nothing(scored: Path, run: Command, tmp_path: Path):
+    ended = run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv")
+    assert ended.out == ""
+    assert (tmp_path / "rewards.csv").read_text() == run("export", scored, "--to", "csv").out
+
+
+def test_an_export_that_fails_leaves_the_old_file(scored: Path, run: Command, tmp_path: Path):
+    (tmp_path / "rewards.csv").write_text("old")
+    content = (scored / "traces.jsonl").read_bytes()
+    (scored / "traces.jsonl").write_bytes(content.replace(b"salt/b", b"salt/c"))
+    assert run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
+    assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {"rewards.csv": "old"}
+
+
+HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\u202e\x9b31m"
+
+
+def test_a_hostile_response_commands_no_terminal(project: Path, run: Command):
+    response = {"id": f"r{HOSTILE}", "agent": HOSTILE, "text": f"please {HOSTILE}"}
+    task = {"id": f"t{HOSTILE}", "query": "?", "responses": [response, {"id": "other", "text": f"crash {HOSTILE}"}]}
+    write_project(project, [task])
+    ended = [run("score", project / "tasks.jsonl", "--out", project / "run")]
+    ended += [run("show", project / "run"), run("show", project / "run", "--json")]
+    for command in ("show", "explain"):
+        ended.append(run(command, project / "run", "--response", response["id"]))
+        ended.append(run(command, project / "run", "--response", response["id"], "--json"))
+    ended.append(run("show", project / "run", "--response", HOSTILE))
+    for one in ended:
+        assert not set("\x1b\x07\r\u202e\x9b") & set(one.out + one.err)
+    assert "\\u001b[2J" in ended[1].out
+    assert "[bold red]x[/]" in ended[1].out

@@ -1,0 +1,240 @@
+"""`jurygraph score`: rewards on standard output, the rest on standard error, and an exit code that tells."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import CONFIG, TASKS, Command, write_project
+
+
+def test_the_result_is_a_table_by_agent_and_a_closed_denominator(project: Path, run: Command):
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert ended.code == 0
+    assert ended.out.splitlines() == [
+        "agent  responses  mean reward  coverage  ok  degraded  failed",
+        "─────  ─────────  ───────────  ────────  ──  ────────  ──────",
+        "alice          2       0.1250    1.0000   2         0       0",
+        "bob            2      -0.2500    1.0000   2         0       0",
+        "verdicts: 8 judged + 0 abstained + 0 failed + 0 not applicable = 8 asked",
+    ]
+
+
+def test_where_to_look_next_names_the_lowest_response_on_standard_error(project: Path, run: Command):
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert f"jurygraph explain {project / 'run'} --response salt/b" in ended.err
+    assert run("explain", project / "run", "--response", "salt/b").code == 0
+
+
+def test_json_gives_exact_numbers(project: Path, run: Command):
+    result = json.loads(run("score", project / "tasks.jsonl", "--out", project / "run", "--json").out)
+    assert result["agents"][0] == {
+        "agent": "alice",
+        "responses": 2,
+        "numbers": 2,
+        "ok": 2,
+        "degraded": 0,
+        "failed": 0,
+        "mean": 0.125,
+        "coverage": 1.0,
+    }
+    assert result["verdicts"] == {"judged": 8, "abstained": 0, "failed": 0, "not_applicable": 0, "asked": 8}
+    assert (result["run"], result["tasks"], result["responses"]) == (str(project / "run"), 2, 4)
+
+
+def test_evaluators_beside_the_config_are_found_from_anywhere(
+    project: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "tasks.jsonl").write_bytes((project / "tasks.jsonl").read_bytes())
+    monkeypatch.chdir(elsewhere)
+    assert run("score", "tasks.jsonl", "--config", project / "jury.yaml", "--out", "run").code == 0
+
+
+def test_without_config_it_is_the_jury_yaml_beside_the_tasks_or_here(
+    project: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "tasks").mkdir()
+    tasks = tmp_path / "tasks" / "tasks.jsonl.gz"
+    tasks.write_bytes(gzip.compress((project / "tasks.jsonl").read_bytes()))
+    monkeypatch.chdir(tmp_path)
+    ended = run("score", tasks, "--out", tmp_path / "run")
+    assert (ended.code, ended.out) == (2, "")
+    assert "there is no jury.yaml beside the tasks, nor here" in ended.err
+    monkeypatch.chdir(project)
+    assert run("score", tasks, "--out", tmp_path / "run").code == 0
+
+
+def test_responses_may_stand_apart(project: Path, run: Command):
+    apart = [{"task": task["id"], **response} for task in TASKS for response in task["responses"]]
+    (project / "answers.jsonl").write_text("".join(json.dumps(line) + "\n" for line in apart))
+    bare = [{"id": task["id"], "query": task["query"]} for task in TASKS]
+    (project / "bare.jsonl").write_text("".join(json.dumps(line) + "\n" for line in bare))
+    together = run("score", project / "tasks.jsonl", "--out", project / "one")
+    answers = project / "answers.jsonl"
+    ended = run("score", project / "bare.jsonl", "--responses", answers, "--out", project / "two")
+    assert ended.out == together.out
+    assert (project / "one/traces.jsonl").read_bytes() == (project / "two/traces.jsonl").read_bytes()
+
+
+def test_a_dry_run_says_what_would_be_asked_and_writes_nothing(project: Path, run: Command):
+    config = "evaluators: [manners.polite, {use: manners.judge, samples: 3}]\nreward: {polite: 1.0, judge: 1.0}\n"
+    (project / "jury.yaml").write_text(config)
+    before = sorted(project.iterdir())
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run", "--json")
+    assert json.loads(ended.out) == {
+        "tasks": 2,
+        "responses": 4,
+        "questions": 4,
+        "verdicts": 16,
+        "asked_of_model": 12,
+        "model_calls": 0,
+    }
+    assert "nothing was written" in ended.err
+    assert sorted(path for path in project.iterdir() if path.name != "__pycache__") == before
+    shown = run("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run").out
+    assert "model calls" in shown
+
+
+def test_failed_rewards_give_exit_code_1(project: Path, run: Command, tmp_path: Path):
+    responses = [{"id": f"r{i}", "text": "please"} for i in range(9)] + [{"id": "r9", "text": "crash"}]
+    write_project(project, [{"id": "t", "query": "?", "responses": responses}])
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert ended.code == 1
+    assert "1 of 10 rewards failed: they have no value" in ended.err
+    assert "1 failed" in ended.out
+    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 1
+
+
+def test_too_many_failures_of_our_own_are_inconclusive(project: Path, run: Command):
+    responses = [{"id": "r0", "text": "please"}, {"id": "r1", "text": "crash"}]
+    write_project(project, [{"id": "t", "query": "?", "responses": responses}])
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert ended.code == 3
+    assert "inconclusive: 25.0% of the verdicts failed, by no fault of the responses" in ended.err
+
+
+def test_a_model_that_is_not_there_abstains_and_the_reward_says_so(project: Path, run: Command):
+    (project / "jury.yaml").write_text(
+        "evaluators: [manners.polite, manners.judge]\nreward: {polite: 0.9, judge: 0.1}\n"
+    )
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert ended.code == 0
+    assert "4 judged + 4 abstained + 0 failed" in ended.out
+    assert "0.9000   0         2       0" in ended.out
+
+
+def test_a_complete_run_prints_its_result_and_does_nothing(scored: Path, run: Command, project: Path):
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in scored.iterdir()}
+    ended = run("score", project / "tasks.jsonl", "--out", scored)
+    assert "is complete; nothing is done again" in ended.err
+    assert "alice          2       0.1250" in ended.out
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in scored.iterdir()} == before
+
+
+def test_a_limit_scores_the_first_tasks_and_the_rest_can_follow(project: Path, run: Command, tmp_path: Path):
+    tasks = project / "tasks.jsonl"
+    assert "= 4 asked" in run("score", tasks, "--out", project / "run", "--limit", 1).out
+    ended = run("score", tasks, "--out", project / "run")
+    assert "1 tasks are scored already" in ended.err
+    assert "= 8 asked" in ended.out
+    run("score", tasks, "--out", project / "whole")
+    assert (project / "run/traces.jsonl").read_bytes() == (project / "whole/traces.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("jury.yaml", CONFIG.replace("1.0", "2.0")), "config reward.polite is 1.0 in the run and 2.0 here"),
+        (("tasks.jsonl", json.dumps(TASKS[0])), "the tasks file is tasks.jsonl ("),
+        (("manners.py", "def polite(t, r): return 1.0\ndef shaky(t, r): return 0.0\n"), "evaluator manners.polite has"),
+    ],
+    ids=["config", "tasks", "evaluator"],
+)
+def test_a_run_begun_with_other_settings_is_refused(scored: Path, run: Command, project: Path, change, message: str):
+    (project / change[0]).write_text(change[1])
+    before = (scored / "traces.jsonl").read_bytes()
+    ended = run("score", project / "tasks.jsonl", "--out", scored)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert (scored / "traces.jsonl").read_bytes() == before
+
+
+def test_a_changed_record_gives_exit_code_5(scored: Path, run: Command, project: Path):
+    content = (scored / "traces.jsonl").read_bytes()
+    (scored / "traces.jsonl").write_bytes(content.replace(b'"value":0.5', b'"value":0.6', 1))
+    for command in (("show", scored), ("score", project / "tasks.jsonl", "--out", scored)):
+        ended = run(*command)
+        assert (ended.code, ended.out) == (5, "")
+        assert "has digest" in ended.err
+
+
+BAD_INPUT = {
+    "truncated on line 7": (
+        "tasks.jsonl",
+        "\n" * 6 + '{"id": "a", "query":',
+        "error: tasks.jsonl, line 7: is not valid JSON",
+    ),
+    "unknown key": ("tasks.jsonl", '{"id": "a", "qeury": "?"}', "line 1, field qeury: unknown; did you mean query?"),
+    "no responses": ("tasks.jsonl", '{"id": "a", "query": "?"}', "field responses: task 'a' has no responses"),
+    "empty": ("tasks.jsonl", "", "error: tasks.jsonl: the file is empty"),
+    "config key": ("jury.yaml", "evaluatorz: [a]", "error: jury.yaml, line 1, key evaluatorz: unknown; did you mean"),
+    "config version": ("jury.yaml", "version: 3", "error: jury.yaml, line 1, key version: is the number 3"),
+    "unknown evaluator": (
+        "jury.yaml",
+        "evaluators: [maths.acuracy]",
+        "error: jury.yaml: unknown evaluator 'maths.acuracy'; did you mean 'maths.accuracy'?",
+    ),
+    "unknown component": ("jury.yaml", f"{CONFIG}gates: [{{kind: format, below: 1}}]", "format"),
+    "another model": (
+        "jury.yaml",
+        f"model: openai/x\n{CONFIG}",
+        "error: jury.yaml: model: 'openai/x' cannot be reached",
+    ),
+    "an evaluator that cannot be imported": ("manners.py", "import nothing_like_it", "nothing_like_it"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "message"), BAD_INPUT.values(), ids=BAD_INPUT.keys())
+def test_bad_input_gives_exit_code_2_and_writes_nothing(
+    project: Path, run: Command, name: str, content: str, message: str
+):
+    (project / name).write_text(content)
+    before = sorted(project.rglob("*"))
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert ended.err.count("\n") == 1
+    assert [path for path in sorted(project.rglob("*")) if "__pycache__" not in path.parts] == before
+
+
+def test_a_task_that_cannot_be_planned_stops_everything_before_it_begins(project: Path, run: Command):
+    (project / "jury.yaml").write_text(
+        "evaluators: [manners.polite, {use: manners.shaky, when: {question: manners.polit, threshold: 1}}]\n"
+        "reward: {polite: 1.0, shaky: 1.0}\n"
+        "components: {}\n"
+    )
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert (ended.code, ended.out) == (2, "")
+    assert "did you mean 'manners.polite'?" in ended.err
+    assert not (project / "run").exists()
+
+
+def test_a_folder_that_is_no_run_is_refused(project: Path, run: Command):
+    ended = run("score", project / "tasks.jsonl", "--out", project)
+    assert ended.code == 2
+    assert "is no run, and not empty; name another folder with --out" in ended.err
+
+
+def test_another_model_can_be_named_on_the_command_line(project: Path, run: Command):
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--model", "openai/gpt-5-mini")
+    assert ended.code == 2
+    assert "'openai/gpt-5-mini' cannot be reached" in ended.err
+
+
+def test_wrong_usage_gives_exit_code_2(run: Command):
+    assert run("score").code == 2
+    assert run("score", "tasks.jsonl").code == 2
+    assert run("nonsense").code == 2

@@ -1,0 +1,117 @@
+"""What is said of a trace: each sentence from its terms, and nothing that is not in it."""
+
+from typing import Any
+
+from jurygraph.cli import sentences as sentences_module
+from jurygraph.schema import Adjustment, Counts, Decision, Evidence, Failure, Input, Reward, Spec, Term, Trace, Verdict
+
+
+def sentences(trace: Trace, **weights: float) -> list[str]:
+    """Under a decision with one component for each question, of weight 1 unless said otherwise."""
+    specs = tuple(spec(v.question, weights.get(v.question, 1.0)) for v in trace.verdicts if v.question)
+    return sentences_module.sentences(trace, Decision(specs=specs))
+
+
+def spec(question: str, weight: float) -> Spec:
+    inputs = {question: Input(questions=(question,), weights=(1.0,))}
+    direction = -1 if weight < 0 else 1
+    return Spec(name=question, weight=weight, direction=direction, combiner="mean", version="1", inputs=inputs)
+
+
+def verdict(subject: str, **fields: Any) -> Verdict:
+    stated = {"question": subject, "subject": subject, "about": "r", "evaluator": "e"}
+    return Verdict.model_validate(stated | fields)
+
+
+def trace(reward: Reward, *verdicts: Verdict) -> Trace:
+    return Trace(task_id="t", response_id="r", group="g", plan_digest="p", reward=reward, verdicts=verdicts)
+
+
+def reward(value: float | None = 1.0, status: str = "ok", **fields: Any) -> Reward:
+    stated = {"partial": value, "coverage": 1.0, "range": (1.0, 1.0), "components": {}, "terms": (), "counts": Counts()}
+    return Reward(value=value, status=status, **(stated | fields))
+
+
+def test_a_failed_reward_says_why_and_what_the_judged_part_would_give():
+    said = sentences(trace(reward(None, "failed", partial=0.25, notes=("nothing that counts was judged",))))
+    assert said[0] == "Response r to task t gets no reward: it failed; what was judged would alone give 0.25."
+    assert said[1] == "Why: nothing that counts was judged."
+
+
+def test_a_degraded_reward_is_called_so():
+    assert sentences(trace(reward(0.5, "degraded")))[0] == "Response r to task t gets 0.5, a degraded reward."
+
+
+def test_each_term_is_weight_times_value_and_they_add_up():
+    terms = (
+        Term(name="accuracy", weight=1.0, value=1.0, contribution=1.0),
+        Term(name="repetition", weight=-0.2, value=0.0, contribution=-0.0),
+        Term(name="length", weight=-0.5, value=0.5, contribution=-0.25),
+        Term(name="pairs", weight=1.0, value=None, contribution=None),
+    )
+    assert sentences(trace(reward(0.75, terms=terms)))[1:6] == [
+        "accuracy: weight 1 × value 1 = 1.",
+        "repetition: weight -0.2 × value 0 = 0.",
+        "length: weight -0.5 × value 0.5 = -0.25.",
+        "pairs: does not apply here, and counts nothing.",
+        "Together: 1 + 0 + (-0.25) = 0.75.",
+    ]
+
+
+def test_the_sum_of_a_failed_reward_is_hypothetical():
+    terms = tuple(Term(name=name, weight=1.0, value=0.5, contribution=0.5) for name in "ab")
+    assert "Together it would be 0.5 + 0.5 = 1." in sentences(trace(reward(None, "failed", terms=terms)))
+
+
+def test_what_a_gate_or_the_clip_changed_is_said_in_order():
+    changes = (Adjustment(name="format gate", before=1.5, after=0.0), Adjustment(name="clip", before=0.0, after=0.1))
+    said = sentences(trace(reward(0.1, adjustments=changes)))
+    assert said[1:3] == ["The format gate changed it from 1.5 to 0.", "The clip changed it from 0 to 0.1."]
+
+
+def test_what_was_wrong_comes_in_the_order_of_the_response_and_then_what_fell_short():
+    late = verdict("answer", score=0.0, evidence=(Evidence(quote="26", start=90, end=92),))
+    early = verdict("steps", score=0.5, met=False, reason="off", evidence=(Evidence(quote="3", start=4, end=5),))
+    placeless, short, right = verdict("format", score=0.0), verdict("brief", score=0.9), verdict("x", score=1.0)
+    said = sentences(trace(reward(), late, placeless, short, right, early))
+    assert [s for s in said if s.startswith(("What was wrong", "Then", "Short"))] == [
+        "What was wrong first: steps (e) scored 0.5: off, as in “3”.",
+        "Then: answer (e) scored 0, as in “26”.",
+        "Then: format (e) scored 0.",
+        "Short of the best: brief (e) scored 0.9.",
+    ]
+
+
+def test_a_penalty_costs_what_it_is_above_zero():
+    clean, found = verdict("repetition", score=0.0), verdict("repetition", score=0.5)
+    assert not any("repetition" in s for s in sentences(trace(reward(), clean), repetition=-1.0))
+    assert "Short of the best: repetition (e) scored 0.5." in sentences(trace(reward(), found), repetition=-1.0)
+
+
+def test_a_verdict_that_does_not_count_costs_nothing():
+    assert not any("length" in s for s in sentences(trace(reward(), verdict("length", score=0.5)), length=0.0))
+
+
+def test_a_pair_seen_from_the_other_side_costs_what_the_other_won():
+    lost = verdict("better", score=1.0, about="other", responses=("other", "r"))
+    won = verdict("better", score=0.0, about="other", responses=("other", "r"))
+    assert any("better" in s for s in sentences(trace(reward(), lost)))
+    assert not any("better" in s for s in sentences(trace(reward(), won)))
+
+
+def test_what_could_not_be_judged_is_named_with_what_it_leaves_open():
+    verdicts = (
+        Verdict(subject="tone", evaluator="m", stakeholder="ann", status="abstained", reason="there is no model"),
+        Verdict(
+            subject="facts", evaluator="f", status="failed", failure=Failure(cause="infrastructure", kind="Timeout")
+        ),
+        Verdict(subject="depth", evaluator="d", status="not_applicable", gated_by="facts"),
+    )
+    counts = Counts(judged=1, abstained=1, failed=1, not_applicable=1)
+    assert sentences(trace(reward(0.5, "degraded", counts=counts, range=(0.25, 1.0)), *verdicts))[1:] == [
+        "Not judged: tone of ann (m) abstained: there is no model.",
+        "Not judged: facts (f) failed (infrastructure).",
+        "Not asked: depth (d), because of facts.",
+        "Verdicts asked for: 4; judged 1, abstained 1, failed 1, not applicable 1.",
+        "What was not judged could make it anything from 0.25 to 1.",
+    ]

@@ -1,0 +1,239 @@
+"""What a TASKS or RESPONSES file may not be, and what the error says: file, line, field, and what would be right."""
+
+import gzip
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from jurygraph import InputError
+from jurygraph.sources import read_tasks
+
+GOOD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}]}'
+HEAD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}], '
+
+
+def deep(levels: int) -> str:
+    return HEAD + '"metadata": ' + '{"a": ' * levels + "1" + "}" * levels + "}"
+
+
+BAD_LINES = {
+    "truncated": ('{"id": "a", "query": "?', "line 1: is not valid JSON: Unterminated string", "one whole JSON object"),
+    "no object": ('["a"]', "line 1: is a list", "each line is one JSON object"),
+    "unknown key": (
+        '{"id": "a", "qeury": "?", "responses": [{"id": "r", "text": "x"}]}',
+        "field qeury: unknown",
+        "did you mean query?",
+    ),
+    "unknown inner key": (
+        '{"id": "a", "query": "?", "responses": [{"id": "r", "txt": "x"}]}',
+        "field responses[0].txt: unknown",
+        "did you mean text?",
+    ),
+    "key like nothing known": (HEAD + '"zzzzzz": 1}', "field zzzzzz: unknown", "known here: id, query"),
+    "missing id": ('{"query": "?"}', "field id: is missing", "every task needs it"),
+    "missing text": (
+        '{"id": "a", "query": "?", "responses": [{"id": "r"}]}',
+        "field responses[0].text: is missing",
+        "every response needs it",
+    ),
+    "text as number": (
+        '{"id": "a", "query": "?", "responses": [{"id": "r", "text": 5}]}',
+        "field responses[0].text: is the number 5",
+        "write text, in quotes",
+    ),
+    "query of no kind": ('{"id": "a", "query": 5}', "field query: is the number 5", "write text, in quotes or a list"),
+    "role unknown": (
+        '{"id": "a", "query": [{"role": "usr", "content": "?"}]}',
+        "field query[0].role: is the text 'usr'",
+        "did you mean user?",
+    ),
+    "number as text": (
+        HEAD + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": "1"}]}}',
+        "field rubric.criteria[0].weight: is the text '1'",
+        "write a number, without quotes",
+    ),
+    "truth as number": (
+        HEAD + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": true}]}}',
+        "field rubric.criteria[0].weight: is true",
+        "write a number",
+    ),
+    "weight zero": (
+        HEAD + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 0}]}}',
+        "field rubric.criteria[0]: criterion 'c' has weight 0",
+        "give it a weight, or leave it out",
+    ),
+    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "line 1: NaN is not JSON", "leave the field out"),
+    "weight infinite": (HEAD + '"metadata": {"w": -Infinity}}', "line 1: -Infinity is not JSON", "leave the field"),
+    "number too large": (HEAD + '"metadata": {"w": 1e999}}', "line 1: 1e999 is too large", "a 64-bit float holds"),
+    "a million digits": (HEAD + '"metadata": {"w": ' + "9" * 10**6 + "}}", "has 1000000 digits", "write so long"),
+    "below the bound": (
+        HEAD + '"stakeholders": [{"id": "s", "constraints": [{"id": "c", "kind": "soft", "restrictiveness": -1}]}]}',
+        "field stakeholders[0].constraints[0].restrictiveness: is the number -1",
+        "write a number of 0 or more",
+    ),
+    "no criteria": (HEAD + '"rubric": {"criteria": []}}', "field rubric.criteria: has 0 entries", "at least 1"),
+    "edge to nowhere": (
+        HEAD
+        + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 1}],'
+        + '"edges": [{"parent": "c", "child": "d", "kind": "weak"}]}}',
+        "field rubric: edge c -> d names 'd'",
+        "which is no criterion",
+    ),
+    "double key": ('{"id": "a", "id": "b"}', "field id: stands twice in one object", "keep one of them"),
+    "empty id": ('{"id": "", "query": "?"}', "field id: is empty", "write at least one character"),
+    "endless id": ('{"id": "' + "a" * 600 + '", "query": "?"}', "field id: has 600 characters", "at most 512"),
+    "half a character": ('{"id": "a", "query": "\\ud800"}', "field query: holds half of a surrogate pair", "the whole"),
+    "nested": (deep(100), "line 1: is nested too deeply", "within 100 levels"),
+    "nested without end": (deep(200_000), "line 1: is nested too deeply", "within 100 levels"),
+    "responses no list": (
+        '{"id": "a", "query": "?", "responses": {}}',
+        "field responses: is an object",
+        "write a list",
+    ),
+    "response no object": (
+        '{"id": "a", "query": "?", "responses": ["x"]}',
+        "field responses[0]: is the text 'x'",
+        "write an object",
+    ),
+    "no responses": ('{"id": "a", "query": "?"}', "field responses: task 'a' has no responses", "give it one"),
+}
+
+BAD_FILES = {
+    "empty": (b"", "tasks.jsonl: the file is empty", "one task, a JSON object, a line"),
+    "blank": (b"\n \r\n\n", "tasks.jsonl: the file is empty", "one task"),
+    "task twice": (f"{GOOD}\n\n{GOOD}\n".encode(), "line 3, field id: task 'a' stands already in line 1", "of its own"),
+    "response twice": (
+        (GOOD + "\n" + GOOD.replace('"a"', '"b"')).encode(),
+        "line 2, field responses[0].id: response 'r' stands already in line 1",
+        "give each response an id of its own",
+    ),
+    "response twice in a line": (
+        GOOD.replace('"x"}', '"x"}, {"id": "r", "text": "y"}').encode(),
+        "line 1, field responses[1].id: response 'r' stands already in line 1",
+        "of its own",
+    ),
+    "not UTF-8": ((GOOD + "\n").encode() + b'{"id": "\xe9"}', "line 2: byte 9 (0xe9) is not UTF-8", "save the file"),
+    "UTF-16": (GOOD.encode("utf-16"), "line 1: is encoded as UTF-16", "save the file as UTF-8"),
+    "a cut gzip": (gzip.compress(GOOD.encode() * 50)[:-12], "the gzip file is cut short", "copy it again"),
+    "a damaged gzip": (b"\x1f\x8bnonsense", "the gzip file is damaged", ""),
+}
+
+
+def refusal(path: Path, responses: Path | None = None) -> str:
+    with pytest.raises(InputError) as caught:
+        read_tasks(path, responses)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(("line", "problem", "remedy"), BAD_LINES.values(), ids=BAD_LINES.keys())
+def test_a_bad_line_is_named_with_its_field_and_what_would_be_right(tmp_path: Path, line, problem, remedy):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(line + "\n")
+    message = refusal(path)
+    assert message.startswith("tasks.jsonl, line 1")
+    assert problem in message
+    assert remedy in message
+    assert len(message) < 600
+
+
+@pytest.mark.parametrize(("content", "problem", "remedy"), BAD_FILES.values(), ids=BAD_FILES.keys())
+def test_a_bad_file_is_named_with_what_would_be_right(tmp_path: Path, content, problem, remedy):
+    path = tmp_path / "tasks.jsonl"
+    path.write_bytes(content)
+    message = refusal(path)
+    assert problem in message
+    assert remedy in message
+
+
+def test_the_line_is_counted_in_the_file_not_among_the_tasks(tmp_path: Path):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(GOOD + "\n\n\n" + '{"id": 7, "query": "?"}' + "\n")
+    assert refusal(path).startswith("tasks.jsonl, line 4, field id: is the number 7; write text, in quotes")
+
+
+def test_a_million_characters_in_a_line_are_no_mistake(tmp_path: Path):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(json.dumps({"id": "a", "query": "?", "responses": [{"id": "r", "text": "x" * 10**6}]}))
+    assert len(read_tasks(path)[0][1][0].text) == 10**6
+
+
+def test_a_folder_is_no_file(tmp_path: Path):
+    assert refusal(tmp_path).endswith("is a folder; name a file")
+
+
+def test_a_file_that_is_not_there(tmp_path: Path):
+    assert refusal(tmp_path / "taks.jsonl").endswith("taks.jsonl: there is no such file")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path: Path):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(GOOD)
+    path.chmod(0)
+    assert "may not be read" in refusal(path)
+
+
+def test_permission_is_named_as_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def denied(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    (tmp_path / "tasks.jsonl").write_text(GOOD)
+    monkeypatch.setattr(Path, "open", denied)
+    assert "may not be read; ask for permission" in refusal(tmp_path / "tasks.jsonl")
+
+
+class TestResponsesApart:
+    @pytest.fixture
+    def tasks(self, tmp_path: Path) -> Path:
+        path = tmp_path / "tasks.jsonl"
+        path.write_text('{"id": "eggs", "query": "?"}\n{"id": "train", "query": "?"}\n')
+        return path
+
+    @pytest.mark.parametrize(
+        ("content", "message"),
+        [
+            (
+                '{"task": "egs", "id": "r", "text": "x"}',
+                "answers.jsonl, line 1, field task: there is no task 'egs'; did you mean eggs?",
+            ),
+            (
+                '{"task": "zzzzz", "id": "r", "text": "x"}',
+                "answers.jsonl, line 1, field task: there is no task 'zzzzz'; name a task of the tasks file",
+            ),
+            (
+                '{"id": "r", "text": "x"}',
+                "answers.jsonl, line 1, field task: is missing; every response needs it",
+            ),
+            (
+                '{"task": "eggs", "id": "r", "text": "x"}\n{"task": "train", "id": "r", "text": "x"}',
+                "answers.jsonl, line 2, field id: response 'r' stands already in line 1",
+            ),
+            (
+                '{"task": "eggs", "id": "r", "text": "x"}',
+                "tasks.jsonl, line 2, field responses: task 'train' has no responses",
+            ),
+            ("", "answers.jsonl: the file is empty; it holds one response, a JSON object, a line"),
+        ],
+        ids=["unknown task", "unknown, nothing near", "no task", "id twice", "a task without any", "empty"],
+    )
+    def test_the_file_that_is_wrong_is_named(self, tasks: Path, tmp_path: Path, content: str, message: str):
+        (tmp_path / "answers.jsonl").write_text(content)
+        assert refusal(tasks, tmp_path / "answers.jsonl").startswith(message)
+
+    def test_responses_in_both_places_are_refused(self, tmp_path: Path):
+        (tmp_path / "tasks.jsonl").write_text(GOOD)
+        (tmp_path / "answers.jsonl").write_text('{"task": "a", "id": "r", "text": "x"}')
+        message = refusal(tmp_path / "tasks.jsonl", tmp_path / "answers.jsonl")
+        assert message.startswith("tasks.jsonl, line 1, field responses: stands here although --responses")
+
+    def test_both_from_standard_input_are_refused(self):
+        with pytest.raises(InputError, match="cannot both come from standard input"):
+            read_tasks("-", "-")
+
+
+def test_a_hundred_levels_and_many_brackets_are_no_mistake(tmp_path: Path):
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(deep(99).replace('"x"', '"' + "{[" * 1000 + '"') + "\n")
+    assert read_tasks(path)[0][0].id == "a"

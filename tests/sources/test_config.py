@@ -1,0 +1,156 @@
+"""What a config file gives, and what the error says where it is wrong: file, line, key, and what would be right."""
+
+from pathlib import Path
+
+import pytest
+
+from jurygraph import ConfigError
+from jurygraph.sources import parse_config, read_config
+
+WHOLE = """\
+# what is measured, and what it counts for
+version: 1
+model: none
+evaluators:
+  - maths.accuracy
+  - use: my_package.tone
+    name: tone
+    params: {strict: true, words: [a, b]}
+reward: {accuracy: 1.0, tone: -0.2}
+clip: [0, 1]
+gates:
+  - kind: format
+    below: 0.5
+failure: {rule: strict, min_coverage: 1}
+"""
+
+
+def test_a_config_is_read_from_yaml(tmp_path: Path):
+    (tmp_path / "jury.yaml").write_text(WHOLE)
+    config = read_config(tmp_path / "jury.yaml")
+    assert [use.use for use in config.evaluators] == ["maths.accuracy", "my_package.tone"]
+    assert config.evaluators[1].params == {"strict": True, "words": ["a", "b"]}
+    assert config.reward == {"accuracy": 1.0, "tone": -0.2}
+    assert config.gates[0].below == 0.5
+    assert config.failure.rule == "strict"
+
+
+def test_a_mapping_gives_the_same_config(tmp_path: Path):
+    (tmp_path / "jury.yaml").write_text("evaluators: [maths.accuracy]\nscale: 2\n")
+    assert parse_config({"evaluators": ["maths.accuracy"], "scale": 2}) == read_config(tmp_path / "jury.yaml")
+
+
+def test_words_are_text_as_in_yaml_1_2_and_dates_too(tmp_path: Path):
+    (tmp_path / "jury.yaml").write_text("evaluators: [{use: a, params: {no: on, day: 2026-11-01, n: 0x10, e: 1e-3}}]")
+    params = read_config(tmp_path / "jury.yaml").evaluators[0].params
+    assert params == {"no": "on", "day": "2026-11-01", "n": 16, "e": 0.001}
+
+
+def test_an_alias_stands_for_its_value(tmp_path: Path):
+    (tmp_path / "jury.yaml").write_text("evaluators: [{use: a, params: &p {x: 1}}, {use: b, params: *p}]")
+    assert read_config(tmp_path / "jury.yaml").evaluators[1].params == {"x": 1}
+
+
+BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+BAD = {
+    "unknown key": ("model: none\nevaluatorz: [a]", "line 2, key evaluatorz: unknown; did you mean evaluators?"),
+    "unknown inner key": (
+        "evaluators: [a]\nfailure:\n  rule: gear\n  min_coverag: 1",
+        "line 4, key failure.min_coverag: unknown; did you mean min_coverage?",
+    ),
+    "unknown key of an evaluator": (
+        "evaluators:\n  - use: a\n    parms: {}",
+        "line 3, key evaluators[0].parms: unknown; did you mean params?",
+    ),
+    "unknown key of a gate": (
+        "evaluators: [a]\ngates:\n  - kind: format\n    belo: 1",
+        "line 4, key gates[0].belo: unknown; did you mean below?",
+    ),
+    "unknown key of an input": (
+        "evaluators: [a]\ncomponents: {x: {inputs: {y: {of: b, reduc: min}}}}",
+        "line 2, key components.x.inputs.y.reduc: unknown; did you mean reduce?",
+    ),
+    "no evaluators": ("model: none", "line 1, key evaluators: is missing; every config needs it"),
+    "evaluators empty": ("evaluators: []", "line 1, key evaluators: has 0 entries; give it at least 1"),
+    "a number as text": (
+        'evaluators: [a]\nreward:\n  a: "1"',
+        "line 3, key reward.a: is the text '1'; write a number, without quotes",
+    ),
+    "yes": (
+        "evaluators: [a]\nlangsmith: yes",
+        "line 2, key langsmith: is the text 'yes'; write true or false, without quotes",
+    ),
+    "a choice": (
+        "evaluators: [a]\nfailure: {rule: conservativ}",
+        "line 2, key failure.rule: is the text 'conservativ'; did you mean conservative? write",
+    ),
+    "a gate's kind": (
+        "evaluators: [a]\ngates:\n  - {kind: fromat, below: 1}",
+        "line 3, key gates[0].kind: is the text 'fromat'; did you mean format?",
+    ),
+    "a gate without kind": ("evaluators: [a]\ngates: [{below: 1}]", "line 2, key gates[0].kind: is missing"),
+    "not a number": ("evaluators: [a]\nreward: {a: .nan}", "line 2, key reward.a: .nan is not a finite number"),
+    "too large": ("evaluators: [a]\nscale: 1e400", "line 2, key scale: 1e400 is not a finite number"),
+    "out of range": ("evaluators: [a]\nscale: 0", "line 2, key scale: is the number 0; write a number above 0"),
+    "clip falls": ("evaluators: [a]\nclip: [1, 0]", "line 1: `clip` must rise, such as [0, 1]"),
+    "another version": (
+        "evaluators: [a]\nversion: 2",
+        "line 2, key version: is the number 2; this jurygraph reads configs of version 1",
+    ),
+    "empty": ("", ": the file is empty; it needs `evaluators: [...]`"),
+    "comments alone": ("# nothing\n", ": the file is empty"),
+    "a list": ("- a\n- b", "line 1: is a list; write lines such as `evaluators: [maths.accuracy]`"),
+    "a text": ("maths.accuracy", "line 1: is the text 'maths.accuracy'"),
+    "a tab": ("evaluators:\n\t- a", "line 2: is not valid YAML: a tab stands where spaces belong; indent with spaces"),
+    "an open bracket": ("evaluators: [a", "line 1: is not valid YAML: expected ',' or ']'"),
+    "a key twice": (
+        "evaluators: [a]\nmodel: none\nevaluators: [b]",
+        "line 3, key evaluators: stands already in line 1",
+    ),
+    "a number as key": ("evaluators: [a]\n1: b", "line 2: 1 is no text, and a key must be; put it in quotes"),
+    "an object": (
+        "evaluators: !!python/object/apply:os.system ['true']",
+        "line 1, key evaluators: has the tag !!python/object/apply:os.system, which is not read",
+    ),
+    "an alias bomb": (BOMB, "its aliases expand without end; write the values out"),
+    "an alias of itself": ("a: &a [*a]", "its aliases expand without end"),
+    "an unknown alias": ("evaluators: [*x]", "line 1: is not valid YAML: found undefined alias 'x'"),
+    "nested": ("a: " + "[" * 5000, ": is nested too deeply"),
+    "two documents": ("evaluators: [a]\n---\nevaluators: [b]", "line 2: is not valid YAML"),
+    "a control character": ("evaluators: [a]\x00", ": is not valid YAML: unacceptable character"),
+}
+
+
+@pytest.mark.parametrize(("content", "message"), BAD.values(), ids=BAD.keys())
+def test_a_bad_config_is_named_with_line_and_key(tmp_path: Path, content: str, message: str):
+    (tmp_path / "jury.yaml").write_text(content)
+    with pytest.raises(ConfigError) as caught:
+        read_config(tmp_path / "jury.yaml")
+    assert str(caught.value).startswith("jury.yaml")
+    assert message in str(caught.value)
+
+
+def test_a_bad_mapping_is_named_by_its_key():
+    with pytest.raises(ConfigError, match=r"^config, key evaluatorz: unknown; did you mean evaluators\?$"):
+        parse_config({"evaluatorz": ["a"]})
+
+
+def test_a_byte_that_is_not_utf_8_is_named_with_its_line(tmp_path: Path):
+    (tmp_path / "jury.yaml").write_bytes(b"evaluators: [a]\n# \xe9\n")
+    with pytest.raises(ConfigError, match=r"^jury.yaml, line 2: is not UTF-8; save the file as UTF-8$"):
+        read_config(tmp_path / "jury.yaml")
+
+
+@pytest.mark.parametrize(("name", "message"), [("", "is a folder"), ("no.yaml", "there is no such file")])
+def test_what_is_no_file_is_refused(tmp_path: Path, name: str, message: str):
+    with pytest.raises(ConfigError, match=message):
+        read_config(tmp_path / name)
+
+
+def test_a_file_of_megabytes_is_no_config(tmp_path: Path):
+    (tmp_path / "jury.yaml").write_text("#" * (2 << 20))
+    with pytest.raises(ConfigError, match="is larger than 1 MB"):
+        read_config(tmp_path / "jury.yaml")

@@ -1,0 +1,106 @@
+"""What a TASKS file gives when nothing is wrong with it."""
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from jurygraph.sources import read_tasks, read_work
+
+EGGS = {"id": "eggs", "query": "How many?", "reference": "9", "responses": [{"id": "e1", "text": "9", "agent": "a"}]}
+TRAIN = {"id": "train", "query": "How far?", "responses": [{"id": "t1", "text": "1"}, {"id": "t2", "text": ""}]}
+
+
+def lines(*values: dict) -> str:
+    return "".join(json.dumps(value, ensure_ascii=False) + "\n" for value in values)
+
+
+def ids(pairs) -> list[tuple[str, list[str]]]:
+    return [(task.id, [response.id for response in responses]) for task, responses in pairs]
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    path = tmp_path / "tasks.jsonl"
+    path.write_text(lines(EGGS, TRAIN))
+    return path
+
+
+def test_each_line_gives_a_task_and_its_responses_in_the_order_of_the_file(tasks: Path):
+    pairs = read_tasks(tasks)
+    assert ids(pairs) == [("eggs", ["e1"]), ("train", ["t1", "t2"])]
+    task, responses = pairs[0]
+    assert task.reference == "9"
+    assert responses[0].agent == "a"
+
+
+def test_a_task_never_holds_responses(tasks: Path):
+    assert all(not hasattr(task, "responses") for task, _ in read_tasks(tasks))
+
+
+def test_an_empty_response_is_no_mistake(tasks: Path):
+    assert read_tasks(tasks)[1][1][1].text == ""
+
+
+@pytest.mark.parametrize("name", ["tasks.jsonl.gz", "packed"])
+def test_a_gzip_file_is_read_whatever_its_name(tmp_path: Path, name: str):
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(lines(EGGS, TRAIN).encode()))
+    assert ids(read_tasks(path)) == [("eggs", ["e1"]), ("train", ["t1", "t2"])]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf" + lines(EGGS).encode(),
+        lines(EGGS).replace("\n", "\r\n").encode(),
+        ("\n   \n" + lines(EGGS) + "\n\n").encode(),
+        lines(EGGS).rstrip("\n").encode(),
+    ],
+    ids=["byte-order mark", "CRLF", "blank lines", "no line end"],
+)
+def test_what_editors_do_to_a_file_does_no_harm(tmp_path: Path, content: bytes):
+    (tmp_path / "tasks.jsonl").write_bytes(content)
+    assert ids(read_tasks(tmp_path / "tasks.jsonl")) == [("eggs", ["e1"])]
+
+
+def test_line_separators_inside_a_text_end_no_line(tmp_path: Path):
+    text = "one\u2028two\x85three"
+    (tmp_path / "tasks.jsonl").write_text(lines({**EGGS, "query": text}), encoding="utf-8")
+    assert read_tasks(tmp_path / "tasks.jsonl")[0][0].query == text
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch):
+    given = io.TextIOWrapper(io.BytesIO(lines(EGGS).encode()))
+    monkeypatch.setattr(sys, "stdin", given)
+    work = read_work("-")
+    assert ids(work.pairs) == [("eggs", ["e1"])]
+    assert work.tasks.name == "standard input"
+
+
+def test_a_pipe_is_spooled_first(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=(lines(EGGS),))
+    writer.start()
+    assert ids(read_tasks(pipe)) == [("eggs", ["e1"])]
+    writer.join()
+
+
+def test_responses_may_stand_apart_in_any_order(tmp_path: Path):
+    (tmp_path / "tasks.jsonl").write_text(lines({"id": "a", "query": "?"}, {"id": "b", "query": "?", "responses": []}))
+    apart = [{"task": "b", "id": "b1", "text": "x"}, {"task": "a", "id": "a1", "text": "y"}]
+    (tmp_path / "answers.jsonl").write_text(lines(*apart, {"task": "b", "id": "b2", "text": "z"}))
+    pairs = read_tasks(tmp_path / "tasks.jsonl", tmp_path / "answers.jsonl")
+    assert ids(pairs) == [("a", ["a1"]), ("b", ["b1", "b2"])]
+
+
+def test_a_file_is_known_again_by_the_digest_of_its_bytes(tasks: Path):
+    mark = read_work(tasks).tasks
+    assert (mark.name, mark.sha256) == ("tasks.jsonl", hashlib.sha256(tasks.read_bytes()).hexdigest())
