@@ -1,19 +1,22 @@
 """One suite that every evaluator must pass, ours and yours.
 
     from jurygraph.conformance import check_evaluator
-    check_evaluator("my_package.tone", tasks)        # AssertionError says which rule is broken, and how
+    check_evaluator("my_package.tone", groups)        # AssertionError says which rule is broken, and how
 
 The rules: asked twice it says the same; a verdict is `ok` with a score in [0, 1], or says why there is none; the order
-and the company of responses, and of anything in the task that has no order, change nothing (scope `response`); every
-verdict survives being written and read; odd responses and an exception inside are verdicts, not crashes.
+and the company of responses (scope `response`), and the order of anything that has none, such as the keys of facts and
+data, change nothing; every verdict survives being written and read; it breaks on no response, however odd.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import JsonValue
 
 from jurygraph.jury import Jury
 from jurygraph.schema import Response, Task, Verdict
 
+T = TypeVar("T", Task, Response)
 Group = tuple[Task, Sequence[Response]]
 ODD_TEXTS = (
     "",
@@ -27,27 +30,34 @@ ODD_TEXTS = (
 )
 
 
-def check_evaluator(use: str | Mapping[str, Any], groups: Iterable[Group]) -> int:
+def check_evaluator(
+    use: str | Mapping[str, Any], groups: Iterable[Group], derivers: Sequence[str | Mapping[str, Any]] = ()
+) -> int:
     """Hold an evaluator, named as in a config, to the rules on these tasks and responses; the number of verdicts seen.
+
+    `derivers` give the material that it needs.
 
     Raises:
         AssertionError: a rule is broken.
         ConfigError, PlanError: it cannot be asked at all.
     """
     seen = 0
-    with Jury.from_config({"evaluators": [use]}) as jury:
+    with Jury.from_config({"evaluators": [use], "derivers": list(derivers)}) as jury:
         for task, responses in groups:
             first = _verdicts(jury, task, responses)
             seen += len(first)
-            _check_bounds(first)
-            _check_round_trip(first)
+            _check_each(first, responses)
             _check_same(first, _verdicts(jury, task, responses), "asked again")
             if _alone_is_enough(jury):
                 _check_same(first, _verdicts(jury, task, responses[::-1]), "with the responses in reverse order")
                 one_by_one = [v for r in responses for v in _verdicts(jury, task, [r])]
                 _check_same(first, sorted(one_by_one, key=_place), "with each response alone")
-            _check_same(first, _verdicts(jury, _reversed(task), responses), "with the task's parts in reverse order")
-            seen += _check_odd(jury, task)
+            turned = [_turned(response) for response in responses]
+            _check_same(first, _verdicts(jury, _reversed(task), turned), "with the task's parts in reverse order")
+            odd = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
+            verdicts = _verdicts(jury, task, odd)
+            _check_each(verdicts, odd)
+            seen += len(verdicts)
     assert seen, "the evaluator was never asked: give it tasks that have its audience"
     return seen
 
@@ -71,7 +81,25 @@ def _reversed(task: Task) -> Task:
     )
     stakeholders = tuple(s.model_copy(update={"constraints": s.constraints[::-1]}) for s in task.stakeholders[::-1])
     changes = {"rubric": rubric, "stakeholders": stakeholders, "reviewers": task.reviewers[::-1]}
-    return task.model_copy(update=changes)
+    return _turned(task.model_copy(update=changes))
+
+
+def _turned(noun: T) -> T:
+    """With the keys of its facts, data and metadata in reverse order."""
+    loose = ("facts", "data", "metadata")
+    return noun.model_copy(update={n: _keys_reversed(getattr(noun, n)) for n in loose if n in type(noun).model_fields})
+
+
+def _keys_reversed(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _keys_reversed(value[key]) for key in reversed(value)}
+    return [_keys_reversed(one) for one in value] if isinstance(value, list) else value
+
+
+def _check_each(verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
+    _check_bounds(verdicts)
+    _check_round_trip(verdicts)
+    _check_unbroken(verdicts, responses)
 
 
 def _check_bounds(verdicts: Sequence[Verdict]) -> None:
@@ -86,7 +114,10 @@ def _check_bounds(verdicts: Sequence[Verdict]) -> None:
 
 def _check_round_trip(verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
-        again = Verdict.model_validate_json(verdict.model_dump_json())
+        try:
+            again = Verdict.model_validate_json(verdict.model_dump_json())
+        except ValueError as error:
+            raise AssertionError(f"{verdict.question}: cannot be written and read: {error}") from error
         assert again.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
 
 
@@ -101,14 +132,10 @@ def _difference(one: Verdict, other: Verdict) -> str:
     return ", ".join(f"{n} {getattr(one, n)!r} / {getattr(other, n)!r}" for n in changed)
 
 
-def _check_odd(jury: Jury, task: Task) -> int:
-    odd = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
-    verdicts = _verdicts(jury, task, odd)
-    _check_bounds(verdicts)
-    _check_round_trip(verdicts)
-    crashed = [v for v in verdicts if v.failure is not None and v.failure.cause == "infrastructure"]
-    crashed = [v for v in crashed if v.failure is not None and v.failure.kind != "no-model"]
-    assert not crashed, (
-        f"{crashed[0].question} breaks on {ODD_TEXTS[int(crashed[0].about[4:])][:40]!r}: {crashed[0].reason}"
-    )
-    return len(verdicts)
+def _check_unbroken(verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
+    """No failure but one that the response caused: an exception inside, or an answer that is no verdict, is a bug."""
+    text = {response.id: response.text for response in responses}
+    for verdict in verdicts:
+        failure = verdict.failure
+        broken = failure is not None and failure.cause == "infrastructure" and failure.kind != "no-model"
+        assert not broken, f"{verdict.question} breaks on {text[verdict.about][:40]!r}: {verdict.reason}"

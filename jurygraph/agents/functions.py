@@ -225,9 +225,10 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
     return made
 
 
-def _origin(made: Evaluator) -> tuple[str, str]:
+def _origin(made: Adapted) -> tuple[str, str | int]:
+    """Where it was defined, so that defining it again replaces it; a Runnable is only ever the same as itself."""
     target = getattr(made, "function", None) or getattr(made, "runnable", None)
-    return getattr(target, "__module__", ""), getattr(target, "__qualname__", "")
+    return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))
 
 
 def describe(error: ValidationError) -> str:

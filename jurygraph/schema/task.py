@@ -135,6 +135,14 @@ class Task(Noun):
         return self
 
 
+_MEMBERS: dict[Audience, type] = {
+    "task": type(None),
+    "stakeholder": Stakeholder,
+    "criterion": Criterion,
+    "reviewer": Reviewer,
+}
+
+
 class TaskView(Noun):
     """What one member of an audience may see of a task: the task itself, and itself alone.
 
@@ -143,11 +151,17 @@ class TaskView(Noun):
 
     id: Id
     audience: Audience = "task"
-    about: Stakeholder | Criterion | Reviewer | None = None
+    about: Reviewer | Stakeholder | Criterion | None = None
     query: str | tuple[Message, ...]
     reference: str | None = None
     facts: dict[str, JsonValue] | None = None
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _about_a_member_of_its_audience(self) -> Self:
+        if not isinstance(self.about, _MEMBERS[self.audience]):
+            raise ValueError(f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}")
+        return self
 
     @property
     def member(self) -> str | None:

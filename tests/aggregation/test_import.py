@@ -1,26 +1,16 @@
-"""The room loads NumPy alone, and fast."""
+"""The room loads NumPy alone. How fast is printed by `make bench`."""
 
 import subprocess
 import sys
 
 SCRIPT = """
 import sys, numpy
-from time import perf_counter
-start = perf_counter()
+before = set(sys.modules)
 import jurygraph.aggregation
-took = perf_counter() - start
-heavy = {"pydantic", "langgraph", "langchain_core", "litellm", "scipy", "jurygraph.schema", "jurygraph.sources"}
-print(took, *sorted(heavy & sys.modules.keys()))
+print(*sorted({name.partition(".")[0] for name in sys.modules.keys() - before}))
 """
 
 
-def imported() -> tuple[float, list[str]]:
+def test_beyond_numpy_it_loads_jurygraph_and_the_standard_library_alone() -> None:
     done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, check=True)
-    took, *heavy = done.stdout.split()
-    return float(took), heavy
-
-
-def test_importing_it_takes_thirty_milliseconds_at_most_and_no_heavy_library() -> None:
-    runs = [imported() for _ in range(3)]
-    assert runs[0][1] == []
-    assert min(took for took, _ in runs) <= 0.030
+    assert set(done.stdout.split()) - sys.stdlib_module_names - {"numpy"} == {"jurygraph"}

@@ -1,0 +1,395 @@
+"""Functions, Runnables and compiled graphs as evaluators, called as the state machine calls them."""
+
+import asyncio
+import inspect
+import linecache
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypedDict
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+from langgraph.graph import END, START, StateGraph
+from pydantic import ValidationError
+
+import jurygraph as jg
+from jurygraph import Ask, ConfigError, Material, Response, TaskView, Verdict, When
+from jurygraph.agents.functions import REGISTERED, Adapted, adapt, read_answer, source_version
+
+VIEW = TaskView(id="t", query="How long?")
+SHORT, LONG = Response(id="s", text="ab"), Response(id="l", text="abcdef")
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays_registered() -> Iterator[None]:
+    before = dict(REGISTERED)
+    yield
+    REGISTERED.clear()
+    REGISTERED.update(before)
+
+
+def answer(made: Adapted, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
+    (question,) = made.questions(VIEW)
+    result = made.answer(Ask(question, VIEW, responses, material or ({},) * len(responses)))
+    return asyncio.run(_waited_for(result)) if inspect.isawaitable(result) else result
+
+
+async def _waited_for(result: Any) -> Any:
+    return await result
+
+
+def short(task: TaskView, response: Response) -> float:
+    return 1.0 if len(response.text) < 4 else 0.0
+
+
+# The decorator
+
+
+def test_a_bare_decorator_registers_under_the_functions_name() -> None:
+    @jg.evaluator
+    def brief(task: TaskView, response: Response) -> float:
+        return 0.25
+
+    assert REGISTERED["brief"] is brief
+    assert (brief.name, brief.layer, brief.scope, brief.audience) == ("brief", "check", "response", "task")
+    assert answer(brief, SHORT) == 0.25
+
+
+def test_a_decorator_with_settings_says_them_in_its_question() -> None:
+    when = When(question="short", threshold=1.0)
+
+    @jg.evaluator(
+        name="my.pair",
+        version="9",
+        layer="residual",
+        scope="pair",
+        branch="judges",
+        needs=("steps",),
+        when=when,
+        pairs="unordered",
+        samples=3,
+        seed=7,
+    )
+    def compare(task: TaskView, first: Response, second: Response, steps: Any) -> float:
+        return 0.5
+
+    (question,) = compare.questions(VIEW)
+    assert (question.id, question.subject, question.version, question.layer) == ("my.pair", "pair", "9", "residual")
+    assert (question.scope, question.pairs, question.branch) == ("pair", "unordered", "judges")
+    assert (question.needs, question.when, question.samples, question.seed) == (("steps",), when, 3, 7)
+
+
+def test_a_decorated_function_can_still_be_called() -> None:
+    decorated = jg.evaluator(short)
+    assert (decorated(VIEW, SHORT), decorated(task=VIEW, response=LONG)) == (1.0, 0.0)
+
+
+def test_what_has_no_name_of_its_own_is_given_one() -> None:
+    with pytest.raises(ConfigError, match="has no name of its own"):
+        jg.evaluator(partial(short))
+    assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
+
+
+def test_two_functions_under_one_name_are_refused() -> None:
+    def other(task: TaskView, response: Response) -> float:
+        return 0.0
+
+    jg.evaluator(short, name="tone")
+    with pytest.raises(ConfigError, match="two evaluators are registered as 'tone'"):
+        jg.evaluator(other, name="tone")
+    assert answer(REGISTERED["tone"], SHORT) == 1.0
+
+
+def test_two_runnables_under_one_name_are_refused() -> None:
+    first = RunnableLambda(lambda given: 0.1)
+    jg.evaluator(first, name="tone")
+    with pytest.raises(ConfigError, match="two evaluators are registered as 'tone'"):
+        jg.evaluator(RunnableLambda(lambda given: 0.9), name="tone")
+    jg.evaluator(first, name="tone", layer="check")
+    assert REGISTERED["tone"].layer == "check"
+
+
+def test_defining_a_function_again_replaces_it() -> None:
+    def define(score: float) -> None:
+        @jg.evaluator(name="tone")
+        def tone(task: TaskView, response: Response) -> float:
+            return score
+
+    define(0.1)
+    define(0.9)
+    assert answer(REGISTERED["tone"], SHORT) == 0.9
+
+
+@pytest.mark.parametrize(
+    ("setting", "known"),
+    [("layer", "fact, check"), ("audience", "task, stakeholder"), ("scope", "response, pair"), ("branch", "checks")],
+)
+def test_a_setting_that_means_nothing_is_refused_with_what_would(setting: str, known: str) -> None:
+    with pytest.raises(ConfigError, match=f"evaluator 'short': {setting} is one of {known}.*, not 'everyone'"):
+        jg.evaluator(short, **{setting: "everyone"})
+    assert "short" not in REGISTERED
+
+
+# Signatures
+
+
+def no_response(task: TaskView) -> float:
+    return 0.0
+
+
+def four(task: TaskView, first: Response, second: Response, third: Response) -> float:
+    return 0.0
+
+
+def three(task: TaskView, first: Response, second: Response) -> float:
+    return 0.0
+
+
+def named_only(*, task: TaskView, response: Response) -> float:
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("function", "settings", "called_as"),
+    [
+        (no_response, {}, r"of scope response is called as \(task, response\)"),
+        (no_response, {"scope": "group"}, r"of scope group is called as \(task, responses\)"),
+        (short, {"scope": "pair"}, r"of scope pair is called as \(task, first, second\)"),
+        (named_only, {}, "too many positional"),
+        (short, {"needs": ("steps",)}, "with steps as keywords: got an unexpected keyword argument 'steps'"),
+        (three, {"needs": ("first",)}, "multiple values for argument 'first'"),
+    ],
+)
+def test_a_function_that_cannot_be_called_so_is_refused(
+    function: Callable[..., Any], settings: dict[str, Any], called_as: str
+) -> None:
+    with pytest.raises(ConfigError, match=called_as):
+        adapt(function, "mine", **settings)
+
+
+@pytest.mark.parametrize("function", [three, four])
+def test_a_parameter_that_nobody_fills_is_refused_when_the_config_is_known(function: Callable[..., Any]) -> None:
+    made = adapt(function, "mine")
+    with pytest.raises(ConfigError, match="missing a required argument: 'second'"):
+        made.given({})
+
+
+def test_something_without_a_signature_is_refused() -> None:
+    with pytest.raises(ConfigError, match="evaluator 'mine' of scope response is called as"):
+        adapt(max, "mine")
+
+
+# Params
+
+
+def within(task: TaskView, response: Response, *, limit: int, unit: str = "characters") -> float:
+    return float(len(response.text) <= limit)
+
+
+def test_params_of_the_config_come_as_keywords_and_stand_in_the_question() -> None:
+    made = adapt(within, "within")
+    made.given({"limit": 3})
+    assert made.questions(VIEW)[0].params == {"limit": 3}
+    assert (answer(made, SHORT), answer(made, LONG)) == (1.0, 0.0)
+
+
+def test_other_params_are_another_question() -> None:
+    one, other = adapt(within, "within"), adapt(within, "within")
+    one.given({"limit": 3})
+    other.given({"limit": 4})
+    assert one.questions(VIEW)[0].digest != other.questions(VIEW)[0].digest
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({}, "missing a required argument: 'limit'"),
+        ({"limit": 1, "unti": "words"}, "unexpected keyword argument 'unti'"),
+        ({"limit": 1, "response": "x"}, "multiple values for argument 'response'"),
+    ],
+)
+def test_params_that_do_not_fit_are_refused(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        adapt(within, "within").given(params)
+
+
+# What a function is given
+
+
+def test_a_pair_comes_as_two_responses_and_a_group_as_one_tuple() -> None:
+    def pair(task: TaskView, first: Response, second: Response) -> float:
+        return float(len(first.text) < len(second.text))
+
+    def group(task: TaskView, responses: tuple[Response, ...]) -> list[float]:
+        return [len(r.text) / 10 for r in responses]
+
+    assert answer(adapt(pair, "pair", scope="pair"), SHORT, LONG) == 1.0
+    assert answer(adapt(group, "group", scope="group"), SHORT, LONG) == [0.2, 0.6]
+
+
+def test_needed_material_comes_by_name_one_for_each_response() -> None:
+    steps = Material(name="steps", data=["1", "2"])
+
+    def counted(task: TaskView, response: Response, steps: Material) -> Any:
+        return steps.data
+
+    def compared(task: TaskView, first: Response, second: Response, steps: tuple[Material, Material]) -> Any:
+        return [one.data for one in steps]
+
+    other = Material(name="steps", data=["3"])
+    assert answer(adapt(counted, "c", needs=["steps"]), SHORT, material=({"steps": steps},)) == ["1", "2"]
+    shown = answer(
+        adapt(compared, "c", scope="pair", needs=["steps"]), SHORT, LONG, material=({"steps": steps}, {"steps": other})
+    )
+    assert shown == [["1", "2"], ["3"]]
+
+
+def test_a_coroutine_function_is_waited_for() -> None:
+    async def slow(task: TaskView, response: Response) -> float:
+        await asyncio.sleep(0)
+        return 0.5
+
+    assert answer(adapt(slow, "slow"), SHORT) == 0.5
+
+
+# Versions
+
+
+def defined(source: str) -> Callable[..., Any]:
+    """A function whose source can be looked up."""
+    name = f"<made {len(linecache.cache)}>"
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    space: dict[str, Any] = {}
+    exec(compile(source, name, "exec"), space)
+    made: Callable[..., Any] = space["f"]
+    return made
+
+
+def test_the_version_changes_with_the_source_and_with_nothing_else() -> None:
+    source = "def f(task, response):\n    return 0.5\n"
+    versions = [source_version(defined(text)) for text in (source, source, source.replace("0.5", "0.6"))]
+    assert versions[0] == versions[1] != versions[2]
+    assert adapt(defined(source), "f").version == versions[0]
+
+
+def test_a_version_that_is_stated_is_taken() -> None:
+    assert adapt(short, "short", version="2").version == "2"
+
+
+def test_a_function_without_source_has_the_version_1() -> None:
+    space: dict[str, Any] = {}
+    exec("def f(task, response): return 0.5", space)
+    assert source_version(space["f"]) == "1"
+
+
+# Models
+
+
+@pytest.mark.parametrize(
+    ("layer", "own_model", "asks"),
+    [
+        ("check", None, False),
+        ("fact", None, False),
+        ("human", None, False),
+        ("model", None, True),
+        ("residual", None, True),
+        ("model", True, False),
+        ("residual", True, False),
+    ],
+)
+def test_a_function_asks_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, asks: bool) -> None:
+    assert adapt(short, "short", layer=layer, own_model=own_model).asks_model is asks
+
+
+def test_a_runnable_brings_its_own_model_unless_it_says_otherwise() -> None:
+    runnable = RunnableLambda(lambda given: 1.0)
+    assert adapt(runnable, "r").layer == "model"
+    assert not adapt(runnable, "r").asks_model
+    assert adapt(runnable, "r", own_model=False).asks_model
+
+
+# Runnables and graphs
+
+
+@pytest.mark.parametrize(
+    "given",
+    [0.5, Verdict(score=0.5), {"score": 0.5}, {"verdict": 0.5}, {"verdict": {"score": 0.5}, "score": 0.1}],
+    ids=["number", "verdict", "score", "verdict inside", "mapping inside"],
+)
+def test_a_runnable_gives_a_number_a_verdict_or_a_mapping(given: Any) -> None:
+    read = answer(adapt(RunnableLambda(lambda state: given), "r"), SHORT)
+    assert (read.score if isinstance(read, Verdict) else read) == 0.5
+
+
+def test_a_runnable_is_given_the_task_the_response_and_their_texts() -> None:
+    seen: dict[str, Any] = {}
+    answer(adapt(RunnableLambda(lambda state: seen.update(state) or 1.0), "r"), SHORT)
+    assert seen == {"task": VIEW, "query": VIEW.query, "response": SHORT, "text": "ab", "material": {}}
+
+
+def test_a_runnable_takes_no_params() -> None:
+    with pytest.raises(ConfigError, match="is a Runnable and takes no params"):
+        adapt(RunnableLambda(lambda state: 1.0), "r").given({"limit": 1})
+    adapt(RunnableLambda(lambda state: 1.0), "r").given({})
+
+
+@pytest.mark.parametrize("given", [{}, {"scroe": 1.0}])
+def test_a_mapping_without_a_score_is_no_answer(given: Any) -> None:
+    with pytest.raises(ValueError, match="expected `verdict` or `score` in the result"):
+        read_answer(given)
+
+
+def test_a_mapping_with_a_score_off_its_range_is_no_answer() -> None:
+    with pytest.raises(ValidationError, match="score"):
+        read_answer({"score": 1.5})
+
+
+def test_a_mapping_gives_the_estimate_and_never_the_identity() -> None:
+    forged = {"score": 0.5, "reason": "kind", "question": "another", "about": "another", "layer": "human", "sample": 4}
+    assert read_answer(forged) == Verdict(score=0.5, reason="kind")
+
+
+class OneState(TypedDict, total=False):
+    text: str
+    score: float
+    reason: str
+
+
+class PairState(TypedDict, total=False):
+    task: TaskView
+    responses: tuple[Response, ...]
+    score: float
+
+
+class GroupState(TypedDict, total=False):
+    responses: tuple[Response, ...]
+    verdicts: list[Any]
+
+
+def graph(state: type, work: Callable[[Any], dict[str, Any]]) -> Any:
+    made = StateGraph(state)
+    made.add_node("judge", work)
+    made.add_edge(START, "judge")
+    made.add_edge("judge", END)
+    return made.compile()
+
+
+def test_a_compiled_graph_judges_a_response() -> None:
+    made = adapt(graph(OneState, lambda state: {"score": len(state["text"]) / 10, "reason": "its length"}), "g")
+    assert answer(made, LONG) == Verdict(score=0.6, reason="its length")
+
+
+def test_a_compiled_graph_judges_a_pair_though_its_state_holds_the_responses() -> None:
+    def judge(state: PairState) -> dict[str, Any]:
+        first, second = state["responses"]
+        return {"score": float(len(first.text) > len(second.text))}
+
+    assert answer(adapt(graph(PairState, judge), "g", scope="pair"), LONG, SHORT) == Verdict(score=1.0)
+
+
+def test_a_compiled_graph_judges_a_group_by_its_verdicts() -> None:
+    def judge(state: GroupState) -> dict[str, Any]:
+        return {"verdicts": [{"score": len(r.text) / 10} for r in state["responses"]]}
+
+    judged = answer(adapt(graph(GroupState, judge), "g", scope="group"), SHORT, LONG)
+    assert judged == [Verdict(score=0.2), Verdict(score=0.6)]

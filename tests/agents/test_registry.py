@@ -1,0 +1,346 @@
+"""From a name in the config to an evaluator, deriver or combiner: by name, dotted path, entry point."""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task, TaskView
+from jurygraph.agents.combiners import Gear
+from jurygraph.agents.functions import REGISTERED
+from jurygraph.agents.maths.evaluators import Length
+from jurygraph.agents.registry import OWN_COMBINERS, OWN_EVALUATORS, load_combiner, load_deriver, load_evaluator
+from jurygraph.schema import DeriverUse, EvaluatorUse
+
+VIEW = TaskView(id="t", query="q")
+TASK = Task(id="t", query="q")
+RESPONSES = [Response(id="s", text="ab"), Response(id="l", text="abcdef")]
+
+MODULE = """
+from langchain_core.runnables import RunnableLambda
+import jurygraph as jg
+
+
+def plain(task, response, limit=3):
+    return len(response.text) <= limit
+
+
+@jg.evaluator(name="found_by_name")
+def decorated(task, response):
+    return 0.5
+
+
+class Tone(jg.Evaluator):
+    def __init__(self, limit: int = 3) -> None:
+        self.limit = limit
+
+    def answer(self, ask):
+        return len(ask.response.text) <= self.limit
+
+
+class Unfinished(jg.Evaluator):
+    pass
+
+
+class Words(jg.Deriver):
+    gives = "words"
+
+    def __init__(self, of: str = "text") -> None:
+        self.of = of
+
+    def derive(self, ask):
+        return jg.Material(name="words", data=ask.response.text.split())
+
+
+class GivesNothing(jg.Deriver):
+    def derive(self, ask):
+        return jg.Material(name="x")
+
+
+class Own(jg.Combiner):
+    name = "own"
+
+    def combine(self, cells, params):
+        raise NotImplementedError
+
+
+runnable = RunnableLambda(lambda state: 0.25)
+ready, words = Tone(limit=5), Words()
+number = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A package `mine` on the path; modules and registrations of a test go with it."""
+    registered, modules = dict(REGISTERED), set(sys.modules)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text("")
+    (tmp_path / "mine" / "mod.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield
+    for name in set(sys.modules) - modules:
+        if name.partition(".")[0] == "mine":
+            del sys.modules[name]
+    REGISTERED.clear()
+    REGISTERED.update(registered)
+
+
+def evaluator(use: str, **fields: Any) -> Evaluator:
+    return load_evaluator(EvaluatorUse(use=use, **fields))
+
+
+def deriver(use: str, **fields: Any) -> Deriver:
+    return load_deriver(DeriverUse(use=use, **fields))
+
+
+def scores(use: Any) -> list[float | None]:
+    with Jury.from_config({"evaluators": [use]}) as jury:
+        return [trace.verdicts[0].score for trace in jury.score(TASK, RESPONSES)]
+
+
+# What a name finds
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("mine.mod.plain", [1.0, 0.0]),
+        ("mine.mod:plain", [1.0, 0.0]),
+        ("mine.mod.decorated", [0.5, 0.5]),
+        ("mine.mod.Tone", [1.0, 0.0]),
+        ({"use": "mine.mod.Tone", "params": {"limit": 9}}, [1.0, 1.0]),
+        ({"use": "mine.mod.plain", "params": {"limit": 9}}, [1.0, 1.0]),
+        ("mine.mod.ready", [1.0, 0.0]),
+        ("mine.mod:runnable", [0.25, 0.25]),
+    ],
+    ids=str,
+)
+def test_a_dotted_path_finds_a_function_a_class_an_instance_a_runnable(use: Any, expected: list[float]) -> None:
+    assert scores(use) == expected
+
+
+def test_what_the_decorator_registered_is_found_by_its_name() -> None:
+    importlib.import_module("mine.mod")
+    assert scores("found_by_name") == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("use", ["mine.mod.plain", "mine.mod:plain"])
+def test_it_is_called_by_its_dotted_path(use: str) -> None:
+    assert evaluator(use).name == "mine.mod.plain"
+
+
+def test_a_name_of_ones_own_stands_in_its_questions() -> None:
+    made = evaluator("mine.mod.Tone", name="brevity")
+    (question,) = made.questions(VIEW)
+    assert (made.name, question.id, question.evaluator, question.subject) == ("brevity",) * 4
+
+
+@pytest.mark.parametrize("name", OWN_EVALUATORS)
+def test_every_evaluator_of_our_own_is_there(name: str) -> None:
+    made = evaluator(name)
+    assert (made.name, isinstance(made, Evaluator)) == (name, True)
+
+
+@pytest.mark.parametrize("name", OWN_COMBINERS)
+def test_every_combiner_of_our_own_is_there_under_its_name(name: str) -> None:
+    assert load_combiner(name).name == name
+
+
+def test_our_own_come_before_those_that_the_decorator_registered() -> None:
+    @jg.evaluator(name="maths.length")
+    def mine(task: TaskView, response: Response) -> float:
+        return 0.0
+
+    assert isinstance(evaluator("maths.length"), Length)
+
+
+# Entry points
+
+
+def install(folder: Path, group: str, points: dict[str, str]) -> None:
+    info = folder / "mine-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
+    lines = "\n".join(f"{name} = {value}" for name, value in points.items())
+    (info / "entry_points.txt").write_text(f"[{group}]\n{lines}\n")
+    importlib.invalidate_caches()
+
+
+def test_an_installed_evaluator_is_found_by_its_entry_point(tmp_path: Path) -> None:
+    install(tmp_path, "jurygraph.evaluators", {"brevity": "mine.mod:plain", "dotted.name": "mine.mod:Tone"})
+    assert scores("brevity") == [1.0, 0.0]
+    assert scores("dotted.name") == [1.0, 0.0]
+    assert evaluator("brevity").name == "brevity"
+
+
+def test_an_installed_deriver_and_combiner_are_found_by_their_entry_points(tmp_path: Path) -> None:
+    install(tmp_path, "jurygraph.derivers", {"words": "mine.mod:Words"})
+    assert deriver("words").gives == "words"
+    (tmp_path / "mine-1.0.dist-info" / "entry_points.txt").write_text("[jurygraph.combiners]\nown = mine.mod:Own\n")
+    importlib.invalidate_caches()
+    assert load_combiner("own").name == "own"
+
+
+def test_those_that_the_decorator_registered_come_before_the_installed_ones(tmp_path: Path) -> None:
+    install(tmp_path, "jurygraph.evaluators", {"found_by_name": "mine.mod:plain"})
+    importlib.import_module("mine.mod")
+    assert scores("found_by_name") == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("target", ["mine.gone:plain", "mine.mod:gone"])
+def test_an_entry_point_that_leads_nowhere_is_named(tmp_path: Path, target: str) -> None:
+    install(tmp_path, "jurygraph.evaluators", {"brevity": target})
+    with pytest.raises(ConfigError, match=target):
+        evaluator("brevity")
+
+
+# What a name does not find
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ("maths.acuracy", "unknown evaluator 'maths.acuracy'; did you mean 'maths.accuracy'?"),
+        ("found_by_nam", "unknown evaluator 'found_by_nam'; did you mean 'found_by_name'?"),
+        ("zzz", "unknown evaluator 'zzz'; name one as package.module.evaluator"),
+        ("nobody.tone", "unknown evaluator 'nobody.tone'"),
+        ("mine.gone.tone", "unknown evaluator 'mine.gone.tone'"),
+        ("mine.mod.plian", "module 'mine.mod' has no 'plian'; did you mean 'plain'?"),
+        ("mine.mod:plian", "module 'mine.mod' has no 'plian'; did you mean 'plain'?"),
+        (".tone", "unknown evaluator '.tone'"),
+        ("..mine.tone", "unknown evaluator '..mine.tone'"),
+        ("mine.mod:", "unknown evaluator 'mine.mod:'"),
+        ("mine.mod.number", "'mine.mod.number' is no evaluator.*found int"),
+        ("mine.mod.Words", "'mine.mod.Words' is no evaluator.*found Words"),
+        ("mine.mod", "'mine.mod' is no evaluator.*found module"),
+        ("mine.mod.Unfinished", "'mine.mod.Unfinished' is abstract"),
+        ("jurygraph.Evaluator", "'jurygraph.Evaluator' is abstract"),
+    ],
+)
+def test_an_unknown_evaluator_is_refused_with_the_nearest_known_one(use: str, message: str) -> None:
+    importlib.import_module("mine.mod")
+    with pytest.raises(ConfigError, match=message.replace("?", r"\?")):
+        evaluator(use)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("maen", r"unknown combiner 'maen'; did you mean 'mean'\?"),
+        ("mine.mod.Tone", "'mine.mod.Tone' is no combiner"),
+        ("maths.accuracy", "unknown combiner 'maths.accuracy'; name one as package.module.combiner"),
+    ],
+)
+def test_an_unknown_combiner_is_refused_with_the_nearest_known_one(name: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        load_combiner(name)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ("words", "unknown deriver 'words'; name one as package.module.deriver"),
+        ("mine.mod.Tone", "'mine.mod.Tone' is no deriver"),
+        ("mine.mod.GivesNothing", "'mine.mod.GivesNothing' is no deriver.*say what it `gives`"),
+    ],
+)
+def test_an_unknown_deriver_is_refused(use: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        deriver(use)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("import not_installed_anywhere", "No module named 'not_installed_anywhere'"),
+        ("from mine import nothing_there", "cannot import name 'nothing_there' from 'mine'"),
+        ("from mine.mod import nothing_there", "cannot import name 'nothing_there' from 'mine.mod'"),
+        ("def tone(:", "invalid syntax"),
+    ],
+)
+def test_a_module_whose_own_import_fails_shows_that_failure(tmp_path: Path, source: str, message: str) -> None:
+    (tmp_path / "mine" / "broken.py").write_text(f"{source}\n")
+    importlib.invalidate_caches()
+    with pytest.raises(ConfigError, match=f"evaluator 'mine.broken.tone' cannot be imported: .*{message}"):
+        evaluator("mine.broken.tone")
+
+
+def test_a_module_that_raises_when_it_is_imported_is_not_called_unknown(tmp_path: Path) -> None:
+    (tmp_path / "mine" / "raising.py").write_text("raise RuntimeError('no licence')\n")
+    importlib.invalidate_caches()
+    with pytest.raises(RuntimeError, match="no licence"):
+        evaluator("mine.raising.tone")
+
+
+# Params and instances
+
+
+@pytest.mark.parametrize(
+    ("use", "params", "message"),
+    [
+        ("mine.mod.Tone", {"limti": 3}, "evaluator 'mine.mod.Tone' with params .'limti'.: got an unexpected keyword"),
+        ("mine.mod.plain", {"limti": 3}, "got an unexpected keyword argument 'limti'"),
+        ("mine.mod.ready", {"limit": 3}, "evaluator 'mine.mod.ready' is already set up and takes no params"),
+        ("mine.mod.runnable", {"limit": 3}, "is a Runnable and takes no params"),
+        ("maths.length", {"limti": 3}, "evaluator 'maths.length' with params .'limti'."),
+    ],
+)
+def test_params_that_do_not_fit_are_refused(use: str, params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        evaluator(use, params=params)
+
+
+@pytest.mark.parametrize(
+    ("use", "params"),
+    [("mine.mod.Tone", {"limit": 4}), ("mine.mod.plain", {"limit": 4}), ("maths.length", {"limit": 500})],
+)
+def test_other_params_are_another_question(use: str, params: dict[str, Any]) -> None:
+    """Else a verdict under one limit would be taken for a verdict under another."""
+    (plain,), (changed,) = evaluator(use).questions(VIEW), evaluator(use, params=params).questions(VIEW)
+    assert changed.params == params
+    assert changed.digest != plain.digest
+
+
+@pytest.mark.parametrize("use", ["mine.mod.plain", "mine.mod.decorated", "mine.mod.ready", "mine.mod.Tone"])
+def test_two_uses_of_one_evaluator_do_not_disturb_each_other(use: str) -> None:
+    one, other = evaluator(use, name="one"), evaluator(use, name="other")
+    assert (one.name, other.name) == ("one", "other")
+
+
+def test_two_uses_of_one_function_have_params_of_their_own() -> None:
+    narrow = {"use": "mine.mod.plain", "name": "narrow", "params": {"limit": 1}}
+    wide = {"use": "mine.mod.plain", "name": "wide", "params": {"limit": 9}}
+    with Jury.from_config({"evaluators": [narrow, wide], "reward": {"narrow": 1.0, "wide": 1.0}}) as jury:
+        components = [trace.reward.components for trace in jury.score(TASK, RESPONSES)]
+    assert components == [{"narrow": 0.0, "wide": 1.0}] * 2
+
+
+def test_a_deriver_is_set_up_like_an_evaluator() -> None:
+    made = deriver("mine.mod.Words", name="tokens", params={"of": "data"})
+    assert (made.name, made.gives, made.of, made.params) == ("tokens", "words", "data", {"of": "data"})  # type: ignore[attr-defined]
+    with pytest.raises(ConfigError, match=r"deriver 'mine\.mod\.Words' with params .'off'."):
+        deriver("mine.mod.Words", params={"off": "data"})
+    with pytest.raises(ConfigError, match=r"deriver 'mine\.mod\.words' is already set up"):
+        deriver("mine.mod.words", params={"of": "data"})
+
+
+def test_two_uses_of_one_deriver_do_not_disturb_each_other() -> None:
+    one, other = deriver("mine.mod.words", name="one"), deriver("mine.mod.words", name="other")
+    assert (one.name, other.name) == ("one", "other")
+
+
+def test_a_combiner_is_found_by_its_dotted_path() -> None:
+    assert load_combiner("mine.mod.Own").name == "own"
+    assert isinstance(load_combiner("jurygraph.agents.combiners.Gear"), Gear)
+
+
+def test_a_version_follows_the_source_of_a_plain_function(tmp_path: Path) -> None:
+    before = evaluator("mine.mod.plain").version
+    (tmp_path / "mine" / "next.py").write_text("def plain(task, response):\n    return 0.0\n")
+    importlib.invalidate_caches()
+    assert evaluator("mine.next.plain").version != before

@@ -1,0 +1,134 @@
+"""The three roles: what they are given, what a question says of itself, and what a combiner's cells mean."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+
+import jurygraph as jg
+from jurygraph import Ask, Cells, Combiner, Deriver, DeriverAsk, Evaluator, PlanError, Stakeholder, TaskView
+from jurygraph.agents.roles import BRANCH_OF_AUDIENCE
+from jurygraph.schema import Criterion, Reviewer
+
+WHOLE = TaskView(id="t", query="q")
+ANN = TaskView(id="t", query="q", audience="stakeholder", about=Stakeholder(id="ann"))
+
+
+class Tone(Evaluator):
+    name = "my_package.tone"
+
+    def answer(self, ask: Ask) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize("role", [Evaluator, Deriver, Combiner])
+def test_a_role_leaves_its_work_open(role: type) -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        role()
+
+
+def test_an_evaluator_is_given_one_view_responses_and_material_and_nothing_else() -> None:
+    assert {field.name for field in dataclasses.fields(Ask)} == {"question", "task", "responses", "material", "sample"}
+
+
+def test_a_deriver_is_given_one_view_one_response_and_material_and_nothing_else() -> None:
+    assert {field.name for field in dataclasses.fields(DeriverAsk)} == {"task", "response", "material"}
+
+
+@pytest.mark.parametrize(
+    ("view", "name", "subject"), [(WHOLE, "my_package.tone", "tone"), (ANN, "my_package.tone@ann", "ann")]
+)
+def test_an_evaluator_asks_one_question_of_each_member(view: TaskView, name: str, subject: str) -> None:
+    (question,) = Tone().questions(view)
+    assert (question.id, question.evaluator, question.subject) == (name, "my_package.tone", subject)
+    assert question.view == view.digest
+    assert (question.scope, question.layer, question.branch, question.of) == (
+        "response",
+        "check",
+        "checks",
+        "submitted",
+    )
+
+
+@pytest.mark.parametrize(
+    ("view", "name"), [(WHOLE, "my_package.tone/warmth"), (ANN, "my_package.tone/warmth@ann")], ids=["task", "member"]
+)
+def test_an_aspect_has_a_question_and_a_subject_of_its_own(view: TaskView, name: str) -> None:
+    question = Tone().question(view, "warmth", samples=3)
+    assert (question.id, question.subject, question.samples) == (name, "warmth", 3)
+
+
+def test_a_question_says_everything_that_its_evaluator_says_of_itself() -> None:
+    class Special(Tone):
+        version, audience, layer, scope, needs = "7", "stakeholder", "fact", "pair", ("steps",)
+
+    question = Special().question(ANN)
+    told = (question.version, question.branch, question.layer, question.scope, question.needs)
+    assert told == ("7", "stakeholders", "fact", "pair", ("steps",))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"version": "2"}, {"layer": "fact"}, {"scope": "group"}, {"needs": ("steps",)}, {"params": {"limit": 3}}],
+    ids=lambda change: next(iter(change)),
+)
+def test_another_version_or_setting_is_another_question(change: dict[str, Any]) -> None:
+    changed = Tone()
+    vars(changed).update(change)
+    assert changed.question(WHOLE).digest != Tone().question(WHOLE).digest
+
+
+def test_every_audience_belongs_to_a_branch() -> None:
+    views = {
+        "task": None,
+        "stakeholder": Stakeholder(id="m"),
+        "criterion": Criterion(id="m", text="", weight=1),
+        "reviewer": Reviewer(id="m"),
+    }
+    assert views.keys() == BRANCH_OF_AUDIENCE.keys()
+    for audience, about in views.items():
+        tone = Tone()
+        tone.audience = audience  # type: ignore[assignment]
+        view = TaskView(id="t", query="q", audience=audience, about=about)
+        assert tone.question(view).branch == BRANCH_OF_AUDIENCE[audience]  # type: ignore[index]
+
+
+def cells(value: list[list[float]], live: Any = True, weight: Any = 1.0) -> Cells:
+    numbers = np.array(value)
+    return Cells(
+        value=numbers,
+        met=numbers >= 0.5,
+        judged=np.ones(numbers.shape, dtype=bool),
+        live=np.broadcast_to(np.array(live), numbers.shape),
+        weight=np.broadcast_to(np.array(weight, dtype=float), numbers.shape[1:]),
+    )
+
+
+def test_the_mean_of_cells_goes_by_the_size_of_their_weights() -> None:
+    mean, some = cells([[0.0, 1.0], [1.0, 0.5]], weight=[3.0, -1.0]).mean()
+    assert mean.tolist() == [0.25, 0.875]
+    assert some.tolist() == [True, True]
+
+
+def test_the_mean_of_cells_leaves_out_what_does_not_apply() -> None:
+    mean, some = cells([[0.2, 0.8], [0.2, 0.8], [0.2, 0.8]], live=[[True, True], [False, True], [False, False]]).mean()
+    assert mean.tolist() == [0.5, 0.8, 0.0]
+    assert some.tolist() == [True, True, False]
+
+
+def test_a_combiner_takes_no_parameter_unless_it_says_so() -> None:
+    class Own(Combiner):
+        name = "own"
+
+        def combine(self, cells: Any, params: Any) -> Any:
+            raise NotImplementedError
+
+    assert Own().freeze({}, {}) == {}
+    with pytest.raises(PlanError, match="combiner 'own' takes no parameter 'power'"):
+        Own().freeze({}, {"power": 2})
+
+
+def test_the_first_response_is_the_one_asked_about() -> None:
+    first, second = jg.Response(id="a", text="x"), jg.Response(id="b", text="y")
+    assert Ask(Tone().question(WHOLE), WHOLE, (first, second), ({}, {})).response is first

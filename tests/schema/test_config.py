@@ -1,0 +1,89 @@
+"""The config: short to write, and strict about what is written."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from jurygraph.schema import Config, FormatGate, InputConfig, WeightsConfig
+from tests.schema.samples import CONFIG
+
+
+def made(**change: Any) -> Config:
+    return Config.model_validate({"evaluators": ["maths.accuracy"]} | change)
+
+
+def test_the_example_of_the_contract_is_a_config() -> None:
+    config = Config.model_validate(CONFIG)
+    assert [use.use for use in config.evaluators] == CONFIG["evaluators"]
+    assert config.reward["repetition"] == -0.2
+
+
+def test_what_is_left_out_is_what_the_design_says() -> None:
+    config = made()
+    assert (config.model, config.langsmith) == ("none", False)
+    assert (config.weights.method, config.weights.gamma, config.weights.beta) == ("calibrated", 0.5, 0.5)
+    assert (config.weights.temperature, config.rubric.aggregation, config.rubric.kappa) == (5.0, "gear", 1.0)
+    assert (config.failure.rule, config.failure.min_coverage, config.failure.max_error_rate) == (
+        "conservative",
+        0.8,
+        0.1,
+    )
+
+
+def test_a_bare_name_stands_for_its_use() -> None:
+    assert made(evaluators=["a"]) == made(evaluators=[{"use": "a"}])
+    assert made(derivers=["a"]) == made(derivers=[{"use": "a"}])
+    assert InputConfig.model_validate("a") == InputConfig(of="a")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"evaluators": []},
+        {"evaluators": "maths.accuracy"},
+        {"evaluators": [""]},
+        {"evaluators": [{"use": "a", "samples": 0}]},
+        {"version": 2},
+        {"version": "1"},
+        {"scale": 0},
+        {"scale": -1.0},
+        {"clip": [1, 0]},
+        {"clip": [0, 0]},
+        {"clip": [0]},
+        {"reward": {"accuracy": "1"}},
+        {"reward": {"accuracy": True}},
+        {"reward": {"": 1.0}},
+        {"components": {"own": {"inputs": {}}}},
+        {"components": {"own": {"inputs": {"a": {"of": "a", "mass": 0}}}}},
+        {"gates": [{"kind": "unheard-of", "component": "format", "below": 0.5}]},
+        {"gates": [{"kind": "format", "component": "format", "below": 1.5}]},
+        {"gates": [{"kind": "precision", "auxiliary": [], "fraction": 0.5}]},
+        {"weights": {"gamma": 0.0}},
+        {"weights": {"gamma": 1.0}},
+        {"weights": {"beta": 1.0}},
+        {"weights": {"temperature": 0.0}},
+        {"rubric": {"kappa": -1}},
+        {"rubric": {"aggregation": "mean"}},
+        {"failure": {"min_coverage": 1.1}},
+        {"failure": {"rule": "lenient"}},
+        {"langsmith": "no"},
+        {"evaluator": ["a"]},
+    ],
+    ids=str,
+)
+def test_a_config_that_cannot_be_meant_is_refused(change: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        made(**change)
+
+
+@pytest.mark.parametrize(("method", "fixed"), [("fixed", {}), ("calibrated", {"ann": 1.0}), ("uniform", {"ann": 1.0})])
+def test_fixed_weights_are_listed_exactly_when_the_method_is_fixed(method: Any, fixed: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match="exactly when `method` is fixed"):
+        WeightsConfig(method=method, fixed=fixed)
+    assert WeightsConfig(method="fixed", fixed={"ann": 1.0}).fixed == {"ann": 1.0}
+
+
+def test_a_gate_is_known_by_its_kind() -> None:
+    gate = made(gates=[{"kind": "format", "below": 0.5}]).gates[0]
+    assert gate == FormatGate(component="format", below=0.5)

@@ -1,0 +1,109 @@
+"""The names of the contract (design/contract.md, "Files"): users' files and scripts rely on every one of them."""
+
+from typing import Any
+
+import pytest
+
+from jurygraph import schema
+from jurygraph.schema import Noun, Trace
+from tests.schema.samples import TRACE
+
+WRITTEN: dict[type[Noun], str] = {
+    schema.TaskLine: "id query stakeholders rubric reviewers reference facts group metadata responses",
+    schema.Stakeholder: "id profile constraints",
+    schema.Constraint: "id text kind restrictiveness check",
+    schema.Rubric: "criteria edges",
+    schema.Criterion: "id text weight role scale",
+    schema.Edge: "parent child kind retention",
+    schema.Response: "id text agent data labels metadata",
+    schema.ResponseLine: "task id text agent data labels metadata",
+    schema.Config: "model evaluators weights rubric reward gates clip scale failure",
+    schema.WeightsConfig: "method gamma beta temperature",
+    schema.RubricConfig: "aggregation kappa",
+    schema.FailureConfig: "rule min_coverage max_error_rate",
+}
+"""What users write."""
+
+SHOWN: dict[type[Noun], str] = {
+    schema.Trace: (
+        "task_id response_id agent group labels plan_digest reward verdicts material statistics previous calls"
+    ),
+    schema.Reward: "value status partial coverage range components terms counts",
+    schema.Term: "name weight value contribution",
+    schema.Counts: "judged abstained failed not_applicable",
+    schema.Verdict: (
+        "question evaluator version layer subject stakeholder reviewer about responses sample score met native scale "
+        "confidence status failure gated_by reason evidence call supersedes"
+    ),
+    schema.Failure: "cause kind message",
+    schema.Evidence: "quote start end source verified",
+    schema.Call: (
+        "provider model served endpoint parameters prompt prompt_version tokens_in tokens_out cost latency cache_hit "
+        "attempts"
+    ),
+}
+"""What a trace shows."""
+
+PLANNED: dict[type[Noun], str] = {
+    schema.TaskView: "id query about reference",
+    schema.When: "question reduce op threshold on",
+    schema.Question: ("id evaluator version subject view branch layer scope of needs when pairs samples seed params"),
+    schema.Material: "name response status data variants evidence failure call",
+    schema.Survey: "questions derivations waves views",
+    schema.Plan: "survey decision",
+    schema.Decision: "specs rule min_coverage group_rule",
+    schema.Spec: "name weight combiner inputs params",
+    schema.Input: "questions weights reduce mass gated",
+}
+"""What stands in a plan (design/architecture.md, "the roles' types")."""
+
+NAMED = {**WRITTEN, **SHOWN, **PLANNED}
+
+
+@pytest.mark.parametrize("noun", NAMED, ids=lambda noun: noun.__name__)
+def test_every_field_is_there_under_its_name(noun: type[Noun]) -> None:
+    assert set(NAMED[noun].split()) <= noun.model_fields.keys()
+
+
+def test_a_dumped_trace_has_every_field_on_every_level() -> None:
+    dumped = Trace.model_validate(TRACE).model_dump(mode="json")
+    places: list[tuple[Any, type[Noun]]] = [
+        (dumped, schema.Trace),
+        (dumped["reward"], schema.Reward),
+        (dumped["reward"]["terms"][0], schema.Term),
+        (dumped["reward"]["counts"], schema.Counts),
+        (dumped["verdicts"][0], schema.Verdict),
+        (dumped["verdicts"][0]["evidence"][0], schema.Evidence),
+        (dumped["verdicts"][1]["failure"], schema.Failure),
+        (dumped["calls"][0], schema.Call),
+    ]
+    for written, noun in places:
+        assert set(SHOWN[noun].split()) <= written.keys(), noun.__name__
+    assert "digest" in dumped
+
+
+def test_what_has_no_value_is_null_and_not_left_out() -> None:
+    dumped = Trace.model_validate(TRACE | {"agent": None, "previous": None}).model_dump(mode="json")
+    assert dumped["agent"] is None
+    assert dumped["previous"] is None
+    assert dumped["verdicts"][1]["score"] is None
+
+
+VALUES = {
+    ("Verdict", "status"): "ok abstained failed not_applicable",
+    ("Verdict", "layer"): "fact check model residual human",
+    ("Failure", "cause"): "response infrastructure",
+    ("Reward", "status"): "ok degraded failed",
+    ("Constraint", "kind"): "hard soft",
+    ("Edge", "kind"): "weak strong activation",
+    ("Question", "scope"): "response pair group",
+    ("FailureConfig", "rule"): "conservative gear strict",
+    ("FailureConfig", "group_rule"): "drop-criterion",
+}
+
+
+@pytest.mark.parametrize(("noun", "field"), VALUES)
+def test_every_value_is_called_what_the_contract_calls_it(noun: str, field: str) -> None:
+    said = getattr(schema, noun).model_json_schema()["properties"][field]
+    listed = next((one for one in said.get("anyOf", []) if one.get("type") != "null"), said)
+    assert set(VALUES[noun, field].split()) == set(listed.get("enum", [listed.get("const")]))

@@ -1,0 +1,62 @@
+"""The published JSON Schemas accept what the nouns accept (`jurygraph schema …`)."""
+
+import json
+from typing import Any, Literal
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jurygraph.schema import Config, Noun, ResponseLine, TaskLine, Trace
+from tests.schema.json_schema import faults
+from tests.schema.nouns import STRATEGIES
+from tests.schema.samples import CONFIG, RESPONSE, TASK, TRACE
+
+WRITTEN: list[tuple[type[Noun], dict[str, Any]]] = [(TaskLine, TASK), (ResponseLine, RESPONSE), (Config, CONFIG)]
+CONFIG_IN_FULL = CONFIG | {
+    "derivers": ["my_package.extract"],
+    "components": {"both": {"combiner": "product", "inputs": {"a": "maths.accuracy", "l": {"of": "length"}}}},
+    "gates": [{"kind": "format", "below": 0.5}],
+    "clip": [0, 1],
+}
+
+
+def schema_of(noun: type[Noun], mode: Literal["validation", "serialization"] = "validation") -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(noun.model_json_schema(mode=mode)))
+    return plain
+
+
+@pytest.mark.parametrize(("noun", "document"), [*WRITTEN, (Config, CONFIG_IN_FULL)], ids=lambda it: str(it)[:30])
+def test_the_example_conforms(noun: type[Noun], document: dict[str, Any]) -> None:
+    noun.model_validate(document)
+    assert faults(document, schema_of(noun)) == []
+
+
+def test_a_written_trace_conforms() -> None:
+    written = json.loads(Trace.model_validate(TRACE).model_dump_json())
+    assert faults(written, schema_of(Trace, "serialization")) == []
+
+
+@pytest.mark.parametrize("noun", [TaskLine, ResponseLine, Config, Trace], ids=lambda noun: noun.__name__)
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_whatever_is_written_conforms(noun: type[Noun], data: st.DataObject) -> None:
+    written = json.loads(data.draw(STRATEGIES[noun]).model_dump_json())
+    assert faults(written, schema_of(noun, "serialization" if noun is Trace else "validation")) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({"unheard_of": 1}, ": 'unheard_of' is unknown"),
+        ({"id": ""}, ".id: '' breaks minLength 1"),
+        ({"reviewers": "r1"}, ".reviewers: 'r1' is no array"),
+        ({"responses": [{"id": "r"}]}, ".responses[0]: 'text' is missing"),
+    ],
+)
+def test_what_is_wrong_with_a_line_is_wrong_by_its_schema_too(change: dict[str, Any], fault: str) -> None:
+    assert faults(TASK | change, schema_of(TaskLine)) == [fault]
+
+
+def test_a_number_written_as_text_is_wrong_by_the_schema_too() -> None:
+    assert faults(CONFIG | {"scale": "1"}, schema_of(Config)) == [".scale: '1' is no number"]

@@ -1,0 +1,145 @@
+"""Tasks and responses: what is refused, and what an evaluator may see."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from pydantic import ValidationError
+
+from jurygraph.schema import (
+    Constraint,
+    Criterion,
+    Edge,
+    Response,
+    ResponseLine,
+    Reviewer,
+    Rubric,
+    Stakeholder,
+    Task,
+    TaskLine,
+    TaskView,
+)
+from tests.schema.nouns import response_lines, task_lines
+from tests.schema.samples import TASK
+
+A, B = Criterion(id="a", text="", weight=1), Criterion(id="b", text="", weight=-1)
+
+
+def edge(parent: str, child: str, kind: str = "weak") -> dict[str, str]:
+    return {"parent": parent, "child": child, "kind": kind}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"stakeholders": [{"id": "ann"}, {"id": "ann"}]}, "stakeholder 'ann' stands twice"),
+        ({"reviewers": ["r1", "r1"]}, "reviewer 'r1' stands twice"),
+        ({"tensions": [{"between": ["ann", "ann"]}]}, "between two stakeholders, not 'ann' and itself"),
+        ({"tensions": [{"between": ["ann", "cy"]}]}, "a tension names 'cy', which is no stakeholder"),
+        ({"rubric": {"criteria": []}}, "at least 1 item"),
+        ({"id": ""}, "at least 1 character"),
+        ({"id": 1}, "valid string"),
+        ({"query": [{"role": "narrator", "content": ""}]}, "role"),
+        ({"responses": "a text"}, "valid tuple"),
+    ],
+)
+def test_a_task_that_says_two_things_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        TaskLine.model_validate(TASK | change)
+
+
+def test_the_constraints_of_one_stakeholder_are_told_apart() -> None:
+    twice = [Constraint(id="c", kind="hard"), Constraint(id="c", kind="soft")]
+    with pytest.raises(ValidationError, match="constraint 'c' stands twice"):
+        Stakeholder(id="ann", constraints=twice)
+    assert Stakeholder(id="bo", constraints=twice[:1]).constraints == (twice[0],)
+
+
+@pytest.mark.parametrize(
+    ("edges", "message"),
+    [
+        ([edge("a", "c")], "edge a -> c names 'c', which is no criterion"),
+        ([edge("c", "a")], "edge c -> a names 'c', which is no criterion"),
+        ([edge("a", "a")], "edge a -> a joins a criterion to itself"),
+        ([edge("a", "b"), edge("a", "b")], "edge 'a -> b' stands twice"),
+        ([edge("a", "b"), edge("a", "b", "strong")], "edge 'a -> b' stands twice"),
+        ([edge("a", "b", "maybe")], "kind"),
+        ([edge("a", "b") | {"retention": 1.5}], "retention"),
+    ],
+)
+def test_a_rubric_refuses_an_edge_that_joins_nothing_once(edges: list[dict[str, Any]], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Rubric.model_validate({"criteria": [A, B], "edges": edges})
+
+
+def test_edges_are_told_apart_by_their_ends_and_not_by_how_they_are_written() -> None:
+    criteria = [Criterion(id=name, text="", weight=1) for name in ("a", "a -> b", "b -> c", "c")]
+    Rubric(criteria=criteria, edges=[Edge(**edge("a", "b -> c")), Edge(**edge("a -> b", "c"))])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [({"weight": 0}, "weight 0"), ({"scale": [1, 1]}, "must rise"), ({"scale": [10, 1]}, "must rise")],
+)
+def test_a_criterion_that_could_not_count_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Criterion.model_validate({"id": "a", "text": "", "weight": 1} | change)
+
+
+def test_the_criteria_of_a_rubric_are_told_apart() -> None:
+    with pytest.raises(ValidationError, match="criterion 'a' stands twice"):
+        Rubric(criteria=[A, A])
+
+
+@settings(deadline=None)
+@given(task_lines)
+def test_a_line_is_split_into_a_task_without_responses_and_its_responses(line: TaskLine) -> None:
+    task, responses = line.split()
+    assert type(task) is Task
+    assert responses == line.responses
+    assert task == Task.model_validate(line.model_dump(exclude={"responses"}))
+    assert task.digest == TaskLine.model_validate(line.model_dump() | {"responses": ()}).split()[0].digest
+
+
+@settings(deadline=None)
+@given(response_lines)
+def test_a_line_of_responses_is_split_into_its_tasks_id_and_the_response(line: ResponseLine) -> None:
+    task, response = line.split()
+    assert (task, type(response)) == (line.task, Response)
+    assert response == Response.model_validate(line.model_dump(exclude={"task"}))
+
+
+def test_a_task_holds_no_response_and_no_verdict() -> None:
+    assert not {"responses", "response", "verdicts", "rewards"} & Task.model_fields.keys()
+
+
+def test_a_shown_response_has_no_agent_and_no_labels_and_keeps_the_rest() -> None:
+    response = Response(id="r", text="t", data={"a": 1}, metadata={"m": 2})
+    labelled = response.model_copy(update={"agent": "the best one", "labels": {"good": True}})
+    assert labelled.shown() == response
+    assert response.shown() == response
+
+
+def test_equal_answers_have_equal_content_whoever_gave_them() -> None:
+    one = Response(id="r1", text="t", data={"a": 1, "b": 2}, agent="x", labels={"l": 1}, metadata={"m": 1})
+    other = Response(id="r2", text="t", data={"b": 2, "a": 1})
+    assert one.content_digest == other.content_digest
+    for change in ({"text": "u"}, {"data": {"a": 1}}, {"data": None}):
+        assert one.model_copy(update=change).content_digest != one.content_digest
+
+
+MEMBERS = {"task": None, "stakeholder": Stakeholder(id="m"), "criterion": A, "reviewer": Reviewer(id="m")}
+
+
+@pytest.mark.parametrize("audience", MEMBERS)
+def test_a_view_is_about_a_member_of_its_audience(audience: Any) -> None:
+    view = TaskView(id="t", query="q", audience=audience, about=MEMBERS[audience])
+    assert TaskView.model_validate_json(view.model_dump_json()) == view
+    for other in MEMBERS.values():
+        if type(other) is not type(MEMBERS[audience]):
+            with pytest.raises(ValidationError, match=f"a view for audience '{audience}' is not about"):
+                TaskView(id="t", query="q", audience=audience, about=other)
+
+
+def test_a_view_holds_nothing_of_other_members() -> None:
+    assert not {"stakeholders", "tensions", "rubric", "criteria", "reviewers", "group"} & TaskView.model_fields.keys()

@@ -1,0 +1,141 @@
+"""A trace vouches for itself: whoever changes a byte of it is told so."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from jurygraph.errors import TraceMismatch
+from jurygraph.schema import Trace, canonical
+from tests.schema.nouns import calls, plans, traces
+from tests.schema.samples import CALL, TRACE, plan
+
+MADE = Trace.model_validate(TRACE)
+LINE = MADE.model_dump_json()
+ASIDE = ("previous", "latency")
+
+
+def content(trace: Trace) -> dict[str, Any]:
+    """All that the digest is of."""
+    dumped = trace.model_dump(mode="json", exclude={"previous", "digest"})
+    for call in dumped["calls"]:
+        del call["latency"]
+    return dumped
+
+
+def test_it_comes_back_from_its_line() -> None:
+    assert Trace.model_validate_json(LINE) == MADE
+    assert json.loads(LINE)["digest"] == MADE.digest
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.integers(0, len(LINE) - 1), st.characters(min_codepoint=32, max_codepoint=126))
+def test_a_changed_character_is_found(place: int, character: str) -> None:
+    changed = LINE[:place] + character + LINE[place + 1 :]
+    try:
+        read = Trace.model_validate_json(changed)
+    except (TraceMismatch, ValidationError):
+        return
+    assert content(read) == content(MADE)
+
+
+LEAVES = [
+    ("reward", "value", 0.76),
+    ("reward", "status", "ok"),
+    ("reward", "coverage", 1.0),
+    ("reward", "notes", []),
+]
+
+
+@pytest.mark.parametrize(("where", "name", "value"), LEAVES)
+def test_a_changed_reward_is_a_mismatch(where: str, name: str, value: Any) -> None:
+    line = json.loads(LINE)
+    line[where][name] = value
+    with pytest.raises(TraceMismatch, match=r"trace of response 'trip-1/a' has digest \w{64}, not \w{64}"):
+        Trace.model_validate(line)
+
+
+@pytest.mark.parametrize("name", sorted(TRACE.keys() - {"previous"}))
+def test_a_field_of_another_trace_is_a_mismatch(name: str) -> None:
+    other = {
+        "task_id": "x",
+        "response_id": "x",
+        "agent": "x",
+        "group": "x",
+        "labels": {},
+        "plan_digest": "x",
+        "reward": TRACE["reward"] | {"value": 0.0},
+        "verdicts": [],
+        "calls": [],
+        "material": [],
+        "statistics": {},
+    }
+    with pytest.raises(TraceMismatch):
+        Trace.model_validate(json.loads(LINE) | {name: other[name]})
+
+
+@pytest.mark.parametrize("stated", ["", "0" * 64, None, 7])
+def test_a_digest_that_is_not_its_own_is_a_mismatch(stated: Any) -> None:
+    with pytest.raises(TraceMismatch):
+        Trace.model_validate(json.loads(LINE) | {"digest": stated})
+
+
+@settings(max_examples=25, deadline=None)
+@given(traces, st.none() | st.text(max_size=5))
+def test_its_place_in_a_run_is_no_part_of_its_digest(trace: Trace, previous: str | None) -> None:
+    assert trace.model_copy(update={"previous": previous}).digest == trace.digest
+
+
+@settings(max_examples=25, deadline=None)
+@given(traces, plans)
+def test_the_plan_beside_it_is_no_part_of_its_digest_or_its_line(trace: Trace, other: Any) -> None:
+    beside = trace.model_copy(update={"plan": other})
+    assert (beside.digest, beside.model_dump_json()) == (trace.digest, trace.model_dump_json())
+
+
+def test_of_a_call_the_latency_alone_is_no_part_of_its_digest() -> None:
+    def digest(**change: Any) -> str:
+        return Trace.model_validate(TRACE | {"calls": [CALL | change]}).digest
+
+    assert digest(latency=99.0) == digest(latency=None) == MADE.digest
+    others = {
+        "id": "call-2",
+        "provider": "x",
+        "model": "x",
+        "served": "x",
+        "endpoint": "x",
+        "parameters": {},
+        "prompt": "x",
+        "prompt_version": "4",
+        "tokens_in": 1,
+        "tokens_out": 1,
+        "cost": 0.1,
+        "cache_hit": True,
+        "attempts": 2,
+    }
+    assert others.keys() == CALL.keys() - {"latency"}
+    for name, value in others.items():
+        assert digest(**{name: value}) != MADE.digest, name
+
+
+@settings(max_examples=25, deadline=None)
+@given(traces, st.lists(calls, min_size=1, max_size=2))
+def test_its_line_is_not_changed_by_the_digest_being_known(trace: Trace, made: list[Any]) -> None:
+    fresh = trace.model_copy(update={"calls": tuple(made)})
+    before = canonical(fresh.model_dump(mode="json"))
+    assert fresh.digest in before.decode()
+    assert canonical(fresh.model_dump(mode="json")) == before
+
+
+def test_a_plan_is_beside_it_in_python_alone() -> None:
+    trace = MADE.model_copy(update={"plan": plan()})
+    assert trace.plan == plan()
+    assert "plan" not in json.loads(trace.model_dump_json())
+
+
+def test_the_denominator_is_closed() -> None:
+    counts = MADE.reward.counts
+    assert counts.asked == counts.judged + counts.abstained + counts.failed + counts.not_applicable == 2

@@ -1,0 +1,60 @@
+"""Verdicts and material: an estimate, or the reason why there is none; never both and never neither."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from jurygraph.schema import Failure, Material, Verdict
+
+WHY = Failure(cause="response", kind="refused")
+
+
+@pytest.mark.parametrize("score", [None, 0.5])
+@pytest.mark.parametrize("status", ["ok", "abstained", "failed", "not_applicable"])
+def test_there_is_a_score_exactly_when_the_status_is_ok(status: Any, score: float | None) -> None:
+    fields = {"status": status, "score": score, "failure": WHY if status == "failed" else None}
+    if (status == "ok") == (score is not None):
+        assert Verdict(**fields).score == score
+    else:
+        with pytest.raises(ValidationError, match="a score exactly when it is ok"):
+            Verdict(**fields)
+
+
+def test_a_failed_verdict_says_why() -> None:
+    with pytest.raises(ValidationError, match="says in `failure` why"):
+        Verdict(status="failed")
+    assert Verdict.failed("timeout", "60 s").failure == Failure(cause="infrastructure", kind="timeout", message="60 s")
+
+
+def test_an_abstained_verdict_gives_its_reason_and_no_score() -> None:
+    abstained = Verdict.abstained("the reference is missing")
+    assert (abstained.status, abstained.score, abstained.reason) == ("abstained", None, "the reference is missing")
+
+
+@pytest.mark.parametrize("score", [-0.01, 1.01, float("nan"), float("inf"), "0.5", True, None])
+def test_a_score_is_a_number_from_0_to_1(score: Any) -> None:
+    with pytest.raises(ValidationError):
+        Verdict(score=score)
+
+
+@pytest.mark.parametrize("native", [True, 7.5, "B+", None])
+def test_the_native_value_is_kept_as_the_judge_gave_it(native: Any) -> None:
+    verdict = Verdict.model_validate_json(Verdict(score=1.0, native=native).model_dump_json())
+    assert verdict.native == native
+    assert type(verdict.native) is type(native)
+
+
+def test_a_met_that_is_no_boolean_is_refused() -> None:
+    with pytest.raises(ValidationError, match="met"):
+        Verdict(score=1.0, met="yes")
+
+
+@pytest.mark.parametrize(("status", "failure"), [("ok", WHY), ("failed", None)])
+def test_material_has_a_failure_exactly_when_it_failed(status: Any, failure: Failure | None) -> None:
+    with pytest.raises(ValidationError, match="exactly when its status is failed"):
+        Material(name="steps", status=status, failure=failure)
+
+
+def test_material_has_nowhere_to_put_a_score() -> None:
+    assert not {"score", "met", "native", "confidence"} & Material.model_fields.keys()

@@ -1,0 +1,287 @@
+"""The conformance suite passes good evaluators and catches each planted fault by the rule that is meant for it."""
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from types import ModuleType
+from typing import Any, ClassVar
+
+import pytest
+
+import jurygraph as jg
+from jurygraph import Ask, Material, Question, Response, Task, TaskView, Verdict
+from jurygraph.conformance import ODD_TEXTS, check_evaluator
+from jurygraph.graphs import planning
+
+TASK = Task.model_validate(
+    {
+        "id": "t",
+        "query": "Plan a trip.",
+        "reference": "a train",
+        "stakeholders": [
+            {"id": "ann", "constraints": [{"id": "z", "kind": "hard"}, {"id": "a", "kind": "soft"}]},
+            {"id": "bo", "constraints": [{"id": "c", "kind": "soft"}]},
+        ],
+        "rubric": {
+            "criteria": [{"id": "c2", "text": "", "weight": 2}, {"id": "c1", "text": "", "weight": 1}],
+            "edges": [{"parent": "c2", "child": "c1", "kind": "weak"}],
+        },
+        "reviewers": ["r2", "r1"],
+        "facts": {"towns": [{"name": "Rome", "far": True}], "days": 2},
+    }
+)
+RESPONSES = [
+    Response(id="r1", text="Take a train to Rome.", data={"town": "Rome", "days": 2}),
+    Response(id="r2", text="Stay at home, all of you, and read."),
+    Response(id="r3", text="Walk."),
+]
+GROUPS = [(TASK, RESPONSES)]
+ODD = len(ODD_TEXTS)
+
+
+@pytest.fixture(autouse=True)
+def planted(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module in which a test plants its evaluators: a config names them by their path."""
+    module = ModuleType("planted")
+    monkeypatch.setitem(sys.modules, "planted", module)
+    return module
+
+
+def held(module: ModuleType, it: Any, groups: Any = GROUPS, **more: Any) -> int:
+    module.it = it  # type: ignore[attr-defined]
+    return check_evaluator("planted.it", groups, **more)
+
+
+def length(response: Response) -> float:
+    return min(1.0, len(response.text) / 100)
+
+
+# Good ones
+
+
+@pytest.mark.parametrize(("audience", "members"), [("task", 1), ("stakeholder", 2), ("criterion", 2), ("reviewer", 2)])
+def test_an_evaluator_of_any_audience_passes(planted: ModuleType, audience: Any, members: int) -> None:
+    class Good(jg.Evaluator):
+        def answer(self, ask: Ask) -> float:
+            return length(ask.response)
+
+    Good.audience = audience
+    assert held(planted, Good) == members * (len(RESPONSES) + ODD)
+
+
+def test_an_evaluator_of_pairs_passes(planted: ModuleType) -> None:
+    class Longer(jg.Evaluator):
+        scope = "pair"
+
+        def answer(self, ask: Ask) -> float:
+            first, second = map(length, ask.responses)
+            return 0.5 if first == second else float(first > second)
+
+    assert held(planted, Longer) == 3 * 2 + ODD * (ODD - 1)
+
+
+def test_an_evaluator_of_groups_passes(planted: ModuleType) -> None:
+    class Share(jg.Evaluator):
+        scope = "group"
+
+        def answer(self, ask: Ask) -> Sequence[float]:
+            longest = max(map(length, ask.responses)) or 1.0
+            return [length(r) / longest for r in ask.responses]
+
+    assert held(planted, Share) == len(RESPONSES) + ODD
+
+
+def test_one_that_abstains_or_blames_the_response_passes(planted: ModuleType) -> None:
+    def it(task: TaskView, response: Response) -> Verdict:
+        if len(response.text) > 1000:
+            return Verdict.failed("too-long", "over 1,000 characters", cause="response")
+        return Verdict(score=1.0) if "train" in response.text else Verdict.abstained("no means of travel")
+
+    assert held(planted, it) == len(RESPONSES) + ODD
+
+
+def test_one_that_asks_a_model_passes_where_there_is_none(planted: ModuleType) -> None:
+    class Judge(jg.Evaluator):
+        asks_model = True
+
+        def answer(self, ask: Ask) -> float:
+            raise AssertionError("there is no model to ask")
+
+    assert held(planted, Judge) == len(RESPONSES) + ODD
+
+
+def test_one_that_needs_material_passes_with_its_deriver(planted: ModuleType) -> None:
+    class Words(jg.Deriver):
+        gives = "words"
+
+        def derive(self, ask: jg.DeriverAsk) -> Material:
+            return Material(name="words", data=len(ask.response.text.split()))
+
+    class Wordy(jg.Evaluator):
+        needs = ("words",)
+
+        def answer(self, ask: Ask) -> float:
+            return float(ask.material[0]["words"].data > 3)  # type: ignore[operator]
+
+    planted.words = Words  # type: ignore[attr-defined]
+    assert held(planted, Wordy, derivers=["planted.words"]) == len(RESPONSES) + ODD
+
+
+# Planted faults
+
+
+def caught(module: ModuleType, it: Any, message: str, groups: Any = GROUPS) -> None:
+    with pytest.raises(AssertionError, match=message):
+        held(module, it, groups)
+
+
+def test_a_score_that_changes_from_time_to_time_is_caught(planted: ModuleType) -> None:
+    times = count(1)
+
+    def it(task: TaskView, response: Response) -> float:
+        return 1 / next(times)
+
+    caught(planted, it, r"planted\.it about 'r\d' differs asked again: score ")
+
+
+def test_a_reason_that_changes_from_time_to_time_is_caught(planted: ModuleType) -> None:
+    times = count(1)
+
+    def it(task: TaskView, response: Response) -> Verdict:
+        return Verdict(score=1.0, reason=f"asked {next(times)} times")
+
+    caught(planted, it, r"differs asked again: reason 'asked \d times'")
+
+
+def test_a_number_of_verdicts_that_changes_is_caught(planted: ModuleType) -> None:
+    class Growing(jg.Evaluator):
+        plans: ClassVar[Iterator[int]] = count(1)
+
+        def questions(self, view: TaskView) -> list[Question]:
+            return [self.question(view, str(i)) for i in range(next(self.plans))]
+
+        def answer(self, ask: Ask) -> float:
+            return 1.0
+
+    caught(planted, Growing, "3 verdicts, but 6 asked again")
+
+
+class _InCompany(jg.Evaluator):
+    """Sees its neighbours by keeping what it is asked at the same time."""
+
+    def __init__(self) -> None:
+        self.together: list[Response] = []
+
+    async def answer(self, ask: Ask) -> float:
+        self.together.append(ask.response)
+        await asyncio.sleep(0.001)
+        company = list(self.together)
+        await asyncio.sleep(0.001)
+        self.together.clear()
+        return self.score(ask.response, company)
+
+    def score(self, response: Response, company: Sequence[Response]) -> float:
+        raise NotImplementedError
+
+
+def test_a_score_that_depends_on_the_other_responses_is_caught(planted: ModuleType) -> None:
+    class Longest(_InCompany):
+        def score(self, response: Response, company: Sequence[Response]) -> float:
+            return float(length(response) == max(map(length, company)))
+
+    caught(planted, Longest, "differs with each response alone: score 0.0 / 1.0")
+
+
+def test_a_score_that_depends_on_the_order_of_the_responses_is_caught(
+    planted: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine shows every group in one order, so the machine has to be broken first."""
+    monkeypatch.setattr("jurygraph.jury.canonical_order", lambda responses: tuple(r.shown() for r in responses))
+
+    class First(_InCompany):
+        def score(self, response: Response, company: Sequence[Response]) -> float:
+            return float(response.id == company[0].id)
+
+    caught(planted, First, "differs with the responses in reverse order: score ")
+
+
+@pytest.mark.parametrize(
+    "first_of", [lambda ask: next(iter(ask.task.facts)), lambda ask: next(iter(ask.response.data))]
+)
+def test_a_score_that_depends_on_the_order_of_keys_is_caught(
+    planted: ModuleType, first_of: Callable[[Ask], str]
+) -> None:
+    class Peeking(jg.Evaluator):
+        def answer(self, ask: Ask) -> float:
+            return float(first_of(ask) in ("towns", "town")) if ask.response.data else 0.0
+
+    caught(planted, Peeking, "differs with the task's parts in reverse order: score 1.0 / 0.0")
+
+
+def test_a_score_that_depends_on_the_order_of_constraints_is_caught(
+    planted: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The machine sorts what a view is about, so the machine has to be broken first."""
+    monkeypatch.setattr(planning, "by_id", tuple)
+
+    class FirstConstraint(jg.Evaluator):
+        audience = "stakeholder"
+
+        def answer(self, ask: Ask) -> float:
+            return float(ask.task.about.constraints[0].id == "z")  # type: ignore[union-attr]
+
+    caught(
+        planted, FirstConstraint, r"@ann about 'r\d' differs with the task's parts in reverse order: score 1.0 / 0.0"
+    )
+
+
+def test_a_score_that_depends_on_the_order_of_criteria_is_caught(
+    planted: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(planning, "by_id", tuple)
+
+    class FirstCriterion(jg.Evaluator):
+        audience = "criterion"
+
+        def questions(self, view: TaskView) -> list[Question]:
+            """Numbers the criteria in the order in which it meets them, which are two to a plan."""
+            self.met = getattr(self, "met", -1) + 1
+            return [self.question(view, params={"place": self.met % 2})]
+
+        def answer(self, ask: Ask) -> float:
+            return float(ask.question.params["place"])  # type: ignore[arg-type]
+
+    caught(planted, FirstCriterion, "differs with the task's parts in reverse order: score ")
+
+
+@pytest.mark.parametrize("broken_on", [ODD_TEXTS[0], RESPONSES[1].text], ids=["the empty response", "a real one"])
+def test_one_that_raises_is_caught_with_the_text_it_breaks_on(planted: ModuleType, broken_on: str) -> None:
+    def it(task: TaskView, response: Response) -> float:
+        if response.text == broken_on:
+            raise IndexError("no first word")
+        return 1.0
+
+    caught(planted, it, f"planted.it breaks on {broken_on[:40]!r}: no first word")
+
+
+@pytest.mark.parametrize("score", [1.5, -0.1, float("nan"), float("inf")])
+def test_a_score_off_its_range_is_caught(planted: ModuleType, score: float) -> None:
+    caught(planted, lambda task, response: score, rf"breaks on '.*': a score lies in \[0, 1\], not at {score}")
+
+
+def test_an_answer_that_is_no_verdict_is_caught(planted: ModuleType) -> None:
+    caught(planted, lambda task, response: "good", "breaks on '.*': expected a Verdict, a number or a boolean, got str")
+
+
+def test_a_verdict_that_gives_no_reason_for_having_no_score_is_caught(planted: ModuleType) -> None:
+    caught(planted, lambda task, response: Verdict(status="abstained"), "abstained for no stated reason")
+
+
+def test_a_verdict_that_does_not_survive_writing_is_caught(planted: ModuleType) -> None:
+    half_a_character = "\ud800"
+    caught(planted, lambda task, response: Verdict(score=1.0, reason=half_a_character), "cannot be written and read")
+
+
+def test_one_that_is_never_asked_is_caught(planted: ModuleType) -> None:
+    caught(planted, lambda task, response: 1.0, "never asked", groups=[])

@@ -1,0 +1,48 @@
+"""The tree of errors: what callers catch."""
+
+import inspect
+import re
+
+import pytest
+
+import jurygraph
+from jurygraph import GraphCycleError, JurygraphError, errors
+
+OWN = {name: one for name, one in vars(errors).items() if inspect.isclass(one)}
+CONTRACT = ["InputError", "ConfigError", "PlanError", "ModelError", "BudgetExceeded", "TraceMismatch"]
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_the_errors_of_the_contract_are_public_and_have_one_base(name: str) -> None:
+    assert issubclass(getattr(jurygraph, name), JurygraphError)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_error_is_public_derives_from_the_base_and_says_what_it_means(name: str) -> None:
+    assert issubclass(OWN[name], JurygraphError)
+    assert getattr(jurygraph, name) is OWN[name]
+    assert OWN[name].__doc__
+
+
+def test_the_tree_in_the_docs_is_the_tree_in_the_code() -> None:
+    lines = (errors.__doc__ or "").splitlines()
+    drawn = [found for line in lines if (found := re.match(r"( {4}[│├└─ ]*)([A-Z]\w+)", line))]
+    above: list[type] = []
+    for branch, name in (found.groups() for found in drawn):
+        depth = (len(branch) - 4) // 4
+        above = [*above[:depth], OWN[name]]
+        if depth:
+            assert OWN[name].__mro__[1] is above[depth - 1], name
+    assert {found[2] for found in drawn} == OWN.keys()
+
+
+def test_a_cycle_is_shown_by_names_and_kept_by_places() -> None:
+    error = GraphCycleError([0, 2, 0], ["a", "b", "c"])
+    assert error.cycle == [0, 2, 0]
+    assert str(error) == "the rubric graph has a cycle: a -> c -> a"
+    assert str(GraphCycleError([0, 2, 0])) == "the rubric graph has a cycle: 0 -> 2 -> 0"
+
+
+def test_what_cannot_be_planned_is_a_wrong_value_too() -> None:
+    assert issubclass(GraphCycleError, ValueError)
+    assert not issubclass(errors.ConfigError, ValueError)

@@ -1,0 +1,76 @@
+"""What `import jurygraph` gives, and how little it loads for it."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import jurygraph
+
+ROOT = Path(jurygraph.__file__).parents[1]
+HEAVY = (
+    "litellm", "langgraph", "langchain", "langchain_core", "langsmith", "pandas", "scipy", "sympy", "math_verify",
+    "pydantic", "numpy", "typer", "rich", "ruamel",
+)  # fmt: skip
+
+
+def loaded_by(code: str) -> set[str]:
+    """The modules that a new interpreter has loaded after running `code`."""
+    script = f"{code}\nimport sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_it_loads_no_heavy_library() -> None:
+    assert not loaded_by("import jurygraph") & set(HEAVY)
+
+
+def test_its_aggregation_loads_numpy_and_no_other_library() -> None:
+    loaded = loaded_by("import jurygraph.aggregation")
+    assert loaded & set(HEAVY) == {"numpy"}
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("jurygraph.")}
+    assert rooms == {"aggregation", "errors"}
+
+
+@pytest.mark.parametrize("name", ["JurygraphError", "Verdict", "evaluator"])
+def test_names_for_writing_an_evaluator_load_no_graph_library(name: str) -> None:
+    heavy = set(HEAVY) - {"pydantic", "numpy"}
+    assert not loaded_by(f"import jurygraph; jurygraph.{name}") & heavy
+
+
+@pytest.mark.parametrize("name", jurygraph.__all__)
+def test_every_public_name_is_there_and_listed(name: str) -> None:
+    assert getattr(jurygraph, name) is not None
+    assert name in dir(jurygraph)
+
+
+def test_all_public_names_can_be_imported_at_once() -> None:
+    space: dict[str, object] = {}
+    exec("from jurygraph import *", space)
+    assert set(jurygraph.__all__) <= space.keys()
+
+
+def test_public_names_are_sorted_and_each_is_told_to_type_checkers() -> None:
+    assert list(jurygraph.__all__) == sorted(set(jurygraph.__all__))
+    tree = ast.parse(Path(jurygraph.__file__).read_text(encoding="utf-8"))
+    (checking,) = (node for node in tree.body if isinstance(node, ast.If))
+    told = {alias.name for node in checking.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert told == set(jurygraph.__all__)
+
+
+@pytest.mark.parametrize("name", ["Juri", "evaluators", "_Jury", "numpy", "__wrapped__"])
+def test_an_unknown_name_is_an_attribute_error(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'jurygraph' has no attribute '{name}'"):
+        getattr(jurygraph, name)
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert jurygraph.__version__ == stated
+
+
+def test_the_package_tells_type_checkers_that_it_is_typed() -> None:
+    assert (ROOT / "jurygraph" / "py.typed").is_file()
