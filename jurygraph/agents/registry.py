@@ -85,7 +85,12 @@ def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> An
         inspect.signature(found).bind(**params)
     except TypeError as error:
         raise ConfigError(f"{role} {name!r} with params {sorted(params)}: {error}") from error
-    return found(**params)
+    try:
+        return found(**params)
+    except ConfigError:
+        raise
+    except Exception as error:  # the user's class, as above
+        raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}") from error
 
 
 def _find(role: str, name: str, own: Mapping[str, str], registered: Mapping[str, Any]) -> Any:
@@ -111,8 +116,8 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(_unknown(role, path, known)) from error
         raise ConfigError(f"{role} {path!r} cannot be imported: {error}") from error
-    except (ImportError, SyntaxError) as error:
-        raise ConfigError(f"{role} {path!r} cannot be imported: {error}") from error
+    except Exception as error:  # the user's module: whatever it raises is the fault of what the config names
+        raise ConfigError(f"{role} {path!r} cannot be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module))
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")

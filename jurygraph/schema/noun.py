@@ -14,7 +14,7 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Unit = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 """A number in [0, 1]."""
 
-Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+Id = Annotated[str, StringConstraints(min_length=1)]
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 

@@ -172,7 +172,8 @@ class TaskView(Noun):
 class Response(Noun):
     """One response to a task: what an agent wrote (`text`) and gave as structured `data`.
 
-    `labels` hold what is already known of it; neither they nor the agent's name are shown to an evaluator.
+    `labels` and `metadata` hold what is known of it. Neither they nor the agent's name are shown to an evaluator:
+    what is to be judged belongs in `text` or `data`.
     """
 
     id: Id
@@ -183,10 +184,8 @@ class Response(Noun):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     def shown(self) -> "Response":
-        """The response as evaluators see it: without its agent and labels."""
-        if self.agent is None and not self.labels:
-            return self
-        return self.model_copy(update={"agent": None, "labels": {}})
+        """The response as evaluators see it: its id, text and data; not who gave it, nor what is known of it."""
+        return Response.model_construct(id=self.id, text=self.text, data=self.data)
 
     @cached_property
     def content_digest(self) -> str:

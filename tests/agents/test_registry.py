@@ -273,8 +273,16 @@ def test_a_module_whose_own_import_fails_shows_that_failure(tmp_path: Path, sour
 def test_a_module_that_raises_when_it_is_imported_is_not_called_unknown(tmp_path: Path) -> None:
     (tmp_path / "mine" / "raising.py").write_text("raise RuntimeError('no licence')\n")
     importlib.invalidate_caches()
-    with pytest.raises(RuntimeError, match="no licence"):
+    with pytest.raises(ConfigError, match=r"'mine.raising.tone' cannot be imported: RuntimeError: no licence"):
         evaluator("mine.raising.tone")
+
+
+def test_a_class_that_raises_when_it_is_made_is_refused_in_its_own_words(tmp_path: Path) -> None:
+    source = "import jurygraph as jg\nclass Bad(jg.Evaluator):\n    def __init__(self): raise OSError('no disk')\n"
+    (tmp_path / "mine" / "bad.py").write_text(source + "    def answer(self, ask): return 1.0\n")
+    importlib.invalidate_caches()
+    with pytest.raises(ConfigError, match=r"'mine.bad.Bad' cannot be made: OSError: no disk"):
+        evaluator("mine.bad.Bad")
 
 
 # Params and instances

@@ -113,11 +113,11 @@ def test_a_task_holds_no_response_and_no_verdict() -> None:
     assert not {"responses", "response", "verdicts", "rewards"} & Task.model_fields.keys()
 
 
-def test_a_shown_response_has_no_agent_and_no_labels_and_keeps_the_rest() -> None:
-    response = Response(id="r", text="t", data={"a": 1}, metadata={"m": 2})
-    labelled = response.model_copy(update={"agent": "the best one", "labels": {"good": True}})
-    assert labelled.shown() == response
-    assert response.shown() == response
+def test_a_shown_response_has_its_id_text_and_data_alone() -> None:
+    bare = Response(id="r", text="t", data={"a": 1})
+    known = bare.model_copy(update={"agent": "best", "labels": {"good": True}, "metadata": {"is_correct": True}})
+    assert known.shown() == bare
+    assert known.shown().model_dump() == bare.model_dump()
 
 
 def test_equal_answers_have_equal_content_whoever_gave_them() -> None:
