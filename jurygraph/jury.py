@@ -14,7 +14,7 @@ from jurygraph.agents.registry import load_combiner, load_deriver, load_evaluato
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare, score
-from jurygraph.graphs.answering import quietly
+from jurygraph.graphs.answering import apart
 from jurygraph.graphs.recipe import STAKEHOLDERS, check_recipe
 from jurygraph.graphs.routing import canonical_order
 from jurygraph.graphs.state import Roster, ScoreState
@@ -47,6 +47,7 @@ class Jury:
         self._prepare = prepare.build()
         self._score = score.build()
         self._loop: _Loop | None = None
+        self._loop_made = threading.Lock()
         self._opened = False
 
     @classmethod
@@ -58,8 +59,7 @@ class Jury:
 
     async def aprepare(self, task: Task) -> Plan:
         """The plan for a task, made without any response. Raises PlanError."""
-        with quietly(self.config.langsmith):
-            state = await self._prepare.ainvoke({"task": task}, context=self._roster)
+        state = await apart(lambda: self._prepare.ainvoke({"task": task}, context=self._roster), self.config.langsmith)
         plan: Plan = state["plan"]
         return plan
 
@@ -72,12 +72,14 @@ class Jury:
         plan = plan or await self.aprepare(task)
         if plan.task_id != task.id:
             raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
+        _check_plan(plan, self._roster)
         self._open()
         group = canonical_order(responses)
         start = ScoreState(plan=plan, responses=group, wave=0, material=[], verdicts=[])
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
-        with quietly(self.config.langsmith):
-            state = await self._score.ainvoke(start, context=self._roster, config=limit)
+        state = await apart(
+            lambda: self._score.ainvoke(start, context=self._roster, config=limit), self.config.langsmith
+        )
         traces = {trace.response_id: trace for trace in state["traces"]}
         return [traces[r.id].model_copy(update={"agent": r.agent, "labels": r.labels}) for r in responses]
 
@@ -126,8 +128,8 @@ class Jury:
             self._opened = True
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        if self._loop is None:
-            self._loop = _Loop()
+        with self._loop_made:
+            self._loop = self._loop or _Loop()
         return self._loop.run(work)
 
 
@@ -136,7 +138,7 @@ class _Loop:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="jurygraph", daemon=True)
+        self._thread = threading.Thread(target=self._serve, name="jurygraph", daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -147,11 +149,26 @@ class _Loop:
             future.cancel()
             raise
 
+    def _serve(self) -> None:
+        while True:
+            try:
+                return self._loop.run_forever()
+            except (KeyboardInterrupt, SystemExit):
+                continue  # asyncio keeps it for whoever awaits the task, and lets it stop the loop as well
+
     def close(self) -> None:
+        asyncio.run_coroutine_threadsafe(self._wind_down(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
+
+    async def _wind_down(self) -> None:
+        """Whoever still waits for a reward hears that it is cancelled."""
+        left = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+        await self._loop.shutdown_default_executor()
 
 
 def _named(key: str, made: Iterable[Any]) -> dict[str, Any]:
@@ -167,6 +184,18 @@ def _named(key: str, made: Iterable[Any]) -> dict[str, Any]:
 def _combiners(config: Config) -> dict[str, Combiner]:
     names = {"mean", STAKEHOLDERS, config.rubric.aggregation, *(c.combiner for c in config.components.values())}
     return {name: load_combiner(name) for name in sorted(names)}
+
+
+def _check_plan(plan: Plan, roster: Roster) -> None:
+    """A plan is answered and decided by those it was made with: of the same names and versions."""
+    wanted: list[tuple[str, str, str, Mapping[str, Any]]] = []
+    wanted += [("evaluator", q.evaluator, q.version, roster.evaluators) for q in plan.survey.questions]
+    wanted += [("deriver", d.deriver, d.version, roster.derivers) for d in plan.survey.derivations]
+    wanted += [("combiner", s.combiner, s.version, roster.combiners) for s in plan.decision.specs]
+    for role, name, version, known in wanted:
+        found = known[name].version if name in known else "none"
+        if found != version:
+            raise InputError(f"the plan was made with {role} {name!r} of version {version!r}; this jury has {found}")
 
 
 def _check_group(task: Task, responses: Sequence[Response]) -> None:

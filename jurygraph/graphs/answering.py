@@ -7,7 +7,7 @@ keys, and nothing of it is traced to LangSmith unless the config asks for that.
 import asyncio
 import contextvars
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import nullcontext
 from typing import Any, TypeVar
 
@@ -31,9 +31,18 @@ NO_MODEL = Verdict(
 LONGEST_MESSAGE = 500
 
 
-def quietly(langsmith: bool) -> Any:
-    """A context in which nothing is traced to LangSmith, unless that is asked for."""
-    return nullcontext() if langsmith else tracing_context(enabled=False)
+async def apart(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
+    """Run in a fresh context, where nothing is traced to LangSmith unless that is asked for.
+
+    What runs there inherits nothing: user code neither our clients nor our keys, our graphs neither the callbacks nor
+    the checkpointer of a graph that calls us.
+    """
+
+    async def run() -> T:
+        with nullcontext() if langsmith else tracing_context(enabled=False):
+            return await work()
+
+    return await asyncio.create_task(run(), context=contextvars.Context())
 
 
 async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Verdict]:
@@ -41,8 +50,10 @@ async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) ->
     asked: dict[str, list[Slot]] = {}
     for slot in slots:
         asked.setdefault(slot.question.evaluator, []).append(slot)
-    answered = await _apart(
-        [_answers(roster.evaluators[name], own, survey, roster) for name, own in asked.items()],
+    answered = await apart(
+        lambda: asyncio.gather(
+            *(_answers(roster.evaluators[name], own, survey, roster) for name, own in asked.items())
+        ),
         roster.config.langsmith,
     )
     stamped: list[Verdict] = []
@@ -58,19 +69,11 @@ async def derive_jobs(jobs: Sequence[Job], survey: Survey, roster: Roster) -> li
     def ask(job: Job) -> DeriverAsk:
         return DeriverAsk(survey.views[job.derivation.view], job.response, job.material)
 
-    calls = [_called(roster.derivers[job.derivation.deriver].derive, [ask(job)]) for job in jobs]
-    results = await _apart(calls, roster.config.langsmith)
+    results = await apart(
+        lambda: asyncio.gather(*(_called(roster.derivers[job.derivation.deriver].derive, [ask(job)]) for job in jobs)),
+        roster.config.langsmith,
+    )
     return [_material(job, result[0]) for job, result in zip(jobs, results, strict=True)]
-
-
-async def _apart(work: Sequence[Coroutine[Any, Any, T]], langsmith: bool) -> list[T]:
-    """Run user code side by side in a fresh context."""
-
-    async def run() -> list[T]:
-        with quietly(langsmith):
-            return await asyncio.gather(*work)
-
-    return await asyncio.create_task(run(), context=contextvars.Context())
 
 
 async def _answers(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Any]:
@@ -91,14 +94,18 @@ async def _called(function: Callable[[Any], Any], asks: Sequence[Any]) -> list[A
     else:
         begun = await asyncio.to_thread(lambda: [_caught(function, ask) for ask in asks])
     waiting = [_awaited(result) for result in begun if inspect.isawaitable(result)]
-    finished = iter(await asyncio.gather(*waiting, return_exceptions=True))
-    return [next(finished) if inspect.isawaitable(result) else result for result in begun]
+    finished = await asyncio.gather(*waiting, return_exceptions=True)
+    for result in finished:
+        if isinstance(result, KeyboardInterrupt):
+            raise result
+    answers = iter(finished)
+    return [next(answers) if inspect.isawaitable(result) else result for result in begun]
 
 
 def _caught(function: Callable[[Any], Any], ask: Any) -> Any:
     try:
         return function(ask)
-    except (KeyboardInterrupt, GeneratorExit):
+    except KeyboardInterrupt:
         raise
     except BaseException as error:  # noqa: BLE001 - the boundary: even SystemExit from user code is a failed verdict
         return error
@@ -129,7 +136,7 @@ def _one_each(answer: Any, slot: Slot) -> Sequence[Any]:
     if slot.question.scope != "group" or isinstance(answer, BaseException | Verdict):
         return [answer] * len(slot.about)
     if not isinstance(answer, Sequence) or len(answer) != len(slot.about):
-        wrong = ValueError(f"expected {len(slot.about)} verdicts, one for each response of the group, got {answer!r}")
+        wrong = ValueError(f"expected a sequence of {len(slot.about)} verdicts, one for each response of the group")
         return [wrong] * len(slot.about)
     return answer
 
@@ -146,9 +153,11 @@ def _verdict(answer: Any) -> Verdict:
         return _malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
     if answer.status == "not_applicable":
         return _malformed("not_applicable is for staged screening alone: abstain instead")
-    if answer.status == "ok" and (answer.score is None or not 0.0 <= answer.score <= 1.0):
-        return _malformed(f"a score lies in [0, 1], not at {answer.score}")
-    return answer
+    try:
+        # one that was copied or constructed was never checked
+        return Verdict.model_validate({name: value for name, value in answer if name in Verdict.model_fields})
+    except ValidationError as error:
+        return _malformed(describe(error))
 
 
 def _scored(score: float) -> Verdict:
@@ -170,9 +179,16 @@ def _failed(error: BaseException) -> Verdict:
 def failure_of(error: BaseException) -> Failure:
     """A time limit on code that reads the response was perhaps provoked by it; all else is our own trouble."""
     cause: Cause = "response" if isinstance(error, TimeLimitExceeded) else "infrastructure"
-    message = describe(error) if isinstance(error, ValidationError) else str(error)
+    message = _message(error)
     kind = "time-limit" if isinstance(error, TimeLimitExceeded) else type(error).__name__
     return Failure(cause=cause, kind=kind, message=message[:LONGEST_MESSAGE] or kind)
+
+
+def _message(error: BaseException) -> str:
+    try:
+        return describe(error) if isinstance(error, ValidationError) else str(error)
+    except Exception as worse:  # noqa: BLE001 - user code too
+        return f"it has no message: {type(worse).__name__}"
 
 
 def _with_checked_evidence(verdict: Verdict, response: Response) -> Verdict:
@@ -190,8 +206,10 @@ def _checked(evidence: Evidence, text: str) -> Evidence:
 
 def _material(job: Job, result: Any) -> Material:
     if isinstance(result, Material) and result.name == job.derivation.gives:
-        return result.model_copy(update={"response": job.response.id})
+        if len({variant.response.id for variant in result.variants}) == len(result.variants):
+            return result.model_copy(update={"response": job.response.id})
+        result = ValueError(f"two variants in material {result.name!r} have the same id")
     if not isinstance(result, BaseException):
-        result = ValueError(f"expected material {job.derivation.gives!r}, got {result!r}")
+        result = ValueError(f"expected material {job.derivation.gives!r}, got {type(result).__name__}")
     failure = failure_of(result)
     return Material(name=job.derivation.gives, response=job.response.id, status="failed", failure=failure)

@@ -21,7 +21,6 @@ from jurygraph.graphs.table import (
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
     NO_MODEL,
-    NOT_APPLICABLE,
     OK,
     Scenario,
     Table,
@@ -47,6 +46,10 @@ class _Judged:
     coverage: Floats
     lost: Bools
     dropped: frozenset[str]
+
+    def open(self, row: int) -> bool:
+        """Whether what was not judged could still change the reward."""
+        return bool(self.low[row] < self.high[row])
 
 
 def decide(
@@ -87,7 +90,8 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> _Judged:
         return _Judged(components, fused, components, fused, fused.value, fused.value, everything, nothing, dropped)
     partial = _components(decision, counted, combiners, "partial")
     partial_fused = fuse(decision, _values(partial), {name: one.present for name, one in partial.items()})
-    low, high = _bounds(decision, counted, combiners, present)
+    missing = np.stack([unjudged(columns.outcome).any(axis=1) for columns in counted.columns.values()]).any(axis=0)
+    low, high = (np.where(missing, bound, fused.value) for bound in _bounds(decision, counted, combiners, present))
     coverage = _coverage(decision, table.marked(dropped, ABSTAINED) if dropped else table)
     lost = _lost(decision, counted)
     return _Judged(components, fused, partial, partial_fused, low, high, coverage, lost, dropped)
@@ -130,12 +134,7 @@ def _coverage(decision: Decision, table: Table) -> Floats:
 def _judged_share(spec: Spec, table: Table) -> tuple[Floats, Bools]:
     masses, shares = [], []
     for one in spec.inputs.values():
-        outcome, weights = table.outcomes(one)
-        if one.gated == "zero":
-            outcome = np.where(outcome == NOT_APPLICABLE, OK, outcome)
-        size = np.abs(weights)
-        judged = aggregation.total(np.where(outcome == OK, size, 0.0))
-        asked = judged + aggregation.total(np.where(unjudged(outcome), size, 0.0))
+        judged, asked = table.judged(one)
         masses.append(np.where(asked > 0, one.mass, 0.0))
         shares.append(judged / np.where(asked > 0, asked, 1.0))
     mass = np.stack(masses, axis=1)
@@ -147,7 +146,7 @@ def _judged_share(spec: Spec, table: Table) -> tuple[Floats, Bools]:
 def _lost(decision: Decision, table: Table) -> Bools:
     """Where the rule itself fails the reward, [R].
 
-    `strict`: at any failure. `conservative`: at a penalty that was not judged for no fault of the response.
+    `conservative`: at a penalty that was not judged for no fault of the response. `strict`: at any failure too.
     """
     lost = np.zeros(len(table.responses), dtype=np.bool_)
     gates = {gate.component for gate in decision.gates}
@@ -161,19 +160,17 @@ def _lost(decision: Decision, table: Table) -> Bools:
 
 
 def _fatal(rule: str, outcome: NDArray[np.int8], penalty: Bools) -> Bools:
-    fatal = {
-        "strict": [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE],
-        "conservative": [FAILED_BY_INFRASTRUCTURE, NO_MODEL],
-        "gear": [],
-    }[rule]
-    return np.isin(outcome, fatal) & (penalty | (rule == "strict"))
+    if rule == "gear":
+        return np.zeros_like(outcome, dtype=np.bool_)
+    fatal: Bools = penalty & np.isin(outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
+    return fatal | np.isin(outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]) if rule == "strict" else fatal
 
 
 def _reward(decision: Decision, judged: _Judged, row: int, verdicts: Sequence[Verdict]) -> Reward:
     coverage = float(judged.coverage[row])
     failed = bool(judged.lost[row]) or coverage < decision.min_coverage or coverage == 0.0
     alone = any(v.gated_by == GROUP_OF_ONE for v in verdicts)
-    degraded = coverage < 1.0 or alone or bool(judged.dropped)
+    degraded = coverage < 1.0 or judged.open(row) or alone or bool(judged.dropped)
     some = coverage > 0.0
     return Reward(
         value=None if failed else float(judged.fused.value[row]),
@@ -233,6 +230,8 @@ def _notes(decision: Decision, judged: _Judged, row: int, alone: bool) -> tuple[
         notes.append(f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for")
     elif coverage < 1.0:
         notes.append(f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says")
+    elif judged.open(row):
+        notes.append("what a gate looks at was not judged, and could still change the reward")
     if alone:
         notes.append("the group has one response, so nothing could be compared")
     notes += [

@@ -49,7 +49,7 @@ def _steps(
         steps.append(("scale", lambda reward: reward * decision.scale))
     if decision.clip is not None:
         low, high = decision.clip
-        steps.append(("clip", lambda reward: np.minimum(np.maximum(reward, low), high)))
+        steps.append(("clip", lambda reward: _clipped(reward, low, high)))
     return steps
 
 
@@ -57,7 +57,7 @@ def _gated(
     gate: Gate, values: Mapping[str, Floats], present: Bools, weights: Mapping[str, float]
 ) -> Callable[[Floats], Floats]:
     """The gate as a function of the reward; it leaves the rows alone where its component does not apply."""
-    measure = np.minimum(np.maximum(values[gate.component], 0.0), 1.0)
+    measure = _measured(values[gate.component])
 
     def apply(reward: Floats) -> Floats:
         if isinstance(gate, FormatGate):
@@ -71,6 +71,16 @@ def _gated(
     return apply
 
 
+def _measured(value: Floats) -> Floats:
+    """A component as a gate reads it: in [0, 1]."""
+    return np.minimum(np.maximum(value, 0.0), 1.0)
+
+
+def _clipped(reward: Floats, low: float, high: float) -> Floats:
+    """The reward in [low, high]; + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU."""
+    return np.minimum(np.maximum(reward, low), high) + 0.0
+
+
 def fuse_bounds(
     decision: Decision, low: Mapping[str, Floats], high: Mapping[str, Floats], present: Mapping[str, Bools]
 ) -> tuple[Floats, Floats]:
@@ -81,13 +91,12 @@ def fuse_bounds(
     floor, ceiling = (np.asarray(fusion.collaborative(each, weights)) for each in (least, most))
     for gate in decision.gates:
         name = gate.component
-        span = (np.maximum(low[name], 0.0), np.minimum(high[name], 1.0))
+        span = (_measured(low[name]), _measured(high[name]))
         gated = _gated_bounds(gate, (floor, ceiling), span, (least, most), weights)
         floor, ceiling = np.where(present[name], gated[0], floor), np.where(present[name], gated[1], ceiling)
     floor, ceiling = floor * decision.scale, ceiling * decision.scale
     if decision.clip is not None:
-        lowest, highest = decision.clip
-        floor, ceiling = (np.minimum(np.maximum(bound, lowest), highest) for bound in (floor, ceiling))
+        floor, ceiling = _clipped(floor, *decision.clip), _clipped(ceiling, *decision.clip)
     return floor, ceiling
 
 

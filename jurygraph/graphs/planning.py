@@ -140,13 +140,15 @@ def list_questions(
             for question in evaluator.questions(view):
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: tell them apart by their subjects")
-                questions[question.id] = _checked(question, evaluator).model_copy(update=changes)
+                questions[question.id] = _checked(question, evaluator, view).model_copy(update=changes)
     return tuple(questions[name] for name in sorted(questions))
 
 
-def _checked(question: Question, evaluator: Evaluator) -> Question:
+def _checked(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
     if question.evaluator != evaluator.name:
         raise PlanError(f"evaluator {evaluator.name!r} lists a question of {question.evaluator!r}")
+    if question.view != view.digest:
+        raise PlanError(f"question {question.id!r} is about another view than the one that its evaluator was given")
     if question.of != SUBMITTED and question.scope != "response":
         raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")
     return question

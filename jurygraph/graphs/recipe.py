@@ -33,11 +33,12 @@ def short_name(name: str) -> str:
 
 def component_names(config: Config, evaluators: Mapping[str, Evaluator]) -> list[str]:
     """Every component that the config and its evaluators give. ConfigError where two share a name."""
-    givers: dict[str, str] = {}
+    givers: dict[str, Evaluator] = {}
     for name, evaluator in evaluators.items():
         home = _home(evaluator)
-        if givers.setdefault(home, name) != name and evaluator.audience in ("task", "reviewer"):
-            raise ConfigError(f"{givers[home]!r} and {name!r} would both give component {home!r}: `name` one otherwise")
+        first = givers.setdefault(home, evaluator)
+        if first is not evaluator and {first.audience, evaluator.audience} not in ({"criterion"}, {"stakeholder"}):
+            raise ConfigError(f"{first.name!r} and {name!r} would both give component {home!r}: `name` one otherwise")
     return sorted({*givers, *config.components})
 
 
@@ -58,8 +59,13 @@ def check_recipe(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
     for gate in config.gates:
         if kinds.count(gate.kind) > 1:
             raise ConfigError(f"gates: there are two of kind {gate.kind!r}")
-        for name in (gate.component, *(gate.auxiliary if isinstance(gate, PrecisionShaping) else ())):
+        for name in _read_by(gate):
             _refuse_unknown(f"gates, kind {gate.kind}", name, known)
+
+
+def _read_by(gate: Gate) -> tuple[str, ...]:
+    """The components that a gate looks at."""
+    return (gate.component, *(gate.auxiliary if isinstance(gate, PrecisionShaping) else ()))
 
 
 def _refuse_unknown(where: str, name: str, known: Sequence[str]) -> None:
@@ -94,13 +100,13 @@ def freeze_specs(
     for home in sorted(set(homes.values()) - set(config.components)):
         sources = [name for name, its in homes.items() if its == home]
         specs.append(freeze.default(home, sources, weights, difficulty))
-    _refuse_absent(task, config, [spec.name for spec in specs])
+    _refuse_absent(task, config.gates, freeze.weight, [spec.name for spec in specs])
     return tuple(sorted(specs, key=lambda spec: spec.name))
 
 
-def _refuse_absent(task: Task, config: Config, present: Sequence[str]) -> None:
-    counted = [name for name, weight in config.reward.items() if weight]
-    for name in [*counted, *(gate.component for gate in config.gates)]:
+def _refuse_absent(task: Task, gates: Iterable[Gate], weight: Mapping[str, float], present: Sequence[str]) -> None:
+    counted = [name for name in weight if weight[name]]
+    for name in [*counted, *(name for gate in gates for name in _read_by(gate))]:
         if name not in present:
             why = {RUBRIC: "rubric", STAKEHOLDERS: "stakeholders"}.get(name, "question")
             raise PlanError(f"task {task.id!r}: the reward counts component {name!r}, but the task has no {why} for it")

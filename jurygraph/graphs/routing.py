@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 
+from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
 from jurygraph.schema import Derivation, Failure, Material, Question, Response, Survey, TaskView, Verdict, When
 
@@ -88,6 +89,7 @@ class _Routed:
         for one in material:
             self.material[one.response][one.name] = one
         self.verdicts = verdicts
+        self.mirrored = {q.id for q in survey.questions if q.scope == "pair" and q.pairs == "unordered"}
 
     def add(self, wave: int) -> None:
         """Add one wave's work."""
@@ -111,11 +113,14 @@ class _Routed:
 
     def _ask(self, question: Question) -> None:
         stamp = stamps(question, self.survey.views[question.view])
-        askable = [r for r in self.responses if not self._settle(question, r, stamp)]
+        outcomes = {r.id: self._ruled_out(question, r) for r in self.responses}
+        askable = [r for r in self.responses if outcomes[r.id] is None]
         if question.scope != "response" and len(askable) == 1:
-            outcome = Verdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason="there is nothing to compare with")
-            self.work.settled.append(stamp(outcome, askable[0].id, (), 0))
-            return
+            outcomes[askable[0].id] = _alone([outcome for outcome in outcomes.values() if outcome is not None])
+            askable = []
+        self.work.settled.extend(
+            stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
+        )
         slots = [
             Slot(question, shown, tuple(self._needed(r, question.needs) for r in owners), about, sample)
             for shown, owners, about in self._shown(question, askable)
@@ -142,24 +147,17 @@ class _Routed:
         group = tuple(askable)
         return [(group, group, tuple(r.id for r in group))] if group else []
 
-    def _settle(self, question: Question, response: Response, stamp: "Stamp") -> bool:
-        """Whether the question is ruled out for this response; if so its verdict is settled."""
+    def _ruled_out(self, question: Question, response: Response) -> Verdict | None:
+        """None if the question can be asked about this response, else the verdict that takes its place."""
         derived = question.needs if question.of == SUBMITTED else (*question.needs, question.of)
-        failure = self._missing(response, derived)
+        failure = self._missing(response, derived) or self._no_variant(response, question.of)
         if failure is not None:
-            outcome: Verdict | None = Verdict(status="failed", failure=failure, reason=failure.message)
-        else:
-            outcome = None if question.when is None else self._screened(question.when, response)
-        if outcome is None:
-            return False
-        self.work.settled.append(stamp(outcome, response.id, (), 0))
-        return True
+            return Verdict(status="failed", failure=failure, reason=failure.message)
+        return None if question.when is None else self._screened(question.when, response)
 
     def _screened(self, when: When, response: Response) -> Verdict | None:
         """None if the question is to be asked, else the verdict that takes its place."""
-        asked = [
-            v for v in (*self.verdicts, *self.work.settled) if v.question == when.question and v.about == response.id
-        ]
+        asked = list(self._verdicts_on(when.question, response))
         judged = [v for v in asked if v.status == "ok"]
         if any(v.status == "not_applicable" for v in asked):
             return _gated(when, f"{when.question} was itself not asked")
@@ -172,6 +170,21 @@ class _Routed:
         if _passes(value, when):
             return None
         return _gated(when, f"{when.question} is {value:g}, and {when.op} {when.threshold:g} is asked for")
+
+    def _verdicts_on(self, question: str, response: Response) -> Iterable[Verdict]:
+        """The verdicts on a question about a response; one on an unordered pair is seen from the side of each."""
+        for verdict in (*self.verdicts, *self.work.settled):
+            if verdict.question == question:
+                if verdict.about == response.id:
+                    yield verdict
+                elif question in self.mirrored and response.id in verdict.responses:
+                    score = None if verdict.score is None else 1.0 - verdict.score
+                    yield verdict.model_copy(update={"score": score, "native": None})
+
+    def _no_variant(self, response: Response, of: str) -> Failure | None:
+        if of == SUBMITTED or self.material[response.id][of].variants:
+            return None
+        return Failure(cause="response", kind="material", message=f"material {of!r} holds no variant to ask about")
 
     def _missing(self, response: Response, needs: Iterable[str]) -> Failure | None:
         for name in needs:
@@ -207,6 +220,14 @@ def stamps(question: Question, view: TaskView) -> Stamp:
     return stamp
 
 
+def _alone(others: Sequence[Verdict]) -> Verdict:
+    """The only response left has nothing to be compared with. Where others went missing, that is our trouble."""
+    missing = next((other for other in others if other.status != "not_applicable"), None)
+    if missing is None:
+        return Verdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason="there is nothing to compare with")
+    return Verdict.failed("group", f"there is nothing left to compare with: {missing.reason}")
+
+
 def _gated(when: When, reason: str) -> Verdict:
     return Verdict(status="not_applicable", gated_by=when.question, reason=reason)
 
@@ -229,7 +250,7 @@ def _measure(verdict: Verdict, when: When) -> float | None:
 
 def _reduce(values: Sequence[float], when: When) -> float:
     if when.reduce == "mean":
-        return sum(sorted(values)) / len(values)
+        return float(aggregation.total(sorted(values))) / len(values)
     return min(values) if when.reduce == "min" else max(values)
 
 

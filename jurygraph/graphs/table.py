@@ -64,6 +64,20 @@ class Table:
             columns[name] = replace(old, outcome=np.where(old.outcome == ABSENT, ABSENT, outcome).astype(np.int8))
         return Table(self.responses, columns)
 
+    def judged(self, stated: Input) -> tuple[Floats, Floats]:
+        """The weight of an input that was judged, and that was asked for, [R]; a folded question weighs once."""
+        settled = (OK, NOT_APPLICABLE) if stated.gated == "zero" else (OK,)
+        judged, asked = [], []
+        for name, weight in zip(stated.questions, stated.weights, strict=True):
+            outcome = self.columns[name].outcome
+            known = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
+            wanted = known + aggregation.total(np.where(unjudged(outcome), 1.0, 0.0))
+            if stated.reduce is not None:
+                known, wanted = known / np.maximum(wanted, 1.0), np.minimum(wanted, 1.0)
+            judged.append(abs(weight) * known)
+            asked.append(abs(weight) * wanted)
+        return np.asarray(aggregation.total(judged, axis=0)), np.asarray(aggregation.total(asked, axis=0))
+
     def outcomes(self, stated: Input) -> tuple[NDArray[np.int8], Floats]:
         """What became of every cell of an input, [R,K], and the cells' weights, [K]."""
         found = [self.columns[name].outcome for name in stated.questions]
@@ -90,7 +104,7 @@ def _columns(question: Question, row: Mapping[str, int], verdicts: Sequence[Verd
         outcome[place] = _outcome(verdict)
         if verdict.score is not None:
             score = 1.0 - verdict.score if mirrored else verdict.score
-            value[place] = score
+            value[place] = score + 0.0  # never -0.0: which of the two is the smaller depends on the CPU
             met[place] = score >= MET_FROM if mirrored or verdict.met is None else verdict.met
     return Columns(value, met, outcome)
 

@@ -1,0 +1,232 @@
+"""The cast of these tests: evaluators and derivers that do as a response tells them, and short ways to set a scene.
+
+A response's `data` is the script: what each question is answered with, by the question's id (or its evaluator's name).
+So every verdict of a test stands in the test, and everything between it and the reward is the real machine.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import jurygraph as jg
+from jurygraph.agents.registry import OWN_COMBINERS, load_combiner
+from jurygraph.agents.roles import Ask, Combiner, Deriver, DeriverAsk, Evaluator
+from jurygraph.graphs.decide import decide
+from jurygraph.graphs.routing import canonical_order, stamps
+from jurygraph.schema import (
+    Criterion,
+    Failure,
+    Material,
+    Plan,
+    Question,
+    Response,
+    Reward,
+    Rubric,
+    Task,
+    TaskView,
+    Trace,
+    Variant,
+    Verdict,
+)
+
+COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in OWN_COMBINERS}
+
+TOLD = "tests.graphs.cast:Told"
+DATA = "tests.graphs.cast:Reads"
+
+NO_MODEL = Verdict(status="abstained", reason="none", failure=Failure(cause="infrastructure", kind="no-model"))
+CANNOT_TELL = Verdict.abstained("it cannot tell")
+BY_RESPONSE = Verdict.failed("refused", "provoked by the response", cause="response")
+BY_US = Verdict.failed("timeout", "the server did not answer", cause="infrastructure")
+UNJUDGED = {"abstained": CANNOT_TELL, "no-model": NO_MODEL, "response": BY_RESPONSE, "infrastructure": BY_US}
+
+
+class Broken(BaseException):
+    """An exception that no `except Exception` catches."""
+
+
+RAISED: dict[str, type[BaseException]] = {
+    "Exception": RuntimeError,
+    "TimeLimitExceeded": jg.TimeLimitExceeded,
+    "SystemExit": SystemExit,
+    "CancelledError": asyncio.CancelledError,
+    "BaseException": Broken,
+    "GeneratorExit": GeneratorExit,
+    "StopIteration": StopIteration,
+}
+
+
+def performed(line: Any) -> Any:
+    """One line of a script: a score, a word for how a judgement goes missing, or the fields of a verdict."""
+    if isinstance(line, str):
+        return UNJUDGED[line]
+    return Verdict.model_validate(line) if isinstance(line, Mapping) else line
+
+
+class Told(Evaluator):
+    """Answers as the response's script says; a pair by its two scores, a group by everyone's own."""
+
+    def __init__(self, subjects: Sequence[str] = (), whens: Mapping[str, Any] | None = None, **settings: Any) -> None:
+        self.subjects = subjects
+        self.whens = dict(whens or {})
+        self.fields = {k: settings.pop(k) for k in ("of", "pairs", "samples", "when") if k in settings}
+        for name, value in settings.items():
+            setattr(self, name, tuple(value) if isinstance(value, list) else value)
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return [self._question(view, subject) for subject in self.subjects or (None,)]
+
+    def _question(self, view: TaskView, subject: str | None) -> Question:
+        plain = self.question(view, subject)
+        gate = self.whens.get(subject or view.member or "", self.fields.get("when"))
+        return Question.model_validate(plain.model_dump() | self.fields | {"when": gate})
+
+    def answer(self, ask: Ask) -> Any:
+        lines = [self._line(ask, response) for response in ask.responses]
+        if self.scope == "group":
+            return [performed(line) for line in lines]
+        if self.scope == "pair":
+            first, second = lines
+            return 0.5 + (first - second) / 2 if not isinstance(first, str) else performed(first)
+        line = lines[0]
+        return performed(line[ask.sample] if isinstance(line, list) else line)
+
+    def _line(self, ask: Ask, response: Response) -> Any:
+        assert response.agent is None
+        assert not response.labels
+        script = response.data
+        assert isinstance(script, dict)
+        return script[ask.question.id] if ask.question.id in script else script[self.name]
+
+
+class Reads(Evaluator):
+    """Scores the material that it needs: the number in each one's data, averaged."""
+
+    def __init__(self, **settings: Any) -> None:
+        for name, value in settings.items():
+            setattr(self, name, tuple(value) if isinstance(value, list) else value)
+
+    def answer(self, ask: Ask) -> Any:
+        found = [one.data for each in ask.material for one in each.values()]
+        return Verdict(score=float(np.mean(found)), reason=f"{[sorted(each) for each in ask.material]}")
+
+
+class Measure(Deriver):
+    """Gives the number that the script holds under `measure`; a word there is an exception."""
+
+    gives = "measure"
+
+    def derive(self, ask: DeriverAsk) -> Material:
+        number = script_of(ask.response)["measure"]
+        if isinstance(number, str):
+            raise RAISED[number]("the deriver broke")
+        return Material(name="measure", data=number)
+
+
+class Half(Deriver):
+    """Half of the measure: material made from material, by a coroutine."""
+
+    gives = "half"
+    needs = ("measure",)
+
+    async def derive(self, ask: DeriverAsk) -> Material:
+        await asyncio.sleep(0)
+        number = ask.material["measure"].data
+        assert isinstance(number, float)
+        return Material(name="half", data=number / 2)
+
+
+class Versions(Deriver):
+    """Variants of a response, each with the script that the parent's holds for it under `versions`."""
+
+    gives = "versions"
+
+    def derive(self, ask: DeriverAsk) -> Material:
+        scripts = script_of(ask.response)["versions"]
+        if isinstance(scripts, str):
+            raise RAISED[scripts]("the deriver broke")
+        made = [
+            Variant(response=Response(id=name, text=f"{ask.response.text} ({name})", data=script), edit=name)
+            for name, script in scripts
+        ]
+        return Material(name="versions", variants=tuple(made))
+
+
+def script_of(response: Response) -> dict[str, Any]:
+    assert isinstance(response.data, dict)
+    return response.data
+
+
+def told(name: str, **params: Any) -> dict[str, Any]:
+    """A config's line for a `Told` of that name."""
+    return {"use": TOLD, "name": name, "params": params}
+
+
+def response(name: str, text: str = "a response", agent: str | None = None, **script: Any) -> Response:
+    return Response(id=name, text=text, data=script, agent=agent)
+
+
+def said(name: str, script: Mapping[str, Any]) -> Response:
+    return Response(id=name, text="a response", data=dict(script))
+
+
+def criterion(name: str, weight: float = 1.0) -> Criterion:
+    return Criterion(id=name, text=f"criterion {name}", weight=weight)
+
+
+def task(*criteria: Criterion, edges: Sequence[Any] = (), **fields: Any) -> Task:
+    """A task, with a rubric of these criteria if there are any; an edge is (parent, child, kind or retention)."""
+    stated = [
+        {"parent": p, "child": c, "kind": how}
+        if isinstance(how, str)
+        else {"parent": p, "child": c, "kind": "weak", "retention": how}
+        for p, c, how in edges
+    ]
+    rubric = Rubric.model_validate({"criteria": criteria, "edges": stated}) if criteria else None
+    return Task.model_validate({"id": "task", "query": "What is right?", "rubric": rubric} | fields)
+
+
+def jury(*evaluators: Any, **config: Any) -> jg.Jury:
+    return jg.Jury.from_config({"evaluators": list(evaluators), **config})
+
+
+def scored(config: Mapping[str, Any], about: Task, *responses: Response) -> list[Trace]:
+    with jg.Jury.from_config(config) as made:
+        return made.score(about, responses)
+
+
+def rewarded(config: Mapping[str, Any], about: Task, *responses: Response) -> list[Reward]:
+    return [trace.reward for trace in scored(config, about, *responses)]
+
+
+def planned(config: Mapping[str, Any], about: Task) -> Plan:
+    with jg.Jury.from_config(config) as made:
+        return made.prepare(about)
+
+
+def decided(plan: Plan, answers: Mapping[tuple[str, str], Verdict | float], *names: str) -> dict[str, Reward]:
+    """Rewards straight from `decide`: an answer for every (question, response) of scope response."""
+    questions = {question.id: question for question in plan.survey.questions}
+    verdicts = []
+    for (question, name), answer in answers.items():
+        stamp = stamps(questions[question], plan.survey.views[questions[question].view])
+        verdict = answer if isinstance(answer, Verdict) else Verdict(score=answer)
+        verdicts.append(stamp(verdict, name, (name,) if verdict.status != "not_applicable" else (), 0))
+    rewards = decide(plan.decision, plan.survey.questions, names, verdicts, COMBINERS)
+    return dict(zip(names, rewards, strict=True))
+
+
+def in_order(*responses: Response) -> list[str]:
+    return [one.id for one in canonical_order(responses)]
+
+
+def verdict_on(trace: Trace, question: str) -> Verdict:
+    """The one verdict on that question."""
+    (found,) = (verdict for verdict in trace.verdicts if verdict.question == question)
+    return found
+
+
+def by_id(traces: Sequence[Trace]) -> dict[str, Trace]:
+    return {trace.response_id: trace for trace in traces}

@@ -1,0 +1,309 @@
+"""A reward is a pure function of the decision and the verdicts: what is missing never helps, and no order matters."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from jurygraph.schema import Plan, Reward, Verdict
+from tests.graphs.cast import (
+    BY_RESPONSE,
+    BY_US,
+    CANNOT_TELL,
+    NO_MODEL,
+    UNJUDGED,
+    criterion,
+    decided,
+    planned,
+    task,
+    told,
+)
+from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
+
+EACH = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@EACH
+@given(scenes(), st.randoms(use_true_random=False))
+def test_no_order_of_verdicts_or_responses_changes_a_bit(scene: Scene, shuffle: Any) -> None:
+    places_, names = list(scene.verdicts), list(NAMES)
+    shuffle.shuffle(places_)
+    shuffle.shuffle(names)
+    expected = bits(scene.rewards())
+    assert bits(scene.rewards(verdicts={place: scene.verdicts[place] for place in places_})) == expected
+    assert bits(scene.rewards(names)) == expected
+
+
+@EACH
+@given(scenes(alone=True), st.lists(st.integers(0, 2), min_size=4, max_size=4))
+def test_no_split_of_the_group_changes_a_bit_where_no_question_looks_across_it(scene: Scene, part: list[int]) -> None:
+    apart: dict[str, Reward] = {}
+    for group in sorted(set(part)):
+        apart |= scene.rewards([name for name, its in zip(NAMES, part, strict=True) if its == group])
+    assert bits(apart) == bits(scene.rewards())
+
+
+@settings(EACH, max_examples=5)
+@given(scenes())
+def test_a_scene_has_the_plan_that_the_machine_makes(scene: Scene) -> None:
+    assert scene.plan == planned(scene.config, scene.task)
+
+
+@EACH
+@given(scenes())
+def test_a_plan_that_was_stored_decides_the_same_bits(scene: Scene) -> None:
+    stored = Scene(scene.config, scene.task, Plan.model_validate_json(scene.plan.model_dump_json()), scene.verdicts)
+    assert bits(stored.rewards()) == bits(scene.rewards())
+
+
+@EACH
+@given(scenes())
+def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
+    asked = dict.fromkeys(NAMES, 0)
+    unordered = {q.id for q in scene.plan.survey.questions if q.pairs == "unordered" and q.scope == "pair"}
+    for question, about, shown, _ in scene.verdicts:
+        for name in shown if question in unordered else (about,):
+            asked[name] += 1
+    for name, reward in scene.rewards().items():
+        assert (reward.value is None) == (reward.status == "failed")
+        assert (reward.partial is None) == (reward.coverage == 0.0)
+        assert reward.counts.asked == asked[name]
+        assert reward.range is not None
+        low, high = reward.range
+        if reward.value is not None:
+            assert low <= reward.value <= high
+        if reward.status == "ok":
+            assert (reward.coverage, low) == (1.0, high)
+            assert reward.value == reward.partial
+        else:
+            assert reward.notes
+        below = reward.coverage == 0.0 or reward.coverage < scene.plan.decision.min_coverage
+        assert reward.status == "failed" or not below
+
+
+def filled(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
+    """The scene as it might have been judged: random scores and decisions where none came."""
+    missing = [place for place, verdict in scene.verdicts.items() if verdict.status in ("abstained", "failed")]
+    scores = rng.choice([0.0, 1.0, 0.5, rng.random(), rng.random()], len(missing))
+    judged = {p: Verdict(score=float(s), met=bool(rng.random() < 0.5)) for p, s in zip(missing, scores, strict=True)}
+    return {**scene.verdicts, **judged}
+
+
+@settings(EACH, max_examples=150)
+@given(scenes(), st.integers(0, 2**32))
+def test_the_range_holds_whatever_the_unjudged_could_have_been(scene: Scene, seed: int) -> None:
+    before = scene.rewards()
+    rng = np.random.default_rng(seed)
+    for _ in range(4):
+        for name, reward in scene.rewards(verdicts=filled(scene, rng)).items():
+            bounds = before[name].range
+            assert bounds is not None
+            slack = 1e-12 * max(1.0, *map(abs, bounds))
+            assert reward.value is None or bounds[0] - slack <= reward.value <= bounds[1] + slack
+
+
+@EACH
+@given(scenes(judged=True))
+def test_what_was_judged_whole_is_what_it_is(scene: Scene) -> None:
+    for reward in scene.rewards().values():
+        assert reward.range is not None
+        assert reward.range[0] == reward.range[1]
+        if reward.value is not None:
+            assert reward.partial == reward.value == reward.range[0]
+            assert (reward.status, reward.coverage) == ("ok", 1.0)
+        else:
+            assert reward.coverage == 0.0
+
+
+@EACH
+@given(scenes(alone=True, plain=True), st.sampled_from(sorted(UNJUDGED)), st.integers(0, 10**6))
+def test_losing_a_verdict_never_helps_under_the_conservative_rule(scene: Scene, how: str, pick: int) -> None:
+    """Where the judge's own decision agrees with its score, as hard gating would else see something new."""
+    judged = {place: v.model_copy(update={"met": None}) for place, v in scene.verdicts.items() if v.status == "ok"}
+    assume(judged)
+    place = sorted(judged)[pick % len(judged)]
+    before = {**scene.verdicts, **judged}
+    better = scene.rewards(verdicts=before)[place[1]]
+    worse = scene.rewards(verdicts={**before, place: UNJUDGED[how]})[place[1]]
+    if worse.value is not None and better.value is not None:
+        assert worse.value <= better.value + 1e-12
+
+
+MET = told("met", audience="criterion")
+TWO = {"evaluators": [told("good"), told("bad")], "reward": {"good": 1.0, "bad": -0.25}}
+
+
+def one_reward(config: Any, about: Any = None, **answers: Verdict | float) -> Reward:
+    plan = planned(config, about or task())
+    return decided(plan, {(question.replace("_", "@"), "a"): one for question, one in answers.items()}, "a")["a"]
+
+
+def under(rule: str, **failure: Any) -> dict[str, Any]:
+    return {**TWO, "failure": {"rule": rule, "min_coverage": 0.0, **failure}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "missing", "value"),
+    [
+        ("conservative", CANNOT_TELL, 0.75),
+        ("conservative", BY_RESPONSE, 0.75),
+        ("conservative", BY_US, None),
+        ("conservative", NO_MODEL, None),
+        ("gear", CANNOT_TELL, 1.0),
+        ("gear", BY_RESPONSE, 1.0),
+        ("gear", BY_US, 1.0),
+        ("gear", NO_MODEL, 1.0),
+        ("strict", CANNOT_TELL, 0.75),
+        ("strict", BY_RESPONSE, None),
+        ("strict", BY_US, None),
+        ("strict", NO_MODEL, None),
+    ],
+)
+def test_an_unjudged_penalty(rule: str, missing: Verdict, value: float | None) -> None:
+    reward = one_reward(under(rule), good=1.0, bad=missing)
+    assert (reward.value, reward.status) == (value, "failed" if value is None else "degraded")
+    assert (reward.coverage, reward.partial, reward.range) == (0.8, 1.0, (0.75, 1.0))
+    assert reward.components == {"good": 1.0, "bad": None}
+
+
+@pytest.mark.parametrize("rule", ["conservative", "gear", "strict"])
+@pytest.mark.parametrize("missing", UNJUDGED.values(), ids=UNJUDGED)
+def test_an_unjudged_gain_counts_nothing(rule: str, missing: Verdict) -> None:
+    reward = one_reward(under(rule), good=missing, bad=0.5)
+    fails = rule == "strict" and missing.status == "failed"
+    assert (reward.value, reward.status) == (None if fails else -0.125, "failed" if fails else "degraded")
+    assert (reward.coverage, reward.partial, reward.range) == (0.2, -0.125, (-0.125, 0.875))
+
+
+RUBRIC = task(criterion("gain"), criterion("harm", -0.5))
+
+
+@pytest.mark.parametrize(
+    ("weight", "unjudged", "value"),
+    [
+        (1.0, "met_gain", 0.0 - 0.25),
+        (1.0, "met_harm", 0.5 - 0.5),  # in full
+        (-1.0, "met_gain", -(1.0 - 0.25)),  # a gain of a component that counts against: in full
+        (-1.0, "met_harm", -(0.5 - 0.0)),  # a penalty of one that counts against is a gain: nothing
+    ],
+)
+def test_the_sign_of_a_criterion_and_of_its_component_multiply(weight: float, unjudged: str, value: float) -> None:
+    config = {"evaluators": [MET], "reward": {"rubric": weight}, "failure": {"min_coverage": 0.0}}
+    answers: dict[str, Verdict | float] = {"met_gain": 0.5, "met_harm": 0.5, unjudged: BY_RESPONSE}
+    assert one_reward(config, RUBRIC, **answers).value == value
+    answers[unjudged] = BY_US
+    harmful = (weight > 0) == (unjudged == "met_harm")
+    assert (one_reward(config, RUBRIC, **answers).value is None) == harmful
+
+
+@pytest.mark.parametrize(
+    ("least", "status"), [(0.0, "degraded"), (0.79, "degraded"), (0.8, "degraded"), (0.81, "failed"), (1.0, "failed")]
+)
+def test_below_min_coverage_there_is_no_value_and_between_it_is_degraded(least: float, status: str) -> None:
+    reward = one_reward({**TWO, "failure": {"min_coverage": least}}, good=1.0, bad=CANNOT_TELL)
+    assert (reward.status, reward.partial) == (status, 1.0)
+    assert (reward.value is None) == (status == "failed")
+    assert any("0.8 of the weight was judged" in note for note in reward.notes)
+
+
+@pytest.mark.parametrize("rule", ["conservative", "gear"])
+@pytest.mark.parametrize("missing", [CANNOT_TELL, BY_RESPONSE], ids=["abstained", "response"])
+def test_a_coverage_of_0_is_always_below(rule: str, missing: Verdict) -> None:
+    reward = one_reward(under(rule), good=missing, bad=missing)
+    assert (reward.status, reward.value, reward.partial, reward.coverage) == ("failed", None, None, 0.0)
+    assert reward.range == (-0.25, 1.0)
+
+
+def test_what_does_not_apply_leaves_numerator_denominator_and_coverage() -> None:
+    screened = Verdict(status="not_applicable", gated_by="gate")
+    about = task(criterion("x"), criterion("y", 3.0), criterion("z", -1.0))
+    reward = one_reward({"evaluators": [MET]}, about, met_x=0.5, met_y=screened, met_z=screened)
+    assert (reward.value, reward.status, reward.coverage) == (0.5, "ok", 1.0)
+    assert reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 0, "not_applicable": 2}
+
+
+@pytest.mark.parametrize(
+    ("gate", "range_"),
+    [
+        ({"kind": "format", "component": "bad", "below": 0.5}, (0.0, 1.0)),
+        ({"kind": "repetition", "component": "bad", "above": 0.5}, (0.0, 1.0)),
+        ({"kind": "precision", "component": "bad", "auxiliary": ["good"], "fraction": 0.25}, (0.25, 1.0)),
+    ],
+)
+def test_a_gate_that_was_not_judged_is_never_passed_over_in_silence(gate: Any, range_: tuple[float, float]) -> None:
+    """Its component weighs nothing, so coverage is 1; yet the reward could have been another."""
+    config = {**TWO, "reward": {"good": 1.0}, "gates": [gate]}
+    reward = one_reward(config, good=1.0, bad=BY_RESPONSE)
+    assert (reward.status, reward.coverage, reward.range) == ("degraded", 1.0, range_)
+    assert reward.value == range_[0]
+    assert any("gate" in note for note in reward.notes)
+
+
+def test_a_sample_that_failed_costs_its_share_of_the_coverage() -> None:
+    config = {"evaluators": [{**told("tone"), "samples": 4}], "failure": {"min_coverage": 0.5}}
+    plan = planned(config, task())
+    scene = Scene(config, task(), plan, {})
+    answers = dict(zip(places(plan.survey.questions[0], ["a"]), [Verdict(score=1.0)] * 3 + [BY_RESPONSE], strict=True))
+    reward = scene.rewards(["a"], answers)["a"]
+    assert (reward.coverage, reward.value, reward.partial, reward.range) == (0.75, 0.75, 1.0, (0.75, 1.0))
+
+
+def test_coverage_weighs_questions_not_their_columns() -> None:
+    """Three samples of one question, folded into one value, weigh as much as the one sample of another."""
+    config = {
+        "evaluators": [told("many/x", samples=3), told("one/y")],
+        "components": {"own": {"inputs": {"x": "many/x", "y": "one/y"}}},
+        "reward": {"own": 1.0},
+        "failure": {"min_coverage": 0.0},
+    }
+    both = {**config, "evaluators": [told("both", subjects=["x", "y"])], "components": {}, "reward": {"both": 1.0}}
+    for each in (config, both):
+        plan = planned(each, task())
+        questions = [q.model_copy(update={"samples": 3 if q.id.endswith("x") else 1}) for q in plan.survey.questions]
+        plan = plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(questions)})})
+        answers = {
+            p: BY_RESPONSE if p[0].endswith("y") else Verdict(score=1.0) for q in questions for p in places(q, ["a"])
+        }
+        reward = Scene(each, task(), plan, {}).rewards(["a"], answers)["a"]
+        assert (reward.coverage, reward.value, reward.range) == (0.5, 0.5, (0.5, 1.0))
+
+
+DROP = {"evaluators": [MET], "failure": {"group_rule": "drop-criterion", "min_coverage": 0.5}}
+
+
+def test_drop_criterion_drops_it_for_the_whole_group_and_says_so() -> None:
+    plan = planned(DROP, task(criterion("x"), criterion("y"), criterion("z", -1.0)))
+    answers: dict[Any, Verdict | float] = {(f"met@{c}", name): 0.5 for c in "xyz" for name in "abc"}
+    answers["met@y", "b"] = BY_US
+    answers["met@x", "c"] = 0.0
+    rewards = decided(plan, answers, "a", "b", "c")
+    assert {name: reward.value for name, reward in rewards.items()} == {"a": 0.0, "b": 0.0, "c": -0.5}
+    for reward in rewards.values():
+        assert (reward.status, reward.coverage) == ("degraded", pytest.approx(2 / 3))
+        assert any("met@y was dropped for the whole group" in note for note in reward.notes)
+
+
+def test_drop_criterion_drops_a_penalty_rather_than_fail_the_reward() -> None:
+    plan = planned(DROP, RUBRIC)
+    answers = {("met@gain", "a"): 1.0, ("met@gain", "b"): 0.5, ("met@harm", "a"): BY_US, ("met@harm", "b"): 1.0}
+    rewards = decided(plan, answers, "a", "b")
+    assert [rewards[name].value for name in "ab"] == [1.0, 0.5]
+
+
+def test_drop_criterion_does_nothing_where_all_were_judged() -> None:
+    answers = {(f"met@{c}", name): 0.5 for c in ("gain", "harm") for name in "ab"}
+    kept = {**DROP, "failure": {"min_coverage": 0.5}}
+    assert decided(planned(DROP, RUBRIC), answers, "a", "b") == decided(planned(kept, RUBRIC), answers, "a", "b")
+
+
+def test_a_response_judged_whole_has_one_reward_beside_one_that_was_not() -> None:
+    """The parent does not apply to `a`, which is no reason to doubt a's reward because b's was not judged."""
+    config = {"evaluators": [MET], "rubric": {"gated": "missing"}}
+    about = task(criterion("p"), criterion("n", -0.5), criterion("c"), edges=[("p", "n", 0.2), ("n", "c", 0.2)])
+    screened = Verdict(status="not_applicable", gated_by="gate")
+    mine: dict[Any, Verdict | float] = {("met@p", "a"): screened, ("met@n", "a"): 0.5, ("met@c", "a"): 0.5}
+    theirs = {("met@p", "b"): CANNOT_TELL, ("met@n", "b"): 0.5, ("met@c", "b"): 0.5}
+    plan = planned(config, about)
+    assert decided(plan, mine | theirs, "a", "b")["a"] == decided(plan, mine, "a")["a"]

@@ -1,0 +1,107 @@
+"""Same plan and verdicts, same bits: through the whole jury, in any order of anything that has none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import jurygraph.graphs
+from jurygraph.schema import Response, Stakeholder, Task
+from tests.determinism import violations
+from tests.graphs.cast import by_id, criterion, jury, task, told
+
+ROOM = Path(jurygraph.graphs.__file__).parent
+
+
+# Not NumPy's: the name of a field (`reduce`), and of a variable.
+ALLOWED = {
+    "table": {"Table.judged": {"reduce"}, "_filled": {"reduce"}, "_folded": {"reduce"}},
+    "routing": {"_reduce": {"reduce"}},
+    "tracing": {"_spread": {"mean"}},
+    "recipe": {"_input": {"reduce"}},
+}
+
+
+@pytest.mark.parametrize("name", ["decide", "fusing", "table", "routing", "tracing", "recipe", "planning"])
+def test_the_modules_that_decide_use_plain_arithmetic_only(name: str) -> None:
+    assert violations(ROOM / f"{name}.py", ALLOWED.get(name)) == []
+
+
+SCORES = st.sampled_from([0.0, 1.0, 0.1, 0.3, 0.7]) | st.floats(0.0, 1.0)
+LINES = SCORES | st.sampled_from(["abstained", "response", "infrastructure"])
+EVALUATORS = [
+    told("met", audience="criterion"),
+    told("kind", audience="stakeholder"),
+    told("tone", samples=2),
+    {**told("late"), "when": {"question": "tone", "threshold": 0.3}},
+]
+ACROSS = [told("rank", scope="pair"), told("place", scope="group")]
+COMPONENTS = {"own": {"inputs": {"x": "tone", "y": {"of": "late", "gated": "zero"}}}}
+QUESTIONS = ["met@x", "met@y", "met@z", "kind@ann", "kind@bob", "late"]
+CRITERIA = [criterion("x", 0.7), criterion("y", 0.1), criterion("z", -0.3)]
+EDGES = [("x", "y", "weak"), ("x", "z", "activation"), ("y", "z", 0.4)]
+PEOPLE = [Stakeholder(id="ann"), Stakeholder(id="bob")]
+
+
+def config(evaluators: list[Any]) -> dict[str, Any]:
+    weights = {"rubric": 1.0, "stakeholders": 0.3, "own": -0.1, "rank": 0.7, "place": 0.2}
+    homes = {use["name"] for use in evaluators} | {"rubric", "stakeholders", "own"}
+    return {
+        "evaluators": evaluators,
+        "components": COMPONENTS,
+        "reward": {name: weights[name] for name in weights if name in homes},
+        "weights": {"method": "uniform"},
+        "failure": {"min_coverage": 0.3},
+    }
+
+
+def a_task(criteria: list[Any], edges: list[Any], people: list[Stakeholder]) -> Task:
+    return task(*criteria, edges=edges, stakeholders=people)
+
+
+@st.composite
+def groups(draw: st.DrawFn) -> list[Response]:
+    scripts = st.fixed_dictionaries(
+        {**dict.fromkeys(QUESTIONS, LINES), "tone": st.tuples(LINES, LINES).map(list)}
+        | dict.fromkeys(("rank", "place"), SCORES)
+    )
+    return [Response(id=name, text="same", data=draw(scripts)) for name in ("a", "b", "c")]
+
+
+SLOW = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@SLOW
+@given(groups(), st.randoms(use_true_random=False))
+def test_no_order_changes_a_bit_of_any_reward_or_verdict(group: list[Response], shuffle: Any) -> None:
+    parts: list[list[Any]] = [list(EVALUATORS + ACROSS), list(CRITERIA), list(EDGES), list(PEOPLE), list(group)]
+    with _jury(parts[0]) as made:
+        first = by_id(made.score(a_task(*parts[1:4]), parts[4]))
+    for part in parts:
+        shuffle.shuffle(part)
+    with _jury(parts[0]) as made:
+        second = by_id(made.score(a_task(*parts[1:4]), parts[4]))
+    for name, trace in first.items():
+        assert second[name].plan_digest == trace.plan_digest
+        assert second[name].model_dump_json() == trace.model_dump_json()
+
+
+@SLOW
+@given(groups(), st.lists(st.booleans(), min_size=3, max_size=3))
+def test_no_split_changes_a_bit_where_nothing_looks_across_the_group(group: list[Response], part: list[bool]) -> None:
+    about = a_task(CRITERIA, EDGES, PEOPLE)
+    with _jury(EVALUATORS) as made:
+        whole = by_id(made.score(about, group))
+        apart = [
+            made.score(about, [r for r, its in zip(group, part, strict=True) if its is side]) for side in set(part)
+        ]
+    for trace in (trace for traces in apart for trace in traces):
+        assert trace.reward.model_dump_json() == whole[trace.response_id].reward.model_dump_json()
+        assert trace.verdicts == whole[trace.response_id].verdicts
+
+
+def _jury(evaluators: list[Any]) -> Any:
+    settings_ = config(evaluators)
+    return jury(*settings_.pop("evaluators"), **settings_)

@@ -1,0 +1,181 @@
+"""prepare: everything is decided from the task alone, before there is a response, and in no order that a file has."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import jurygraph as jg
+from jurygraph.agents.roles import DeriverAsk
+from jurygraph.graphs import draw, prepare, score
+from jurygraph.graphs.state import PrepareState
+from jurygraph.schema import Constraint, Plan, Stakeholder, Task
+from tests.graphs.cast import TOLD, by_id, criterion, jury, planned, response, said, scored, task, told
+
+CONFIG = {
+    "evaluators": [
+        told("kind", audience="stakeholder"),
+        told("fair", audience="stakeholder"),
+        told("met", audience="criterion"),
+        told("tone"),
+        {**told("rank", scope="pair"), "when": {"question": "tone", "threshold": 0.1}},
+    ],
+    "components": {"order": {"inputs": {"x": {"of": "rank", "gated": "zero"}, "y": "tone"}}},
+    "reward": {"stakeholders": 1.0, "rubric": 0.5, "order": -0.25},
+    "gates": [
+        {"kind": "repetition", "component": "tone", "above": 0.9},
+        {"kind": "format", "component": "tone", "below": 0.1},
+    ],
+    "weights": {"temperature": 2.0},
+}
+
+
+def full_task(reverse: bool = False) -> Task:
+    """A task with everything that has no order, in one order or the reverse."""
+    step = -1 if reverse else 1
+    constraints = [Constraint(id=f"c{i}", kind="hard" if i % 2 else "soft", restrictiveness=i / 7) for i in range(5)]
+    people = [Stakeholder(id=name, constraints=tuple(constraints[::step])) for name in ("ann", "bob", "cy")]
+    tensions = [{"between": ["ann", "bob"][::step], "strength": 0.3}, {"between": ["cy", "ann"][::step]}]
+    return task(
+        *[criterion(name, weight) for name, weight in (("x", 0.1), ("y", 0.7), ("z", -0.3))][::step],
+        edges=[("x", "y", "weak"), ("x", "z", "activation"), ("y", "z", 0.3)][::step],
+        stakeholders=people[::step],
+        tensions=tensions[::step],
+        reviewers=["r1", "r2"][::step],
+    )
+
+
+def reversed_config() -> dict[str, Any]:
+    turned = {key: list(value)[::-1] if isinstance(value, list) else value for key, value in CONFIG.items()}
+    for key in ("components", "reward"):
+        turned[key] = dict(reversed(CONFIG[key].items()))  # type: ignore[attr-defined]
+    turned["components"]["order"] = {"inputs": dict(reversed(CONFIG["components"]["order"]["inputs"].items()))}  # type: ignore[index]
+    return dict(reversed(turned.items()))
+
+
+def test_the_plan_is_the_same_in_any_order_of_the_task_and_the_config() -> None:
+    plans = [planned(c, t) for c in (CONFIG, reversed_config()) for t in (full_task(), full_task(reverse=True))]
+    assert len({plan.digest for plan in plans}) == 1
+    assert len({plan.model_dump_json() for plan in plans}) == 1
+
+
+def test_a_plan_survives_being_written_and_read() -> None:
+    plan = planned(CONFIG, full_task())
+    again = Plan.model_validate_json(plan.model_dump_json())
+    assert again == plan
+    assert again.digest == plan.digest
+
+
+def test_there_is_no_field_in_which_a_response_could_lie() -> None:
+    channels = {*prepare.build().channels, *PrepareState.__annotations__}
+    assert not [name for name in channels if "response" in name or "material" in name or "verdict" in name]
+    assert "responses" in score.build().channels, "the score graph's state has one, so the name is the right one"
+
+
+def test_a_response_cannot_reach_prepare() -> None:
+    """Even one that somebody hands over is dropped: no node sees it and the plan is the same."""
+    with jury(told("tone")) as made:
+        plain = asyncio.run(made._prepare.ainvoke({"task": task()}, context=made._roster))
+        handed = {"task": task(), "responses": (response("a"),)}
+        given_one = asyncio.run(made._prepare.ainvoke(handed, context=made._roster))  # type: ignore[arg-type]
+    assert given_one["plan"].digest == plain["plan"].digest
+    assert "responses" not in given_one
+
+
+def test_the_plan_is_the_same_whatever_the_responses() -> None:
+    config = {"evaluators": [told("tone")]}
+    groups = [[response("a", tone=1.0)], [response("b", tone=0.0), response("c", tone=0.5)]]
+    traces = [trace for group in groups for trace in scored(config, task(), *group)]
+    assert len({trace.plan_digest for trace in traces}) == 1
+    assert {trace.plan.digest for trace in traces if trace.plan} == {traces[0].plan_digest}
+
+
+SCRIPT = {f"{name}@{who}": score for who, score in (("ann", 0.3), ("bob", 0.9)) for name in ("kind", "fair")}
+ISOLATED = {
+    "evaluators": [told("kind", audience="stakeholder"), told("fair", audience="stakeholder", scope="pair")],
+    "weights": {"method": "uniform"},
+}
+
+
+def people(profile: str, **constraint: Any) -> list[Stakeholder]:
+    wish = Constraint(id="wish", kind="soft", **constraint)
+    return [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile=profile, constraints=(wish,))]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.text(), st.text(), st.floats(0.0, 9.0))
+def test_changing_one_stakeholder_changes_nothing_that_another_is_asked_or_answers(
+    profile: str, text: str, restrictiveness: float
+) -> None:
+    group = [said("a", SCRIPT), said("b", {**SCRIPT, "fair@ann": 0.5})]
+    before = task(stakeholders=people("hates tea"))
+    after = task(stakeholders=people(profile, text=text, restrictiveness=restrictiveness))
+    for question, other in zip(*(planned(ISOLATED, t).survey.questions for t in (before, after)), strict=True):
+        assert question.id == other.id
+        if question.id.endswith("@ann"):
+            assert question.digest == other.digest
+        elif profile != "hates tea":
+            assert question.digest != other.digest
+    first, second = by_id(scored(ISOLATED, before, *group)), by_id(scored(ISOLATED, after, *group))
+    for name in first:
+        of_ann = [
+            [v.model_dump_json() for v in t.verdicts if v.stakeholder == "ann"] for t in (first[name], second[name])
+        ]
+        assert of_ann[0] == of_ann[1]
+        assert len(of_ann[0]) == 2
+
+
+def test_changing_an_evaluator_changes_its_own_questions_only() -> None:
+    one = planned({"evaluators": [told("kind"), told("tone")], "reward": {"kind": 1.0}}, task())
+    other = planned({"evaluators": [told("kind", version="2"), told("tone")], "reward": {"kind": 1.0}}, task())
+    changed = [q.id for q, o in zip(one.survey.questions, other.survey.questions, strict=True) if q.digest != o.digest]
+    assert changed == ["kind"]
+
+
+def test_a_changed_decision_leaves_the_survey_as_it_was() -> None:
+    config = {"evaluators": [told("kind"), told("tone")], "reward": {"kind": 1.0, "tone": 1.0}}
+    one, other = (
+        planned(config, task()),
+        planned({**config, "reward": {"kind": 1.0, "tone": -2.0}, "scale": 3.0}, task()),
+    )
+    assert one.survey.digest == other.survey.digest
+    assert one.decision.digest != other.decision.digest
+
+
+class SeesAll(jg.Deriver):
+    """Holds a deriver's view against what it may see."""
+
+    gives = "seen"
+
+    def derive(self, ask: DeriverAsk) -> jg.Material:
+        assert ask.task.about is None
+        assert (ask.response.agent, ask.response.labels, ask.material) == (None, {}, {})
+        return jg.Material(name="seen", data=ask.task.id)
+
+
+def test_a_deriver_sees_one_view_and_one_response() -> None:
+    config = {"evaluators": [{"use": TOLD, "name": "tone"}], "derivers": [f"{__name__}:SeesAll"]}
+    named = response("a", agent="gpt", tone=1.0).model_copy(update={"labels": {"correct": True}})
+    (trace,) = scored(config, task(stakeholders=people("x")), named)
+    assert [(m.status, m.data) for m in trace.material] == [("ok", "task")]
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes"),
+    [
+        ("prepare", ["read", "weigh", "question", "recipe", "freeze"]),
+        (
+            "score",
+            ["route", "derive", "checks", "stakeholders", "criteria", "specialists", "judges", "statistics", "decide",
+             "trace"],
+        ),
+    ],
+)  # fmt: skip
+def test_the_picture_of_a_graph_shows_every_node(name: Any, nodes: list[str]) -> None:
+    picture = draw(name)
+    graph = prepare.build() if name == "prepare" else score.build()
+    assert sorted(set(graph.nodes) - {"__start__"}) == sorted(nodes)
+    assert all(f"\t{node}({node})" in picture for node in nodes)
+    assert picture.count("-->") + picture.count("-.->") >= len(nodes)

@@ -1,0 +1,108 @@
+"""What to ask next is a pure function of the plan, the group and what was answered: no graph, no clock, no state."""
+
+import inspect
+from typing import Any
+
+import pytest
+
+from jurygraph.graphs import routing
+from jurygraph.graphs.routing import Work, canonical_order, next_work, stamps
+from jurygraph.schema import Response, Survey, Verdict
+from tests.graphs.cast import TOLD, in_order, planned, response, task, told
+
+GATED = {
+    "evaluators": [told("gate"), {**told("then"), "when": {"question": "gate", "threshold": 0.3}}],
+    "reward": {"gate": 1.0},
+}
+
+
+def survey_of(config: dict[str, Any]) -> Survey:
+    return planned(config, task()).survey
+
+
+def asked(work: Work) -> list[tuple[str, tuple[str, ...], int]]:
+    slots = [slot for branch in sorted(work.slots) for slot in work.slots[branch]]
+    return [(slot.question.id, tuple(r.id for r in slot.responses), slot.sample) for slot in slots]
+
+
+def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> Verdict:
+    asked_ = next(q for q in survey.questions if q.id == question)
+    return stamps(asked_, survey.views[asked_.view])(Verdict(score=score), about, (about,), sample)
+
+
+def test_routing_knows_no_graph() -> None:
+    assert "langgraph" not in inspect.getsource(routing)
+
+
+def test_the_group_stands_in_the_order_of_its_content_then_of_its_ids() -> None:
+    same = [Response(id=name, text="same", agent=f"agent {name}") for name in "cab"]
+    other = Response(id="z", text="other")
+    order = in_order(*same, other)
+    assert in_order(other, *same[::-1]) == order
+    assert [name for name in order if name != "z"] == ["a", "b", "c"]
+    assert all(r.agent is None for r in canonical_order(same))
+
+
+def test_a_wave_asks_every_response_every_sample() -> None:
+    survey = survey_of({"evaluators": [told("tone", samples=2)]})
+    work, wave = next_work(survey, 0, [response("a"), response("b")], [], [])
+    assert asked(work) == [("tone", ("a",), 0), ("tone", ("a",), 1), ("tone", ("b",), 0), ("tone", ("b",), 1)]
+    assert (wave, work.branches) == (1, ["checks"])
+    after, wave = next_work(survey, wave, [response("a")], [], [])
+    assert (after.branches, after.settled, wave) == ([], [], 1)
+
+
+@pytest.mark.parametrize(("pairs", "n"), [("ordered", 12), ("unordered", 6)])
+def test_the_policy_says_which_pairs(pairs: str, n: int) -> None:
+    survey = survey_of({"evaluators": [told("better", scope="pair", pairs=pairs)]})
+    work, _ = next_work(survey, 0, [response(name) for name in "abcd"], [], [])
+    assert len(asked(work)) == len(set(asked(work))) == n
+
+
+def test_a_wave_that_screening_settles_whole_is_passed_over() -> None:
+    survey = survey_of(
+        {
+            "evaluators": [*GATED["evaluators"], {**told("last"), "when": {"question": "then", "threshold": 0.0}}],
+            "reward": {"gate": 1.0},
+        }
+    )
+    work, wave = next_work(survey, 1, [response("a")], [], [judged(survey, "gate", "a", 0.0)])
+    assert (work.branches, wave) == ([], 3)
+    assert [(v.question, v.status, v.gated_by) for v in work.settled] == [
+        ("then", "not_applicable", "gate"),
+        ("last", "not_applicable", "then"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("op", "passing"), [(">=", (0.3, 0.4)), (">", (0.4,)), ("<=", (0.2, 0.3)), ("<", (0.2,))], ids=str
+)
+def test_a_threshold_means_what_it_says(op: str, passing: tuple[float, ...]) -> None:
+    use = {"use": TOLD, "name": "then", "when": {"question": "gate", "threshold": 0.3, "op": op}}
+    survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
+    for score in (0.2, 0.3, 0.4):
+        work, _ = next_work(survey, 1, [response("a")], [], [judged(survey, "gate", "a", score)])
+        assert bool(asked(work)) == (score in passing)
+
+
+def test_a_gate_sums_its_samples_as_everything_else_is_summed() -> None:
+    """Left to right: the builtin sum gives other bits from Python 3.12 on, and so would ask other questions."""
+    scores = [0.1] * 10
+    exact, left_to_right = 1.0 / 10, 0.9999999999999999 / 10
+    assert exact > left_to_right
+    for threshold, asks in ((exact, False), (left_to_right, True)):
+        use = {**told("then"), "when": {"question": "gate", "threshold": threshold}}
+        survey = survey_of({"evaluators": [told("gate", samples=10), use], "reward": {"gate": 1.0}})
+        verdicts = [judged(survey, "gate", "a", s, i) for i, s in enumerate(scores)]
+        work, _ = next_work(survey, 1, [response("a")], [], verdicts)
+        assert bool(asked(work)) == asks
+
+
+def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
+    survey = survey_of(GATED)
+    verdicts = [judged(survey, "gate", "a", 1.0), judged(survey, "gate", "b", 0.0)]
+    work, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts)
+    assert asked(work) == [("then", ("a",), 0)]
+    assert [v.about for v in work.settled] == ["b"]
+    again, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts[::-1])
+    assert (asked(again), again.settled) == (asked(work), work.settled)

@@ -1,0 +1,113 @@
+"""Verdicts as numbers: where each stands, how it is filled, and how columns fold into one."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jurygraph.graphs.table import Columns, lay_out
+from jurygraph.schema import Input, Question, Verdict
+from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL, NO_MODEL
+
+
+def question(**fields: Any) -> Question:
+    return Question(id="q", evaluator="e", version="1", subject="s", view="v", **fields)
+
+
+def verdict(about: str, score: Any, *shown: str, sample: int = 0) -> Verdict:
+    made = score if isinstance(score, Verdict) else Verdict(score=score)
+    return made.model_copy(update={"question": "q", "about": about, "responses": shown or (about,), "sample": sample})
+
+
+def columns(asked: Question, names: str, *verdicts: Verdict) -> Columns:
+    return lay_out([asked], list(names), verdicts).columns["q"]
+
+
+def live(found: Columns) -> Any:
+    return np.where(found.outcome > 0, found.value, np.nan)
+
+
+def test_samples_stand_side_by_side() -> None:
+    found = columns(question(samples=3), "a", *(verdict("a", s, sample=i) for i, s in enumerate((0.1, 0.2, 0.3))))
+    assert found.value.tolist() == [[0.1, 0.2, 0.3]]
+
+
+def test_a_pair_stands_in_the_column_of_its_opponent_and_nobody_opposes_himself() -> None:
+    found = columns(question(scope="pair"), "ab", verdict("a", 0.75, "a", "b"), verdict("b", 0.5, "b", "a"))
+    np.testing.assert_array_equal(live(found), [[np.nan, 0.75], [0.5, np.nan]])
+
+
+def test_an_unordered_pair_counts_s_for_the_first_and_1_minus_s_for_the_second() -> None:
+    asked = question(scope="pair", pairs="unordered", samples=2)
+    given = [verdict("a", 0.75, "a", "b"), verdict("a", BY_US, "a", "b", sample=1)]
+    found = columns(asked, "ab", *given)
+    np.testing.assert_array_equal(found.value, [[0, 0, 0.75, 0], [0.25, 0, 0, 0]])
+    assert found.met.tolist() == [[False, False, True, False], [False] * 4]
+    assert (found.outcome > 0).tolist() == [[False, False, True, True], [True, True, False, False]]
+
+
+def test_variants_stand_by_their_ids_in_the_row_of_their_parent() -> None:
+    given = [verdict("a", 0.3, "a3"), verdict("a", 0.1, "a1"), verdict("b", 0.9, "b9")]
+    found = columns(question(of="versions"), "ab", *given)
+    np.testing.assert_array_equal(live(found), [[0.1, 0.3], [0.9, np.nan]])
+
+
+def test_a_judges_own_decision_comes_before_the_half() -> None:
+    scores = [Verdict(score=0.9, met=False), Verdict(score=0.1, met=True), 0.5, 0.49]
+    found = columns(question(), "abcd", *(verdict(n, s) for n, s in zip("abcd", scores, strict=True)))
+    assert found.met[:, 0].tolist() == [False, True, True, False]
+
+
+def test_there_is_one_zero() -> None:
+    """Which of -0.0 and 0.0 is the smaller depends on the CPU."""
+    assert not np.signbit(columns(question(), "a", verdict("a", -0.0)).value).any()
+
+
+FILLS = {
+    "counted": {"conservative": (0.0, 1.0), "strict": (0.0, 1.0), "gear": (0.0, 0.0)},
+    "low": dict.fromkeys(("conservative", "strict", "gear"), (0.0, 0.0)),
+    "high": dict.fromkeys(("conservative", "strict", "gear"), (1.0, 1.0)),
+}
+
+
+@pytest.mark.parametrize("scenario", FILLS)
+@pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
+@pytest.mark.parametrize("missing", [CANNOT_TELL, NO_MODEL, BY_RESPONSE, BY_US])
+def test_what_is_missing_is_filled_by_rule_and_sign(scenario: Any, rule: str, missing: Verdict) -> None:
+    table = lay_out([question()], ["a", "b"], [verdict("a", missing), verdict("b", 0.4)])
+    gain, penalty = FILLS[scenario][rule]
+    for weight, direction, fill in ((1.0, 1, gain), (-1.0, 1, penalty), (1.0, -1, penalty), (-1.0, -1, gain)):
+        cells = table.cells(Input(questions=("q",), weights=(weight,)), rule, direction, scenario)
+        assert cells.value[:, 0].tolist() == [fill, 0.4]
+        assert (cells.judged[:, 0].tolist(), cells.live.all()) == ([False, True], True)
+
+
+def test_partial_leaves_what_is_missing_out_of_the_denominator() -> None:
+    table = lay_out([question()], ["a", "b"], [verdict("a", BY_US), verdict("b", 0.4)])
+    cells = table.cells(Input(questions=("q",), weights=(1.0,)), "conservative", 1, "partial")
+    assert cells.live[:, 0].tolist() == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("reduce", "folded"), [("mean", [[0.5], [0.6]]), ("min", [[0.2], [0.6]]), ("max", [[0.8], [0.6]])]
+)
+def test_columns_fold_into_one_over_those_there_are(reduce: Any, folded: Any) -> None:
+    given = [verdict("a", 0.8, "x"), verdict("a", 0.2, "y"), verdict("b", 0.6, "z")]
+    table = lay_out([question(of="versions")], ["a", "b"], given)
+    cells = table.cells(Input(questions=("q",), weights=(1.0,), reduce=reduce), "conservative", 1, "counted")
+    np.testing.assert_allclose(cells.value, folded)
+    assert cells.live.tolist() == [[True], [True]]
+
+
+def test_without_reduce_every_column_counts_for_itself() -> None:
+    table = lay_out([question(samples=2)], ["a"], [verdict("a", 0.8), verdict("a", 0.2, sample=1)])
+    cells = table.cells(Input(questions=("q",), weights=(1.0,), reduce=None), "conservative", 1, "counted")
+    assert (cells.value.tolist(), cells.weight.tolist()) == ([[0.8, 0.2]], [1.0, 1.0])
+
+
+@pytest.mark.parametrize(("gated", "is_live"), [("missing", False), ("zero", True)])
+def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> None:
+    screened = Verdict(status="not_applicable", gated_by="g")
+    table = lay_out([question()], ["a"], [verdict("a", screened)])
+    cells = table.cells(Input(questions=("q",), weights=(-1.0,), gated=gated), "conservative", 1, "counted")
+    assert (cells.live.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])

@@ -1,0 +1,65 @@
+"""A trace holds what is needed to argue about a reward a year later, and reads back as it was written."""
+
+import pytest
+
+from jurygraph.errors import TraceMismatch
+from jurygraph.schema import Response, Trace
+from tests.graphs.cast import response, scored, task, told
+
+CONFIG = {"evaluators": [told("tone"), told("rank", scope="pair")], "reward": {"tone": 1.0, "rank": 0.5}}
+
+
+def traces() -> list[Trace]:
+    group = [
+        response("a", tone=0.2, rank=1.0),
+        response("b", tone="abstained", rank=0.0),
+        response("c", tone=0.6, rank=0.5),
+    ]
+    return scored(CONFIG, task(), *group)
+
+
+def test_traces_come_in_the_order_given_and_read_back_as_they_were() -> None:
+    written = traces()
+    assert [trace.response_id for trace in written] == ["a", "b", "c"]
+    for trace in written:
+        again = Trace.model_validate_json(trace.model_dump_json())
+        assert again.digest == trace.digest
+        assert again.model_copy(update={"plan": trace.plan}) == trace
+
+
+def test_a_trace_that_was_tampered_with_is_refused() -> None:
+    trace = traces()[0]
+    with pytest.raises(TraceMismatch):
+        Trace.model_validate_json(trace.model_dump_json().replace('"value":0.2', '"value":0.9', 1))
+
+
+def test_the_groups_statistics_stand_in_every_trace() -> None:
+    for trace in traces():
+        assert trace.statistics == {
+            "questions": {
+                "rank": {"judged": 6, "mean": pytest.approx(0.5), "low": 0.0, "high": 1.0},
+                "tone": {"judged": 2, "mean": pytest.approx(0.4), "low": 0.2, "high": 0.6},
+            }
+        }
+
+
+def test_a_question_that_nobody_could_answer_has_no_statistics_to_speak_of() -> None:
+    (trace,) = scored({"evaluators": [told("tone")]}, task(), response("a", tone="abstained"))
+    assert trace.statistics == {"questions": {"tone": {"judged": 0, "mean": None, "low": None, "high": None}}}
+
+
+def test_the_group_is_known_by_its_members_in_any_order_and_by_nothing_else_of_them() -> None:
+    config = {"evaluators": [told("tone")]}
+    one, two = response("a", tone=0.0), response("b", tone=1.0)
+    labelled = Response(id="a", text=one.text, data=one.data, agent="gpt", labels={"x": 1})
+    same = [[one, two], [two, one], [labelled, two]]
+    assert len({scored(config, task(), *group)[0].group for group in same}) == 1
+    others = [[one], [one, two.model_copy(update={"text": "!"})], [one, two.model_copy(update={"id": "c"})]]
+    assert len({scored(config, task(), *group)[0].group for group in [*others, same[0]]}) == 4
+
+
+def test_the_denominator_is_closed() -> None:
+    for trace in traces():
+        counts = trace.reward.counts
+        assert counts.asked == len(trace.verdicts) == 3
+        assert counts.judged + counts.abstained + counts.failed + counts.not_applicable == counts.asked

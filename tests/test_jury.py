@@ -1,0 +1,321 @@
+"""The front door: with or without an event loop of one's own, for one group or many, again and again."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from concurrent.futures import CancelledError
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.jury import AT_ONCE
+from jurygraph.schema import Config, Response, Task, Trace
+from tests.graphs.cast import TOLD, jury, response, task, told
+
+PROJECT = Path(__file__).parents[1]
+CONFIG = {"evaluators": [told("tone")]}
+
+
+def numbered(n: int) -> tuple[Task, list[Response], jg.Plan | None]:
+    return Task(id=f"t{n}", query="q"), [response(f"r{n}", tone=n / 1000)], None
+
+
+async def gathered(made: jg.Jury, groups: Any) -> list[list[Trace]]:
+    return [traces async for traces in made.ascore_all(groups)]
+
+
+def test_a_config_may_be_a_mapping_a_config_or_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "jury.yaml"
+    file.write_text(json.dumps(CONFIG))
+    values = set()
+    for source in (CONFIG, Config.model_validate(CONFIG), file, str(file)):
+        with jg.Jury.from_config(source) as made:
+            (trace,) = made.score(task(), [response("a", tone=0.5)])
+            values.add((trace.reward.value, trace.plan_digest))
+    assert len(values) == 1
+
+
+def test_a_model_that_this_version_cannot_reach_is_refused_rather_than_left_unasked() -> None:
+    with pytest.raises(ConfigError, match="openai/gpt"):
+        jury(told("tone"), model="openai/gpt")
+
+
+def test_a_plan_is_made_once_and_used_again() -> None:
+    with jury(told("tone")) as made:
+        plan = made.prepare(task())
+        first, second = (made.score(task(), [response("a", tone=s)], plan=plan) for s in (0.5, 0.75))
+    assert first[0].plan is plan
+    assert [t[0].plan_digest for t in (first, second)] == [plan.digest] * 2
+    assert [t[0].reward.value for t in (first, second)] == [0.5, 0.75]
+
+
+def test_the_plan_of_another_task_is_refused() -> None:
+    with jury(told("tone")) as made:
+        plan = made.prepare(task())
+        with pytest.raises(InputError, match="plan is for task 'task', not for 'other'"):
+            made.score(Task(id="other", query="q"), [response("a", tone=1.0)], plan=plan)
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (told("tone", version="2"), "evaluator 'tone' of version '1'; this jury has 2"),
+        (told("taste"), "evaluator 'tone' of version '1'; this jury has none"),
+    ],
+)
+def test_a_plan_made_with_other_evaluators_is_refused(other: Any, named: str) -> None:
+    with jury(told("tone")) as maker, jury(other) as made, pytest.raises(InputError, match=named):
+        made.score(task(), [response("a", tone=1.0)], plan=maker.prepare(task()))
+
+
+def test_two_responses_of_one_id_are_refused() -> None:
+    with jury(told("tone")) as made, pytest.raises(InputError, match="two responses with the id 'a'"):
+        made.score(task(), [response("a", tone=1.0), response("b", tone=1.0), response("a", text="!", tone=1.0)])
+
+
+def test_traces_come_in_the_order_given_with_agents_and_labels() -> None:
+    group = [
+        Response(id=name, text=name, agent=f"agent {name}", labels={"n": name}, data={"tone": 0.5}) for name in "cabd"
+    ]
+    with jury(told("tone")) as made:
+        traces = made.score(task(), group)
+    assert [(t.response_id, t.agent, t.labels["n"]) for t in traces] == [(n, f"agent {n}", n) for n in "cabd"]
+
+
+def test_a_jury_works_inside_a_running_loop_as_in_a_notebook() -> None:
+    async def cell() -> tuple[list[Trace], list[Trace]]:
+        with jury(told("tone")) as made:
+            return made.score(task(), [response("a", tone=0.5)]), await made.ascore(task(), [response("a", tone=0.5)])
+
+    one, other = asyncio.run(cell())
+    assert one == other
+
+
+def test_a_jury_serves_one_loop_after_another() -> None:
+    with jury(told("tone")) as made:
+        values = [asyncio.run(made.ascore(task(), [response("a", tone=s)]))[0].reward.value for s in (0.25, 0.5)]
+        values.append(made.score(task(), [response("a", tone=0.75)])[0].reward.value)
+    assert values == [0.25, 0.5, 0.75]
+
+
+def test_a_jury_serves_several_threads_through_one_loop() -> None:
+    found: dict[int, float | None] = {}
+    start = threading.Barrier(8)
+    with jury(told("tone")) as made:
+
+        def score(n: int) -> None:
+            start.wait()
+            (trace,) = made.score(task(), [response("a", tone=n / 10)])
+            found[n] = trace.reward.value
+
+        before = {thread.name for thread in threading.enumerate()}
+        threads = [threading.Thread(target=score, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert "jurygraph" not in before
+        assert [thread.name for thread in threading.enumerate()].count("jurygraph") == 1
+    assert found == {n: n / 10 for n in range(8)}
+
+
+class Opens(Evaluator):
+    """Counts how often it is opened and closed."""
+
+    log: list[str]
+
+    def open(self) -> None:
+        self.log.append("open")
+
+    def close(self) -> None:
+        self.log.append("close")
+
+    def answer(self, ask: Ask) -> bool:
+        self.log.append("answer")
+        return True
+
+
+def test_evaluators_are_opened_before_the_first_question_and_closed_with_the_jury() -> None:
+    Opens.log = []
+    with jury(f"{__name__}:Opens") as made:
+        made.prepare(task())
+        assert Opens.log == []
+        made.score(task(), [response("a")])
+        made.score(task(), [response("a")])
+    assert Opens.log == ["open", "answer", "answer", "close"]
+
+
+def test_a_jury_may_be_closed_twice_and_used_again() -> None:
+    made = jury(told("tone"))
+    made.close()
+    assert made.score(task(), [response("a", tone=0.5)])[0].reward.value == 0.5
+    made.close()
+    made.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "jurygraph"]
+    assert made.score(task(), [response("a", tone=0.25)])[0].reward.value == 0.25
+    made.close()
+
+
+class Blocks(Evaluator):
+    """Never answers."""
+
+    asked = threading.Event()
+
+    async def answer(self, ask: Ask) -> float:
+        Blocks.asked.set()
+        await asyncio.Event().wait()
+        return 1.0
+
+
+def test_closing_a_jury_releases_whoever_still_waits() -> None:
+    ended: list[str] = []
+    made = jury(f"{__name__}:Blocks")
+
+    def score() -> None:
+        with pytest.raises(CancelledError):
+            made.score(task(), [response("a")])
+        ended.append("cancelled")
+
+    thread = threading.Thread(target=score)
+    thread.start()
+    Blocks.asked.wait()
+    made.close()
+    thread.join()
+    assert ended == ["cancelled"]
+
+
+class Counts(Evaluator):
+    """Keeps count of how many groups are being scored at once; answers out of order."""
+
+    now = most = finished = 0
+
+    async def answer(self, ask: Ask) -> Any:
+        Counts.now += 1
+        Counts.most = max(Counts.most, Counts.now)
+        for _ in range(int(ask.response.id[1:]) % 7):
+            await asyncio.sleep(0)
+        Counts.now -= 1
+        Counts.finished += 1
+        return ask.response.data["tone"]  # type: ignore[index,call-overload]
+
+
+def test_many_groups_are_scored_several_at_once_in_the_order_given() -> None:
+    Counts.now = Counts.most = 0
+    with jury({"use": f"{__name__}:Counts", "name": "tone"}) as made:
+        results = asyncio.run(gathered(made, (numbered(n) for n in range(3 * AT_ONCE))))
+    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * AT_ONCE)]
+    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * AT_ONCE)]
+    assert 1 < Counts.most <= AT_ONCE
+
+
+def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
+    read: list[int] = []
+
+    def groups() -> Any:
+        for n in range(100):
+            read.append(n)
+            yield numbered(n)
+
+    async def first() -> int:
+        with jury(told("tone")) as made:
+            results: AsyncIterator[list[Trace]] = made.ascore_all(groups())
+            await anext(results)
+            await results.aclose()  # type: ignore[attr-defined]
+        return len(read)
+
+    assert asyncio.run(first()) == AT_ONCE
+    assert asyncio.run(gathered(jury(told("tone")), [])) == []
+
+
+def test_an_error_in_one_group_surfaces_in_its_place_and_cancels_the_rest() -> None:
+    done: list[Any] = []
+
+    async def scene() -> set[Any]:
+        with jury(told("tone"), f"{__name__}:Blocks", reward={"tone": 1.0}) as made:
+            groups = [(Task(id="none", query="q"), [], None), *(numbered(n) for n in range(5))]
+            with pytest.raises(InputError, match="task 'none' has no responses"):
+                done.extend(await gathered(made, groups))
+            return asyncio.all_tasks() - {asyncio.current_task()}
+
+    assert asyncio.run(scene()) == set()
+    assert done == []
+
+
+def test_what_came_before_an_error_is_kept() -> None:
+    done: list[str] = []
+
+    async def scene() -> None:
+        with jury(told("tone")) as made:
+            async for traces in made.ascore_all([numbered(1), (task(), [], None), numbered(2)]):
+                done.append(traces[0].response_id)
+
+    with pytest.raises(InputError):
+        asyncio.run(scene())
+    assert done == ["r1"]
+
+
+TWICE = f"""
+import jurygraph as jg
+from tests.graphs.cast import criterion, response, said, task, told
+config = {{
+    "evaluators": [
+        told("met", audience="criterion"), told("kind", audience="stakeholder"), told("rank", scope="pair"),
+        {{"use": "{TOLD}", "name": "same", "params": {{"of": "versions"}}}},
+    ],
+    "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"],
+    "reward": {{"rubric": 1.0, "stakeholders": 0.3, "rank": 0.1, "same": -0.7}},
+    "weights": {{"method": "uniform"}},
+    "failure": {{"min_coverage": 0.1}},
+}}
+about = task(
+    criterion("x", 0.7), criterion("y", 0.1), edges=[("x", "y", "weak")], metadata={{"b": 1, "a": [2, 3]}},
+    stakeholders=[{{"id": "ann"}}, {{"id": "bob"}}],
+)
+script = {{"met@x": 0.3, "met@y": "response", "kind@ann": 0.9, "kind@bob": "abstained", "measure": 0.3}}
+group = [
+    said(name, {{**script, "rank": i / 3, "versions": [[name + v, {{"same": i / 7}}] for v in "wv"]}})
+    for i, name in enumerate(("a", "b", "c"))
+]
+with jg.Jury.from_config(config) as jury:
+    for trace in jury.score(about, group):
+        print(trace.digest, trace.plan_digest, trace.reward.digest)
+        print(trace.model_dump_json())
+"""
+
+
+def test_two_runs_in_two_processes_give_the_same_traces() -> None:
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", TWICE],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            cwd=PROJECT,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "4242")
+    ]
+    assert outputs[0] == outputs[1]
+    assert outputs[0].count("\n") == 6
+    assert '"status":"degraded"' in outputs[0]
+
+
+def test_two_runs_give_the_same_traces() -> None:
+    runs = []
+    for _ in range(2):
+        with jury(told("tone"), told("rank", scope="pair"), reward={"tone": 1.0, "rank": 0.1}) as made:
+            runs.append(made.score(task(), [response(n, tone=0.1, rank=i / 3) for i, n in enumerate("abc")]))
+    assert [trace.digest for trace in runs[0]] == [trace.digest for trace in runs[1]]
+
+
+def test_a_mistyped_key_of_the_config_names_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="evaluators"):
+        jg.Jury.from_config({"evalutors": ["maths.accuracy"]})
