@@ -9,12 +9,14 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
+from pydantic_core import PydanticSerializationError
 
 from jurygraph.agents.registry import load_combiner, load_deriver, load_evaluator
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare, score
 from jurygraph.graphs.answering import apart
+from jurygraph.graphs.planning import task_digest
 from jurygraph.graphs.recipe import STAKEHOLDERS, check_recipe
 from jurygraph.graphs.routing import canonical_order
 from jurygraph.graphs.state import Roster, ScoreState
@@ -69,10 +71,10 @@ class Jury:
         Raises InputError for a group of none, and where two responses share an id.
         """
         _check_group(task, responses)
-        plan = plan or await self.aprepare(task)
-        if plan.task_id != task.id:
-            raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
-        _check_plan(plan, self._roster)
+        if plan is None:
+            plan = await self.aprepare(task)
+        else:
+            _check_plan(plan, task, self._roster)
         self._open()
         group = canonical_order(responses)
         start = ScoreState(plan=plan, responses=group, wave=0, material=[], verdicts=[])
@@ -186,8 +188,12 @@ def _combiners(config: Config) -> dict[str, Combiner]:
     return {name: load_combiner(name) for name in sorted(names)}
 
 
-def _check_plan(plan: Plan, roster: Roster) -> None:
-    """A plan is answered and decided by those it was made with: of the same names and versions."""
+def _check_plan(plan: Plan, task: Task, roster: Roster) -> None:
+    """A plan serves the task it was made from, and those it was made with: of the same names and versions."""
+    if plan.task_id != task.id:
+        raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
+    if plan.task_digest != task_digest(task):
+        raise InputError(f"the plan was made from another version of task {task.id!r}: prepare it again")
     wanted: list[tuple[str, str, str, Mapping[str, Any]]] = []
     wanted += [("evaluator", q.evaluator, q.version, roster.evaluators) for q in plan.survey.questions]
     wanted += [("deriver", d.deriver, d.version, roster.derivers) for d in plan.survey.derivations]
@@ -201,7 +207,12 @@ def _check_plan(plan: Plan, roster: Roster) -> None:
 def _check_group(task: Task, responses: Sequence[Response]) -> None:
     if not responses:
         raise InputError(f"task {task.id!r} has no responses: a group of none cannot be scored")
-    ids = [r.id for r in responses]
-    for name in ids:
-        if ids.count(name) > 1:
-            raise InputError(f"task {task.id!r} has two responses with the id {name!r}")
+    seen: set[str] = set()
+    for response in responses:
+        if response.id in seen:
+            raise InputError(f"task {task.id!r} has two responses with the id {response.id!r}")
+        seen.add(response.id)
+        try:
+            response.model_dump_json()
+        except PydanticSerializationError as error:
+            raise InputError(f"response {response.id!r} cannot be written as JSON: {error}") from error

@@ -319,3 +319,16 @@ def test_two_runs_give_the_same_traces() -> None:
 def test_a_mistyped_key_of_the_config_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="evaluators"):
         jg.Jury.from_config({"evalutors": ["maths.accuracy"]})
+
+
+def test_a_plan_for_an_earlier_version_of_the_task_is_refused() -> None:
+    with jury(told("tone")) as made:
+        plan = made.prepare(task())
+        changed = task().model_copy(update={"query": "What is left?"})
+        with pytest.raises(InputError, match="another version of task"):
+            made.score(changed, [response("a", tone=0.5)], plan=plan)
+
+
+def test_half_a_character_is_refused_before_anything_is_asked() -> None:
+    with jury(told("tone")) as made, pytest.raises(InputError, match=r"response 'a' cannot be written"):
+        made.score(task(), [Response(id="a", text="\ud800")])

@@ -131,14 +131,15 @@ def _stamped(slot: Slot, answer: Any, survey: Survey) -> list[Verdict]:
     ]
 
 
-def _one_each(answer: Any, slot: Slot) -> Sequence[Any]:
+def _one_each(answer: Any, slot: Slot) -> list[Any]:
     """One answer for each response that a verdict is about."""
-    if slot.question.scope != "group" or isinstance(answer, BaseException | Verdict):
+    for_all = isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok")
+    if slot.question.scope != "group" or for_all:
         return [answer] * len(slot.about)
-    if not isinstance(answer, Sequence) or len(answer) != len(slot.about):
+    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != len(slot.about):
         wrong = ValueError(f"expected a sequence of {len(slot.about)} verdicts, one for each response of the group")
         return [wrong] * len(slot.about)
-    return answer
+    return list(answer)
 
 
 def _verdict(answer: Any) -> Verdict:
@@ -155,9 +156,13 @@ def _verdict(answer: Any) -> Verdict:
         return _malformed("not_applicable is for staged screening alone: abstain instead")
     try:
         # one that was copied or constructed was never checked
-        return Verdict.model_validate({name: value for name, value in answer if name in Verdict.model_fields})
+        checked = Verdict.model_validate({name: value for name, value in answer if name in Verdict.model_fields})
     except ValidationError as error:
         return _malformed(describe(error))
+    written = "".join([checked.reason, str(checked.native), *(e.quote for e in checked.evidence)])
+    if not written.isascii() and written != written.encode("utf-8", "replace").decode("utf-8"):
+        return _malformed("its text holds half of a surrogate pair, which cannot be written")
+    return checked
 
 
 def _scored(score: float) -> Verdict:
@@ -192,16 +197,22 @@ def _message(error: BaseException) -> str:
 
 
 def _with_checked_evidence(verdict: Verdict, response: Response) -> Verdict:
-    """Quotations from the response are `verified` when they stand where they say."""
+    """Quotations from the response are `verified` when they stand where they say, or anywhere if they say nothing."""
     if not verdict.evidence:
         return verdict
     return verdict.model_copy(update={"evidence": tuple(_checked(e, response.text) for e in verdict.evidence)})
 
 
 def _checked(evidence: Evidence, text: str) -> Evidence:
-    if evidence.source != "response" or evidence.start is None or evidence.end is None:
+    if evidence.source != "response":
         return evidence
-    return evidence.model_copy(update={"verified": text[evidence.start : evidence.end] == evidence.quote})
+    start, end = evidence.start, evidence.end
+    if start is None or end is None:
+        start = text.find(evidence.quote)
+        end = start + len(evidence.quote)
+    if start < 0 or text[start:end] != evidence.quote:
+        return evidence.model_copy(update={"verified": False})
+    return evidence.model_copy(update={"verified": True, "start": start, "end": end})
 
 
 def _material(job: Job, result: Any) -> Material:

@@ -59,11 +59,12 @@ def decide(
     verdicts: Sequence[Verdict],
     combiners: Combiners,
 ) -> tuple[Reward, ...]:
-    """The rewards of a group, in the order of `responses` (ids in canonical order)."""
-    table = lay_out(questions, responses, verdicts)
-    judged = _judge(decision, table, combiners)
-    mine = verdicts_of(questions, responses, verdicts)
-    return tuple(_reward(decision, judged, row, mine[name]) for row, name in enumerate(responses))
+    """The rewards of a group, in the order of `responses` (ids). Inside, rows stand in the order of the ids."""
+    names = sorted(responses)
+    judged = _judge(decision, lay_out(questions, names, verdicts), combiners)
+    mine = verdicts_of(questions, names, verdicts)
+    rewards = {name: _reward(decision, judged, row, mine[name]) for row, name in enumerate(names)}
+    return tuple(rewards[name] for name in responses)
 
 
 def verdicts_of(

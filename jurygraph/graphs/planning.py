@@ -21,6 +21,7 @@ from jurygraph.schema import (
     Survey,
     Task,
     TaskView,
+    Tension,
     Wave,
     WeightsConfig,
 )
@@ -45,8 +46,12 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
 
 
 def _view(task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None) -> TaskView:
+    """How much a criterion or constraint counts is the decision's: its view holds the sign of a weight alone."""
     if isinstance(about, Stakeholder):
-        about = about.model_copy(update={"constraints": by_id(about.constraints)})
+        constraints = tuple(c.model_copy(update={"restrictiveness": 1.0}) for c in by_id(about.constraints))
+        about = about.model_copy(update={"constraints": constraints})
+    if isinstance(about, Criterion):
+        about = about.model_copy(update={"weight": 1.0 if about.weight > 0 else -1.0})
     return TaskView(
         id=task.id,
         audience=audience,
@@ -56,6 +61,28 @@ def _view(task: Task, audience: Audience, about: Stakeholder | Criterion | Revie
         facts=task.facts,
         metadata=task.metadata,
     )
+
+
+def task_digest(task: Task) -> str:
+    """Digest of a task, whatever the order of what has none in its file."""
+    rubric = task.rubric
+    if rubric is not None:
+        edges = tuple(sorted(rubric.edges, key=lambda e: (e.parent, e.child)))
+        rubric = rubric.model_copy(update={"criteria": by_id(rubric.criteria), "edges": edges})
+    ordered = {
+        "stakeholders": tuple(
+            s.model_copy(update={"constraints": by_id(s.constraints)}) for s in by_id(task.stakeholders)
+        ),
+        "tensions": tuple(sorted(map(_ordered, task.tensions), key=lambda t: (t.between, t.strength))),
+        "rubric": rubric,
+        "reviewers": tuple(sorted(task.reviewers)),
+    }
+    return task.model_copy(update=ordered).digest
+
+
+def _ordered(tension: Tension) -> Tension:
+    first, second = sorted(tension.between)
+    return tension.model_copy(update={"between": (first, second)})
 
 
 def weigh_stakeholders(task: Task, config: WeightsConfig) -> tuple[dict[str, float], dict[str, Any]]:
@@ -122,7 +149,12 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
         if deriver.gives in listed or deriver.gives == SUBMITTED:
             raise PlanError(f"deriver {name!r} gives {deriver.gives!r}, which another source gives already")
         listed[deriver.gives] = Derivation(
-            gives=deriver.gives, deriver=name, version=deriver.version, view=view.digest, needs=deriver.needs
+            gives=deriver.gives,
+            deriver=name,
+            version=deriver.version,
+            view=view.digest,
+            needs=deriver.needs,
+            params=dict(deriver.params),
         )
     return tuple(listed[gives] for gives in sorted(listed))
 

@@ -10,6 +10,7 @@ from jurygraph.graphs.planning import (
     list_derivations,
     list_questions,
     survey_of,
+    task_digest,
     view_task,
     weigh_stakeholders,
 )
@@ -49,7 +50,9 @@ async def _recipe(state: PrepareState, runtime: Runtime[Roster]) -> Update:
 
 
 async def _freeze(state: PrepareState) -> Update:
-    return {"plan": Plan(task_id=state["task"].id, survey=state["survey"], decision=state["decision"])}
+    task = state["task"]
+    plan = Plan(task_id=task.id, task_digest=task_digest(task), survey=state["survey"], decision=state["decision"])
+    return {"plan": plan}
 
 
 def build() -> PrepareGraph:

@@ -12,6 +12,7 @@ from jurygraph.schema import (
     Config,
     Decision,
     Gate,
+    Gated,
     Input,
     InputConfig,
     PrecisionShaping,
@@ -138,7 +139,8 @@ class _Freezer:
         if home == RUBRIC:
             return self._rubric(sources)
         if home == STAKEHOLDERS:
-            inputs = self._member_inputs(sources, weights, 1.0, None)
+            gated = self.config.weights.gated
+            inputs = {s: self._member(sources, "weights.gated", s, w, gated) for s, w in sorted(weights.items())}
             return self._spec(home, STAKEHOLDERS, inputs, {"difficulty": difficulty} if difficulty else {})
         counts = self.weight[home] != 0 or home in {gate.component for gate in self.config.gates}
         stated = InputConfig(of=sources[0], gated=None if counts else "missing")
@@ -148,31 +150,25 @@ class _Freezer:
         rubric = self.task.rubric
         assert rubric is not None  # there are questions about its criteria
         weight = {c.id: c.weight for c in rubric.criteria}
-        inputs = {
-            c: self._member_inputs(sources, {c: abs(w)}, 1.0 if w > 0 else -1.0, self.config.rubric.gated)[c]
-            for c, w in sorted(weight.items())
-        }
+        gated = self.config.rubric.gated
+        inputs = {c: self._member(sources, "rubric.gated", c, w, gated) for c, w in sorted(weight.items())}
         params = {"edges": [e.model_dump() for e in rubric.edges], "kappa": self.config.rubric.kappa}
         return self._spec(RUBRIC, self.config.rubric.aggregation, inputs, params)
 
-    def _member_inputs(
-        self, sources: Sequence[str], masses: Mapping[str, float], sign: float, gated: Any
-    ) -> dict[str, Input]:
-        inputs = {}
-        for member in sorted(masses):
-            asked = [q for source in sources for q in self.asked[source].get(member, ())]
-            if not asked:
-                raise PlanError(f"task {self.task.id!r}: nobody asks about {member!r}")
-            stated = InputConfig(of=sources[0], mass=masses[member], gated=gated)
-            inputs[member] = _input(f"{member!r}", asked, stated, sign)
-        return inputs
+    def _member(self, sources: Sequence[str], where: str, member: str, weight: float, gated: Gated | None) -> Input:
+        """What all that ask about a criterion or stakeholder say of it."""
+        asked = [q for source in sources for q in self.asked[source].get(member, ())]
+        if not asked:
+            raise PlanError(f"task {self.task.id!r}: nobody asks about {member!r}")
+        stated = InputConfig(of=sources[0], mass=abs(weight), gated=gated)
+        return _input(where, asked, stated, 1.0 if weight > 0 else -1.0)
 
     def _input(self, component: str, key: str, stated: InputConfig) -> Input:
         where = f"components.{component}.inputs.{key}"
         if stated.of in self.asked:
-            return _input(where, [q for each in self.asked[stated.of].values() for q in each], stated)
+            return _input(f"{where}.gated", [q for each in self.asked[stated.of].values() for q in each], stated)
         if stated.of in self.by_id:
-            return _input(where, [self.by_id[stated.of]], stated)
+            return _input(f"{where}.gated", [self.by_id[stated.of]], stated)
         near = difflib.get_close_matches(stated.of, [*self.asked, *self.by_id], n=1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise PlanError(f"{where}: {stated.of!r} is not asked of task {self.task.id!r}{hint}")
@@ -202,7 +198,7 @@ def _input(where: str, asked: Iterable[Question], stated: InputConfig, sign: flo
     if stated.gated is None and any(q.when for q in questions):
         raise PlanError(
             f"{where}: question {next(q.id for q in questions if q.when)!r} may be left out by its `when`: say whether "
-            "it then counts as `missing` or as `zero` (`gated`)"
+            "it then counts as `missing` or as `zero`"
         )
     return Input(
         questions=tuple(q.id for q in questions),

@@ -10,13 +10,11 @@ from jurygraph.graphs.routing import Work
 from jurygraph.schema import (
     Config,
     Decision,
-    Derivation,
     Material,
     Plan,
     Question,
     Response,
     Reward,
-    Spec,
     Survey,
     Task,
     TaskView,
@@ -42,11 +40,8 @@ class PrepareState(TypedDict, total=False):
     views: tuple[TaskView, ...]
     weights: dict[str, float]
     difficulty: dict[str, Any]
-    edges: list[dict[str, Any]]
-    derivations: tuple[Derivation, ...]
     questions: tuple[Question, ...]
     survey: Survey
-    specs: tuple[Spec, ...]
     decision: Decision
     plan: Plan
 

@@ -6,7 +6,7 @@ from pydantic import Field, GetJsonSchemaHandler, JsonValue, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from jurygraph.schema.noun import Flag, Id, Noun, Number, Unit
+from jurygraph.schema.noun import Flag, Id, LongId, Noun, Number, Unit
 from jurygraph.schema.plan import Gate, Gated, GroupRule, Reduce, Rule, When
 
 Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
@@ -48,7 +48,7 @@ class DeriverUse(_Use):
 class InputConfig(_Named):
     """What enters a component: the questions of an evaluator, or one question by its id (`of`)."""
 
-    of: Id
+    of: LongId
     reduce: Reduce | None = "mean"
     mass: Positive = 1.0
     gated: Gated | None = None
@@ -63,13 +63,17 @@ class ComponentConfig(Noun):
 
 
 class WeightsConfig(Noun):
-    """How stakeholders are weighed (DecompR Eqs. 9-10): `fixed` takes the weights given, scaled to sum to 1."""
+    """How stakeholders are weighed (DecompR Eqs. 9-10): `fixed` takes the weights given, scaled to sum to 1.
+
+    `gated` says what a stakeholder's question counts that its `when` left out.
+    """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
     gamma: Share = 0.5
     beta: Share = 0.5
     temperature: Positive = 5.0
     fixed: dict[Id, Positive] = Field(default_factory=dict)
+    gated: Gated | None = None
 
     @model_validator(mode="after")
     def _fixed_weights_exactly_when_fixed(self) -> Self:
@@ -79,7 +83,7 @@ class WeightsConfig(Noun):
 
 
 class RubricConfig(Noun):
-    """How a rubric's criteria become one component (GEAR)."""
+    """How a rubric's criteria become one component (GEAR); `gated`: what a criterion counts that was left out."""
 
     aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
     kappa: Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)] = 1.0

@@ -14,7 +14,10 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Unit = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 """A number in [0, 1]."""
 
-Id = Annotated[str, StringConstraints(min_length=1)]
+Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
+LongId = Annotated[str, StringConstraints(min_length=1)]
+"""An id made of others."""
+
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
-from jurygraph.schema.noun import Count, Flag, Id, Noun, Number, Unit
+from jurygraph.schema.noun import Count, Flag, Id, LongId, Noun, Number, Unit
 from jurygraph.schema.task import TaskView
 from jurygraph.schema.verdict import Layer
 
@@ -18,7 +18,7 @@ Gated = Literal["missing", "zero"]
 class When(Noun):
     """Ask a question only where another one's verdicts about the same response pass a threshold."""
 
-    question: Id
+    question: LongId
     op: Literal[">=", ">", "<=", "<"] = ">="
     threshold: Number
     reduce: Reduce = "mean"
@@ -33,7 +33,7 @@ class Question(Noun):
     pair once, its verdict then counting as s for the first and 1 - s for the second.
     """
 
-    id: Id
+    id: LongId
     evaluator: Id
     version: str
     subject: Id
@@ -65,7 +65,7 @@ class Wave(Noun):
     """What can be asked at once: the names of materials to derive and the ids of questions to answer."""
 
     materials: tuple[Id, ...] = ()
-    questions: tuple[Id, ...] = ()
+    questions: tuple[LongId, ...] = ()
 
 
 class Survey(Noun):
@@ -84,7 +84,7 @@ class Input(Noun):
     `gated` says whether a verdict that staged screening left out counts as missing or as zero.
     """
 
-    questions: tuple[Id, ...]
+    questions: tuple[LongId, ...]
     weights: tuple[Number, ...]
     reduce: Reduce | None = "mean"
     mass: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
@@ -157,8 +157,12 @@ class Decision(Noun):
 
 
 class Plan(Noun):
-    """A survey and a decision, frozen from the task alone and reused for every response to it."""
+    """A survey and a decision, frozen from the task alone and reused for every response to it.
+
+    `task_digest` is of the task with everything that has no order put in one.
+    """
 
     task_id: Id
+    task_digest: str
     survey: Survey
     decision: Decision

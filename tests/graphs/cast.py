@@ -110,7 +110,8 @@ class Reads(Evaluator):
 
     def answer(self, ask: Ask) -> Any:
         found = [one.data for each in ask.material for one in each.values()]
-        return Verdict(score=float(np.mean(found)), reason=f"{[sorted(each) for each in ask.material]}")
+        verdict = Verdict(score=float(np.mean(found)), reason=f"{[sorted(each) for each in ask.material]}")
+        return [verdict] * len(ask.responses) if self.scope == "group" else verdict
 
 
 class Measure(Deriver):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.roles import Evaluator
 from jurygraph.graphs.decide import decide
-from jurygraph.graphs.planning import list_questions, survey_of, view_task, weigh_stakeholders
+from jurygraph.graphs.planning import list_questions, survey_of, task_digest, view_task, weigh_stakeholders
 from jurygraph.graphs.recipe import decision_of, freeze_specs
 from jurygraph.graphs.routing import stamps
 from jurygraph.graphs.state import Roster
@@ -153,7 +153,7 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
     weights, difficulty = weigh_stakeholders(about, read.weights)
     specs = freeze_specs(about, roster, views, questions, weights, difficulty)
     survey = survey_of(views, (), questions)
-    return Plan(task_id=about.id, survey=survey, decision=decision_of(read, specs))
+    return Plan(task_id=about.id, task_digest=task_digest(about), survey=survey, decision=decision_of(read, specs))
 
 
 def _homes(evaluators: Sequence[Mapping[str, Any]]) -> set[str]:

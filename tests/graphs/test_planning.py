@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import PlanError
+from jurygraph.graphs.planning import view_task
 from jurygraph.schema import Constraint, Question, Stakeholder, TaskView, WeightsConfig
 from tests.graphs.cast import DATA, TOLD, Measure, Told, criterion, planned, task, told
 
@@ -206,3 +207,10 @@ def test_the_config_says_when_and_how_often_over_the_evaluators_own_word() -> No
     assert question.samples == 5
     assert question.when is not None
     assert (question.when.question, question.when.threshold) == ("gate", 0.9)
+
+
+def test_how_much_something_counts_is_not_in_the_view_so_that_changing_it_asks_nothing_again() -> None:
+    light = task(criterion("a", 1.0), criterion("b", -1.0))
+    heavy = task(criterion("a", 7.0), criterion("b", -0.5))
+    assert view_task(light, ["criterion"]) == view_task(heavy, ["criterion"])
+    assert [getattr(view.about, "weight", None) for view in view_task(heavy, ["criterion"])] == [1.0, -1.0]

@@ -192,7 +192,9 @@ def test_what_screening_may_leave_out_must_be_said_to_be_missing_or_zero(counts:
         config["gates"] = [{"kind": "format", "component": "late", "below": 0.5}]
     else:
         config |= {"components": {"own": {"inputs": {"x": "late"}}}, "reward": {"own": 1.0}}
-    with pytest.raises(PlanError, match=r"'late' may be left out by its `when`: say whether .*missing.*zero.*gated"):
+    with pytest.raises(
+        PlanError, match=r"gated: question 'late' may be left out by its `when`: say whether .*missing.*zero"
+    ):
         planned(config, task())
 
 

@@ -57,7 +57,12 @@ def failed_verdict(cause: str) -> Verdict:
 
 def plan(task: Task, note: str = "") -> Plan:
     survey = Survey(views={}, questions=(), waves=())
-    return Plan(task_id=task.id, survey=survey, decision=Decision(specs=(), min_coverage=0.5 if note else 0.8))
+    return Plan(
+        task_id=task.id,
+        task_digest=task.digest,
+        survey=survey,
+        decision=Decision(specs=(), min_coverage=0.5 if note else 0.8),
+    )
 
 
 def pairs(tasks: int = 4, responses: int = 2) -> list[tuple[Task, tuple[Response, ...]]]:

@@ -288,7 +288,7 @@ decisions = strategy(
     group_rule=group_rules,
     weights_fixed=flags,
 )
-plans = strategy(schema.Plan, task_id=ids, survey=surveys, decision=decisions)
+plans = strategy(schema.Plan, task_id=ids, task_digest=texts, survey=surveys, decision=decisions)
 
 evaluator_uses = strategy(
     schema.EvaluatorUse, use=ids, name=maybe(ids), params=objects, when=maybe(whens), samples=maybe(st.integers(1, 9))

@@ -149,7 +149,7 @@ def plan() -> Plan:
     view = TaskView(id="t", query="1+1?", reference="2", facts={"b": 1, "a": [2.5, None]})
     question = Question(id="tone", evaluator="tone", version="1", subject="tone", view=view.digest, params={"z": 1})
     survey = Survey(views={view.digest: view}, questions=(question,), waves=())
-    return Plan(task_id="t", survey=survey, decision=Decision(specs=()))
+    return Plan(task_id="t", task_digest="d", survey=survey, decision=Decision(specs=()))
 
 
 def digests() -> list[str]:
