@@ -1,6 +1,7 @@
 """Scoring the 1,600 real GSM8K solutions: by the whole jury, and by command."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 import tempfile
@@ -33,6 +34,7 @@ async def _scored(jury: Jury) -> tuple[float, float, int]:
     await jury.ascore(*work[0])  # the worker process is up, as it is in a long run
     start, cpu, count = perf_counter(), process_time(), 0
     groups = [(task, responses, await jury.aprepare(task)) for task, responses in work]
+    gc.freeze()  # as the command does
     async for traces in jury.ascore_all(groups):
         count += len(traces)
     return perf_counter() - start, process_time() - cpu, count

@@ -66,7 +66,8 @@ class Evaluator(ABC):
     """Measures. Subclass it, set `name`, and write `answer`; everything else has a default.
 
     `answer` gives a Verdict, a number in [0, 1] or a boolean; for scope `group` a sequence of them, one for each
-    response as shown. It may be a coroutine; otherwise it runs in a thread. What it raises becomes a failed verdict.
+    response as shown. It may be a coroutine; otherwise it runs in a thread, or, if it is `quick` (microseconds, no
+    waiting), in the event loop itself. What it raises becomes a failed verdict.
     An evaluator that `asks_model` abstains where the config's model is `none`. `params` are those of the config, which
     sets them after `__init__` took them; they stand in every question, so that other params are another question.
     """
@@ -77,6 +78,7 @@ class Evaluator(ABC):
     layer: Layer = "check"
     scope: Scope = "response"
     asks_model: bool = False
+    quick: bool = False
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
 

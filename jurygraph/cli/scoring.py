@@ -1,5 +1,6 @@
 """`jurygraph score`: the main job."""
 
+import gc
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -103,6 +104,7 @@ def _fill(session: "Session", runner: "asyncio.Runner") -> None:
         say(f"{session.done} tasks are scored already and stay as they are")
     try:
         with progress(session.left.responses) as report:
+            gc.freeze()  # libraries and plans stay: the collector need not go through them again and again
             runner.run(session.score(report))
     except KeyboardInterrupt:
         say(f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there")

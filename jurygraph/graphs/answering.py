@@ -28,6 +28,7 @@ NO_MODEL = Verdict(
     reason="the config's model is none",
     failure=Failure(cause="infrastructure", kind="no-model", message="the config's model is none"),
 )
+FIELDS = frozenset(Verdict.model_fields)
 LONGEST_MESSAGE = 500
 
 
@@ -84,6 +85,8 @@ async def _answers(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, 
         Ask(slot.question, survey.views[slot.question.view], slot.responses, slot.material, slot.sample)
         for slot in slots
     ]
+    if evaluator.quick:
+        return [_caught(evaluator.answer, ask) for ask in asks]
     return await _called(evaluator.answer, asks)
 
 
@@ -156,7 +159,7 @@ def _verdict(answer: Any) -> Verdict:
         return _malformed("not_applicable is for staged screening alone: abstain instead")
     try:
         # one that was copied or constructed was never checked
-        checked = Verdict.model_validate({name: value for name, value in answer if name in Verdict.model_fields})
+        checked = Verdict.model_validate({name: value for name, value in vars(answer).items() if name in FIELDS})
     except ValidationError as error:
         return _malformed(describe(error))
     written = "".join([checked.reason, str(checked.native), *(e.quote for e in checked.evidence)])

@@ -15,10 +15,10 @@ from jurygraph.graphs.planning import (
     weigh_stakeholders,
 )
 from jurygraph.graphs.recipe import decision_of, freeze_specs
-from jurygraph.graphs.state import PrepareState, Roster
+from jurygraph.graphs.state import PrepareOutput, PrepareState, Roster
 from jurygraph.schema import Plan
 
-PrepareGraph = CompiledStateGraph[PrepareState, Roster, PrepareState, PrepareState]
+PrepareGraph = CompiledStateGraph[PrepareState, Roster, PrepareState, PrepareOutput]
 Update = dict[str, Any]
 
 
@@ -57,7 +57,7 @@ async def _freeze(state: PrepareState) -> Update:
 
 def build() -> PrepareGraph:
     """The compiled graph: read → weigh stakeholders → list questions → recipe (rubric graph, λ) → freeze."""
-    graph = StateGraph(PrepareState, context_schema=Roster)
+    graph = StateGraph(PrepareState, context_schema=Roster, output_schema=PrepareOutput)
     graph.add_node("read", _read)
     graph.add_node("weigh", _weigh)
     graph.add_node("question", _question)

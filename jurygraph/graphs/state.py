@@ -46,6 +46,12 @@ class PrepareState(TypedDict, total=False):
     plan: Plan
 
 
+class PrepareOutput(TypedDict):
+    """What a run of the prepare graph returns."""
+
+    plan: Plan
+
+
 class ScoreState(TypedDict, total=False):
     """The score graph's state: one plan and its whole group of responses, in canonical order."""
 

@@ -22,6 +22,10 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 
+WORKED_OUT = ("digest", "content_digest")
+"""What nouns remember once it was asked for."""
+
+
 def canonical(value: Any) -> bytes:
     """Canonical JSON: sorted keys, no spaces, ASCII, shortest floats. NaN and infinities are refused."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
@@ -45,6 +49,6 @@ class Noun(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """As pydantic's, which does not validate; what was worked out from the old content is forgotten."""
         copied = super().model_copy(update=update, deep=deep)
-        for worked_out in copied.__dict__.keys() - type(self).model_fields.keys():
-            del copied.__dict__[worked_out]
+        for worked_out in WORKED_OUT:
+            copied.__dict__.pop(worked_out, None)
         return copied

@@ -24,6 +24,7 @@ _NOISE = Fraction(1, 10**9)
 _HUNDREDTH, _LABEL = Fraction(1, 100), Fraction(1)
 
 _EQUALS = re.compile(r"(?<![=<>!:≈~])=(?![=>])")
+_WORD = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
 _ANNOTATION = re.compile(r"<<([^<>\n]{0,400})>>")
 _BOLD = re.compile(r"[ \t]*\*\*(?=[0-9($£€.-])")
 _BULLET = re.compile(r"[ \t]*(?:[-*•+]|[0-9]{1,3}[.)])[ \t]+")
@@ -131,6 +132,10 @@ def _left(text: str, low: int, equals: int, complete: bool) -> _Side:
     if low == 0 or text[low - 1] == "\n":
         bullet = _BULLET.match(text, low, equals)
         low = bullet.end() if bullet else low
+    for word in _WORD.finditer(text, low, equals):
+        low = (
+            word.start()
+        )  # no arithmetic reaches back over a word, so what stands before the last one need not be read
     all_tokens = list(tokens(text, low, equals))
     first = _arithmetic_start(all_tokens)
     side = _kept(all_tokens[first:])

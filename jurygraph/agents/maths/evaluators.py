@@ -52,7 +52,8 @@ class Accuracy(Evaluator):
         if found is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
         try:
-            comparison = await asyncio.wrap_future(self._pool.submit(found.text, reference))
+            comparing = self._pool.submit(found.text, reference)
+            comparison = comparing.result() if comparing.done() else await asyncio.wrap_future(comparing)
         except AnswerTooLong as error:
             if len(reference) > len(found.text):
                 return Verdict.abstained(f"the reference cannot be read: {error}")
@@ -81,8 +82,9 @@ class Calculation(Evaluator):
     """Share of the written arithmetic (`<<a*b=c>>`, `a × b = c`) that is right; each wrong step is quoted."""
 
     name = "maths.calculation"
+    quick = True
 
-    async def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: Ask) -> Verdict:
         steps = arithmetic.steps(ask.response.text)
         if not steps:
             return Verdict(score=0.0, met=False, reason="the response writes no arithmetic down")
@@ -110,8 +112,9 @@ class Format(Evaluator):
     """R_fmt: share of five parts: `<think>`, `</think>`, `<answer>`, `</answer>`, and all in order, nothing outside."""
 
     name = "maths.format"
+    quick = True
 
-    async def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: Ask) -> Verdict:
         parts = format_parts(ask.response.text)
         missing = [part.name for part in parts if not part.present]
         found = len(parts) - len(missing)
@@ -123,8 +126,9 @@ class Steps(Evaluator):
     """R_step: min(1, ordered steps / 3)."""
 
     name = "maths.steps"
+    quick = True
 
-    async def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: Ask) -> Verdict:
         count = ordered_steps(ask.response.text)
         return Verdict(score=step_score(ask.response.text), native=count, reason=f"ordered steps: {count}")
 
@@ -137,13 +141,14 @@ class Repetition(Evaluator):
     """
 
     name = "maths.repetition"
+    quick = True
 
     def __init__(self, n: int = 3) -> None:
         if n < 1:
             raise ConfigError(f"maths.repetition: n is {n}, and an n-gram has at least one word")
         self._n = n
 
-    async def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: Ask) -> Verdict:
         share = repetition(ask.response.text, self._n)
         return Verdict(score=share, reason=f"{share:.1%} of the {self._n}-grams stood there before")
 
@@ -158,13 +163,14 @@ class Length(Evaluator):
     """
 
     name = "maths.length"
+    quick = True
 
     def __init__(self, limit: int = 2000) -> None:
         if limit < 1:
             raise ConfigError(f"maths.length: limit is {limit}, and a length has at least one character")
         self._limit = limit
 
-    async def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: Ask) -> Verdict:
         length = len(ask.response.text)
         factor = cosine_factor(length, self._limit)
         return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {self._limit}")

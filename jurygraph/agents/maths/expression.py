@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from typing import NamedTuple
 
 DEPTH_LIMIT = 30  # brackets and signs inside each other
 _TOKEN = re.compile(
@@ -21,8 +21,7 @@ class NotArithmetic(Exception):
     """The text is not pure arithmetic within the limits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """A token and where it stands in the text. `kind`: blank, number, operator, bracket, percent, currency, other.
 
     Operators are spelled `+ - * /`; `x` is one only before a number.
@@ -97,7 +96,8 @@ class _Parser:
         if token is None or token.kind != "number":
             raise NotArithmetic
         self.position += 1
-        return Fraction(token.text.replace(",", ""))
+        plain = token.text.replace(",", "")
+        return Fraction(int(plain)) if plain.isdecimal() else Fraction(plain)
 
     def taken(self, *texts: str) -> str:
         """The next token's text if it is one of `texts`, which takes it; else nothing."""
