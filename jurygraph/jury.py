@@ -15,7 +15,7 @@ from jurygraph.agents.registry import load_combiner, load_deriver, load_evaluato
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare, score
-from jurygraph.graphs.answering import apart
+from jurygraph.graphs.answering import apart, apart_now, open_evaluator
 from jurygraph.graphs.planning import task_digest
 from jurygraph.graphs.recipe import STAKEHOLDERS, check_recipe
 from jurygraph.graphs.routing import canonical_order
@@ -42,8 +42,9 @@ class Jury:
         if config.model != "none":
             raise ConfigError(f"model: {config.model!r} cannot be reached by this version; `none` is what it knows")
         self.config = config
-        self.evaluators: Mapping[str, Evaluator] = _named("evaluators", map(load_evaluator, config.evaluators))
-        derivers: Mapping[str, Deriver] = _named("derivers", map(load_deriver, config.derivers))
+        self.evaluators: Mapping[str, Evaluator]
+        derivers: Mapping[str, Deriver]
+        self.evaluators, derivers = apart_now(lambda: _load(config), config.langsmith)
         check_recipe(config, self.evaluators)
         self._roster = Roster(config, self.evaluators, derivers, _combiners(config))
         self._prepare = prepare.build()
@@ -111,7 +112,7 @@ class Jury:
     def close(self) -> None:
         """Release what evaluators hold (worker processes) and the event loop. May be called more than once."""
         for evaluator in self.evaluators.values():
-            evaluator.close()
+            apart_now(evaluator.close, self.config.langsmith)
         self._opened = False
         if self._loop is not None:
             self._loop.close()
@@ -126,7 +127,7 @@ class Jury:
     def _open(self) -> None:
         if not self._opened:
             for evaluator in self.evaluators.values():
-                evaluator.open()
+                open_evaluator(evaluator, self.config.langsmith)
             self._opened = True
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
@@ -171,6 +172,11 @@ class _Loop:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         await self._loop.shutdown_default_executor()
+
+
+def _load(config: Config) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:
+    evaluators = _named("evaluators", map(load_evaluator, config.evaluators))
+    return evaluators, _named("derivers", map(load_deriver, config.derivers))
 
 
 def _named(key: str, made: Iterable[Any]) -> dict[str, Any]:

@@ -281,7 +281,7 @@ def test_a_verdict_that_gives_no_reason_for_having_no_score_is_caught(planted: M
 def test_a_verdict_that_does_not_survive_writing_is_caught(planted: ModuleType) -> None:
     half_a_character = "\ud800"
     spoiled = Verdict(score=1.0, reason=half_a_character)
-    caught(planted, lambda task, response: spoiled, "half of a surrogate pair, which cannot be written")
+    caught(planted, lambda task, response: spoiled, "cannot be written as JSON")
 
 
 def test_one_that_is_never_asked_is_caught(planted: ModuleType) -> None:

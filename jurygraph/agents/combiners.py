@@ -103,25 +103,33 @@ class _Rubric(Combiner):
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         p, live = _columns(cells)
         weights = _weights(cells)
-        q = self._supported(cells, p, params, weights > 0)
+        q = self._supported(cells, _decided(cells), p, params, weights > 0)
         value, present = _eq14(q, weights, live)
         return Component(value, present, _parts(cells, q))
 
     def bounds(
         self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
     ) -> tuple[Floats, Floats]:
-        """Interval arithmetic: q from 0-fill where w>0 and from 1-fill where w<0 for the least, and vice versa."""
+        """Interval arithmetic: q from 0-fill where w>0 and from 1-fill where w<0 for the least, and vice versa.
+
+        The 1-fill is propagated, and never below what the rule for unjudged parents counts.
+        """
         (p_low, live), (p_high, _) = _columns(low), _columns(high)
         weights = _weights(low)
         positive = weights > 0
-        q_low = self._supported(low, p_low, params, np.ones_like(positive))
-        q_high = self._supported(high, p_high, params, np.zeros_like(positive))
+        q_low = self._supported(low, live, p_low, params, positive)
+        propagated = self._supported(high, live, p_high, params, positive)
+        counted = self._supported(high, _decided(high), p_high, params, positive)
+        trusted = self._supported(high, _decided(high), p_high, params, np.zeros_like(positive))
+        q_high = np.where(positive, np.maximum(propagated, counted), trusted)
         least, _ = _eq14(np.where(positive, q_low, q_high), weights, live)
         greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, live)
         return least, greatest
 
     @abstractmethod
-    def _supported(self, cells: Mapping[str, Cells], p: Floats, params: Mapping[str, Any], positive: Bools) -> Floats:
+    def _supported(
+        self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
         """q [R,C]: what is left of p [R,C]. An unjudged parent never helps: it does not support a child that is
         `positive` [C], and does support one that is not."""
 
@@ -132,7 +140,9 @@ class Flat(_Rubric):
     name = "flat"
     uses_edges = False
 
-    def _supported(self, cells: Mapping[str, Cells], p: Floats, params: Mapping[str, Any], positive: Bools) -> Floats:
+    def _supported(
+        self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
         return p
 
 
@@ -141,9 +151,11 @@ class Gear(_Rubric):
 
     name = "gear"
 
-    def _supported(self, cells: Mapping[str, Cells], p: Floats, params: Mapping[str, Any], positive: Bools) -> Floats:
+    def _supported(
+        self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
-        return graph.marginals(p, params["retention"], judged=_decided(cells), positive=positive)
+        return graph.marginals(p, params["retention"], judged=decided, positive=positive)
 
 
 class _Hard(_Rubric):
@@ -151,9 +163,11 @@ class _Hard(_Rubric):
 
     mode: ClassVar[Literal["local", "transitive"]]
 
-    def _supported(self, cells: Mapping[str, Cells], p: Floats, params: Mapping[str, Any], positive: Bools) -> Floats:
+    def _supported(
+        self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
-        met, decided = _met(cells), _decided(cells)
+        met = _met(cells)
         doubted = graph.hard(p, mode=self.mode, met=met & decided)
         trusted = graph.hard(p, mode=self.mode, met=met | ~decided)
         return np.where(positive, doubted, trusted)

@@ -7,6 +7,7 @@ def short(task: TaskView, response: Response) -> float:
 
 import hashlib
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, overload
 
@@ -149,12 +150,16 @@ def is_runnable(value: Any) -> bool:
     return not inspect.isclass(value) and hasattr(value, "ainvoke") and hasattr(value, "with_config")
 
 
-def source_version(function: Callable[..., Any]) -> str:
-    """A version that changes with the function's source text; "1" where the source cannot be read."""
+def source_version(defined: Callable[..., Any]) -> str:
+    """A version that changes with the source of the module that defines a function or class, and so with the constants
+    and helpers that stand beside it; with its own source where there is no module's, and "1" where there is neither."""
     try:
-        source = inspect.getsource(function)
-    except (OSError, TypeError):
-        return "1"
+        source = inspect.getsource(sys.modules[defined.__module__])
+    except (OSError, TypeError, KeyError, AttributeError):
+        try:
+            source = inspect.getsource(defined)
+        except (OSError, TypeError):
+            return "1"
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 

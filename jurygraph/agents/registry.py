@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
-from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable
+from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable, source_version
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError
 from jurygraph.schema import DeriverUse, EvaluatorUse
@@ -30,6 +30,9 @@ OWN_COMBINERS = {
     "hard-transitive": "jurygraph.agents.combiners:HardTransitive",
     "stakeholders": "jurygraph.agents.combiners:Stakeholders",
 }
+
+
+ROLES = (Evaluator, Deriver, object)
 
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
@@ -78,7 +81,7 @@ def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> An
     if not inspect.isclass(found):
         if params:
             raise ConfigError(f"{role} {name!r} is already set up and takes no params here")
-        return copy.copy(found)
+        return _versioned(copy.copy(found))
     if inspect.isabstract(found):
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write what it leaves open")
     try:
@@ -86,11 +89,20 @@ def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> An
     except TypeError as error:
         raise ConfigError(f"{role} {name!r} with params {sorted(params)}: {error}") from error
     try:
-        return found(**params)
+        return _versioned(found(**params))
     except ConfigError:
         raise
-    except Exception as error:  # the user's class, as above
+    except (Exception, SystemExit) as error:  # the user's class, as above
         raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}") from error
+
+
+def _versioned(made: Any) -> Any:
+    """A user's class that states no version of its own gets one that changes with its module."""
+    kind = type(made)
+    stated = "version" in vars(made) or any("version" in vars(one) for one in kind.__mro__ if one not in ROLES)
+    if isinstance(made, Evaluator | Deriver) and not stated and not kind.__module__.startswith("jurygraph."):
+        made.version = source_version(kind)
+    return made
 
 
 def _find(role: str, name: str, own: Mapping[str, str], registered: Mapping[str, Any]) -> Any:
@@ -116,7 +128,10 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(_unknown(role, path, known)) from error
         raise ConfigError(f"{role} {path!r} cannot be imported: {error}") from error
-    except Exception as error:  # the user's module: whatever it raises is the fault of what the config names
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # the user's module: whatever it raises is the fault of what the config names
         raise ConfigError(f"{role} {path!r} cannot be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module))

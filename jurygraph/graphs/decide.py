@@ -31,6 +31,7 @@ from jurygraph.graphs.table import (
 from jurygraph.schema import Adjustment, Counts, Decision, Question, Reward, Spec, Term, Verdict
 
 Combiners = Mapping[str, Combiner]
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> _Judged:
     missing = np.stack([unjudged(columns.outcome).any(axis=1) for columns in counted.columns.values()]).any(axis=0)
     low, high = (np.where(missing, bound, fused.value) for bound in _bounds(decision, counted, combiners, present))
     coverage = _coverage(decision, table.marked(dropped, ABSTAINED) if dropped else table)
-    lost = _lost(decision, counted)
+    lost = _lost(decision, table if decision.rule == "strict" else counted)
     return _Judged(components, fused, partial, partial_fused, low, high, coverage, lost, dropped)
 
 
@@ -147,12 +148,13 @@ def _judged_share(spec: Spec, table: Table) -> tuple[Floats, Bools]:
 def _lost(decision: Decision, table: Table) -> Bools:
     """Where the rule itself fails the reward, [R].
 
-    `conservative`: at a penalty that was not judged for no fault of the response. `strict`: at any failure too.
+    `conservative`: at a penalty that was not judged for no fault of the response. `strict`: at any failure too, also
+    of what does not count or was dropped for the group.
     """
     lost = np.zeros(len(table.responses), dtype=np.bool_)
     gates = {gate.component for gate in decision.gates}
     for spec in decision.specs:
-        if spec.weight == 0 and spec.name not in gates:
+        if decision.rule != "strict" and spec.weight == 0 and spec.name not in gates:
             continue
         for one in spec.inputs.values():
             outcome, weights = table.outcomes(one)
@@ -169,9 +171,9 @@ def _fatal(rule: str, outcome: NDArray[np.int8], penalty: Bools) -> Bools:
 
 def _reward(decision: Decision, judged: _Judged, row: int, verdicts: Sequence[Verdict]) -> Reward:
     coverage = float(judged.coverage[row])
-    failed = bool(judged.lost[row]) or coverage < decision.min_coverage or coverage == 0.0
+    failed = bool(judged.lost[row]) or _below(coverage, decision.min_coverage) or coverage == 0.0
     alone = any(v.gated_by == GROUP_OF_ONE for v in verdicts)
-    degraded = coverage < 1.0 or judged.open(row) or alone or bool(judged.dropped)
+    degraded = _below(coverage, 1.0) or judged.open(row) or alone or bool(judged.dropped)
     some = coverage > 0.0
     return Reward(
         value=None if failed else float(judged.fused.value[row]),
@@ -191,6 +193,11 @@ def _reward(decision: Decision, judged: _Judged, row: int, verdicts: Sequence[Ve
         weights_fixed=decision.weights_fixed,
         notes=_notes(decision, judged, row, alone),
     )
+
+
+def _below(coverage: float, asked: float) -> bool:
+    """Whether less was judged than is asked for; four fifths of five weights of 0.3 are not less than 0.8."""
+    return coverage < asked - ROUNDING
 
 
 def _at(component: Component, row: int) -> float | None:
@@ -227,9 +234,9 @@ def _notes(decision: Decision, judged: _Judged, row: int, alone: bool) -> tuple[
         notes.append(f"under the {decision.rule} rule {rule} fails the reward")
     if coverage == 0.0:
         notes.append("nothing that counts was judged")
-    elif coverage < decision.min_coverage:
+    elif _below(coverage, decision.min_coverage):
         notes.append(f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for")
-    elif coverage < 1.0:
+    elif _below(coverage, 1.0):
         notes.append(f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says")
     elif judged.open(row):
         notes.append("what a gate looks at was not judged, and could still change the reward")

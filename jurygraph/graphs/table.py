@@ -190,10 +190,13 @@ def _folded(value: Floats, met: Bools, judged: Bools, live: Bools, reduce: str) 
 
 
 def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
-    """Under `drop-criterion`, the questions that are unjudged for some response and so dropped for the whole group."""
+    """Under `drop-criterion`, what counts and is unjudged for some response: dropped for the whole group."""
     if decision.group_rule != "drop-criterion":
         return frozenset()
-    return frozenset(name for name, columns in table.columns.items() if unjudged(columns.outcome).any())
+    gates = {gate.component for gate in decision.gates}
+    specs = [spec for spec in decision.specs if spec.weight != 0 or spec.name in gates]
+    counting = {name for spec in specs for one in spec.inputs.values() for name in one.questions}
+    return frozenset(name for name in counting if unjudged(table.columns[name].outcome).any())
 
 
 def unjudged(outcome: NDArray[np.int8]) -> Bools:

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, JsonValue, field_validator
+from pydantic import AfterValidator, Field, JsonValue, field_validator
 
 from jurygraph.schema.noun import Count, Flag, Id, LongId, Noun, Number, Unit
 from jurygraph.schema.task import TaskView
@@ -126,7 +126,7 @@ class PrecisionShaping(Noun):
     kind: Literal["precision"] = "precision"
     component: Id = "accuracy"
     below: Unit = 0.5
-    auxiliary: tuple[Id, ...] = Field(min_length=1)
+    auxiliary: Annotated[tuple[Id, ...], AfterValidator(lambda names: tuple(sorted(names)))] = Field(min_length=1)
     fraction: Unit
 
 

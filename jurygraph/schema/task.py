@@ -1,5 +1,6 @@
 """What is judged: a task, the people and rubric it names, and the responses to it."""
 
+from copy import deepcopy
 from functools import cached_property
 from typing import Annotated, Literal, Self
 
@@ -184,8 +185,11 @@ class Response(Noun):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     def shown(self) -> "Response":
-        """The response as evaluators see it: its id, text and data; not who gave it, nor what is known of it."""
-        return Response.model_construct(id=self.id, text=self.text, data=self.data)
+        """The response as evaluators see it: its id, text and data; not who gave it, nor what is known of it.
+
+        The data is a copy, so that what an evaluator does to it stays there.
+        """
+        return Response.model_construct(id=self.id, text=self.text, data=deepcopy(self.data))
 
     @cached_property
     def content_digest(self) -> str:

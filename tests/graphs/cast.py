@@ -68,6 +68,8 @@ def performed(line: Any) -> Any:
 class Told(Evaluator):
     """Answers as the response's script says; a pair by its two scores, a group by everyone's own."""
 
+    version = "1"
+
     def __init__(self, subjects: Sequence[str] = (), whens: Mapping[str, Any] | None = None, **settings: Any) -> None:
         self.subjects = subjects
         self.whens = dict(whens or {})

@@ -368,6 +368,8 @@ def test_evidence_is_verified_by_the_machine_where_it_says_it_stands() -> None:
 class Stamps(Evaluator):
     """Gives another's name for its own."""
 
+    version = "1"
+
     def answer(self, ask: Ask) -> Verdict:
         return Verdict(
             score=1.0, question="q", evaluator="e", version="v", layer="human", subject="s", stakeholder="x",

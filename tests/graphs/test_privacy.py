@@ -20,6 +20,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 from langsmith.utils import tracing_is_enabled
 
+from jurygraph.agents.roles import Ask, Evaluator
 from jurygraph.graphs.state import Roster
 from jurygraph.schema import Response, TaskView
 from tests.graphs.cast import jury, response, scored, task, told
@@ -81,6 +82,25 @@ def invokes(task: TaskView, response: Response) -> float:
 async def invokes_later(task: TaskView, response: Response) -> float:
     SEEN.append(overheard())
     return float((await SUBGRAPH.ainvoke({"text": response.text}))["score"])
+
+
+QUIET = RunnableLambda(lambda said: said)
+
+
+class Opens(Evaluator):
+    """Calls a Runnable when it is made, opened and closed."""
+
+    def __init__(self) -> None:
+        QUIET.invoke("made")
+
+    def open(self) -> None:
+        QUIET.invoke("opened")
+
+    def close(self) -> None:
+        QUIET.invoke("closed")
+
+    def answer(self, ask: Ask) -> float:
+        return 1.0
 
 
 def test_a_runnable_is_an_evaluator_like_any_other() -> None:
@@ -191,6 +211,7 @@ config = {{
     "evaluators": [
         "tests.graphs.test_privacy.SUBGRAPH", "tests.graphs.test_privacy.RUNNABLE",
         "tests.graphs.test_privacy.invokes", "tests.graphs.test_privacy.invokes_later",
+        "tests.graphs.test_privacy:Opens",
     ],
     "derivers": ["tests.graphs.cast:Measure"],
     "reward": {{"SUBGRAPH": 1.0}},

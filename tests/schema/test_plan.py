@@ -5,7 +5,7 @@ from itertools import permutations
 import pytest
 
 from jurygraph import schema
-from jurygraph.schema import Input, Noun, Plan, Spec, TaskView
+from jurygraph.schema import Input, Noun, Plan, PrecisionShaping, Spec, TaskView
 from tests.schema.samples import plan
 
 
@@ -37,3 +37,8 @@ def test_the_inputs_of_a_component_stand_in_the_order_of_their_names(names: tupl
     )
     assert list(spec.inputs) == ["a", "b", "c"]
     assert list(Spec.model_validate_json(spec.model_dump_json()).inputs) == ["a", "b", "c"]
+
+
+def test_the_order_of_auxiliary_components_is_none() -> None:
+    one, other = (PrecisionShaping(auxiliary=names, fraction=0.5) for names in (("b", "a"), ("a", "b")))
+    assert one.digest == other.digest

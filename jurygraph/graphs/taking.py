@@ -1,0 +1,159 @@
+"""Taking in what user code gave: an answer becomes verdicts and a result material, checked, or a named failure.
+
+Nothing that an evaluator or deriver gives or raises gets past here unchecked, and nothing of it stops a run.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from pydantic import ValidationError
+
+from jurygraph.agents.functions import describe
+from jurygraph.errors import TimeLimitExceeded
+from jurygraph.graphs.routing import Job, Slot, stamps
+from jurygraph.schema import Cause, Evidence, Failure, Material, TaskView, Verdict
+
+T = TypeVar("T", Verdict, Material)
+NO_MODEL = Verdict(
+    status="abstained",
+    reason="the config's model is none",
+    failure=Failure(cause="infrastructure", kind="no-model", message="the config's model is none"),
+)
+LONGEST_MESSAGE, LONGEST_KIND = 500, 100
+FIELDS = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
+
+
+class _Malformed(ValueError):
+    """What user code gave is not what it may give; the message says why."""
+
+
+def take_answer(slot: Slot, answer: Any, view: TaskView) -> list[Verdict]:
+    """The verdicts that an answer holds, one for each response that the slot is about, stamped."""
+    stamp = stamps(slot.question, view)
+    shown = tuple(r.id for r in slot.responses)
+    verdicts = _guarded(lambda: [_guarded_verdict(one) for one in _one_each(answer, slot)])
+    if isinstance(verdicts, BaseException):
+        verdicts = [_failed(verdicts)] * len(slot.about)
+    return [
+        stamp(_with_checked_evidence(verdict, response.text), about, shown, slot.sample)
+        for verdict, about, response in zip(verdicts, slot.about, slot.responses, strict=False)
+    ]
+
+
+def take_material(job: Job, result: Any) -> Material:
+    """The material that a result is, about the job's response; failed material if it is none."""
+    taken = _guarded(lambda: _material(job, result))
+    if isinstance(taken, BaseException):
+        taken = Material(name=job.derivation.gives, status="failed", failure=failure_of(taken))
+    material: Material = taken.model_copy(update={"response": job.response.id})
+    return material
+
+
+def failure_of(error: BaseException) -> Failure:
+    """A time limit on code that reads the response was perhaps provoked by it; all else is our own trouble."""
+    if isinstance(error, TimeLimitExceeded):
+        cause: Cause = "response"
+        kind = "time-limit"
+    else:
+        cause = "infrastructure"
+        kind = "malformed" if isinstance(error, _Malformed) else type(error).__name__[:LONGEST_KIND] or "error"
+    told = _guarded(lambda: describe(error) if isinstance(error, ValidationError) else str(error))
+    message = told if isinstance(told, str) else f"it has no message: {type(told).__name__}"
+    written = message.encode("utf-8", "backslashreplace").decode("utf-8")
+    return Failure(cause=cause, kind=kind, message=written[:LONGEST_MESSAGE] or kind)
+
+
+def _guarded(read: Callable[[], Any]) -> Any:
+    """What reading gave, or what it raised: even a number or a message can be user code."""
+    try:
+        return read()
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - the boundary
+        return error
+
+
+def _guarded_verdict(answer: Any) -> Verdict:
+    taken = _guarded(lambda: _verdict(answer))
+    return taken if isinstance(taken, Verdict) else _failed(taken)
+
+
+def _failed(error: BaseException) -> Verdict:
+    failure = failure_of(error)
+    return Verdict(status="failed", failure=failure, reason=failure.message)
+
+
+def _one_each(answer: Any, slot: Slot) -> Sequence[Any]:
+    """One answer for each response that a verdict is about."""
+    for_all = isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok")
+    if slot.question.scope != "group" or for_all:
+        return [answer] * len(slot.about)
+    if not isinstance(answer, Sequence | np.ndarray) or len(answer) != len(slot.about):
+        raise _Malformed(f"expected a sequence of {len(slot.about)} verdicts, one for each response of the group")
+    return list(answer)
+
+
+def _verdict(answer: Any) -> Verdict:
+    """What an evaluator gave, as a verdict; anything off the range or kind is refused, and never a score."""
+    if isinstance(answer, BaseException):
+        return _failed(answer)
+    if isinstance(answer, bool | np.bool_):
+        return Verdict(score=float(answer), met=bool(answer))
+    if isinstance(answer, int | float | np.integer | np.floating):
+        if not 0.0 <= answer <= 1.0:
+            raise _Malformed(f"a score lies in [0, 1], not at {answer}")
+        return Verdict(score=float(answer))
+    if not isinstance(answer, Verdict):
+        raise _Malformed(f"expected a Verdict, a number or a boolean, got {type(answer).__name__}")
+    checked = _checked(answer)
+    if checked.status == "not_applicable" or checked.gated_by is not None:
+        raise _Malformed("not_applicable and gated_by are for staged screening alone: abstain instead")
+    if checked.status == "ok" and checked.failure is not None:
+        raise _Malformed("a verdict that is ok has no failure")
+    return checked
+
+
+def _material(job: Job, result: Any) -> Material:
+    if isinstance(result, BaseException):
+        raise result
+    if not isinstance(result, Material):
+        raise _Malformed(f"expected material {job.derivation.gives!r}, got {type(result).__name__}")
+    checked = _checked(result)
+    if checked.name != job.derivation.gives:
+        raise _Malformed(f"expected material {job.derivation.gives!r}, got {checked.name!r}")
+    if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
+        raise _Malformed(f"two variants in material {checked.name!r} have the same id")
+    return checked
+
+
+def _checked(noun: T) -> T:
+    """The noun, validated again, since a copy or a construct never was, and known to be writable as JSON."""
+    kind = type(noun) if type(noun) in FIELDS else (Verdict if isinstance(noun, Verdict) else Material)
+    try:
+        checked = kind.model_validate({name: value for name, value in vars(noun).items() if name in FIELDS[kind]})
+        checked.model_dump_json()
+    except ValidationError as error:
+        raise _Malformed(describe(error)) from error
+    except ValueError as error:
+        raise _Malformed(f"it cannot be written as JSON: {error}") from error
+    return checked
+
+
+def _with_checked_evidence(verdict: Verdict, text: str) -> Verdict:
+    """Quotations from the response are `verified` when they stand where they say, or anywhere if they say nothing."""
+    if not verdict.evidence:
+        return verdict
+    return verdict.model_copy(update={"evidence": tuple(_located(e, text) for e in verdict.evidence)})
+
+
+def _located(evidence: Evidence, text: str) -> Evidence:
+    if evidence.source != "response":
+        return evidence
+    start, end = evidence.start, evidence.end
+    if start is None or end is None:
+        start = text.find(evidence.quote)
+        end = start + len(evidence.quote)
+    if start < 0 or text[start:end] != evidence.quote:
+        return evidence.model_copy(update={"verified": False})
+    return evidence.model_copy(update={"verified": True, "start": start, "end": end})

@@ -1,0 +1,126 @@
+"""Whatever user code gives or raises is taken in as a verdict or material: nothing of it stops a run."""
+
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+
+from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
+from jurygraph.schema import Material, Verdict
+from tests.graphs.cast import response, scored, task
+
+HERE = __name__
+Nameless = type("", (RuntimeError,), {})
+
+
+class Untold(Exception):
+    def __str__(self) -> NoReturn:
+        raise SystemExit(3)
+
+
+class Unfloatable(float):
+    def __float__(self) -> NoReturn:
+        raise RuntimeError("no number")
+
+    __le__ = __ge__ = __float__  # type: ignore[assignment]
+
+
+class Classless:
+    @property  # type: ignore[misc]
+    def __class__(self) -> NoReturn:  # type: ignore[override]
+        raise RuntimeError("no class")
+
+
+class Endless(list[float]):
+    def __len__(self) -> NoReturn:
+        raise RuntimeError("no end")
+
+
+ANSWERS: dict[str, Any] = {
+    "huge number": 10**400,
+    "no number": Unfloatable(0.5),
+    "no class": Classless(),
+    "surrogate in a call": Verdict(score=1.0, call="\ud800"),
+    "surrogate in evidence": Verdict.model_construct(status="ok", score=1.0, evidence=({"quote": "\ud800"},)),
+    "gated": Verdict(score=1.0, gated_by="group-of-one"),
+    "ok and failed": Verdict(score=1.0, failure=Verdict.failed("k", "m").failure),
+    "list for a group": Endless([1.0]),
+    "point for a group": np.array(1.0),
+    "untold": Untold(),
+    "nameless": Nameless("boo"),
+    "surrogate in a message": ValueError("\ud83d"),
+    "long name": type("E" * 600, (RuntimeError,), {})("boo"),
+}
+
+
+class Gives(Evaluator):
+    def __init__(self, what: str, scope: Any = "response") -> None:
+        self.what, self.scope = what, scope
+
+    def answer(self, ask: Ask) -> Any:
+        answer = ANSWERS[self.what]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+
+@pytest.mark.parametrize("scope", ["response", "group"])
+@pytest.mark.parametrize("what", ANSWERS)
+def test_an_answer_that_is_none_is_a_failed_verdict_that_can_be_written(what: str, scope: str) -> None:
+    use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
+    for trace in scored({"evaluators": [use]}, task(), response("a"), response("b", "another")):
+        (verdict,) = trace.verdicts
+        assert (verdict.status, verdict.failure is not None) == ("failed", True)
+        assert trace.reward.value is None
+        assert type(trace).model_validate_json(trace.model_dump_json()).digest == trace.digest
+
+
+MADE: dict[str, Any] = {
+    "surrogate": Material(name="made", data="\ud800"),
+    "an object": Material.model_construct(name="made", status="ok", data=object()),
+    "no variants": Material.model_construct(name="made", status="ok", variants=5),
+}
+
+
+class Makes(Deriver):
+    gives = "made"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def derive(self, ask: DeriverAsk) -> Any:
+        return MADE[self.what]
+
+
+class Needs(Evaluator):
+    needs = ("made",)
+
+    def answer(self, ask: Ask) -> float:
+        return 1.0
+
+
+@pytest.mark.parametrize("what", MADE)
+def test_material_that_cannot_be_written_is_failed_material(what: str) -> None:
+    config = {
+        "evaluators": [f"{HERE}:Needs"],
+        "derivers": [{"use": f"{HERE}:Makes", "params": {"what": what}}],
+    }
+    (trace,) = scored(config, task(), response("a"))
+    assert trace.material[0].status == trace.verdicts[0].status == "failed"
+    assert trace.model_dump_json()
+
+
+class Spoils(Evaluator):
+    name = "spoils"
+
+    def answer(self, ask: Ask) -> float:
+        data: Any = ask.response.data
+        data["list"].append(1)
+        return 1.0
+
+
+def test_what_an_evaluator_does_to_the_data_does_not_reach_the_caller() -> None:
+    mine = response("a", list=[])
+    for _ in range(2):
+        scored({"evaluators": [f"{HERE}:Spoils"]}, task(), mine)
+    assert mine.data == {"list": []}
