@@ -61,10 +61,10 @@ def test_the_evaluator_has_ten_lines_and_works_from_python(written: Path) -> Non
 
 
 def test_the_evaluator_works_on_the_command_line(written: Path) -> None:
-    shutil.copy(ROOT / "examples" / "maths" / "tasks.jsonl", written / "tasks.jsonl")
-    typed = re.search(r"`(jurygraph score tasks.jsonl --config jury.yaml --out run)`", README)
+    run([COMMAND, "init", "my-jury"], written)
+    typed = re.search(r"`(jurygraph score my-jury/tasks.jsonl --config jury.yaml --out run)`", README)
     assert typed is not None
-    run([COMMAND, *shlex.split(typed[1])[1:], "--limit", "5"], written)
+    run([COMMAND, *shlex.split(typed[1])[1:]], written)
     assert "polite" in run([COMMAND, "show", "run"], written)
 
 

@@ -18,6 +18,7 @@ _LABEL = re.compile(
     re.MULTILINE,
 )
 _SENTENCE_END = re.compile(r"[.!?](?=[ \t\r]|$)")
+_ABBREVIATION = re.compile(r"\b(?:[Aa]pprox|[Cc]a|Nos?|vs|e\.g|i\.e|cf|viz|resp|Mrs?|Ms|Dr|Prof|Rs)$")
 _BLANKS = re.compile(r"[ \t\r\n*_`]*")
 _ORNAMENT = " \t\r\n*_`"
 _REFERENCE_LIMIT = 200
@@ -128,5 +129,10 @@ def _stated(text: str, start: int, end: int) -> tuple[int, int] | None:
     start = _BLANKS.match(text, start, end).end()  # type: ignore[union-attr]  # it matches anywhere
     line_end = text.find("\n", start, end)
     line_end = end if line_end < 0 else line_end
-    stop = _SENTENCE_END.search(text, start, line_end)
-    return _trimmed(text, start, stop.start() if stop else line_end)
+    stops = (stop.start() for stop in _SENTENCE_END.finditer(text, start, line_end))
+    return _trimmed(text, start, next((stop for stop in stops if not _abbreviated(text, start, stop)), line_end))
+
+
+def _abbreviated(text: str, start: int, stop: int) -> bool:
+    """Whether the mark at `stop` is the full stop of an abbreviation."""
+    return text[stop] == "." and bool(_ABBREVIATION.search(text[max(start, stop - 8) : stop]))

@@ -87,7 +87,7 @@ class Calculation(Evaluator):
     def answer(self, ask: Ask) -> Verdict:
         steps = arithmetic.steps(ask.response.text)
         if not steps:
-            return Verdict(score=0.0, met=False, reason="the response writes no arithmetic down")
+            return Verdict(score=0.0, met=False, reason="no calculation is written that reads as plain arithmetic")
         wrong = [(number, step) for number, step in enumerate(steps, 1) if not step.right]
         right = len(steps) - len(wrong)
         reason = f"{right} of {len(steps)} calculations are right"

@@ -26,6 +26,13 @@ FORMS = {
     "#### Step 3\nmore\n#### 18\n#### Remarks\nnone": "18",
     "#### Step 3\nAnswer: 4.": "4",
     "#### Yes": "Yes",
+    "So the answer is approx. 18. Good.": "approx. 18",
+    "The answer is No. 5. Good.": "No. 5",
+    "The answer is ca. 18 vs. 19, i.e. more, e.g. 20. Good.": "ca. 18 vs. 19, i.e. more, e.g. 20",
+    "The answer is Mr. Brown, not Dr. Green. Good.": "Mr. Brown, not Dr. Green",
+    "The answer is no. 5 apples remain.": "no",
+    "The answer is Rs. 500.": "Rs. 500",
+    "The answer is 18 approx.": "18 approx",
 }
 
 
@@ -55,6 +62,7 @@ def test_spans_quote_the_text(text: str) -> None:
 
 
 HOSTILE = ["1" * 10**6, "(" * 10**5, r"\boxed{" * 10**5, "answer is " * 10**5, "answer is ." * 10**5, "A:\n" * 10**5]
+HOSTILE += ["answer is " + "approx. " * 10**5, "answer is No. " * 10**5]
 HOSTILE += ["<answer>" * 10**5, "####\n" * 10**5, "*" * 10**6, "#### Step\n" * 10**5, r"\boxed{" * 10**5 + "}" * 10**5]
 
 
