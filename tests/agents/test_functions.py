@@ -203,7 +203,7 @@ def test_other_params_are_another_question() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({}, "missing a required argument: 'limit'"),
+        ({}, "missing a required (keyword-only )?argument: 'limit'"),
         ({"limit": 1, "unti": "words"}, "unexpected keyword argument 'unti'"),
         ({"limit": 1, "response": "x"}, "multiple values for argument 'response'"),
     ],
