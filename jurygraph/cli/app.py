@@ -1,8 +1,11 @@
 """The commands, by name. Their modules import what is heavy only when they run."""
 
+from typing import Annotated
+
 import typer
 
 from jurygraph.cli import checking, drawing, project, reading, scoring
+from jurygraph.cli.text import out
 
 app = typer.Typer(
     name="jurygraph",
@@ -12,6 +15,24 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        out(f"jurygraph {version('jurygraph')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Rewards from judges, checks and people that can be trusted, explained and defended."""
+
 
 for command in (
     project.init,

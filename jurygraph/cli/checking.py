@@ -3,15 +3,20 @@
 import os
 import platform
 import re
+import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from jurygraph.cli.boundary import Exit
 from jurygraph.cli.text import out, out_json, visible
+
+if TYPE_CHECKING:
+    from jurygraph.schema import Config, Task
 
 _KEY = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID")
 
@@ -32,13 +37,16 @@ def doctor(
 ) -> None:
     """Say what works here: models, keys (by name alone), extras, write access, the maths worker.
 
+    A config is loaded, its evaluators are opened, and a made-up task that has everything is planned under it.
+
     Exit code 2 if the config cannot run.
 
     \b
     Example:
         jurygraph doctor --config jury.yaml
     """
-    checks = list(_checks(config))
+    with redirect_stdout(sys.stderr):  # what a user's code prints is no part of the result
+        checks = list(_checks(config))
     if json:
         out_json({"checks": [check._asdict() for check in checks]})
     else:
@@ -96,6 +104,9 @@ def _writable() -> Check:
 
 def _maths_worker() -> Check:
     """One real comparison, through the worker process in which answers are compared."""
+    from jurygraph.cli.scoring import send_nothing
+
+    send_nothing()
     from jurygraph.errors import JurygraphError
     from jurygraph.jury import Jury
     from jurygraph.schema import Response, Task
@@ -119,7 +130,24 @@ def _runs(path: Path) -> Check:
         with open_jury(path) as jury:
             for evaluator in jury.evaluators.values():
                 evaluator.open()
+            jury.prepare(_made_up(jury.config))
             names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
     except (JurygraphError, OSError) as error:
         return Check("config", False, str(error))
     return Check("config", True, f"{path.name}: {names}")
+
+
+def _made_up(config: "Config") -> "Task":
+    """A task that has everything which a recipe may count."""
+    from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task
+
+    wish = Constraint(id="wish", text="It is brief.", kind="hard")
+    names = tuple(config.weights.fixed) or ("ann", "ben")
+    return Task(
+        id="made-up",
+        query="What is one half?",
+        reference="1/2",
+        stakeholders=tuple(Stakeholder(id=name, constraints=(wish,)) for name in names),
+        rubric=Rubric(criteria=tuple(Criterion(id=name, text="It is so.", weight=1.0) for name in ("one", "two"))),
+        reviewers=("reviewer",),
+    )

@@ -17,6 +17,14 @@ ResponseId = Annotated[str, typer.Option("--response", metavar="ID", help="Id of
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+_RESUMED = "(the same score command resumes it)"
+# A run that was killed could not say so: its status stays `running`.
+_UNFINISHED = {
+    "running": f"is still being written, or was stopped before it was complete {_RESUMED}",
+    "interrupted": f"was interrupted {_RESUMED}",
+}
+
+
 class Form(StrEnum):
     """What a run can be exported to."""
 
@@ -79,7 +87,7 @@ def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
         out(line)
     manifest = run.manifest
     if manifest.status != "complete":
-        say(f"this run is {manifest.status}: it was asked for {manifest.asked.responses} responses")
+        say(f"this run {_UNFINISHED[manifest.status]}: it was asked for {manifest.asked.responses} responses")
 
 
 def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
@@ -94,7 +102,7 @@ def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
 
     opened = Run.open(run)
     trace = opened.find(response).trace
-    said = sentences(trace, opened.plans()[trace.task_id].decision)
+    said = sentences(trace, opened.plan_of(trace.task_id).decision)
     if json:
         out_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": said})
         return
@@ -106,7 +114,8 @@ def export(
     run: RunFolder,
     to: Annotated[Form, typer.Option("--to", help="jsonl: the traces as they are; csv: one row a response.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="File to write.", show_default="standard output")
+        str | None,
+        typer.Option("-o", "--output", metavar="F", help="File to write.", show_default="standard output"),
     ] = None,
 ) -> None:
     """Write a run in another form.
@@ -118,11 +127,12 @@ def export(
     Example:
         jurygraph export run --to csv -o rewards.csv
     """
-    from jurygraph.runs import Run, export_csv, export_jsonl, write_whole
+    from jurygraph.cli.delivery import deliver
+    from jurygraph.runs import Run, export_csv, export_jsonl
 
     lines = (export_jsonl if to is Form.jsonl else export_csv)(Run.open(run))
     if output is not None:
-        write_whole(output, lines)
+        deliver(output, lines)
         say(f"wrote {output}")
         return
     for line in lines:

@@ -1,7 +1,9 @@
 """`jurygraph score`: the main job."""
 
 import gc
+import os
 import sys
+from contextlib import closing, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.runs import Session, Summary
     from jurygraph.schema import Config
+    from jurygraph.sources import Work
 
 
 def score(
@@ -45,42 +48,61 @@ def score(
     \b
     Exit codes: 0 done; 1 done, but some rewards failed; 2 wrong config or input, nothing written;
     3 inconclusive: too much failed that is no fault of the responses; 130 interrupted, resumable.
+    What evaluators print goes to standard error.
 
     \b
     Example:
         jurygraph score tasks.jsonl --out run
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
     """
+    from jurygraph.sources import read_work
+
+    with redirect_stdout(sys.stderr):  # what a user's code prints is no part of the result
+        jury = open_jury(config or _found(tasks), model)
+        session = _sat(jury, read_work(tasks, responses), run, limit, dry_run)
+    if dry_run:
+        _print_forecast(session, json)
+        return
+    _print_result(session, run, json)
+    raise typer.Exit(_exit_code(session.summary, jury.config))
+
+
+def _sat(opened: "Jury", work: "Work", run: Path, limit: int | None, dry_run: bool) -> "Session":
+    """A session that is over: everything is planned and, but for a dry run, scored."""
     import asyncio
 
     from jurygraph.runs import Session
-    from jurygraph.sources import read_work
 
-    opened = open_jury(config or _found(tasks), model)
-    work = read_work(tasks, responses)
-    with opened as jury, asyncio.Runner() as runner:
-        session = Session(run, jury, work, limit)
+    with opened as jury, asyncio.Runner() as runner, closing(Session(run, jury, work, limit)) as session:
         runner.run(session.prepare())
-        if dry_run:
-            _print_forecast(session, json)
-            return
-        _fill(session, runner)
-    _print_result(session.summary, run, json)
-    raise typer.Exit(_exit_code(session.summary, jury.config))
+        if not dry_run:
+            _fill(session, runner)
+    return session
 
 
 def open_jury(path: Path, model: str | None = None) -> "Jury":
     """The jury of a config; its folder becomes importable, so that it can name evaluators that lie beside it."""
     from jurygraph.errors import ConfigError
-    from jurygraph.jury import Jury
     from jurygraph.sources import read_config
 
     config = read_config(path)
+    if not config.langsmith:
+        send_nothing()
+    from jurygraph.jury import Jury  # what it imports may read the environment
+
     sys.path.insert(0, str(path.resolve().parent))
     try:
         return Jury.from_config(config if model is None else config.model_copy(update={"model": model}))
     except ConfigError as error:
         raise ConfigError(f"{path.name}: {error}") from None
+
+
+def send_nothing() -> None:
+    """Keep what is judged on this machine, whatever the environment says: a command owns its process.
+
+    A jury keeps to this by itself, but for threads that a user's code starts, which have no context of ours.
+    """
+    os.environ.update({"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"})
 
 
 def _found(tasks: str) -> Path:
@@ -131,12 +153,15 @@ def _print_forecast(session: "Session", as_json: bool) -> None:
         out(line)
 
 
-def _print_result(summary: "Summary", run: Path, as_json: bool) -> None:
+def _print_result(session: "Session", run: Path, as_json: bool) -> None:
+    summary = session.summary
     if as_json:
         out_json({"run": str(run), **summary.plain()})
     else:
         for line in _result_lines(summary):
             out(line)
+        if len(summary.tasks) < session.tasks:
+            out(f"{len(summary.tasks)} of {session.tasks} tasks (--limit)")
     if summary.lowest is not None:
         say(f"every reward:    jurygraph show {_word(run)}")
         say(f"the lowest one:  jurygraph show {_word(run)} --response {_word(summary.lowest)}")

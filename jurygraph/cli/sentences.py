@@ -2,7 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 
-from jurygraph.schema import Decision, Reward, Term, Trace, Verdict
+from jurygraph.cli.sides import decided_against, opponent, score_for
+from jurygraph.schema import Decision, Input, Reward, Spec, Term, Trace, Verdict
+
+_REASON = 300
+_RUBRICS = ("gear", "hard-local", "hard-transitive")
 
 
 def sentences(trace: Trace, decision: Decision) -> list[str]:
@@ -11,9 +15,9 @@ def sentences(trace: Trace, decision: Decision) -> list[str]:
     return [
         _verdict_on(trace),
         *(f"Why: {note}." for note in reward.notes),
-        *_sum(reward),
+        *_sum(trace, {spec.name: spec for spec in decision.specs}),
         *_changes(reward),
-        *_losses(trace, _directions(decision)),
+        *_losses(trace, _directions(decision), _rising(decision, reward)),
         *_unjudged(trace),
         *_openness(reward),
     ]
@@ -29,9 +33,14 @@ def _verdict_on(trace: Trace) -> str:
     return f"{who} to task {trace.task_id} gets no reward: it failed{partial}."
 
 
-def _sum(reward: Reward) -> Iterator[str]:
+def _sum(trace: Trace, specs: Mapping[str, Spec]) -> Iterator[str]:
+    reward = trace.reward
     counted = [term.contribution for term in reward.terms if term.contribution is not None and term.weight]
-    yield from map(_term, reward.terms)
+    for term in reward.terms:
+        yield _term(term)
+        parts = reward.parts.get(term.name)
+        if parts and term.contribution is not None:
+            yield _made_of(trace, term.name, parts, specs.get(term.name))
     if len(counted) > 1:
         total = f"{' + '.join(map(_signed, counted))} = {_n(sum(counted))}"
         yield f"Together: {total}." if reward.value is not None else f"Together it would be {total}."
@@ -43,6 +52,46 @@ def _term(term: Term) -> str:
     if term.weight == 0:
         return f"{term.name}: {_n(term.value)}, which is shown and does not count."
     return f"{term.name}: weight {_n(term.weight)} × value {_n(term.value)} = {_n(term.contribution)}."
+
+
+def _made_of(trace: Trace, name: str, parts: Mapping[str, float], spec: Spec | None) -> str:
+    shown = [f"{part} {_n(value)}{_remark(trace, spec, part, value)}" for part, value in parts.items()]
+    return f"{name} is made of {', '.join(shown)}."
+
+
+def _remark(trace: Trace, spec: Spec | None, part: str, value: float) -> str:
+    """What must be known of a part beside its value: its weight, or how much of what was judged it kept."""
+    if spec is None or part not in spec.inputs:
+        return ""
+    if spec.combiner == "stakeholders":
+        return f" (weight {_n(spec.inputs[part].mass)})"
+    judged = _judged(trace, spec.inputs[part]) if _depends(spec, part) else None
+    if judged is None or _n(judged) == _n(value):
+        return ""
+    return f" (counts {_n(value)} of its {_n(judged)}: held back by an unmet prerequisite)"
+
+
+def _depends(spec: Spec, part: str) -> bool:
+    """Whether a criterion has a prerequisite; a rubric's edges name criteria by their places."""
+    children = spec.params.get("children")
+    return spec.combiner in _RUBRICS and isinstance(children, list) and list(spec.inputs).index(part) in children
+
+
+def _judged(trace: Trace, one: Input) -> float | None:
+    """What an input's verdicts say before anything holds it back; None where not all of them were judged."""
+    fold = {"min": min, "max": max}.get(one.reduce or "mean", _mean)
+    folded = []
+    for question in one.questions:
+        scores = [score_for(trace.response_id, v) for v in trace.verdicts if v.question == question]
+        known = [score for score in scores if score is not None]
+        if not known or len(known) < len(scores):
+            return None
+        folded.append(fold(known))
+    return _mean(folded)
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _changes(reward: Reward) -> Iterator[str]:
@@ -65,29 +114,51 @@ def _directions(decision: Decision) -> dict[str, int]:
     return directions
 
 
-def _losses(trace: Trace, directions: Mapping[str, int]) -> Iterator[str]:
+def _rising(decision: Decision, reward: Reward) -> frozenset[str]:
+    """The questions with which a term that counts could still rise."""
+    absent = {term.name for term in reward.terms if term.contribution is None}
+    return frozenset(
+        question
+        for spec in decision.specs
+        if spec.weight and spec.name not in absent
+        for name, one in spec.inputs.items()
+        if not _annulled(spec, name, reward.parts.get(spec.name, {}))
+        for question in one.questions
+    )
+
+
+def _annulled(spec: Spec, name: str, parts: Mapping[str, float]) -> bool:
+    """Whether an input is worth nothing, whatever it is, because another one makes the product 0."""
+    others = (value for part, value in parts.items() if part != name)
+    return spec.combiner == "product" and parts.get(name) != 0 and 0 in others
+
+
+def _losses(trace: Trace, directions: Mapping[str, int], rising: frozenset[str]) -> Iterator[str]:
     """The verdicts that cost something: what was wrong, in the order of the response, then what fell a little short."""
-    costs = [(v, _cost(trace, v, directions)) for v in trace.verdicts if v.status == "ok"]
-    wrong = [v for v, cost in costs if cost > 0 and (v.met is False or cost == 1)]
+    me = trace.response_id
+    costs = [(v, _cost(me, v, directions)) for v in trace.verdicts if v.status == "ok"]
+    wrong = [v for v, cost in costs if cost > 0 and (decided_against(me, v) or cost == 1)]
     for place, verdict in enumerate(sorted(wrong, key=_start)):
-        yield f"{'Then' if place else 'What was wrong first'}: {_scored(verdict)}{_quotes(verdict)}."
+        yield f"{'Then' if place else 'What was wrong first'}: {_scored(me, verdict)}{_quotes(verdict)}."
     for verdict, cost in costs:
-        if cost > 0 and verdict not in wrong:
-            yield f"Short of the best: {_scored(verdict)}."
+        if cost > 0 and verdict not in wrong and verdict.question in rising:
+            yield f"Short of the best: {_scored(me, verdict)}."
 
 
-def _cost(trace: Trace, verdict: Verdict, directions: Mapping[str, int]) -> float:
+def _cost(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> float:
     """How far the verdict lies from the best that it could be for this response, in [0, 1]; 0 if it does not count."""
-    assert verdict.score is not None
+    score = score_for(response_id, verdict)
+    assert score is not None
     direction = directions.get(verdict.question, 0)
-    if verdict.about != trace.response_id:  # a pair's verdict, seen from the other side
-        direction = -direction
-    return 0.0 if direction == 0 else 1 - verdict.score if direction > 0 else verdict.score
+    return 0.0 if direction == 0 else 1 - score if direction > 0 else score
 
 
-def _scored(verdict: Verdict) -> str:
-    reason = f": {verdict.reason}" if verdict.reason else ""
-    return f"{_name(verdict)} scored {_n(verdict.score)}{reason}"
+def _scored(response_id: str, verdict: Verdict) -> str:
+    return f"{_name(response_id, verdict)} scored {_n(score_for(response_id, verdict))}{_reason(verdict)}"
+
+
+def _reason(verdict: Verdict) -> str:
+    return f": {_short(verdict.reason, _REASON)}" if verdict.reason else ""
 
 
 def _start(verdict: Verdict) -> tuple[bool, int]:
@@ -96,20 +167,21 @@ def _start(verdict: Verdict) -> tuple[bool, int]:
 
 
 def _quotes(verdict: Verdict) -> str:
-    quotes = [f"“{_short(e.quote)}”" for e in verdict.evidence[:3] if _short(e.quote) not in verdict.reason]
+    """Quotations that the reason does not hold; none that is said to stand in the response and does not."""
+    true = [_short(e.quote) for e in verdict.evidence if e.verified or e.source != "response"]
+    quotes = [f"“{quote}”" for quote in true[:3] if quote not in _reason(verdict)]
     return f", as in {', '.join(quotes)}" if quotes else ""
 
 
 def _unjudged(trace: Trace) -> Iterator[str]:
-    counts = trace.reward.counts
+    me, counts = trace.response_id, trace.reward.counts
     for verdict in trace.verdicts:
         if verdict.status in ("abstained", "failed"):
             cause = f" ({verdict.failure.cause})" if verdict.failure else ""
-            reason = f": {verdict.reason}" if verdict.reason else ""
-            yield f"Not judged: {_name(verdict)} {verdict.status}{cause}{reason}."
+            yield f"Not judged: {_name(me, verdict)} {verdict.status}{cause}{_reason(verdict)}."
         elif verdict.status == "not_applicable":
             gate = f", because of {verdict.gated_by}" if verdict.gated_by else ""
-            yield f"Not asked: {_name(verdict)}{gate}."
+            yield f"Not asked: {_name(me, verdict)}{gate}."
     yield (
         f"Verdicts asked for: {counts.asked}; judged {counts.judged}, abstained {counts.abstained}, "
         f"failed {counts.failed}, not applicable {counts.not_applicable}."
@@ -126,9 +198,11 @@ def _openness(reward: Reward) -> Iterator[str]:
         yield f"What was not judged could make it anything from {_n(low)} to {_n(high)}."
 
 
-def _name(verdict: Verdict) -> str:
-    about = f" of {verdict.stakeholder or verdict.reviewer}" if verdict.stakeholder or verdict.reviewer else ""
-    return f"{verdict.subject}{about} ({verdict.evaluator})"
+def _name(response_id: str, verdict: Verdict) -> str:
+    member, other = verdict.stakeholder or verdict.reviewer, opponent(response_id, verdict)
+    of = f" of {member}" if member and member != verdict.subject else ""
+    against = f" against {other}" if other else ""
+    return f"{verdict.subject}{of}{against} ({verdict.evaluator})"
 
 
 def _n(value: float | None) -> str:

@@ -1,5 +1,6 @@
 """One trace in full, as lines."""
 
+from jurygraph.cli.sides import opponent, score_for
 from jurygraph.cli.text import number, table, visible
 from jurygraph.schema import Evidence, Reward, Trace, Verdict
 
@@ -9,7 +10,7 @@ def trace_lines(trace: Trace) -> list[str]:
     head = [f"response  {visible(trace.response_id)}", f"task      {visible(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {visible(trace.agent)}")
-    verdicts = [line for verdict in trace.verdicts for line in _verdict_lines(verdict)]
+    verdicts = [line for verdict in trace.verdicts for line in _verdict_lines(trace.response_id, verdict)]
     foot = [f"plan      {trace.plan_digest}", f"digest    {trace.digest}", f"previous  {trace.previous or '-'}"]
     return [*head, *_reward_lines(trace.reward), "", "verdicts", *verdicts, "", *foot]
 
@@ -35,9 +36,11 @@ def _reward_lines(reward: Reward) -> list[str]:
     return lines
 
 
-def _verdict_lines(verdict: Verdict) -> list[str]:
-    answer = number(verdict.score) if verdict.status == "ok" else verdict.status
-    lines = [f"  {visible(verdict.question)}  {answer}  ({visible(verdict.evaluator)} {visible(verdict.version)})"]
+def _verdict_lines(response_id: str, verdict: Verdict) -> list[str]:
+    answer = number(score_for(response_id, verdict)) if verdict.status == "ok" else verdict.status
+    other = opponent(response_id, verdict)
+    question = visible(verdict.question) + (f" against {visible(other)}" if other else "")
+    lines = [f"  {question}  {answer}  ({visible(verdict.evaluator)} {visible(verdict.version)})"]
     if verdict.reason:
         lines.append(f"      {visible(verdict.reason, 300)}")
     if verdict.failure is not None:

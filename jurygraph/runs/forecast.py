@@ -41,7 +41,12 @@ def forecast(session: Session) -> Forecast:
 
 
 def _verdicts(question: Question, size: int) -> int:
-    if question.scope != "pair":
+    if question.scope == "response":
         return size * question.samples
-    pairs = size * (size - 1)
-    return (pairs if question.pairs == "ordered" else pairs // 2) * question.samples
+    if size == 1:
+        return 1  # there is nothing to compare with, which is said once
+    pairs = size * (size - 1) // (1 if question.pairs == "ordered" else 2)
+    asked = (pairs if question.scope == "pair" else size) * question.samples
+    # A response that the question cannot be asked of gets one verdict that says so, instead of those of its pairs.
+    screened = question.when is not None or question.needs or question.of != "submitted"
+    return max(asked, size) if screened else asked

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jurygraph.errors import PlanError
 from jurygraph.runs.manifest import Extent, Manifest
 from jurygraph.runs.records import Recovered
 from jurygraph.runs.run import Run
@@ -17,10 +18,17 @@ Pair = tuple[Task, tuple[Response, ...]]
 
 
 class Session:
-    """One sitting of a jury over a file of tasks: `prepare` writes nothing, `score` fills the run."""
+    """One sitting of a jury over a file of tasks: `prepare` writes nothing, `score` fills the run.
+
+    A run that is there already is locked until `score` ends, or `close`.
+    """
 
     def __init__(self, folder: Path, jury: "Jury", work: Work, limit: int | None = None) -> None:
-        """Look at what is there. Raises `InputError` where a run was begun with other files, config or evaluators."""
+        """Look at what is there.
+
+        Raises `InputError` where a run was begun with other files, config or evaluators, or where another process
+        writes it.
+        """
         self.jury = jury
         self.folder = folder
         self.plans: list[Plan] = []
@@ -33,11 +41,31 @@ class Session:
         )
         self._run = Run.at(folder)
         if self._run is not None:
-            self._run.refuse_other(self._manifest, jury.config)
-            self._found = self._run.recover([(t.id, frozenset(r.id for r in group)) for t, group in work.pairs])
+            self._found = self._recovered(self._run, work.pairs)
         self.summary = self._found.summary
         self.pending = work.pairs[:limit][self._found.groups :]
         self.left = _extent(self.pending)
+        self._work = work
+        if self.finished:
+            self.close()  # nothing will be written
+
+    def _recovered(self, run: Run, pairs: list[Pair]) -> Recovered:
+        try:
+            run.refuse_other(self._manifest, self.jury.config)
+            return run.recover([(task.id, frozenset(r.id for r in group)) for task, group in pairs])
+        except BaseException:
+            run.release()
+            raise
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks the file has."""
+        return len(self._work.pairs)
+
+    def close(self) -> None:
+        """Let another process write the run."""
+        if self._run is not None:
+            self._run.release()
 
     @property
     def done(self) -> int:
@@ -50,16 +78,33 @@ class Session:
         return self._run is not None and self._run.manifest.status == "complete" and not self.pending
 
     async def prepare(self) -> None:
-        """Plan every task that is still to be scored."""
-        self.plans = [await self.jury.aprepare(task) for task, _ in self.pending]
+        """Plan every task that is still to be scored. Raises `PlanError` with the file and line of the task."""
+        self.plans = [await self._planned(task) for task, _ in self.pending]
+
+    async def _planned(self, task: Task) -> Plan:
+        try:
+            return await self.jury.aprepare(task)
+        except PlanError as error:
+            line = self._work.lines.get(task.id)
+            place = self._work.tasks.name + ("" if line is None else f", line {line}")
+            error.args = (f"{place}: {error}",)  # it stays the error that it is: a GraphCycleError has its cycle
+            raise
 
     async def score(self, report: Callable[[int], None]) -> None:
         """Score them and write each group as it comes; `report` is told how many responses a group had."""
-        run = self._opened()
+        if self.finished:
+            return
+        try:
+            await self._score(report)
+        finally:
+            self.close()
+
+    async def _score(self, report: Callable[[int], None]) -> None:
+        self._run = run = self._opened()
         done = self._done()
         asked = Extent(tasks=done.tasks + self.left.tasks, responses=done.responses + self.left.responses)
-        run.begin(asked, self._found)
         try:
+            run.begin(asked, self._found)
             await self._fill(run, report)
         except BaseException:
             run.end("interrupted", self._done())

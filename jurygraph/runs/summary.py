@@ -48,7 +48,7 @@ class AgentRow:
 
 @dataclass
 class Summary:
-    """Sums over the traces of a run, in their order.
+    """Sums over the traces of a run, in their order. A verdict on an unordered pair stands in two, and counts once.
 
     `lowest` is the id of the response with the lowest reward; a failed reward counts as lower than any.
     """
@@ -77,14 +77,14 @@ class Summary:
             self._least, self.lowest = value, trace.response_id
 
     def _count(self, trace: Trace) -> None:
-        counts = trace.reward.counts
-        self.judged += counts.judged
-        self.abstained += counts.abstained
-        self.unanswered += counts.failed
-        self.not_applicable += counts.not_applicable
+        own = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
+        statuses = [verdict.status for verdict in own]
+        self.judged += statuses.count("ok")
+        self.abstained += statuses.count("abstained")
+        self.unanswered += statuses.count("failed")
+        self.not_applicable += statuses.count("not_applicable")
         self.infrastructure += sum(
-            v.failure is not None and v.failure.cause == "infrastructure" and v.status == "failed"
-            for v in trace.verdicts
+            v.failure is not None and v.failure.cause == "infrastructure" and v.status == "failed" for v in own
         )
 
     @property

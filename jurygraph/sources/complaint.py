@@ -124,7 +124,9 @@ def _say(error: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> 
     return _PHRASES.get(kind, _other)(error, path, value, noun)
 
 
-def _missing(_: ErrorDetails, path: Path, __: Any, noun: type[BaseModel]) -> Complaint:
+def _missing(_: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Complaint:
+    if isinstance(path[-1], int):  # lists of a fixed length are pairs here
+        return Complaint(path[:-1], f"has {len(value)} entries", "write a pair, such as [0, 1]")
     owner = next((n.__name__ for n in _nouns_at(noun, path[:-1])), noun.__name__)
     return Complaint(path, "is missing", f"every {_plain(owner)} needs it")
 

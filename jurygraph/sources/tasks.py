@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from jurygraph.errors import InputError
@@ -16,11 +16,12 @@ Pair = tuple[Task, tuple[Response, ...]]
 
 @dataclass(frozen=True)
 class Work:
-    """Tasks with their responses, in the order of the file, and which files they came from."""
+    """Tasks with their responses, in the order of the file; the files they came from, and the line of each task."""
 
     pairs: list[Pair]
     tasks: FileMark
     responses: FileMark | None = None
+    lines: dict[str, int] = field(default_factory=dict)
 
 
 def read_tasks(path: str | Path, responses: str | Path | None = None) -> list[Pair]:
@@ -38,10 +39,10 @@ def read_work(path: str | Path, responses: str | Path | None = None) -> Work:
     with closing(TextFile(path)) as file:
         tasks = _Tasks(file, responses_apart=responses is not None)
     if responses is None:
-        return Work(_complete(file.name, tasks, tasks.responses), file.mark)
+        return Work(_complete(file.name, tasks, tasks.responses), file.mark, lines=tasks.lines)
     with closing(TextFile(responses)) as apart:
         groups = _responses_apart(apart, tasks.lines)
-    return Work(_complete(file.name, tasks, groups), file.mark, apart.mark)
+    return Work(_complete(file.name, tasks, groups), file.mark, apart.mark, tasks.lines)
 
 
 class _Ids:
@@ -82,6 +83,8 @@ class _Tasks:
         self._ids.add(line.id, place, ("id",), number)
         for index, response in enumerate(line.responses):
             self._answers.add(response.id, place, ("responses", index, "id"), number)
+        if not line.query and not isinstance(line.query, str):
+            refuse(place, Complaint(("query",), "is an empty list", "give it one message at least"))
         task, responses = line.split()
         self.tasks[task.id], self.responses[task.id] = task, list(responses)
 

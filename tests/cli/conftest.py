@@ -69,6 +69,8 @@ Command = Callable[..., Ended]
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Iterator[Command]:
     """Run a command as the console script does."""
     monkeypatch.setattr(sys, "path", list(sys.path))
+    for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):  # a command sets them: its process is its own
+        monkeypatch.setenv(name, "false")
 
     def command(*arguments: object) -> Ended:
         sys.modules.pop("manners", None)

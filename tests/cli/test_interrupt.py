@@ -63,6 +63,29 @@ def test_a_stopped_run_resumes_and_ends_like_an_unbroken_one(slow: Path, sign: s
     assert 0 < len(kept) < len(traces)
 
 
+def test_a_run_that_another_process_writes_is_refused_and_left_alone(slow: Path):
+    first = subprocess.Popen(command(slow, "run"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    traces, until = slow / "run" / "traces.jsonl", time.monotonic() + 60
+    while not (traces.exists() and traces.stat().st_size):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    first.send_signal(signal.SIGSTOP)  # so that it is surely still at work
+    try:
+        before = {path.name: path.read_bytes() for path in (slow / "run").iterdir()}
+        second = subprocess.run(command(slow, "run"), capture_output=True, text=True, check=False)
+        after = {path.name: path.read_bytes() for path in (slow / "run").iterdir()}
+    finally:
+        first.send_signal(signal.SIGCONT)
+    out, _ = first.communicate(timeout=60)
+    assert (second.returncode, second.stdout) == (2, "")
+    assert "is being written by another process" in second.stderr
+    assert after == before
+    assert first.returncode == 0
+    unbroken = subprocess.run(command(slow, "whole"), capture_output=True, text=True, check=True)
+    assert out == unbroken.stdout
+    assert traces.read_bytes() == (slow / "whole" / "traces.jsonl").read_bytes()
+
+
 def test_progress_is_told_in_plain_lines_where_there_is_no_terminal(slow: Path):
     ended = subprocess.run([*command(slow, "run"), "--limit", "1"], capture_output=True, text=True, check=True)
     assert "\x1b" not in ended.stderr + ended.stdout

@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -116,6 +118,96 @@ def test_an_export_that_fails_leaves_the_old_file(scored: Path, run: Command, tm
     (scored / "traces.jsonl").write_bytes(content.replace(b"salt/b", b"salt/c"))
     assert run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {"rewards.csv": "old"}
+
+
+def test_an_export_goes_straight_through_a_pipe(scored: Path, run: Command, tmp_path: Path):
+    pipe, read = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    assert run("export", scored, "--to", "jsonl", "-o", pipe).code == 0
+    reader.join(timeout=30)
+    assert read == [(scored / "traces.jsonl").read_bytes()]
+    assert pipe.is_fifo()
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, there: bool):
+    target, link = tmp_path / "target.jsonl", tmp_path / "link"
+    if there:
+        target.write_text("old")
+    link.symlink_to("target.jsonl")
+    assert run("export", scored, "--to", "jsonl", "-o", link).code == 0
+    assert link.is_symlink()
+    assert target.read_bytes() == (scored / "traces.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("", "error: --output '': is empty; name a file"),
+        ("folder", "folder: is a folder; name a file in it"),
+        ("new/", "new/: is a folder; name a file in it"),
+        ("none/x.csv", "none/x.csv: the folder that it would lie in does not exist"),
+        ("file/x.csv", "file/x.csv: the folder that it would lie in does not exist"),
+        ("loop", "loop: cannot be written"),
+    ],
+)
+def test_an_export_to_where_no_file_can_be_is_refused(
+    scored: Path, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, message: str
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+    before = sorted(tmp_path.rglob("*"))
+    ended = run("export", scored, "--to", "csv", "-o", given)
+    assert (ended.code, ended.out) == (2, "")
+    assert message in ended.err
+    assert ended.err.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_lost_traces_give_exit_code_5(scored: Path, run: Command):
+    content = (scored / "traces.jsonl").read_bytes()
+    (scored / "traces.jsonl").write_bytes(b"".join(content.splitlines(keepends=True)[:-1]))
+    for command in (("show", scored), ("export", scored, "--to", "csv"), ("show", scored, "--response", "salt/b")):
+        ended = run(*command)
+        assert ended.code == 5
+        assert "1 of the 4 traces of this complete run are missing" in ended.err
+
+
+@pytest.mark.parametrize(("name", "message"), [("plans.jsonl", "has no plan of task"), ("traces.jsonl", "is missing")])
+def test_a_lost_plan_or_file_gives_exit_code_5(scored: Path, run: Command, name: str, message: str):
+    if name == "plans.jsonl":
+        (scored / name).write_text("")
+    else:
+        (scored / name).unlink()
+    ended = run("explain", scored, "--response", "salt/a")
+    assert (ended.code, ended.out) == (5, "")
+    assert message in ended.err
+
+
+def test_a_run_that_was_killed_is_called_stopped(scored: Path, run: Command):
+    manifest = scored / "run.json"
+    manifest.write_text(manifest.read_text().replace('"complete"', '"running"'))
+    assert "was stopped before it was complete (the same score command resumes it)" in run("show", scored).err
+
+
+def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Command):
+    source = "import jurygraph as jg\n\n@jg.evaluator(scope='pair', pairs='unordered')\n"
+    source += "def better(task, first, second):\n    return 0.25\n"
+    (project / "manners.py").write_text(source)
+    (project / "jury.yaml").write_text("evaluators: [manners.better]\n")
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert "verdicts: 2 judged" in ended.out
+    expected = run("score", project / "tasks.jsonl", "--out", project / "other", "--dry-run", "--json").out
+    assert json.loads(expected)["verdicts"] == 2
+    shown = {name: run("show", project / "run", "--response", f"door/{name}").out for name in "ab"}
+    lines = sorted(line.strip() for text in shown.values() for line in text.splitlines() if "against" in line)
+    scores = {line.split()[2]: line.split()[3] for line in lines}
+    assert sorted(scores) == ["door/a", "door/b"]
+    assert sorted(scores.values()) == ["0.2500", "0.7500"]
 
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\u202e\x9b31m"

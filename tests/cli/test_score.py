@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,54 @@ def test_a_dry_run_says_what_would_be_asked_and_writes_nothing(project: Path, ru
     assert "model calls" in shown
 
 
+def test_what_an_evaluator_prints_is_no_part_of_the_result(project: Path, run: Command):
+    (project / "manners.py").write_text('print("loading")\n\ndef polite(t, r):\n    print("asking")\n    return 1.0\n')
+    (project / "jury.yaml").write_text("evaluators: [manners.polite]\n")
+    for more in ((), ("--dry-run",)):
+        ended = run("score", project / "tasks.jsonl", "--out", project / f"run{len(more)}", "--json", *more)
+        assert json.loads(ended.out)["tasks"] == 2
+        assert "loading" in ended.err
+    assert "asking" in run("score", project / "tasks.jsonl", "--out", project / "again").err
+    assert json.loads(run("doctor", "--config", project / "jury.yaml", "--json").out)["checks"]
+
+
+@pytest.mark.parametrize(("more", "traced"), [("", "false"), ("langsmith: true\n", "true")])
+def test_nothing_is_sent_unless_the_config_says_so(
+    project: Path, run: Command, monkeypatch: pytest.MonkeyPatch, more: str, traced: str
+):
+    for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):
+        monkeypatch.setenv(name, "true")
+    source = "import os\n\nSEEN = os.environ['LANGSMITH_TRACING'] + os.environ['LANGCHAIN_TRACING_V2']\n\n"
+    source += "def polite(task, response):\n    raise RuntimeError\n"
+    source += "raise SystemError(SEEN)\n"  # ends the command while the code of an evaluator is loaded
+    (project / "manners.py").write_text(source)
+    (project / "jury.yaml").write_text(f"{more}evaluators: [manners.polite]\n")
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert traced * 2 in ended.err
+    assert os.environ["LANGSMITH_TRACING"] == traced
+
+
+def test_an_empty_folder_is_filled(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+    (project / "here").mkdir()
+    monkeypatch.chdir(project / "here")
+    assert run("score", project / "tasks.jsonl", "--out", ".").code == 0
+    assert Path("run.json").is_file()
+    assert run("show", ".").code == 0
+
+
+def test_a_task_that_cannot_be_planned_is_named_by_its_line(project: Path, run: Command):
+    source = "import jurygraph as jg\n\n@jg.evaluator(audience='criterion')\ndef met(task, response):\n    return 1.0\n"
+    (project / "manners.py").write_text(source)
+    rubric = {"criteria": [{"id": "c", "text": "?", "weight": 1.0}]}
+    tasks = [json.dumps({**TASKS[0], "rubric": rubric}), "", json.dumps(TASKS[1])]
+    (project / "tasks.jsonl").write_text("\n".join(tasks))
+    (project / "jury.yaml").write_text("evaluators: [manners.met]\n")
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert (ended.code, ended.out) == (2, "")
+    assert "error: tasks.jsonl, line 3: task 'salt'" in ended.err
+    assert not (project / "run").exists()
+
+
 def test_failed_rewards_give_exit_code_1(project: Path, run: Command, tmp_path: Path):
     responses = [{"id": f"r{i}", "text": "please"} for i in range(9)] + [{"id": "r9", "text": "crash"}]
     write_project(project, [{"id": "t", "query": "?", "responses": responses}])
@@ -136,8 +185,11 @@ def test_a_complete_run_prints_its_result_and_does_nothing(scored: Path, run: Co
 
 def test_a_limit_scores_the_first_tasks_and_the_rest_can_follow(project: Path, run: Command, tmp_path: Path):
     tasks = project / "tasks.jsonl"
-    assert "= 4 asked" in run("score", tasks, "--out", project / "run", "--limit", 1).out
+    first = run("score", tasks, "--out", project / "run", "--limit", 1).out
+    assert "= 4 asked" in first
+    assert first.splitlines()[-1] == "1 of 2 tasks (--limit)"
     ended = run("score", tasks, "--out", project / "run")
+    assert "--limit" not in ended.out
     assert "1 tasks are scored already" in ended.err
     assert "= 8 asked" in ended.out
     run("score", tasks, "--out", project / "whole")

@@ -70,8 +70,9 @@ def test_what_a_gate_or_the_clip_changed_is_said_in_order():
 
 
 def test_what_was_wrong_comes_in_the_order_of_the_response_and_then_what_fell_short():
-    late = verdict("answer", score=0.0, evidence=(Evidence(quote="26", start=90, end=92),))
-    early = verdict("steps", score=0.5, met=False, reason="off", evidence=(Evidence(quote="3", start=4, end=5),))
+    late = verdict("answer", score=0.0, evidence=(Evidence(quote="26", start=90, end=92, verified=True),))
+    three = Evidence(quote="3", start=4, end=5, verified=True)
+    early = verdict("steps", score=0.5, met=False, reason="off", evidence=(three,))
     placeless, short, right = verdict("format", score=0.0), verdict("brief", score=0.9), verdict("x", score=1.0)
     said = sentences(trace(reward(), late, placeless, short, right, early))
     assert [s for s in said if s.startswith(("What was wrong", "Then", "Short"))] == [
@@ -97,6 +98,76 @@ def test_a_pair_seen_from_the_other_side_costs_what_the_other_won():
     won = verdict("better", score=0.0, about="other", responses=("other", "r"))
     assert any("better" in s for s in sentences(trace(reward(), lost)))
     assert not any("better" in s for s in sentences(trace(reward(), won)))
+
+
+def test_what_does_not_stand_in_the_response_is_not_quoted_as_if_it_did():
+    made_up, elsewhere = Evidence(quote="invented"), Evidence(quote="a law", source="facts")
+    said = sentences(trace(reward(), verdict("truth", score=0.0, evidence=(made_up, elsewhere))))
+    assert "What was wrong first: truth (e) scored 0, as in “a law”." in said
+
+
+def test_a_long_reason_is_cut():
+    long = verdict("truth", score=0.0, reason="x" * 1000)
+    assert f"What was wrong first: truth (e) scored 0: {'x' * 299}…." in sentences(trace(reward(), long))
+    missing = verdict("tone", status="abstained", reason="y" * 1000)
+    assert f"Not judged: tone (e) abstained: {'y' * 299}…." in sentences(trace(reward(), missing))
+
+
+def test_a_pair_is_told_from_the_side_of_the_response_with_its_opponent():
+    asked = verdict("better", score=0.75, about="r", responses=("r", "s"))
+    mirrored = verdict("better", score=1.0, about="q", responses=("q", "r"))
+    undecided = verdict("better", score=0.6, met=True, about="p", responses=("p", "r"))
+    said = sentences(trace(reward(), asked, mirrored, undecided))
+    assert "What was wrong first: better against q (e) scored 0." in said
+    assert "Then: better against p (e) scored 0.4." in said
+    assert "Short of the best: better against s (e) scored 0.75." in said
+
+
+def test_a_question_that_bears_its_member_s_name_says_it_once():
+    said = sentences(
+        trace(reward(), verdict("s1", score=0.0, stakeholder="s1"), verdict("s2", score=0.0, reviewer="x"))
+    )
+    assert "What was wrong first: s1 (e) scored 0." in said
+    assert "Then: s2 of x (e) scored 0." in said
+
+
+def composed(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> Spec:
+    inputs = {part: Input(questions=(part,), weights=(1.0,), mass=mass) for part, mass in masses}
+    return Spec(name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params)
+
+
+def told(spec: Spec, parts: dict[str, float], value: float, *verdicts: Verdict) -> list[str]:
+    term = Term(name=spec.name, weight=spec.weight, value=value, contribution=value)
+    one = trace(reward(value, terms=(term,), parts={spec.name: parts}), *verdicts)
+    return sentences_module.sentences(one, Decision(specs=(spec,)))
+
+
+def test_a_rubric_says_its_criteria_and_what_an_unmet_prerequisite_held_back():
+    spec = composed("rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2])
+    said = told(spec, {"a": 0.0, "b": 0.2}, 0.1, verdict("a", score=0.0), verdict("b", score=1.0))
+    held = "b 0.2 (counts 0.2 of its 1: held back by an unmet prerequisite)"
+    assert said[2] == f"rubric is made of a 0, {held}."
+    said = told(spec, {"a": 1.0, "b": 0.5}, 0.75, verdict("a", score=1.0), verdict("b", score=0.5))
+    assert said[2] == "rubric is made of a 1, b 0.5."
+    said = told(spec, {"a": 0.0, "b": 0.0}, 0.0, verdict("a", score=0.0), verdict("b", status="abstained"))
+    assert said[2] == "rubric is made of a 0, b 0."
+
+
+def test_stakeholders_are_told_with_their_frozen_weights():
+    spec = composed("stakeholders", "stakeholders", ("ann", 2 / 3), ("ben", 1 / 3))
+    said = told(spec, {"ann": 0.4, "ben": 1.0}, 0.6, verdict("ann", score=0.4), verdict("ben", score=1.0))
+    assert said[2] == "stakeholders is made of ann 0.4 (weight 0.6667), ben 1 (weight 0.3333)."
+
+
+def test_what_a_product_makes_worthless_is_not_short_of_the_best():
+    spec = composed("cosine", "product", ("accuracy", 1.0), ("length", 1.0))
+    verdicts = verdict("accuracy", score=0.0), verdict("length", score=0.5)
+    said = told(spec, {"accuracy": 0.0, "length": 0.5}, 0.0, *verdicts)
+    assert "cosine is made of accuracy 0, length 0.5." in said
+    assert "What was wrong first: accuracy (e) scored 0." in said
+    assert not any(s.startswith("Short") for s in said)
+    said = told(spec, {"accuracy": 1.0, "length": 0.5}, 0.5, verdict("accuracy", score=1.0), verdicts[1])
+    assert "Short of the best: length (e) scored 0.5." in said
 
 
 def test_what_could_not_be_judged_is_named_with_what_it_leaves_open():

@@ -52,7 +52,7 @@ def trace(task: str, response: str, value: float | None = 0.5, **fields) -> Trac
 
 
 def failed_verdict(cause: str) -> Verdict:
-    return Verdict(status="failed", failure=Failure(cause=cause, kind="Timeout"), question="own.tone", about="x")
+    return Verdict(status="failed", failure=Failure(cause=cause, kind="Timeout"), question="own.tone", about="c")
 
 
 def plan(task: Task, note: str = "") -> Plan:

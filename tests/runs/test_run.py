@@ -10,9 +10,15 @@ import pytest
 
 from jurygraph import InputError, TraceMismatch
 from jurygraph.runs import Extent, Manifest, Recovered, Run, Session, Summary, export_csv, export_jsonl
-from jurygraph.schema import Counts
+from jurygraph.schema import Verdict
 from jurygraph.sources import FileMark
 from tests.runs.made import CONFIG, HandJury, failed_verdict, lines, reward, trace, work
+
+OF = {
+    "ok": Verdict(score=0.5, question="own.tone", about="b"),
+    "abstained": Verdict.abstained("cannot tell").model_copy(update={"question": "own.tone", "about": "b"}),
+    "not_applicable": Verdict(status="not_applicable", question="own.tone", about="d"),
+}
 
 
 @pytest.fixture
@@ -33,6 +39,7 @@ def made(folder: Path, *traces) -> Run:
     run.begin(Extent(), Recovered())
     run.append(traces)
     run.end("complete", Extent())
+    run.release()
     return run
 
 
@@ -52,6 +59,8 @@ def test_an_unknown_id_names_the_nearest(folder: Path):
 def test_a_torn_last_line_does_not_keep_one_from_reading(folder: Path):
     content = (folder / "traces.jsonl").read_bytes()
     (folder / "traces.jsonl").write_bytes(content[:-5])
+    manifest = folder / "run.json"
+    manifest.write_text(manifest.read_text().replace('"complete"', '"interrupted"'))
     assert len(list(Run.open(folder).traces())) == 7
 
 
@@ -97,29 +106,71 @@ def test_the_summary_means_over_numbers_and_counts_everything():
     summary = Summary()
     for one in (
         trace("t", "a", 1.0),
-        trace("t", "b", 0.5, reward=reward(0.5, "degraded", 0.9, counts=Counts(judged=1, abstained=2))),
+        trace("t", "b", 0.5, reward=reward(0.5, "degraded", 0.9), verdicts=(OF["ok"], OF["abstained"])),
         trace("t", "c", None, agent="bob", verdicts=(failed_verdict("infrastructure"), failed_verdict("response"))),
-        trace("u", "d", 0.0, agent=None, reward=reward(0.0, counts=Counts(failed=3, not_applicable=1))),
+        trace("u", "d", 0.0, agent=None, verdicts=(OF["not_applicable"],)),
     ):
         summary.add(one)
     alice, bob, nobody = summary.agents.values()
     assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (0.75, 0.95, 1, 1, 0)
     assert (bob.mean, bob.failed, nobody.mean, nobody.agent) == (None, 1, 0.0, None)
     assert summary.plain()["verdicts"] == {
-        "judged": 3,
-        "abstained": 2,
-        "failed": 3,
+        "judged": 2,
+        "abstained": 1,
+        "failed": 2,
         "not_applicable": 1,
-        "asked": 9,
+        "asked": 6,
     }
     assert (len(summary.tasks), summary.responses, summary.failed) == (2, 4, 1)
     assert summary.infrastructure == 1
-    assert summary.error_rate == 1 / 9
+    assert summary.error_rate == 1 / 6
     assert summary.lowest == "c"
 
 
+def test_a_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once():
+    timeout = failed_verdict("infrastructure").model_copy(update={"about": "a", "responses": ("a", "b")})
+    summary = Summary()
+    for name in "ab":
+        summary.add(trace("t", name, verdicts=(timeout, OF["ok"].model_copy(update={"about": name}))))
+    assert (summary.unanswered, summary.judged, summary.asked) == (1, 2, 3)
+    assert summary.error_rate == 1 / 3
+
+
+def test_traces_that_a_complete_run_has_lost_are_missed(folder: Path):
+    path = folder / "traces.jsonl"
+    path.write_bytes(b"".join(lines(folder)[:5]))
+    for read in (Run.records, Run.traces, export_jsonl, export_csv):
+        with pytest.raises(TraceMismatch, match=r"3 of the 8 traces of this complete run are missing"):
+            list(read(Run.open(folder)))
+    with pytest.raises(TraceMismatch, match="3 of the 8"):
+        Run.open(folder).find("t3/r1")
+
+
+def test_a_plan_that_was_lost_is_missed(folder: Path):
+    path = folder / "plans.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
+    assert Run.open(folder).plan_of("t1").task_id == "t1"
+    with pytest.raises(TraceMismatch, match=r"plans.jsonl: has no plan of task 't0'"):
+        Run.open(folder).plan_of("t0")
+
+
+@pytest.mark.parametrize(
+    ("name", "read"),
+    [
+        ("config.yaml", Run.config),
+        ("plans.jsonl", Run.plans),
+        ("traces.jsonl", lambda run: list(run.records())),
+        ("traces.jsonl", lambda run: Run.at(run.folder)),
+    ],
+)
+def test_a_missing_file_of_a_run_is_named(folder: Path, name: str, read):
+    (folder / name).unlink()
+    with pytest.raises(TraceMismatch, match=f"{name}: is missing"):
+        read(Run.open(folder))
+
+
 def test_an_abstention_is_no_failure_even_where_a_cause_is_given():
-    abstained = failed_verdict("infrastructure").model_copy(update={"status": "abstained"})
+    abstained = failed_verdict("infrastructure").model_copy(update={"status": "abstained", "about": "a"})
     summary = Summary()
     summary.add(trace("t", "a", verdicts=(abstained,)))
     assert summary.infrastructure == 0

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from jurygraph import InputError
+from jurygraph import InputError, PlanError
 from jurygraph.runs import Run, Session, forecast
 from jurygraph.schema import Config, EvaluatorUse, Question
 from tests.runs.made import CONFIG, HandJury, lines, plan, work
@@ -125,10 +126,95 @@ def test_a_folder_that_is_no_run_stays_as_it_is(tmp_path: Path):
         Session(tmp_path / "letters", HandJury(), work())
 
 
-def test_an_empty_folder_is_taken(tmp_path: Path):
-    (tmp_path / "run").mkdir()
+def test_an_empty_folder_is_filled_and_stays_the_folder_that_it_was(tmp_path: Path, whole: Path):
+    (tmp_path / "run").mkdir(mode=0o750)
+    before = (tmp_path / "run").stat()
     sit(tmp_path / "run", HandJury())
+    after = (tmp_path / "run").stat()
+    assert (after.st_ino, after.st_mode) == (before.st_ino, before.st_mode)
+    assert sorted(p.name for p in (tmp_path / "run").iterdir()) == sorted(p.name for p in whole.iterdir())
     assert Run.open(tmp_path / "run").manifest.status == "complete"
+
+
+def test_the_folder_one_stands_in_can_be_filled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    sit(Path(), HandJury())
+    assert Run.open(Path()).manifest.status == "complete"
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+
+
+def test_a_folder_that_cannot_be_filled_stays_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def full(path: Path, target: Path) -> None:
+        if target.name == "run.json":
+            raise OSError(28, "No space left on device")
+        os.rename(path, target)
+
+    (tmp_path / "run").mkdir()
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(OSError, match="No space"):
+        sit(tmp_path / "run", HandJury())
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_of_two_who_begin_at_once_the_second_is_refused(tmp_path: Path, there: bool):
+    folder = tmp_path / "run"
+    if there:
+        folder.mkdir()
+    first, second = (Session(folder, HandJury(), work()) for _ in range(2))
+    asyncio.run(first.prepare())
+    asyncio.run(second.prepare())
+    asyncio.run(first.score(lambda count: None))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    with pytest.raises(InputError, match="is being written by another process"):
+        asyncio.run(second.score(lambda count: None))
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_run_that_is_held_is_refused_until_it_is_let_go(tmp_path: Path):
+    with pytest.raises(KeyboardInterrupt):
+        sit(tmp_path / "run", HandJury(stop_after=1))
+    first = Session(tmp_path / "run", HandJury(), work())
+    with pytest.raises(InputError, match=r"run: is being written by another process"):
+        Session(tmp_path / "run", HandJury(), work())
+    first.close()
+    sit(tmp_path / "run", HandJury())
+
+
+def test_a_task_that_cannot_be_planned_is_named_by_its_line(tmp_path: Path):
+    class Planless(HandJury):
+        async def aprepare(self, task):
+            raise PlanError(f"task {task.id!r}: no")
+
+    given = work()
+    session = Session(tmp_path / "run", Planless(), given)
+    with pytest.raises(PlanError, match=r"^tasks.jsonl: task 't0': no$"):
+        asyncio.run(session.prepare())
+    given.lines["t0"] = 7
+    with pytest.raises(PlanError, match=r"^tasks.jsonl, line 7: task 't0': no$"):
+        asyncio.run(session.prepare())
+
+
+@pytest.mark.parametrize(
+    ("fields", "size", "asked"),
+    [
+        ({"scope": "pair"}, 1, 1),
+        ({"scope": "group", "samples": 3}, 1, 1),
+        ({"scope": "pair", "pairs": "unordered"}, 2, 1),
+        ({"scope": "pair", "pairs": "unordered", "needs": ("x",)}, 2, 2),
+        ({"scope": "pair", "pairs": "unordered"}, 3, 3),
+        ({"samples": 2}, 3, 6),
+    ],
+)
+def test_the_forecast_of_a_question_is_never_below_what_is_asked(tmp_path: Path, fields, size: int, asked: int):
+    session = Session(tmp_path / "run", HandJury(), work(tasks=1, responses=size))
+    planned = plan(session.pending[0][0])
+    question = Question(id="q", evaluator="own.tone", version="1", subject="q", view="v", **fields)
+    survey = planned.survey.model_copy(update={"questions": (question,)})
+    session.plans.append(planned.model_copy(update={"survey": survey}))
+    assert forecast(session).verdicts == asked
 
 
 def test_a_run_is_made_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -44,6 +44,11 @@ BAD_LINES = {
         "write text, in quotes",
     ),
     "query of no kind": ('{"id": "a", "query": 5}', "field query: is the number 5", "write text, in quotes or a list"),
+    "query of no messages": (
+        '{"id": "a", "query": [], "responses": [{"id": "r", "text": "x"}]}',
+        "field query: is an empty list",
+        "give it one message at least",
+    ),
     "role unknown": (
         '{"id": "a", "query": [{"role": "usr", "content": "?"}]}',
         "field query[0].role: is the text 'usr'",

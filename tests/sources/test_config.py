@@ -95,6 +95,7 @@ BAD = {
     "not a number": ("evaluators: [a]\nreward: {a: .nan}", "line 2, key reward.a: .nan is not a finite number"),
     "too large": ("evaluators: [a]\nscale: 1e400", "line 2, key scale: 1e400 is not a finite number"),
     "out of range": ("evaluators: [a]\nscale: 0", "line 2, key scale: is the number 0; write a number above 0"),
+    "clip of one": ("evaluators: [a]\nclip: [1]", "key clip: has 1 entries; write a pair, such as [0, 1]"),
     "clip falls": ("evaluators: [a]\nclip: [1, 0]", "line 1: `clip` must rise, such as [0, 1]"),
     "another version": (
         "evaluators: [a]\nversion: 2",
