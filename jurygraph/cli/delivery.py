@@ -26,6 +26,12 @@ def deliver(path: str, lines: Iterable[bytes]) -> None:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
+def refuse_inside(folder: Path, path: str) -> None:
+    """Refuse to write over what a run is made of. Raises `InputError`."""
+    if Path(os.path.realpath(path)).parent == Path(os.path.realpath(folder)) and os.path.exists(path):
+        raise InputError(f"{path}: is a file of the run itself; name another")
+
+
 def _kind(path: str) -> int | None:
     """The mode of what is at the path; None where a new file can be made."""
     if not path:

@@ -127,11 +127,12 @@ def export(
     Example:
         jurygraph export run --to csv -o rewards.csv
     """
-    from jurygraph.cli.delivery import deliver
+    from jurygraph.cli.delivery import deliver, refuse_inside
     from jurygraph.runs import Run, export_csv, export_jsonl
 
     lines = (export_jsonl if to is Form.jsonl else export_csv)(Run.open(run))
     if output is not None:
+        refuse_inside(run, output)
         deliver(output, lines)
         say(f"wrote {output}")
         return

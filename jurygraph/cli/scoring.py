@@ -3,7 +3,8 @@
 import gc
 import os
 import sys
-from contextlib import closing, redirect_stdout
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,7 +58,7 @@ def score(
     """
     from jurygraph.sources import read_work
 
-    with redirect_stdout(sys.stderr):  # what a user's code prints is no part of the result
+    with redirect_stdout(sys.stderr), _descriptor_1_to_2():  # what a user's code prints is no part of the result
         jury = open_jury(config or _found(tasks), model)
         session = _sat(jury, read_work(tasks, responses), run, limit, dry_run)
     if dry_run:
@@ -65,6 +66,18 @@ def score(
         return
     _print_result(session, run, json)
     raise typer.Exit(_exit_code(session.summary, jury.config))
+
+
+@contextmanager
+def _descriptor_1_to_2() -> Iterator[None]:
+    """The same for child processes and C code, which write to the descriptor itself."""
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _sat(opened: "Jury", work: "Work", run: Path, limit: int | None, dry_run: bool) -> "Session":

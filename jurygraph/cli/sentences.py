@@ -68,7 +68,7 @@ def _remark(trace: Trace, spec: Spec | None, part: str, value: float) -> str:
     judged = _judged(trace, spec.inputs[part]) if _depends(spec, part) else None
     if judged is None or _n(judged) == _n(value):
         return ""
-    return f" (counts {_n(value)} of its {_n(judged)}: held back by an unmet prerequisite)"
+    return f" (counts {_n(value)} of its {_n(judged)}: held back by a prerequisite that is unmet or was not judged)"
 
 
 def _depends(spec: Spec, part: str) -> bool:
@@ -96,7 +96,8 @@ def _mean(values: list[float]) -> float:
 
 def _changes(reward: Reward) -> Iterator[str]:
     for change in reward.adjustments:
-        yield f"The {change.name} changed it from {_n(change.before)} to {_n(change.after)}."
+        verb = "changed" if reward.value is not None else "would have changed"
+        yield f"The {change.name} {verb} it from {_n(change.before)} to {_n(change.after)}."
     if not reward.weights_fixed:
         yield "The weights were not fixed before the response was seen."
 
@@ -195,7 +196,7 @@ def _openness(reward: Reward) -> Iterator[str]:
     if low == high:
         yield "Nothing is left open: no verdict is missing that could change it."
     else:
-        yield f"What was not judged could make it anything from {_n(low)} to {_n(high)}."
+        yield f"Whatever had been judged there, it would lie within {_n(low)} and {_n(high)}."
 
 
 def _name(response_id: str, verdict: Verdict) -> str:

@@ -86,14 +86,21 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> _Judged:
     counted = table.marked(dropped, ABSENT) if dropped else table
     components = _components(decision, counted, combiners, "counted")
     present = {name: one.present for name, one in components.items()}
-    fused = fuse(decision, _values(components), present)
     if all((columns.outcome == OK).all() for columns in table.columns.values()):
+        fused = fuse(decision, _values(components), present)
         everything, nothing = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
         return _Judged(components, fused, components, fused, fused.value, fused.value, everything, nothing, dropped)
     partial = _components(decision, counted, combiners, "partial")
     partial_fused = fuse(decision, _values(partial), {name: one.present for name, one in partial.items()})
     missing = np.stack([unjudged(columns.outcome).any(axis=1) for columns in counted.columns.values()]).any(axis=0)
-    low, high = (np.where(missing, bound, fused.value) for bound in _bounds(decision, counted, combiners, present))
+    least, most = _bounds(decision, counted, combiners)
+    spans = {
+        name: (np.where(missing, least[name], one.value), np.where(missing, most[name], one.value))
+        for name, one in components.items()
+    }
+    fused = fuse(decision, _values(components), present, spans)
+    ends = fuse_bounds(decision, least, most, present)
+    low, high = (np.where(missing, end, fused.value) for end in ends)
     coverage = _coverage(decision, table.marked(dropped, ABSTAINED) if dropped else table)
     lost = _lost(decision, table if decision.rule == "strict" else counted)
     return _Judged(components, fused, partial, partial_fused, low, high, coverage, lost, dropped)
@@ -117,14 +124,13 @@ def _cells(spec: Spec, table: Table, rule: str, scenario: Scenario) -> dict[str,
     return {name: table.cells(one, rule, spec.direction, scenario) for name, one in spec.inputs.items()}
 
 
-def _bounds(
-    decision: Decision, table: Table, combiners: Combiners, present: Mapping[str, Bools]
-) -> tuple[Floats, Floats]:
+def _bounds(decision: Decision, table: Table, combiners: Combiners) -> tuple[dict[str, Floats], dict[str, Floats]]:
+    """The least and the greatest that each component could be."""
     least, most = {}, {}
     for spec in decision.specs:
         cells = (_cells(spec, table, decision.rule, "low"), _cells(spec, table, decision.rule, "high"))
         least[spec.name], most[spec.name] = combiners[spec.combiner].bounds(*cells, spec.params)
-    return fuse_bounds(decision, least, most, present)
+    return least, most
 
 
 def _coverage(decision: Decision, table: Table) -> Floats:

@@ -1,6 +1,6 @@
 """From components to one number: signed weights, then gates, scale and clip, each change kept for the trace."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,7 @@ from jurygraph.agents.roles import Bools, Floats
 from jurygraph.aggregation import fusion
 from jurygraph.schema import Decision, FormatGate, Gate, PrecisionShaping, RepetitionControl
 
+Interval = tuple[Floats, Floats]
 Change = tuple[str, Floats, Floats]
 """Name of a step, and the rewards before and after it, each [R]."""
 
@@ -23,16 +24,23 @@ class Fused:
     changes: tuple[Change, ...]
 
 
-def fuse(decision: Decision, values: Mapping[str, Floats], present: Mapping[str, Bools]) -> Fused:
+def fuse(
+    decision: Decision,
+    values: Mapping[str, Floats],
+    present: Mapping[str, Bools],
+    spans: Mapping[str, Interval] | None = None,
+) -> Fused:
     """R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
 
     `values` and `present` are [R] by component; a component that is not present contributes 0 and opens no gate.
+    `spans` are the least and greatest that components could be, where they were not wholly judged: a gate that could
+    then be open or shut is taken as whichever gives less.
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
     shown = {name: np.where(present[name], value, 0.0) for name, value in values.items()}
     reward = np.asarray(fusion.collaborative(shown, weights))
     changes: list[Change] = []
-    for name, step in _steps(decision, shown, present, weights):
+    for name, step in _steps(decision, shown, present, weights, spans or {}):
         after = np.asarray(step(reward))
         changes.append((name, reward, after))
         reward = after
@@ -40,11 +48,16 @@ def fuse(decision: Decision, values: Mapping[str, Floats], present: Mapping[str,
 
 
 def _steps(
-    decision: Decision, values: Mapping[str, Floats], present: Mapping[str, Bools], weights: Mapping[str, float]
+    decision: Decision,
+    values: Mapping[str, Floats],
+    present: Mapping[str, Bools],
+    weights: Mapping[str, float],
+    spans: Mapping[str, Interval],
 ) -> list[tuple[str, Callable[[Floats], Floats]]]:
     steps: list[tuple[str, Callable[[Floats], Floats]]] = []
     for gate in decision.gates:
-        steps.append((f"{gate.kind} gate", _gated(gate, values, present[gate.component], weights)))
+        measures = (values[gate.component], *spans.get(gate.component, ()))
+        steps.append((f"{gate.kind} gate", _gated(gate, values, measures, present[gate.component], weights)))
     if decision.scale != 1.0:
         steps.append(("scale", lambda reward: reward * decision.scale))
     if decision.clip is not None:
@@ -54,19 +67,28 @@ def _steps(
 
 
 def _gated(
-    gate: Gate, values: Mapping[str, Floats], present: Bools, weights: Mapping[str, float]
+    gate: Gate,
+    values: Mapping[str, Floats],
+    measures: Sequence[Floats],
+    present: Bools,
+    weights: Mapping[str, float],
 ) -> Callable[[Floats], Floats]:
-    """The gate as a function of the reward; it leaves the rows alone where its component does not apply."""
-    measure = _measured(values[gate.component])
+    """The gate as a function of the reward: the least that it gives over all that its component may be.
+
+    It leaves the rows alone where its component does not apply.
+    """
+
+    def after(reward: Floats, measure: Floats) -> Floats:
+        if isinstance(gate, FormatGate):
+            return np.asarray(fusion.format_gate(reward, measure, gate.below))
+        if isinstance(gate, RepetitionControl):
+            return np.asarray(fusion.repetition_control(reward, measure, gate.above))
+        shaped = fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below)
+        return np.asarray(shaped)
 
     def apply(reward: Floats) -> Floats:
-        if isinstance(gate, FormatGate):
-            after = fusion.format_gate(reward, measure, gate.below)
-        elif isinstance(gate, RepetitionControl):
-            after = fusion.repetition_control(reward, measure, gate.above)
-        else:
-            after = fusion.precision_shaping(values, weights, measure, gate.auxiliary, gate.fraction, gate.below)
-        return np.where(present, after, reward)
+        least, _ = _hull(*(after(reward, _measured(measure)) for measure in measures))
+        return np.where(present, least, reward)
 
     return apply
 
@@ -98,9 +120,6 @@ def fuse_bounds(
     if decision.clip is not None:
         floor, ceiling = _clipped(floor, *decision.clip), _clipped(ceiling, *decision.clip)
     return floor, ceiling
-
-
-Interval = tuple[Floats, Floats]
 
 
 def _gated_bounds(

@@ -227,3 +227,12 @@ def test_a_hostile_response_commands_no_terminal(project: Path, run: Command):
         assert not set("\x1b\x07\r\u202e\x9b") & set(one.out + one.err)
     assert "\\u001b[2J" in ended[1].out
     assert "[bold red]x[/]" in ended[1].out
+
+
+@pytest.mark.parametrize("name", ["traces.jsonl", "run.json", "plans.jsonl", "config.yaml", "link"])
+def test_an_export_never_writes_over_the_run_itself(scored: Path, run: Command, tmp_path: Path, name: str):
+    (tmp_path / "link").symlink_to(scored / "traces.jsonl")
+    before = {path: path.read_bytes() for path in scored.iterdir()}
+    ended = run("export", scored, "--to", "csv", "-o", tmp_path / "link" if name == "link" else scored / name)
+    assert (ended.code, "a file of the run itself" in ended.err) == (2, True)
+    assert {path: path.read_bytes() for path in scored.iterdir()} == before

@@ -3,6 +3,8 @@
 import gzip
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -108,6 +110,16 @@ def test_what_an_evaluator_prints_is_no_part_of_the_result(project: Path, run: C
         assert "loading" in ended.err
     assert "asking" in run("score", project / "tasks.jsonl", "--out", project / "again").err
     assert json.loads(run("doctor", "--config", project / "jury.yaml", "--json").out)["checks"]
+
+
+def test_nor_is_what_its_child_processes_print(project: Path):
+    source = "import subprocess\n\ndef polite(t, r):\n    subprocess.run(['echo', 'hello'])\n    return 1.0\n"
+    (project / "manners.py").write_text(source)
+    (project / "jury.yaml").write_text("evaluators: [manners.polite]\n")
+    command = [str(Path(sys.executable).with_name("jurygraph")), "score", "tasks.jsonl", "--out", "run", "--json"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+    assert json.loads(done.stdout)["tasks"] == 2
+    assert "hello" in done.stderr
 
 
 @pytest.mark.parametrize(("more", "traced"), [("", "false"), ("langsmith: true\n", "true")])

@@ -145,7 +145,7 @@ def told(spec: Spec, parts: dict[str, float], value: float, *verdicts: Verdict) 
 def test_a_rubric_says_its_criteria_and_what_an_unmet_prerequisite_held_back():
     spec = composed("rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2])
     said = told(spec, {"a": 0.0, "b": 0.2}, 0.1, verdict("a", score=0.0), verdict("b", score=1.0))
-    held = "b 0.2 (counts 0.2 of its 1: held back by an unmet prerequisite)"
+    held = "b 0.2 (counts 0.2 of its 1: held back by a prerequisite that is unmet or was not judged)"
     assert said[2] == f"rubric is made of a 0, {held}."
     said = told(spec, {"a": 1.0, "b": 0.5}, 0.75, verdict("a", score=1.0), verdict("b", score=0.5))
     assert said[2] == "rubric is made of a 1, b 0.5."
@@ -184,5 +184,5 @@ def test_what_could_not_be_judged_is_named_with_what_it_leaves_open():
         "Not judged: facts (f) failed (infrastructure).",
         "Not asked: depth (d), because of facts.",
         "Verdicts asked for: 4; judged 1, abstained 1, failed 1, not applicable 1.",
-        "What was not judged could make it anything from 0.25 to 1.",
+        "Whatever had been judged there, it would lie within 0.25 and 1.",
     ]

@@ -332,3 +332,26 @@ def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure
     answers: dict[tuple[str, str], Any] = {("tone", "r"): 1.0, ("tone", "s"): 1.0, ("late", "r"): BY_US}
     rewards = decided(planned(config, task()), {**answers, ("late", "s"): 1.0}, "r", "s")
     assert [rewards[name].status == "failed" for name in "rs"] == [True, False]
+
+
+@pytest.mark.parametrize("missing", UNJUDGED.values(), ids=UNJUDGED)
+@pytest.mark.parametrize(
+    "gate",
+    [
+        {"kind": "format", "component": "tone", "below": 0.5},
+        {"kind": "repetition", "component": "tone", "above": 0.1},
+        {"kind": "precision", "component": "tone", "auxiliary": ["rude"], "fraction": 0.0},
+    ],
+    ids=lambda gate: gate["kind"],
+)
+def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, missing: Verdict) -> None:
+    config = {
+        "evaluators": [told("tone"), told("rude")],
+        "reward": {"tone": 0.0, "rude": -2.0},
+        "gates": [gate],
+        "failure": {"min_coverage": 0.0},
+    }
+    reward = decided(planned(config, task()), {("tone", "r"): missing, ("rude", "r"): 0.9}, "r")["r"]
+    assert reward.value is None or reward.value == -1.8
+    assert reward.range is not None
+    assert reward.range[0] <= -1.8 <= reward.range[1]
