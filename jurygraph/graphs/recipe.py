@@ -144,7 +144,9 @@ class _Freezer:
             return self._spec(home, STAKEHOLDERS, inputs, {"difficulty": difficulty} if difficulty else {})
         counts = self.weight[home] != 0 or home in {gate.component for gate in self.config.gates}
         stated = InputConfig(of=sources[0], gated=None if counts else "missing")
-        return self._spec(home, "mean", {sources[0]: self._input(home, sources[0], stated)}, {})
+        asked = [q for each in self.asked[sources[0]].values() for q in each]
+        where = f"write components: {{{home}: {{inputs: {{{home}: {{of: {sources[0]}, gated: ...}}}}}}}}"
+        return self._spec(home, "mean", {sources[0]: _input(where, asked, stated)}, {})
 
     def _rubric(self, sources: Sequence[str]) -> Spec:
         rubric = self.task.rubric

@@ -193,7 +193,7 @@ def test_what_screening_may_leave_out_must_be_said_to_be_missing_or_zero(counts:
     else:
         config |= {"components": {"own": {"inputs": {"x": "late"}}}, "reward": {"own": 1.0}}
     with pytest.raises(
-        PlanError, match=r"gated: question 'late' may be left out by its `when`: say whether .*missing.*zero"
+        PlanError, match=r"gated.*: question 'late' may be left out by its `when`: say whether .*missing.*zero"
     ):
         planned(config, task())
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 _ANSWER_OPEN, _ANSWER_CLOSE = "<answer>", "</answer>"
 _BRACES = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
-_HASHES = re.compile(r"^[ \t]{0,8}####(?!#)([^\n]*)", re.MULTILINE)
+_HASHES = re.compile(r"(?<!#)####(?!#)([^\n#]*)")
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _LABEL = re.compile(
     r"^[ \t>*_#-]{0,8}(?:A|(?i:(?:the )?(?:final )?answer))[*_ ]{0,4}:"  # "A: 18", "**Final answer:** 18"
@@ -37,8 +37,8 @@ def final_answer(text: str) -> Span | None:
     r"""Finds the last occurrence of the most explicit form of final answer in `text`.
 
     Forms, the most explicit first: `<answer>…</answer>` (a form found inside it narrows it), `\boxed{…}` with balanced
-    braces, a line `#### …`, and a line `A: …`, `Answer: …` or `… answer is …` up to its first full stop. An empty
-    form does not count. A worded `####` line ("#### Step 3") is a heading unless it is the last line.
+    braces, what follows `####`, and a line `A: …`, `Answer: …` or `… answer is …` up to its first full stop. An empty
+    form does not count. A worded `####` ("#### Step 3") is a heading unless it is on the last line.
 
     Returns:
         The answer without surrounding blanks and emphasis, or None if the text has none of the forms.

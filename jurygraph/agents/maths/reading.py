@@ -78,7 +78,7 @@ _NOT_UNITS = frozenset(
     " opposite inverse reciprocal fewer less more lesser greater smaller larger higher lower shorter extra additional"
     " short debt debts deficit deficits loss losses owes owe lacks misses fails seems looks remains becomes exceeds"
     " needs negates contradicts lies does always sometimes besides oops yes has his hers ours yours theirs its"
-    " half halves third thirds fourth fourths quarter quarters ninth tenth double doubles triple triples quadruple"
+    " half halfs halves third thirds fourth fourths quarter quarters ninth tenth double doubles triple triples quadruple"
     " quadruples twice thrice multiples powers roots factorial factorials squared cubed negatives opposites inverses"
     " reciprocals pair pairs couple couples score scores gross grand grands mils mille thousandfold tens ones zeros"
     " zero one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty sixty seventy"

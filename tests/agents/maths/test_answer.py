@@ -8,6 +8,8 @@ FORMS = {
     "A: 18": "18",
     "so 3 + 4 = 7\nA: 1,000.50\n": "1,000.50",
     "#### 18 apples": "18 apples",
+    "She has 5 + 13 = 18. #### 18": "18",
+    "#### 8\nCorrection: #### 9": "9",
     r"so \boxed{\frac{1}{2}} it is": r"\frac{1}{2}",
     r"\boxed{17}, no, \boxed{18}": "18",
     r"\boxed{\{1, 2\}}": r"\{1, 2\}",
