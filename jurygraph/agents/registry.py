@@ -38,7 +38,7 @@ ROLES = (Evaluator, Deriver, object)
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """The evaluator that the config names, set up with its params. ConfigError if there is none such."""
     made = _made_evaluator(_find("evaluator", use.use, OWN_EVALUATORS, REGISTERED), use)
-    made.name, made.params = use.name or use.use.replace(":", "."), use.params
+    made.name, made.params = use.known_as, use.params
     return made
 
 
@@ -47,7 +47,7 @@ def load_deriver(use: DeriverUse) -> Deriver:
     made = _instance("deriver", use.use, _find("deriver", use.use, {}, {}), use.params)
     if not isinstance(made, Deriver) or not getattr(made, "gives", None):
         raise ConfigError(f"{use.use!r} is no deriver: subclass jurygraph.Deriver and say what it `gives`")
-    made.name, made.params = use.name or use.use.replace(":", "."), use.params
+    made.name, made.params = use.known_as, use.params
     return made
 
 

@@ -104,11 +104,8 @@ def _changes(reward: Reward) -> Iterator[str]:
 
 def _directions(decision: Decision) -> dict[str, int]:
     """For every question that counts: 1 where a higher score means more reward, -1 where it means less."""
-    gates = {gate.component for gate in decision.gates}
     directions: dict[str, int] = {}
-    for spec in decision.specs:
-        if spec.weight == 0 and spec.name not in gates:
-            continue
+    for spec in decision.counting:
         for one in spec.inputs.values():
             for question, weight in zip(one.questions, one.weights, strict=True):
                 directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))

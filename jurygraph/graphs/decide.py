@@ -158,10 +158,7 @@ def _lost(decision: Decision, table: Table) -> Bools:
     of what does not count or was dropped for the group.
     """
     lost = np.zeros(len(table.responses), dtype=np.bool_)
-    gates = {gate.component for gate in decision.gates}
-    for spec in decision.specs:
-        if decision.rule != "strict" and spec.weight == 0 and spec.name not in gates:
-            continue
+    for spec in decision.specs if decision.rule == "strict" else decision.counting:
         for one in spec.inputs.values():
             outcome, weights = table.outcomes(one)
             lost |= _fatal(decision.rule, outcome, weights * spec.direction < 0).any(axis=1)

@@ -36,7 +36,7 @@ async def _weigh(state: PrepareState, runtime: Runtime[Roster]) -> Update:
 async def _question(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     roster, views = runtime.context, state["views"]
     whole = next(view for view in views if view.audience == "task")
-    uses = {use.name or use.use.replace(":", "."): use for use in roster.config.evaluators}
+    uses = {use.known_as: use for use in roster.config.evaluators}
     derivations = list_derivations(roster.derivers, whole)
     questions = list_questions(roster.evaluators, uses, views)
     return {"questions": questions, "survey": survey_of(views, derivations, questions)}

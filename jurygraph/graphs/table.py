@@ -193,9 +193,7 @@ def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
     """Under `drop-criterion`, what counts and is unjudged for some response: dropped for the whole group."""
     if decision.group_rule != "drop-criterion":
         return frozenset()
-    gates = {gate.component for gate in decision.gates}
-    specs = [spec for spec in decision.specs if spec.weight != 0 or spec.name in gates]
-    counting = {name for spec in specs for one in spec.inputs.values() for name in one.questions}
+    counting = {name for spec in decision.counting for one in spec.inputs.values() for name in one.questions}
     return frozenset(name for name in counting if unjudged(table.columns[name].outcome).any())
 
 

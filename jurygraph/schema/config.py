@@ -33,6 +33,11 @@ class _Use(_Named):
     name: Id | None = None
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
+    @property
+    def known_as(self) -> str:
+        """What it is called in questions, verdicts and components."""
+        return self.name or self.use.replace(":", ".")
+
 
 class EvaluatorUse(_Use):
     """An evaluator by name, dotted path or entry point; `when` and `samples` override what it says itself."""

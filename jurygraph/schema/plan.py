@@ -155,6 +155,12 @@ class Decision(Noun):
     group_rule: GroupRule | None = None
     weights_fixed: Flag = True
 
+    @property
+    def counting(self) -> tuple[Spec, ...]:
+        """The specs that can change a reward: those of some weight, and those that a gate looks at."""
+        gates = {gate.component for gate in self.gates}
+        return tuple(spec for spec in self.specs if spec.weight != 0 or spec.name in gates)
+
 
 class Plan(Noun):
     """A survey and a decision, frozen from the task alone and reused for every response to it.
