@@ -1,4 +1,4 @@
-"""`make demo`: score four models' real solutions to 100 GSM8K problems, with no model and no key, and look at them."""
+"""`make demo`: solutions to 100 GSM8K problems, and plans for ten real group trips; no model and no key."""
 
 import json
 import shutil
@@ -9,13 +9,32 @@ from typing import Any
 
 HERE = Path(__file__).parent
 RUN = HERE.parent / "demo-run" / "maths"
+OTHER = HERE.parent / "demo-run" / "maths-without-steps"
+TRIP = HERE.parent / "demo-run" / "trip"
 COMMAND = str(Path(sys.executable).with_name("jurygraph"))
 
 
 def main() -> int:
-    shutil.rmtree(RUN, ignore_errors=True)
+    for folder in (RUN, OTHER, TRIP):
+        shutil.rmtree(folder, ignore_errors=True)
+    status = maths() or trip()
+    if status == 0:
+        print(
+            "\nWhere to look next:"
+            f"\n  .venv/bin/jurygraph show {shown(RUN)}                        all rewards"
+            f"\n  .venv/bin/jurygraph export {shown(RUN)} --to csv             as a table"
+            "\n  examples/maths/jury.yaml                                change a weight, and re-score or score again"
+            f"\n  .venv/bin/jurygraph show {shown(TRIP)} --response travelplanner-train-21/cuisine-dropped"
+            "\n  .venv/bin/jurygraph init my-jury                        a small project of your own"
+            "\n  README.md                                               how to write an evaluator in ten lines"
+        )
+    return status
+
+
+def maths() -> int:
+    """Solutions to maths problems: accuracy, arithmetic, steps."""
     tasks, config = HERE / "maths" / "tasks.jsonl", HERE / "maths" / "jury.yaml"
-    run = shown(RUN)
+    run, other = shown(RUN), shown(OTHER)
     status = jurygraph("score", shown(tasks), "--config", shown(config), "--out", run)
     if status != 0:
         return status
@@ -24,15 +43,21 @@ def main() -> int:
     jurygraph("explain", run, "--response", wrong)
     print(f"\nA right solution to the same problem, with every term and verdict ({right}):")
     jurygraph("show", run, "--response", right)
-    print(
-        "\nWhere to look next:"
-        f"\n  .venv/bin/jurygraph show {run}                        all rewards"
-        f"\n  .venv/bin/jurygraph export {run} --to csv             as a table"
-        "\n  examples/maths/jury.yaml                                change a weight, and score again"
-        "\n  .venv/bin/jurygraph init my-jury                        a small project of your own"
-        "\n  README.md                                               how to write an evaluator in ten lines"
-    )
-    return 0
+    print("\nThe run proves itself; other weights need no new judgement, and the two compare:")
+    jurygraph("verify", run, "--deep")
+    jurygraph("rescore", run, "--out", other, "--set", "reward.steps=0")
+    return jurygraph("compare", run, other, "--flips", "0")
+
+
+def trip() -> int:
+    """Plans for group trips: facts, checks, and travellers of whom some are harder to please."""
+    folder = HERE / "group_trip"
+    tasks, config = shown(folder / "tasks.jsonl.gz"), shown(folder / "jury.yaml")
+    status = jurygraph("score", tasks, "--config", config, "--out", shown(TRIP))
+    if status == 0:
+        print("\nWho pays for each fault, under calibrated and under uniform weights:", flush=True)
+        status = subprocess.run([sys.executable, folder / "faults.py", TRIP], cwd=HERE.parent, check=False).returncode
+    return status
 
 
 def jurygraph(*arguments: str) -> int:

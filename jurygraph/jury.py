@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -11,20 +11,21 @@ from typing import Any, Self, TypeVar
 from langchain_core.runnables import RunnableConfig
 from pydantic_core import PydanticSerializationError
 
-from jurygraph.agents.registry import load_combiner, load_deriver, load_evaluator
+from jurygraph.agents.registry import load_combiners, load_deriver, load_evaluator
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare, score
 from jurygraph.graphs.answering import apart, apart_now, open_evaluator
 from jurygraph.graphs.planning import task_digest
-from jurygraph.graphs.recipe import STAKEHOLDERS, check_recipe
-from jurygraph.graphs.routing import canonical_order
+from jurygraph.graphs.recipe import check_recipe
+from jurygraph.graphs.routing import NOTHING, Recalled, canonical_order
 from jurygraph.graphs.state import Roster, ScoreState
 from jurygraph.schema import Config, Plan, Response, Task, Trace
 from jurygraph.sources import parse_config, read_config
 
 T = TypeVar("T")
 Group = tuple[Task, Sequence[Response], Plan]
+Recall = Callable[[Task, Sequence[Response], Plan], Recalled]
 AT_ONCE = 32
 
 
@@ -43,10 +44,11 @@ class Jury:
             raise ConfigError(f"model: {config.model!r} cannot be reached by this version; `none` is what it knows")
         self.config = config
         self.evaluators: Mapping[str, Evaluator]
-        derivers: Mapping[str, Deriver]
-        self.evaluators, derivers = apart_now(lambda: _load(config), config.langsmith)
-        check_recipe(config, self.evaluators)
-        self._roster = Roster(config, self.evaluators, derivers, _combiners(config))
+        self.derivers: Mapping[str, Deriver]
+        self.evaluators, self.derivers = apart_now(lambda: _load(config), config.langsmith)
+        self.combiners: Mapping[str, Combiner] = load_combiners(config)
+        self._roster = Roster(config, self.evaluators, self.derivers, self.combiners)
+        check_recipe(config, self._roster.audiences)
         self._prepare = prepare.build()
         self._score = score.build()
         self._loop: _Loop | None = None
@@ -66,8 +68,10 @@ class Jury:
         plan: Plan = state["plan"]
         return plan
 
-    async def ascore(self, task: Task, responses: Sequence[Response], plan: Plan | None = None) -> list[Trace]:
-        """The traces of a task's whole group of responses, in the order given.
+    async def ascore(
+        self, task: Task, responses: Sequence[Response], plan: Plan | None = None, recalled: Recalled = NOTHING
+    ) -> list[Trace]:
+        """The traces of a task's whole group of responses, in the order given. What is `recalled` is not asked again.
 
         Raises InputError for a group of none, and where two responses share an id.
         """
@@ -78,7 +82,7 @@ class Jury:
             _check_plan(plan, task, self._roster)
         self._open()
         group = canonical_order(responses)
-        start = ScoreState(plan=plan, responses=group, wave=0, material=[], verdicts=[])
+        start = ScoreState(plan=plan, responses=group, recalled=recalled, wave=0, material=[], verdicts=[])
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
         state = await apart(
             lambda: self._score.ainvoke(start, context=self._roster, config=limit), self.config.langsmith
@@ -86,12 +90,16 @@ class Jury:
         traces = {trace.response_id: trace for trace in state["traces"]}
         return [traces[r.id].model_copy(update={"agent": r.agent, "labels": r.labels}) for r in responses]
 
-    async def ascore_all(self, groups: Iterable[Group]) -> AsyncIterator[list[Trace]]:
-        """The traces of many groups, several at once, in the order given."""
+    async def ascore_all(self, groups: Iterable[Group], recall: Recall | None = None) -> AsyncIterator[list[Trace]]:
+        """The traces of many groups, several at once, in the order given.
+
+        `recall` says what of a group is known already; it is called when the group's turn comes.
+        """
         running: deque[asyncio.Task[list[Trace]]] = deque()
         try:
-            for task, responses, plan in groups:
-                running.append(asyncio.create_task(self.ascore(task, responses, plan)))
+            for group in groups:
+                recalled = recall(*group) if recall else NOTHING
+                running.append(asyncio.create_task(self.ascore(*group, recalled)))
                 if len(running) == AT_ONCE:
                     yield await running.popleft()
             while running:
@@ -175,23 +183,22 @@ class _Loop:
 
 
 def _load(config: Config) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:
-    evaluators = _named("evaluators", map(load_evaluator, config.evaluators))
-    return evaluators, _named("derivers", map(load_deriver, config.derivers))
+    evaluators = _named("evaluators", load_evaluator, config.evaluators)
+    return evaluators, _named("derivers", load_deriver, config.derivers)
 
 
-def _named(key: str, made: Iterable[Any]) -> dict[str, Any]:
+def _named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[str, Any]:
     """By name, in the order of names."""
     named: dict[str, Any] = {}
-    for one in made:
+    for place, use in enumerate(uses):
+        try:
+            one = load(use)
+        except ConfigError as error:
+            raise ConfigError(f"{key}[{place}]: {error}") from error.__cause__
         if one.name in named:
             raise ConfigError(f"{key}: {one.name!r} is listed twice; give one of them a `name` of its own")
         named[one.name] = one
     return {name: named[name] for name in sorted(named)}
-
-
-def _combiners(config: Config) -> dict[str, Combiner]:
-    names = {"mean", STAKEHOLDERS, config.rubric.aggregation, *(c.combiner for c in config.components.values())}
-    return {name: load_combiner(name) for name in sorted(names)}
 
 
 def _check_plan(plan: Plan, task: Task, roster: Roster) -> None:
@@ -207,7 +214,8 @@ def _check_plan(plan: Plan, task: Task, roster: Roster) -> None:
     for role, name, version, known in wanted:
         found = known[name].version if name in known else "none"
         if found != version:
-            raise InputError(f"the plan was made with {role} {name!r} of version {version!r}; this jury has {found}")
+            made = f"the plan was made with {role} {name!r} of version {version!r}"
+            raise InputError(f"{made}; this jury has {found}: prepare it again")
 
 
 def _check_group(task: Task, responses: Sequence[Response]) -> None:

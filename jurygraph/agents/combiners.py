@@ -12,7 +12,7 @@ from jurygraph import aggregation
 from jurygraph.agents.functions import describe
 from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
 from jurygraph.aggregation import gear
-from jurygraph.errors import PlanError
+from jurygraph.errors import GraphCycleError, PlanError
 from jurygraph.schema import Edge, Input
 
 
@@ -47,7 +47,7 @@ class Product(Combiner):
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
         if len(inputs) < 2:
-            raise PlanError("combiner 'product' multiplies two inputs or more")
+            raise PlanError("combiner 'product' multiplies two inputs or more; add one, or use 'mean'")
         return super().freeze(inputs, params)
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
@@ -56,29 +56,6 @@ class Product(Combiner):
         for column in range(1, values.shape[1]):
             product = product * values[:, column]
         return Component(product, np.asarray(some.all(axis=1)), _parts(cells, values))
-
-
-class Stakeholders(Combiner):
-    """R = Σ w_i û_i (DecompR Eq. 2); the masses are the weights w_i, frozen before any response was seen.
-
-    û_i is the mean of the stakeholder's verdicts. Where a stakeholder's questions were all gated out, the weights of
-    the others are scaled up to 1. Param: `difficulty`, the terms that the weights came from, kept for the record.
-    """
-
-    name = "stakeholders"
-
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
-        total = float(aggregation.total([one.mass for one in inputs.values()]))
-        if abs(total - 1.0) > aggregation.stakeholders.SUM_TOLERANCE:
-            raise PlanError(f"combiner 'stakeholders' has masses that sum to {total}: weights of stakeholders sum to 1")
-        return super().freeze(inputs, {k: v for k, v in params.items() if k != "difficulty"}) | dict(params)
-
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        utility, some = _columns(cells)
-        weight = np.where(some, np.array([one.mass for one in cells.values()]), 0.0)
-        present = np.asarray(some.any(axis=1))
-        scale = np.where(some.all(axis=1) | ~present, 1.0, aggregation.total(weight))
-        return Component(aggregation.total(weight * utility) / scale, present, _parts(cells, utility))
 
 
 class _Rubric(Combiner):
@@ -92,11 +69,18 @@ class _Rubric(Combiner):
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa")})
         if not any(one.weights[0] > 0 for one in inputs.values()):
-            raise PlanError("the rubric has no criterion of positive weight, so no reward can be formed from it")
+            raise PlanError(
+                "the rubric has no criterion of positive weight, so no reward can be formed from it; give one a "
+                "positive weight"
+            )
         names = list(inputs)
         edges = _edges(params.get("edges", ())) if self.uses_edges else []
         parents, children, _ = gear.edges(names, [(edge.parent, edge.child, edge.kind) for edge in edges])
-        gear.compile(len(names), parents, children, names)
+        try:
+            gear.compile(len(names), parents, children, names)
+        except GraphCycleError as error:
+            error.args = (f"{error}; leave out one of these edges",)
+            raise
         retention = [_retention(edge, params.get("kappa", 1.0)) for edge in edges]
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
@@ -197,7 +181,7 @@ def _edges(stated: Iterable[Any]) -> list[Edge]:
     try:
         edges = [Edge.model_validate(edge) for edge in stated]
     except ValidationError as error:
-        raise PlanError(f"edges: {describe(error)}") from error
+        raise PlanError(f"edges: {describe(error)}; an edge has a parent, a child and a kind") from error
     return sorted(edges, key=lambda edge: (edge.parent, edge.child))
 
 

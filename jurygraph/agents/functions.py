@@ -103,7 +103,8 @@ class FunctionEvaluator(Adapted):
             wanted = {"response": "(task, response)", "pair": "(task, first, second)", "group": "(task, responses)"}
             extra = f" with {', '.join((*self.needs, *params))} as keywords" if self.needs or params else ""
             raise ConfigError(
-                f"evaluator {self.name!r} of scope {self.scope} is called as {wanted[self.scope]}{extra}: {error}"
+                f"evaluator {self.name!r} of scope {self.scope} is called as {wanted[self.scope]}{extra}: {error}; "
+                "change the function, or the params"
             ) from error
 
 

@@ -15,12 +15,17 @@ from typing import Any
 from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable, source_version
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError
-from jurygraph.schema import DeriverUse, EvaluatorUse
+from jurygraph.schema import Config, DeriverUse, EvaluatorUse
 
 OWN_EVALUATORS = {
     f"maths.{name.lower()}": f"jurygraph.agents.maths.evaluators:{name}"
     for name in ("Accuracy", "Calculation", "Format", "Steps", "Repetition", "Length")
 }
+OWN_EVALUATORS |= {
+    "facts.confirmed": "jurygraph.agents.facts.evaluators:Confirmed",
+    "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
+}
+OWN_DERIVERS = {"facts.claims": "jurygraph.agents.facts.evaluators:Claims"}
 OWN_COMBINERS = {
     "mean": "jurygraph.agents.combiners:Mean",
     "product": "jurygraph.agents.combiners:Product",
@@ -28,11 +33,13 @@ OWN_COMBINERS = {
     "gear": "jurygraph.agents.combiners:Gear",
     "hard-local": "jurygraph.agents.combiners:HardLocal",
     "hard-transitive": "jurygraph.agents.combiners:HardTransitive",
-    "stakeholders": "jurygraph.agents.combiners:Stakeholders",
+    "stakeholders": "jurygraph.agents.welfare:Stakeholders",
+    "egalitarian": "jurygraph.agents.welfare:Egalitarian",
+    "nash": "jurygraph.agents.welfare:Nash",
 }
 
 
-ROLES = (Evaluator, Deriver, object)
+ROLES = (Evaluator, Deriver, Combiner, object)
 
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
@@ -44,7 +51,7 @@ def load_evaluator(use: EvaluatorUse) -> Evaluator:
 
 def load_deriver(use: DeriverUse) -> Deriver:
     """The deriver that the config names. ConfigError if there is none such."""
-    made = _instance("deriver", use.use, _find("deriver", use.use, {}, {}), use.params)
+    made = _instance("deriver", use.use, _find("deriver", use.use, OWN_DERIVERS, {}), use.params)
     if not isinstance(made, Deriver) or not getattr(made, "gives", None):
         raise ConfigError(f"{use.use!r} is no deriver: subclass jurygraph.Deriver and say what it `gives`")
     made.name, made.params = use.known_as, use.params
@@ -57,6 +64,19 @@ def load_combiner(name: str) -> Combiner:
     if not isinstance(made, Combiner):
         raise ConfigError(f"{name!r} is no combiner: subclass jurygraph.Combiner")
     return made
+
+
+def load_combiners(config: Config) -> dict[str, Combiner]:
+    """Every combiner that the config's decisions may use, by name. ConfigError if there is none such."""
+    named: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
+    named |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
+    loaded = {name: load_combiner(name) for name in ("mean", config.weights.welfare)}
+    for key, name in named.items():
+        try:
+            loaded[name] = load_combiner(name)
+        except ConfigError as error:
+            raise ConfigError(f"{key}: {error}") from error.__cause__
+    return {name: loaded[name] for name in sorted(loaded)}
 
 
 def _made_evaluator(found: Any, use: EvaluatorUse) -> Evaluator:
@@ -80,14 +100,14 @@ def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> An
     """A new instance of a class, or a copy of one that is set up already: the name that it gets here is its own."""
     if not inspect.isclass(found):
         if params:
-            raise ConfigError(f"{role} {name!r} is already set up and takes no params here")
+            raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
+        if not isinstance(found, ROLES[:-1]):
+            given = f"it is a {type(found).__name__}"
+            raise ConfigError(f"{name!r} is no {role}: {given}; name a class, or one that is set up already")
         return _versioned(copy.copy(found))
     if inspect.isabstract(found):
         raise ConfigError(f"{role} {name!r} is abstract: subclass it and write what it leaves open")
-    try:
-        inspect.signature(found).bind(**params)
-    except TypeError as error:
-        raise ConfigError(f"{role} {name!r} with params {sorted(params)}: {error}") from error
+    _check_params(role, name, found, params)
     try:
         return _versioned(found(**params))
     except ConfigError:
@@ -96,11 +116,23 @@ def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> An
         raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}") from error
 
 
+def _check_params(role: str, name: str, found: type, params: Mapping[str, Any]) -> None:
+    try:
+        signature = inspect.signature(found)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"{role} {name!r} cannot be made from a config: {error}") from error
+    try:
+        signature.bind(**params)
+    except TypeError as error:
+        known = ", ".join(signature.parameters) or "none"
+        raise ConfigError(f"{role} {name!r} with params {sorted(params)}: {error}; its params: {known}") from error
+
+
 def _versioned(made: Any) -> Any:
     """A user's class that states no version of its own gets one that changes with its module."""
     kind = type(made)
     stated = "version" in vars(made) or any("version" in vars(one) for one in kind.__mro__ if one not in ROLES)
-    if isinstance(made, Evaluator | Deriver) and not stated and not kind.__module__.startswith("jurygraph."):
+    if isinstance(made, Evaluator | Deriver | Combiner) and not stated and not kind.__module__.startswith("jurygraph."):
         made.version = source_version(kind)
     return made
 
@@ -127,14 +159,15 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
     except ModuleNotFoundError as error:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(_unknown(role, path, known)) from error
-        raise ConfigError(f"{role} {path!r} cannot be imported: {error}") from error
+        raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or mend the module") from error
     except (
         Exception,
         SystemExit,
     ) as error:  # the user's module: whatever it raises is the fault of what the config names
-        raise ConfigError(f"{role} {path!r} cannot be imported: {type(error).__name__}: {error}") from error
+        wrong = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{role} {path!r} cannot be imported: {wrong}; mend the module") from error
     if not hasattr(module, attribute):
-        hint = _hint(attribute, dir(module))
+        hint = _hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")
     return getattr(module, attribute)
 

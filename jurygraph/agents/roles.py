@@ -7,7 +7,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -164,11 +164,15 @@ class Cells:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A component of the reward: value [R], the rows where there is one, and its named parts [R] for the trace."""
+    """A component of the reward: value [R], the rows where there is one, and its named parts [R] for the trace.
+
+    `figures` [R] are told beside it and are no parts of it.
+    """
 
     value: Floats
     present: Bools
     parts: Mapping[str, Floats]
+    figures: Mapping[str, Floats] = field(default_factory=dict)
 
 
 class Combiner(ABC):
@@ -179,17 +183,21 @@ class Combiner(ABC):
     """
 
     name: ClassVar[str]
-    version: ClassVar[str] = "1"
+    version: str = "1"
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
         if params:
-            raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}")
+            raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}; leave it out")
         return {}
 
     @abstractmethod
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        """The component of every response."""
+        """The component of every response.
+
+        Where every question looks at one response alone, a row is worked out from itself alone: which other responses
+        stand beside it, in a group or in a re-scored run, changes nothing.
+        """
 
     def bounds(
         self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]

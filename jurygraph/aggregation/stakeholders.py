@@ -2,7 +2,7 @@
 
     d_i = Σ_hard α + γ Σ_soft α + β s_i          w_i = exp(d_i/τ) / Σ_j exp(d_j/τ)          R = Σ_i w_i û_i
 
-Beside the reward stand four figures of the group: mean, minimum, Gini and Jain.
+Beside the reward stand four figures of the group: mean, minimum, Gini and Jain, and what each one gives up.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from jurygraph.aggregation._inputs import FloatArray, finite, nonnegative, one_o
 from jurygraph.aggregation._ordered import total
 from jurygraph.errors import PlanError
 
-__all__ = ["difficulty", "gini", "group_utility", "jain", "minimum", "reward", "weights"]
+__all__ = ["difficulty", "gini", "group_utility", "jain", "minimum", "reward", "sacrifice", "weights"]
 
 SUM_TOLERANCE = 1e-9
 
@@ -111,6 +111,26 @@ def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | FloatArray:
     utilities = finite("u", u)
     one_or_many("u", utilities, shares.size)
     return total(utilities * shares)
+
+
+def sacrifice(solo: ArrayLike, joint: ArrayLike) -> FloatArray:
+    """(U_solo - U_joint) / U_solo: what each gives up by sharing, the relative form of Eq. 8 that Table 4 shows.
+
+    Args:
+        solo: utilities that stakeholders would have alone, [n], above 0.
+        joint: utilities that they have together, [n], on the same scale.
+
+    Returns:
+        The share that is lost, [n]; negative where somebody gains.
+
+    Raises:
+        PlanError: values that are not finite, a solo utility that is not above 0, or shapes that do not fit.
+    """
+    alone, together = finite("solo", solo), finite("joint", joint)
+    shaped("joint", together, alone.shape)
+    if not (alone > 0.0).all():
+        raise PlanError("solo holds a utility that is not above 0: what nobody has cannot be lost")
+    return (alone - together) / alone
 
 
 def group_utility(u: ArrayLike) -> np.float64 | FloatArray:

@@ -4,7 +4,18 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli import checking, drawing, project, reading, scoring
+from jurygraph.cli import (
+    auditing,
+    checking,
+    comparing,
+    drawing,
+    importing,
+    migrating,
+    project,
+    reading,
+    rescoring,
+    scoring,
+)
 from jurygraph.cli.text import out
 
 app = typer.Typer(
@@ -40,8 +51,16 @@ for command in (
     scoring.score,
     reading.show,
     reading.explain,
+    auditing.verify,
+    rescoring.rescore,
+    comparing.compare,
+    auditing.seal,
+    auditing.close,
+    auditing.erase,
+    migrating.migrate,
     reading.export,
     drawing.graph,
     drawing.schema,
 ):
     app.command()(command)
+app.command("import")(importing.import_tasks)

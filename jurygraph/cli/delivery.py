@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from jurygraph.errors import InputError
@@ -13,11 +13,11 @@ def deliver(path: str, lines: Iterable[bytes]) -> None:
 
     Raises `InputError` where nothing can be written.
     """
-    from jurygraph.runs import write_whole
+    from jurygraph.runs.folder import write_whole
 
     existing = _kind(path)
     try:
-        if existing is None or stat.S_ISREG(existing):
+        if existing is None or (stat.S_ISREG(existing) and not path.startswith(("/dev/", "/proc/"))):
             write_whole(Path(os.path.realpath(path)), lines)
         else:
             with open(path, "wb") as file:
@@ -26,9 +26,28 @@ def deliver(path: str, lines: Iterable[bytes]) -> None:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
-def refuse_inside(folder: Path, path: str) -> None:
-    """Refuse to write over what a run is made of. Raises `InputError`."""
-    if Path(os.path.realpath(path)).parent == Path(os.path.realpath(folder)) and os.path.exists(path):
+def deliver_file(path: str, write: Callable[[Path], None]) -> None:
+    """As `deliver`, for what a library writes by itself: into a draft that then takes the place of the file."""
+    existing = _kind(path)
+    if existing is not None and not stat.S_ISREG(existing):
+        raise InputError(f"{path}: is no regular file, which this form needs; name another")
+    target = Path(os.path.realpath(path))
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        write(draft)
+        draft.replace(target)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def refuse_inside(path: str) -> None:
+    """Refuse to write over what a run is made of, this one or another. Raises `InputError`."""
+    from jurygraph.runs.folder import LEDGER, OWN
+
+    target = Path(os.path.realpath(path))
+    if target.name in OWN and (target.parent / LEDGER).exists():
         raise InputError(f"{path}: is a file of the run itself; name another")
 
 

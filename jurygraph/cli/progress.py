@@ -11,25 +11,25 @@ _STEP, _PAUSE = 0.1, 2.0
 
 
 @contextmanager
-def progress(total: int) -> Iterator[Callable[[int], None]]:
-    """A function to call with the number of responses that are done since the last call."""
+def progress(doing: str, total: int, what: str) -> Iterator[Callable[[int], None]]:
+    """A function to call with how many of `what` are done since the last call."""
     if not sys.stderr.isatty():
-        yield _Lines(total).advance
+        yield _Lines(doing, total, what).advance
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("scoring"), BarColumn(), MofNCompleteColumn(), TextColumn("responses"), TimeRemainingColumn())
+    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("scoring", total=total)
+        task = bar.add_task(doing, total=total)
         yield lambda count: bar.advance(task, count)
 
 
 class _Lines:
     """A plain line about every tenth of the way, never in quick succession."""
 
-    def __init__(self, total: int) -> None:
-        self.total = total
+    def __init__(self, doing: str, total: int, what: str) -> None:
+        self.doing, self.total, self.what = doing, total, what
         self.done = 0
         self._told, self._when = 0, time.monotonic()
 
@@ -38,4 +38,4 @@ class _Lines:
         now = time.monotonic()
         if self.done - self._told >= _STEP * self.total and now - self._when >= _PAUSE:
             self._told, self._when = self.done, now
-            say(f"scored {self.done} of {self.total} responses ({self.done / self.total:.0%})")
+            say(f"{self.doing}: {self.done} of {self.total} {self.what} ({self.done / self.total:.0%})")

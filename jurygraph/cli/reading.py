@@ -10,19 +10,11 @@ import typer
 from jurygraph.cli.text import number, out, out_json, say, table, visible
 
 if TYPE_CHECKING:
-    from jurygraph.runs import Run
+    from jurygraph.runs.run import Run
 
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.", show_default=False)]
 ResponseId = Annotated[str, typer.Option("--response", metavar="ID", help="Id of a response.", show_default=False)]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-_RESUMED = "(the same score command resumes it)"
-# A run that was killed could not say so: its status stays `running`.
-_UNFINISHED = {
-    "running": f"is still being written, or was stopped before it was complete {_RESUMED}",
-    "interrupted": f"was interrupted {_RESUMED}",
-}
 
 
 class Form(StrEnum):
@@ -30,6 +22,8 @@ class Form(StrEnum):
 
     jsonl = "jsonl"
     csv = "csv"
+    parquet = "parquet"
+    audit_bundle = "audit-bundle"
 
 
 def show(
@@ -53,41 +47,45 @@ def show(
         jurygraph show run --json | jq .reward.value
     """
     from jurygraph.cli.traces import trace_lines
-    from jurygraph.runs import Run
+    from jurygraph.runs.lines import line_of
+    from jurygraph.runs.run import Run
 
     opened = Run.open(run)
     if response is None:
         _show_all(opened, limit, json)
         return
-    record = opened.find(response)
-    for line in [record.line] if json else trace_lines(record.trace):
+    trace = opened.find(response)
+    for line in [line_of(trace)] if json else trace_lines(trace, opened.decision_of(trace.task_id)):
         out(line)
 
 
 def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
-    records = list(islice(run.records(), limit))
+    from jurygraph.runs.lines import line_of
+
+    traces = islice(run.traces(), limit)
     if as_json:
-        for record in records:
-            out(record.line)
+        for trace in traces:
+            out(line_of(trace))
         return
-    rewards = [(record.trace, record.trace.reward) for record in records]
-    names = list(dict.fromkeys(name for _, reward in rewards for name in reward.components))
+    known = [(trace.response_id, trace.agent, trace.reward) for trace in traces]
+    names = list(dict.fromkeys(name for _, _, reward in known for name in reward.components))
     rows = [
         [
-            trace.response_id,
-            trace.agent or "-",
+            response_id,
+            agent or "-",
             reward.status,
             number(reward.value),
             number(reward.coverage),
             *(number(reward.components.get(name)) for name in names),
         ]
-        for trace, reward in rewards
+        for response_id, agent, reward in known
     ]
     for line in table(["response", "agent", "status", "reward", "coverage", *names], rows, left=3):
         out(line)
-    manifest = run.manifest
-    if manifest.status != "complete":
-        say(f"this run {_UNFINISHED[manifest.status]}: it was asked for {manifest.asked.responses} responses")
+    if not run.closed:
+        scored, asked = run.tasks_scored, run.header.asked.tasks
+        state = f"{scored} of {asked} tasks are scored; the same score command goes on"
+        say(f"this run is still being written, or was stopped before it was complete: {state}")
 
 
 def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
@@ -98,11 +96,11 @@ def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
         jurygraph explain run --response task-1/a
     """
     from jurygraph.cli.sentences import sentences
-    from jurygraph.runs import Run
+    from jurygraph.runs.run import Run
 
     opened = Run.open(run)
-    trace = opened.find(response).trace
-    said = sentences(trace, opened.plan_of(trace.task_id).decision)
+    trace = opened.find(response)
+    said = sentences(trace, opened.decision_of(trace.task_id))
     if json:
         out_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": said})
         return
@@ -112,7 +110,13 @@ def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
 
 def export(
     run: RunFolder,
-    to: Annotated[Form, typer.Option("--to", help="jsonl: the traces as they are; csv: one row a response.")],
+    to: Annotated[
+        Form,
+        typer.Option(
+            "--to",
+            help="jsonl: the traces; csv, parquet: one row a response; audit-bundle: a zip that proves itself.",
+        ),
+    ],
     output: Annotated[
         str | None,
         typer.Option("-o", "--output", metavar="F", help="File to write.", show_default="standard output"),
@@ -121,20 +125,35 @@ def export(
     """Write a run in another form.
 
     In csv a missing number is an empty cell, and an id that a spreadsheet would run as a formula (it starts with one
-    of = + - @) gets a leading apostrophe; in jsonl every id is as it was.
+    of = + - @) gets a leading apostrophe; elsewhere every id is as it was. An audit-bundle holds the ledger with all
+    texts and `verify.py`, one small file that checks it with nothing but Python. It and parquet need `-o`.
 
     \b
     Example:
         jurygraph export run --to csv -o rewards.csv
+        jurygraph export run --to audit-bundle -o run.zip
     """
-    from jurygraph.cli.delivery import deliver, refuse_inside
-    from jurygraph.runs import Run, export_csv, export_jsonl
+    from jurygraph.cli.delivery import deliver, deliver_file, refuse_inside
+    from jurygraph.errors import InputError
+    from jurygraph.runs.bundle import export_bundle
+    from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
+    from jurygraph.runs.run import Run
 
-    lines = (export_jsonl if to is Form.jsonl else export_csv)(Run.open(run))
+    opened = Run.open(run)
     if output is not None:
-        refuse_inside(run, output)
+        refuse_inside(output)
+    if to in (Form.parquet, Form.audit_bundle):
+        if output is None:
+            raise InputError(f"--to {to.value}: is no text for a terminal; name a file with -o")
+        if to is Form.parquet:
+            deliver_file(output, lambda path: export_parquet(opened, path))
+        else:
+            deliver_file(output, lambda path: export_bundle(opened, path, export_jsonl(opened)))
+    else:
+        lines = (export_jsonl if to is Form.jsonl else export_csv)(opened)
+        if output is None:
+            for line in lines:
+                out(line.removesuffix(b"\n"))
+            return
         deliver(output, lines)
-        say(f"wrote {output}")
-        return
-    for line in lines:
-        out(line.removesuffix(b"\n"))
+    say(f"wrote {output}")

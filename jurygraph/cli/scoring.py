@@ -3,21 +3,24 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, redirect_stdout
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jurygraph.cli.boundary import Exit
-from jurygraph.cli.text import number, out, out_json, say, table
+from jurygraph.cli.printing import kept_off_stdout
+from jurygraph.cli.text import number, out, out_json, say, table, word
 
 if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs import Session, Summary
+    from jurygraph.runs.branch import Branch
+    from jurygraph.runs.forecast import Forecast
+    from jurygraph.runs.session import Session
+    from jurygraph.runs.summary import Summary
     from jurygraph.schema import Config
     from jurygraph.sources import Work
 
@@ -40,11 +43,17 @@ def score(
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Score the first N tasks.", show_default=False)
     ] = None,
+    branch: Annotated[
+        Path | None,
+        typer.Option(metavar="OLD", help="Carry over from run OLD what did not change.", show_default=False),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score responses and keep every reward with all that led to it.
 
-    Everything is read and planned before anything is written. The same command on the same RUN resumes it.
+    Everything is read and planned before anything is written. The same command on the same RUN resumes it, after a
+    kill or a power cut too. With other files, config or evaluators it is refused; `--branch OLD` then makes a new run
+    that takes from OLD every verdict whose question, evaluator and responses are the same, and asks the rest.
 
     \b
     Exit codes: 0 done; 1 done, but some rewards failed; 2 wrong config or input, nothing written;
@@ -55,48 +64,59 @@ def score(
     Example:
         jurygraph score tasks.jsonl --out run
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
+        jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
     from jurygraph.sources import read_work
 
-    with redirect_stdout(sys.stderr), _descriptor_1_to_2():  # what a user's code prints is no part of the result
-        jury = open_jury(config or _found(tasks), model)
-        session = _sat(jury, read_work(tasks, responses), run, limit, dry_run)
-    if dry_run:
-        _print_forecast(session, json)
+    sitting = _Sitting(run, limit, dry_run)
+    with kept_off_stdout():
+        opened = open_jury(config or _found(tasks), model)
+        with opened as jury, read_work(tasks, responses) as work:
+            sitting.hold(jury, work, branch)
+    if sitting.forecast is not None:
+        _print_forecast(sitting.forecast, json)
         return
-    _print_result(session, run, json)
-    raise typer.Exit(_exit_code(session.summary, jury.config))
+    _print_result(sitting, json)
+    raise typer.Exit(_exit_code(sitting.summary, opened.config))
 
 
-@contextmanager
-def _descriptor_1_to_2() -> Iterator[None]:
-    """The same for child processes and C code, which write to the descriptor itself."""
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
+class _Sitting:
+    """What became of the command: everything is planned and, but for a dry run, scored."""
+
+    summary: "Summary"
+
+    def __init__(self, run: Path, limit: int | None, dry_run: bool) -> None:
+        self.run, self.limit, self.dry_run = run, limit, dry_run
+        self.forecast: Forecast | None = None
+        self.tasks = 0
+
+    def hold(self, jury: "Jury", work: "Work", branch: Path | None) -> None:
+        """Plan and score."""
+        import asyncio
+
+        from jurygraph.runs.session import Session
+
+        carried = None if branch is None else _branch(branch)
+        with asyncio.Runner() as runner, closing(Session(self.run, jury, work, self.limit, carried)) as session:
+            self.tasks, self.summary = session.tasks, session.summary
+            if self.dry_run:
+                self.forecast = runner.run(session.forecast())
+            else:
+                _fill(session, runner)
+        if carried is not None and not self.dry_run:
+            say(f"{carried.carried} verdicts were carried over from {branch}, {carried.asked} were asked anew")
 
 
-def _sat(opened: "Jury", work: "Work", run: Path, limit: int | None, dry_run: bool) -> "Session":
-    """A session that is over: everything is planned and, but for a dry run, scored."""
-    import asyncio
+def _branch(folder: Path) -> "Branch":
+    from jurygraph.runs.branch import Branch
 
-    from jurygraph.runs import Session
-
-    with opened as jury, asyncio.Runner() as runner, closing(Session(run, jury, work, limit)) as session:
-        runner.run(session.prepare())
-        if not dry_run:
-            _fill(session, runner)
-    return session
+    return Branch(folder)
 
 
 def open_jury(path: Path, model: str | None = None) -> "Jury":
     """The jury of a config; its folder becomes importable, so that it can name evaluators that lie beside it."""
     from jurygraph.errors import ConfigError
-    from jurygraph.sources import read_config
+    from jurygraph.sources import line_of_key, read_config
 
     config = read_config(path)
     if not config.langsmith:
@@ -107,7 +127,10 @@ def open_jury(path: Path, model: str | None = None) -> "Jury":
     try:
         return Jury.from_config(config if model is None else config.model_copy(update={"model": model}))
     except ConfigError as error:
-        raise ConfigError(f"{path.name}: {error}") from None
+        key, _, wrong = str(error).partition(": ")
+        line = None if key == "model" and model is not None else line_of_key(path, key)
+        message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {wrong}"
+        raise ConfigError(message) from None
 
 
 def send_nothing() -> None:
@@ -129,27 +152,32 @@ def _found(tasks: str) -> Path:
 
 
 def _fill(session: "Session", runner: "asyncio.Runner") -> None:
-    """Score what is left to score."""
+    """Plan and score what is left."""
     from jurygraph.cli.progress import progress
 
     if session.finished:
-        say(f"{session.folder} is complete; nothing is done again")
+        session.end()
+        what = "is complete" if session.done == session.tasks else f"has the first {session.done} tasks"
+        say(f"{session.folder} {what}; nothing is done again")
         return
     if session.done:
         say(f"{session.done} tasks are scored already and stay as they are")
     try:
-        with progress(session.left.responses) as report:
-            gc.freeze()  # libraries and plans stay: the collector need not go through them again and again
+        with progress("planning", session.to_plan, "tasks") as report:
+            runner.run(session.prepare(report))
+    except KeyboardInterrupt:
+        say("interrupted before anything was scored; nothing was written")
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    try:
+        with progress("scoring", session.left.responses, "responses") as report:
+            gc.freeze()  # libraries stay: the collector need not go through them again and again
             runner.run(session.score(report))
     except KeyboardInterrupt:
         say(f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there")
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-def _print_forecast(session: "Session", as_json: bool) -> None:
-    from jurygraph.runs import forecast
-
-    expected = forecast(session)
+def _print_forecast(expected: "Forecast", as_json: bool) -> None:
     say("nothing was written")
     if as_json:
         out_json(expected.plain())
@@ -166,19 +194,19 @@ def _print_forecast(session: "Session", as_json: bool) -> None:
         out(line)
 
 
-def _print_result(session: "Session", run: Path, as_json: bool) -> None:
-    summary = session.summary
+def _print_result(sitting: _Sitting, as_json: bool) -> None:
+    summary, run = sitting.summary, sitting.run
     if as_json:
         out_json({"run": str(run), **summary.plain()})
     else:
         for line in _result_lines(summary):
             out(line)
-        if len(summary.tasks) < session.tasks:
-            out(f"{len(summary.tasks)} of {session.tasks} tasks (--limit)")
+        if summary.tasks < sitting.tasks:
+            out(f"{summary.tasks} of {sitting.tasks} tasks (--limit)")
     if summary.lowest is not None:
-        say(f"every reward:    jurygraph show {_word(run)}")
-        say(f"the lowest one:  jurygraph show {_word(run)} --response {_word(summary.lowest)}")
-        say(f"in sentences:    jurygraph explain {_word(run)} --response {_word(summary.lowest)}")
+        say(f"every reward:    jurygraph show {word(run)}")
+        say(f"the lowest one:  jurygraph show {word(run)} --response {word(summary.lowest)}")
+        say(f"in sentences:    jurygraph explain {word(run)} --response {word(summary.lowest)}")
 
 
 def _result_lines(summary: "Summary") -> list[str]:
@@ -211,9 +239,3 @@ def _exit_code(summary: "Summary", config: "Config") -> Exit:
         say(f"{summary.failed} of {summary.responses} rewards failed: they have no value")
         return Exit.SOME_FAILED
     return Exit.DONE
-
-
-def _word(value: object) -> str:
-    import shlex
-
-    return shlex.quote(str(value))

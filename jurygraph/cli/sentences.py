@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from jurygraph.cli.sides import decided_against, opponent, score_for
+from jurygraph.cli.traces import WELFARE
 from jurygraph.schema import Decision, Input, Reward, Spec, Term, Trace, Verdict
 
 _REASON = 300
@@ -63,7 +64,7 @@ def _remark(trace: Trace, spec: Spec | None, part: str, value: float) -> str:
     """What must be known of a part beside its value: its weight, or how much of what was judged it kept."""
     if spec is None or part not in spec.inputs:
         return ""
-    if spec.combiner == "stakeholders":
+    if spec.combiner in WELFARE:
         return f" (weight {_n(spec.inputs[part].mass)})"
     judged = _judged(trace, spec.inputs[part]) if _depends(spec, part) else None
     if judged is None or _n(judged) == _n(value):

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -15,11 +16,20 @@ from jurygraph.cli.boundary import Exit
 
 def visible(text: str, limit: int | None = None) -> str:
     """The text in one line, with control and other unseen characters written as escapes."""
-    from jurygraph.runs import UNSEEN
+    from jurygraph.runs.lines import UNSEEN
 
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"
     return re.sub(f"[\x00-\x1f{UNSEEN}]", lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def word(value: object) -> str:
+    """A path or id as one types it in a command."""
+    from pathlib import Path
+
+    from jurygraph.runs.folder import typed
+
+    return typed(value) if isinstance(value, Path) else shlex.quote(str(value))
 
 
 def out(line: str | bytes) -> None:

@@ -1,18 +1,27 @@
 """One trace in full, as lines."""
 
+from collections.abc import Iterator, Mapping
+from typing import Any
+
 from jurygraph.cli.sides import opponent, score_for
 from jurygraph.cli.text import number, table, visible
-from jurygraph.schema import Evidence, Reward, Trace, Verdict
+from jurygraph.schema import Decision, Evidence, Reward, Spec, Trace, Verdict
+
+WELFARE = ("stakeholders", "egalitarian", "nash")
+"""The combiners of which a component's inputs are stakeholders."""
 
 
-def trace_lines(trace: Trace) -> list[str]:
-    """Every term, verdict and note of a trace."""
+def trace_lines(trace: Trace, decision: Decision) -> list[str]:
+    """Every term, verdict and note of a trace, and every term of the weights that its decision froze."""
     head = [f"response  {visible(trace.response_id)}", f"task      {visible(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {visible(trace.agent)}")
     verdicts = [line for verdict in trace.verdicts for line in _verdict_lines(trace.response_id, verdict)]
     foot = [f"plan      {trace.plan_digest}", f"digest    {trace.digest}", f"previous  {trace.previous or '-'}"]
-    return [*head, *_reward_lines(trace.reward), "", "verdicts", *verdicts, "", *foot]
+    weighed = [
+        line for spec in decision.specs if spec.combiner in WELFARE for line in _weight_lines(spec, trace.reward)
+    ]
+    return [*head, *_reward_lines(trace.reward), *weighed, "", "verdicts", *verdicts, "", *foot]
 
 
 def _reward_lines(reward: Reward) -> list[str]:
@@ -33,7 +42,40 @@ def _reward_lines(reward: Reward) -> list[str]:
     for name, parts in reward.parts.items():
         shown = ", ".join(f"{part} {number(value)}" for part, value in parts.items())
         lines.append(f"{visible(name)} is made of {visible(shown)}")
+    for name, figures in reward.figures.items():
+        shown = ", ".join(f"{figure} {number(value)}" for figure, value in figures.items())
+        lines.append(f"{visible(name)} of the group: {visible(shown)}")
     return lines
+
+
+def _weight_lines(spec: Spec, reward: Reward) -> Iterator[str]:
+    """Each stakeholder's terms of d_i, weight, utility, and the share of a full utility that it gives up."""
+    terms: Any = spec.params.get("difficulty", {})
+    utilities = reward.parts.get(spec.name, {})
+    rows = [
+        [
+            name,
+            *_difficulty(terms.get(name, {})),
+            number(one.mass),
+            number(utilities.get(name)),
+            _given_up(utilities, name),
+        ]
+        for name, one in spec.inputs.items()
+    ]
+    yield ""
+    yield from table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
+    for name, found in terms.items():
+        for other, why in found.get("tensions", {}).items():
+            if name < other:
+                yield f"tension between {visible(name)} and {visible(other)}: {visible('; '.join(why), 300)}"
+
+
+def _difficulty(terms: Mapping[str, Any]) -> list[str]:
+    return [number(terms.get(term)) for term in ("hard", "soft", "conflict", "difficulty")]
+
+
+def _given_up(utilities: Mapping[str, float], name: str) -> str:
+    return "-" if name not in utilities else f"{1.0 - utilities[name]:.0%}"
 
 
 def _verdict_lines(response_id: str, verdict: Verdict) -> list[str]:

@@ -4,8 +4,11 @@ Only + - * / min max on float64, in canonical order, so that the same decision a
 machine, for any order of anything that has none, and for any split of the group where no question looks across it.
 """
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,44 +16,40 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
 from jurygraph.errors import PlanError
-from jurygraph.graphs.fusing import Fused, covered, fuse, fuse_bounds
-from jurygraph.graphs.routing import GROUP_OF_ONE
+from jurygraph.graphs.fusing import covered, fuse, fuse_bounds, held
+from jurygraph.graphs.rewarding import Judged, Row, reward_rows
+from jurygraph.graphs.routing import GROUP_OF_ONE, SUBMITTED
 from jurygraph.graphs.table import (
     ABSENT,
     ABSTAINED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
     NO_MODEL,
+    NOT_APPLICABLE,
     OK,
+    Columns,
     Scenario,
     Table,
     dropped_questions,
     lay_out,
     unjudged,
 )
-from jurygraph.schema import Adjustment, Counts, Decision, Question, Reward, Spec, Term, Verdict
+from jurygraph.schema import Counts, Decision, Question, Reward, Spec, Verdict
 
 Combiners = Mapping[str, Combiner]
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """What is known of a group before its rewards are written down; arrays are [R]."""
+class Marks:
+    """What was judged, as arrays [R, K]: a row for each response, and a column for each sample of each question, the
+    questions in their order. Each cell as `table.mark_of` gives it; ABSENT where nothing was asked.
 
-    components: Mapping[str, Component]
-    fused: Fused
-    partial: Mapping[str, Component]
-    partial_fused: Fused
-    low: Floats
-    high: Floats
-    coverage: Floats
-    lost: Bools
-    dropped: frozenset[str]
+    `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of `table`.
+    """
 
-    def open(self, row: int) -> bool:
-        """Whether what was not judged could still change the reward."""
-        return bool(self.low[row] < self.high[row])
+    value: Floats
+    met: Bools
+    outcome: NDArray[np.int8]
 
 
 def decide(
@@ -60,12 +59,58 @@ def decide(
     verdicts: Sequence[Verdict],
     combiners: Combiners,
 ) -> tuple[Reward, ...]:
-    """The rewards of a group, in the order of `responses` (ids). Inside, rows stand in the order of the ids."""
+    """The rewards of a group, in the order of `responses` (ids). Inside, rows stand in the order of the ids.
+
+    Raises PlanError where a reward is larger than any number, or a combiner gives something that is none.
+    """
     names = sorted(responses)
     judged = _judge(decision, lay_out(questions, names, verdicts), combiners)
     mine = verdicts_of(questions, names, verdicts)
-    rewards = {name: _reward(decision, judged, row, mine[name]) for row, name in enumerate(names)}
+    alone = [any(v.gated_by == GROUP_OF_ONE for v in mine[name]) for name in names]
+    rows = reward_rows(decision, judged, [_count(mine[name]) for name in names], alone)
+    rewards = {name: row.reward(decision) for name, row in zip(names, rows, strict=True)}
     return tuple(rewards[name] for name in responses)
+
+
+def independent(decision: Decision, questions: Sequence[Question]) -> bool:
+    """Whether no reward depends on another response of its group, so that `decide_many` may decide it."""
+    alone = all(q.scope == "response" and q.of == SUBMITTED for q in questions)
+    return alone and decision.group_rule is None
+
+
+def decide_many(decision: Decision, questions: Sequence[Question], marks: Marks, combiners: Combiners) -> list[Row]:
+    """The rewards of all rows, which may belong to different groups and tasks: the same bits as from `decide`.
+
+    Only where `independent`. Raises PlanError as `decide`, and where the marks are not of these questions.
+    """
+    assert independent(decision, questions), "a reward that depends on its group is decided with its group"
+    judged = _judge(decision, _table(questions, marks), combiners)
+    counts = _count_each(marks.outcome)
+    with collection_paused():
+        return reward_rows(decision, judged, counts, [False] * len(counts))
+
+
+@contextmanager
+def collection_paused() -> Iterator[None]:
+    """Records and rewards hold no cycles; to look for some while thousands are made takes longer than to make them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _table(questions: Sequence[Question], marks: Marks) -> Table:
+    columns, end = {}, 0
+    for question in questions:
+        start, end = end, end + question.samples
+        own = np.s_[:, start:end]
+        columns[question.id] = Columns(marks.value[own], marks.met[own], marks.outcome[own])
+    if marks.outcome.shape[1] != end:
+        raise PlanError(f"{marks.outcome.shape[1]} marks a response for {end} samples of questions: give one for each")
+    return Table(len(marks.outcome), columns)
 
 
 def verdicts_of(
@@ -81,7 +126,8 @@ def verdicts_of(
     return found
 
 
-def _judge(decision: Decision, table: Table, combiners: Combiners) -> _Judged:
+@np.errstate(over="ignore", invalid="ignore")
+def _judge(decision: Decision, table: Table, combiners: Combiners) -> Judged:
     dropped = dropped_questions(decision, table)
     counted = table.marked(dropped, ABSENT) if dropped else table
     components = _components(decision, counted, combiners, "counted")
@@ -89,7 +135,7 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> _Judged:
     if all((columns.outcome == OK).all() for columns in table.columns.values()):
         fused = fuse(decision, _values(components), present)
         everything, nothing = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
-        return _Judged(components, fused, components, fused, fused.value, fused.value, everything, nothing, dropped)
+        return Judged(components, fused, components, fused, fused.value, fused.value, everything, nothing, dropped)
     partial = _components(decision, counted, combiners, "partial")
     partial_fused = fuse(decision, _values(partial), {name: one.present for name, one in partial.items()})
     missing = np.stack([unjudged(columns.outcome).any(axis=1) for columns in counted.columns.values()]).any(axis=0)
@@ -100,10 +146,10 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> _Judged:
     }
     fused = fuse(decision, _values(components), present, spans)
     ends = fuse_bounds(decision, least, most, present)
-    low, high = (np.where(missing, end, fused.value) for end in ends)
+    low, high = (held("a bound of the reward", np.where(missing, end, fused.value)) for end in ends)
     coverage = _coverage(decision, table.marked(dropped, ABSTAINED) if dropped else table)
     lost = _lost(decision, table if decision.rule == "strict" else counted)
-    return _Judged(components, fused, partial, partial_fused, low, high, coverage, lost, dropped)
+    return Judged(components, fused, partial, partial_fused, low, high, coverage, lost, dropped)
 
 
 def _values(components: Mapping[str, Component]) -> dict[str, Floats]:
@@ -114,10 +160,22 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
     components = {}
     for spec in decision.specs:
         one = combiners[spec.combiner].combine(_cells(spec, table, decision.rule, scenario), spec.params)
-        if not np.isfinite(one.value[one.present]).all():
-            raise PlanError(f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite")
         components[spec.name] = one
+    given = [array for one in components.values() for array in (one.value, *one.parts.values(), *one.figures.values())]
+    if not np.isfinite(given).all():
+        _refuse_what_is_no_number(decision, components)
     return components
+
+
+def _refuse_what_is_no_number(decision: Decision, components: Mapping[str, Component]) -> None:
+    """Raise PlanError naming the component; what it says where it does not apply does not matter."""
+    for spec in decision.specs:
+        one = components[spec.name]
+        if not np.isfinite([np.where(one.present, one.value, 0.0), *one.parts.values(), *one.figures.values()]).all():
+            raise PlanError(
+                f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; mend the "
+                "combiner, or bring the weights of the component's inputs closer together"
+            )
 
 
 def _cells(spec: Spec, table: Table, rule: str, scenario: Scenario) -> dict[str, Cells]:
@@ -157,7 +215,7 @@ def _lost(decision: Decision, table: Table) -> Bools:
     `conservative`: at a penalty that was not judged for no fault of the response. `strict`: at any failure too, also
     of what does not count or was dropped for the group.
     """
-    lost = np.zeros(len(table.responses), dtype=np.bool_)
+    lost = np.zeros(table.rows, dtype=np.bool_)
     for spec in decision.specs if decision.rule == "strict" else decision.counting:
         for one in spec.inputs.values():
             outcome, weights = table.outcomes(one)
@@ -172,80 +230,23 @@ def _fatal(rule: str, outcome: NDArray[np.int8], penalty: Bools) -> Bools:
     return fatal | np.isin(outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]) if rule == "strict" else fatal
 
 
-def _reward(decision: Decision, judged: _Judged, row: int, verdicts: Sequence[Verdict]) -> Reward:
-    coverage = float(judged.coverage[row])
-    failed = bool(judged.lost[row]) or _below(coverage, decision.min_coverage) or coverage == 0.0
-    alone = any(v.gated_by == GROUP_OF_ONE for v in verdicts)
-    degraded = _below(coverage, 1.0) or judged.open(row) or alone or bool(judged.dropped)
-    some = coverage > 0.0
-    return Reward(
-        value=None if failed else float(judged.fused.value[row]),
-        status="failed" if failed else "degraded" if degraded else "ok",
-        partial=float(judged.partial_fused.value[row]) if some else None,
-        coverage=coverage,
-        range=(float(judged.low[row]), float(judged.high[row])),
-        components={name: _at(one, row) for name, one in judged.partial.items()},
-        terms=tuple(_term(spec, judged, row) for spec in decision.specs),
-        counts=_count(verdicts),
-        parts={
-            name: {part: float(value[row]) for part, value in one.parts.items()}
-            for name, one in judged.components.items()
-            if one.parts
-        },
-        adjustments=_adjustments(judged.fused, row),
-        weights_fixed=decision.weights_fixed,
-        notes=_notes(decision, judged, row, alone),
-    )
-
-
-def _below(coverage: float, asked: float) -> bool:
-    """Whether less was judged than is asked for; four fifths of five weights of 0.3 are not less than 0.8."""
-    return coverage < asked - ROUNDING
-
-
-def _at(component: Component, row: int) -> float | None:
-    return float(component.value[row]) if component.present[row] else None
-
-
-def _term(spec: Spec, judged: _Judged, row: int) -> Term:
-    value = _at(judged.components[spec.name], row)
-    contribution = None if value is None else float(judged.fused.contributions[spec.name][row])
-    return Term(name=spec.name, weight=spec.weight, value=value, contribution=contribution)
-
-
 def _count(verdicts: Sequence[Verdict]) -> Counts:
     statuses = [v.status for v in verdicts]
-    return Counts(
-        judged=statuses.count("ok"),
-        abstained=statuses.count("abstained"),
-        failed=statuses.count("failed"),
-        not_applicable=statuses.count("not_applicable"),
-    )
+    return _counts(*(statuses.count(one) for one in ("ok", "abstained", "failed", "not_applicable")))
 
 
-def _adjustments(fused: Fused, row: int) -> tuple[Adjustment, ...]:
-    changes = ((name, float(before[row]), float(after[row])) for name, before, after in fused.changes)
-    return tuple(Adjustment(name=name, before=b, after=a) for name, b, a in changes if b != a)
+def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
+    """What became of each row's verdicts, from their codes [R, K]."""
+
+    def times(*codes: int) -> list[int]:
+        counted: list[int] = np.count_nonzero(np.isin(outcome, codes), axis=1).tolist()
+        return counted
+
+    failed = times(FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
+    return list(map(_counts, times(OK), times(ABSTAINED, NO_MODEL), failed, times(NOT_APPLICABLE)))
 
 
-def _notes(decision: Decision, judged: _Judged, row: int, alone: bool) -> tuple[str, ...]:
-    """Why a reward is degraded or failed."""
-    coverage = float(judged.coverage[row])
-    notes = []
-    if judged.lost[row]:
-        rule = "a failure" if decision.rule == "strict" else "a penalty that could not be judged, by no fault of it"
-        notes.append(f"under the {decision.rule} rule {rule} fails the reward")
-    if coverage == 0.0:
-        notes.append("nothing that counts was judged")
-    elif _below(coverage, decision.min_coverage):
-        notes.append(f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for")
-    elif _below(coverage, 1.0):
-        notes.append(f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says")
-    elif judged.open(row):
-        notes.append("what a gate looks at was not judged, and could still change the reward")
-    if alone:
-        notes.append("the group has one response, so nothing could be compared")
-    notes += [
-        f"{name} was dropped for the whole group, because it was not judged for all" for name in sorted(judged.dropped)
-    ]
-    return tuple(notes)
+@lru_cache(maxsize=4096)
+def _counts(judged: int, abstained: int, failed: int, not_applicable: int) -> Counts:
+    """Many rewards share their counts."""
+    return Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable)

@@ -8,6 +8,7 @@ import numpy as np
 from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Floats
 from jurygraph.aggregation import fusion
+from jurygraph.errors import PlanError
 from jurygraph.schema import Decision, FormatGate, Gate, PrecisionShaping, RepetitionControl
 
 Interval = tuple[Floats, Floats]
@@ -17,10 +18,9 @@ Change = tuple[str, Floats, Floats]
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """Rewards [R], the contribution of every component [R], and what each later step changed."""
+    """Rewards [R], and what each step after the weighted sum changed."""
 
     value: Floats
-    contributions: Mapping[str, Floats]
     changes: tuple[Change, ...]
 
 
@@ -34,17 +34,24 @@ def fuse(
 
     `values` and `present` are [R] by component; a component that is not present contributes 0 and opens no gate.
     `spans` are the least and greatest that components could be, where they were not wholly judged: a gate that could
-    then be open or shut is taken as whichever gives less.
+    then be open or shut is taken as whichever gives less. PlanError names the step at which a reward overflows.
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
     shown = {name: np.where(present[name], value, 0.0) for name, value in values.items()}
-    reward = np.asarray(fusion.collaborative(shown, weights))
+    reward = held("the weighted sum of the components", fusion.collaborative(shown, weights))
     changes: list[Change] = []
     for name, step in _steps(decision, shown, present, weights, spans or {}):
-        after = np.asarray(step(reward))
+        after = held(f"the reward after the {name}", step(reward))
         changes.append((name, reward, after))
         reward = after
-    return Fused(reward, {name: weights[name] * value for name, value in shown.items()}, tuple(changes))
+    return Fused(reward, tuple(changes))
+
+
+def held(what: str, reward: np.float64 | Floats) -> Floats:
+    """The reward, if floats can hold it. PlanError saying `what` overflowed, if they cannot."""
+    if not np.isfinite(reward).all():
+        raise PlanError(f"{what} overflows: it is larger than any number; make the weights or the scale smaller")
+    return np.asarray(reward)
 
 
 def _steps(

@@ -3,12 +3,11 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from jurygraph import aggregation
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import PlanError
-from jurygraph.graphs.routing import SUBMITTED
+from jurygraph.graphs.routing import GROUP_OF_ONE, SUBMITTED
 from jurygraph.schema import (
     Audience,
     Constraint,
@@ -23,7 +22,6 @@ from jurygraph.schema import (
     TaskView,
     Tension,
     Wave,
-    WeightsConfig,
 )
 
 Named = TypeVar("Named", Stakeholder, Criterion, Reviewer, Constraint)
@@ -85,69 +83,15 @@ def _ordered(tension: Tension) -> Tension:
     return tension.model_copy(update={"between": (first, second)})
 
 
-def weigh_stakeholders(task: Task, config: WeightsConfig) -> tuple[dict[str, float], dict[str, Any]]:
-    """Weights w_i by stakeholder, and the terms of d_i they come from (DecompR Eqs. 9-10), in the order of ids."""
-    people = by_id(task.stakeholders)
-    if not people:
-        return {}, {}
-    names = [s.id for s in people]
-    if config.method == "fixed":
-        return _fixed_weights(task, names, config), {}
-    if config.method == "uniform":
-        return dict.fromkeys(names, 1.0 / len(names)), {}
-    return _calibrated_weights(task, people, config)
-
-
-def _fixed_weights(task: Task, names: Sequence[str], config: WeightsConfig) -> dict[str, float]:
-    missing = [name for name in names if name not in config.fixed]
-    if missing:
-        raise PlanError(f"task {task.id!r}: weights.fixed names no weight for stakeholder {missing[0]!r}")
-    total = float(aggregation.total([config.fixed[name] for name in names]))
-    return {name: config.fixed[name] / total for name in names}
-
-
-def _calibrated_weights(
-    task: Task, people: Sequence[Stakeholder], config: WeightsConfig
-) -> tuple[dict[str, float], dict[str, Any]]:
-    for person in people:
-        if person.profile and not person.constraints:
-            raise PlanError(
-                f"task {task.id!r}: stakeholder {person.id!r} has a profile in text alone, so its difficulty is not "
-                "known: list its constraints (kind, restrictiveness), or set weights.method to uniform or fixed"
-            )
-    hard, soft = ([_restrictiveness(person, kind) for person in people] for kind in ("hard", "soft"))
-    conflict = [_conflict(task, person.id) for person in people]
-    d = aggregation.stakeholders.difficulty(hard, soft, conflict, config.gamma, config.beta)
-    w = aggregation.stakeholders.weights(d, config.temperature)
-    terms = {
-        person.id: {
-            "hard": float(aggregation.total(hard[i])),
-            "soft": float(aggregation.total(soft[i])),
-            "conflict": conflict[i],
-            "difficulty": float(d[i]),
-        }
-        for i, person in enumerate(people)
-    }
-    return {person.id: float(w[i]) for i, person in enumerate(people)}, terms
-
-
-def _restrictiveness(person: Stakeholder, kind: str) -> list[float]:
-    """α(c) of the constraints of a kind, in the order of their ids."""
-    return [c.restrictiveness for c in by_id(person.constraints) if c.kind == kind]
-
-
-def _conflict(task: Task, member: str) -> float:
-    """s_i: the strengths of the tensions that involve the stakeholder, in the order of their partners."""
-    tensions = sorted((sorted(t.between), t.strength) for t in task.tensions if member in t.between)
-    return float(aggregation.total([strength for _, strength in tensions])) if tensions else 0.0
-
-
 def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[Derivation, ...]:
     """What the derivers give, in the order of its names."""
     listed: dict[str, Derivation] = {}
     for name, deriver in derivers.items():
         if deriver.gives in listed or deriver.gives == SUBMITTED:
-            raise PlanError(f"deriver {name!r} gives {deriver.gives!r}, which another source gives already")
+            raise PlanError(
+                f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
+                "it give another name"
+            )
         listed[deriver.gives] = Derivation(
             gives=deriver.gives,
             deriver=name,
@@ -178,9 +122,16 @@ def list_questions(
 
 def _checked(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
     if question.evaluator != evaluator.name:
-        raise PlanError(f"evaluator {evaluator.name!r} lists a question of {question.evaluator!r}")
+        raise PlanError(
+            f"evaluator {evaluator.name!r} lists a question of {question.evaluator!r}; make each with `self.question`"
+        )
     if question.view != view.digest:
-        raise PlanError(f"question {question.id!r} is about another view than the one that its evaluator was given")
+        raise PlanError(
+            f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
+            "`self.question` of that view"
+        )
+    if question.id == GROUP_OF_ONE:
+        raise PlanError(f"no question is called {question.id!r}, which marks a response alone: `name` it otherwise")
     if question.of != SUBMITTED and question.scope != "response":
         raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")
     return question
@@ -204,7 +155,9 @@ def _waves(derivations: Sequence[Derivation], questions: Sequence[Question]) -> 
             level[node] = 1 + max((level[earlier] for earlier in before[node]), default=-1)
     except CycleError as error:
         cycle = " -> ".join(node.partition(":")[2] for node in error.args[1])
-        raise PlanError(f"these wait for each other, so none can be asked: {cycle}") from error
+        raise PlanError(
+            f"these wait for each other, so none can be asked: {cycle}; leave out one `when`, `needs` or `of` of them"
+        ) from error
     return tuple(
         Wave(
             materials=tuple(d.gives for d in derivations if level[f"material:{d.gives}"] == wave),
@@ -233,6 +186,8 @@ def _unknown_source(node: str, wanted: str, known: Iterable[str]) -> str:
     same = [one.partition(":")[2] for one in known if one.startswith(f"{kind}:")]
     near = difflib.get_close_matches(name, same, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    what = "needs material" if kind == "material" else "waits for question"
-    source = "which no deriver gives" if kind == "material" else "which nobody asks"
-    return f"{node.partition(':')[2]!r} {what} {name!r}, {source}{hint}"
+    if kind == "material":
+        lacks = f"needs material {name!r}, which no deriver gives{hint or '; list one that does under `derivers`'}"
+    else:
+        lacks = f"waits for question {name!r}, which nobody asks{hint or '; there are ' + ', '.join(same)}"
+    return f"{node.partition(':')[2]!r} {lacks}"

@@ -12,10 +12,10 @@ from jurygraph.graphs.planning import (
     survey_of,
     task_digest,
     view_task,
-    weigh_stakeholders,
 )
 from jurygraph.graphs.recipe import decision_of, freeze_specs
 from jurygraph.graphs.state import PrepareOutput, PrepareState, Roster
+from jurygraph.graphs.weighing import weigh_stakeholders
 from jurygraph.schema import Plan
 
 PrepareGraph = CompiledStateGraph[PrepareState, Roster, PrepareState, PrepareOutput]
@@ -23,13 +23,12 @@ Update = dict[str, Any]
 
 
 async def _read(state: PrepareState, runtime: Runtime[Roster]) -> Update:
-    evaluators = runtime.context.evaluators.values()
-    return {"views": view_task(state["task"], ["task", *(e.audience for e in evaluators)])}
+    return {"views": view_task(state["task"], ["task", *runtime.context.audiences.values()])}
 
 
 async def _weigh(state: PrepareState, runtime: Runtime[Roster]) -> Update:
-    asked = any(e.audience == "stakeholder" for e in runtime.context.evaluators.values())
-    weights, difficulty = weigh_stakeholders(state["task"], runtime.context.config.weights) if asked else ({}, {})
+    roster = runtime.context
+    weights, difficulty = weigh_stakeholders(state["task"], roster.config.weights, roster.audiences.values())
     return {"weights": weights, "difficulty": difficulty}
 
 
@@ -39,14 +38,13 @@ async def _question(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     uses = {use.known_as: use for use in roster.config.evaluators}
     derivations = list_derivations(roster.derivers, whole)
     questions = list_questions(roster.evaluators, uses, views)
-    return {"questions": questions, "survey": survey_of(views, derivations, questions)}
+    return {"survey": survey_of(views, derivations, questions)}
 
 
 async def _recipe(state: PrepareState, runtime: Runtime[Roster]) -> Update:
-    specs = freeze_specs(
-        state["task"], runtime.context, state["views"], state["questions"], state["weights"], state["difficulty"]
-    )
-    return {"decision": decision_of(runtime.context.config, specs)}
+    roster, weighed = runtime.context, (state["weights"], state["difficulty"])
+    specs = freeze_specs(state["task"], state["survey"], roster.config, roster.audiences, roster.combiners, *weighed)
+    return {"decision": decision_of(roster.config, specs)}
 
 
 async def _freeze(state: PrepareState) -> Update:

@@ -4,10 +4,13 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jurygraph.agents.roles import Combiner, Evaluator
+import numpy as np
+
+from jurygraph import aggregation
+from jurygraph.agents.roles import Combiner
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.graphs.state import Roster
 from jurygraph.schema import (
+    Audience,
     ComponentConfig,
     Config,
     Decision,
@@ -19,12 +22,15 @@ from jurygraph.schema import (
     Question,
     RepetitionControl,
     Spec,
+    Survey,
     Task,
-    TaskView,
 )
 
 RUBRIC, STAKEHOLDERS = "rubric", "stakeholders"
 GATE_ORDER = ("precision", "format", "repetition")
+MOST_RESIDUAL = 0.2
+"""What a stakeholder's residual checklist may hold of the mass of û_i at most (DecompR)."""
+ROUNDING = 1e-9
 
 
 def short_name(name: str) -> str:
@@ -32,36 +38,52 @@ def short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def component_names(config: Config, evaluators: Mapping[str, Evaluator]) -> list[str]:
-    """Every component that the config and its evaluators give. ConfigError where two share a name."""
-    givers: dict[str, Evaluator] = {}
-    for name, evaluator in evaluators.items():
-        home = _home(evaluator)
-        first = givers.setdefault(home, evaluator)
-        if first is not evaluator and {first.audience, evaluator.audience} not in ({"criterion"}, {"stakeholder"}):
-            raise ConfigError(f"{first.name!r} and {name!r} would both give component {home!r}: `name` one otherwise")
+def component_names(config: Config, audiences: Mapping[str, Audience]) -> list[str]:
+    """Every component that the config and its evaluators give; `audiences` are the evaluators', by their names.
+
+    Raises ConfigError where two share a name.
+    """
+    givers: dict[str, str] = {}
+    for name, audience in audiences.items():
+        home = _home(name, audience)
+        first = givers.setdefault(home, name)
+        if first != name and {audiences[first], audience} not in ({"criterion"}, {"stakeholder"}):
+            raise ConfigError(f"{first!r} and {name!r} would both give component {home!r}: `name` one otherwise")
     return sorted({*givers, *config.components})
 
 
-def _home(evaluator: Evaluator) -> str:
+def _home(evaluator: str, audience: Audience) -> str:
     """The component that an evaluator's verdicts enter unless the config says otherwise."""
-    return {"criterion": RUBRIC, "stakeholder": STAKEHOLDERS}.get(evaluator.audience, short_name(evaluator.name))
+    return {"criterion": RUBRIC, "stakeholder": STAKEHOLDERS}.get(audience, short_name(evaluator))
 
 
-def check_recipe(config: Config, evaluators: Mapping[str, Evaluator]) -> None:
-    """Refuse a recipe that no task could be planned under. Raises ConfigError."""
-    known = component_names(config, evaluators)
+def check_recipe(config: Config, audiences: Mapping[str, Audience]) -> None:
+    """Refuse a recipe that no task could be planned under. Raises ConfigError.
+
+    `audiences` says whom each of the config's evaluators asks about, by its name.
+    """
+    known = component_names(config, audiences)
     for name in config.reward:
-        _refuse_unknown("reward", name, known)
-    weights = weigh_components(config, known)
-    if not any(weights.values()):
-        raise ConfigError("reward: every weight is 0, so nothing would count")
+        _refuse_unknown(f"reward.{name}", name, known)
+    _check_weights(list(weigh_components(config, known).values()))
     kinds = [gate.kind for gate in config.gates]
-    for gate in config.gates:
+    for place, gate in enumerate(config.gates):
         if kinds.count(gate.kind) > 1:
-            raise ConfigError(f"gates: there are two of kind {gate.kind!r}")
+            raise ConfigError(f"gates: there are two of kind {gate.kind!r}; keep one")
         for name in _read_by(gate):
-            _refuse_unknown(f"gates, kind {gate.kind}", name, known)
+            _refuse_unknown(f"gates[{place}]", name, known)
+
+
+def _check_weights(weights: Sequence[float]) -> None:
+    if not any(weights):
+        raise ConfigError("reward: every weight is 0, so nothing would count; give one component a weight")
+    if _overflow(weights):
+        raise ConfigError("reward: the sum of the weights is larger than any number; make them smaller")
+
+
+@np.errstate(over="ignore")
+def _overflow(weights: Sequence[float]) -> bool:
+    return not np.isfinite(aggregation.total(np.abs(weights)))
 
 
 def _read_by(gate: Gate) -> tuple[str, ...]:
@@ -87,17 +109,20 @@ def weigh_components(config: Config, names: Sequence[str]) -> dict[str, float]:
 
 def freeze_specs(
     task: Task,
-    roster: Roster,
-    views: Sequence[TaskView],
-    questions: Sequence[Question],
+    survey: Survey,
+    config: Config,
+    audiences: Mapping[str, Audience],
+    combiners: Mapping[str, Combiner],
     weights: Mapping[str, float],
     difficulty: Mapping[str, Any],
 ) -> tuple[Spec, ...]:
-    """One spec for every component that this task has, in the order of their names."""
-    freeze = _Freezer(task, roster, views, questions)
-    config = roster.config
+    """One spec for every component that this task has, in the order of their names. Raises PlanError.
+
+    `audiences` and `combiners` are by name; `weights` and `difficulty` are those of the task's stakeholders.
+    """
+    freeze = _Freezer(task, survey, config, audiences, combiners)
     specs = [freeze.own(name, component) for name, component in config.components.items()]
-    homes = {name: _home(roster.evaluators[name]) for name in freeze.asked}
+    homes = {name: _home(name, audiences[name]) for name in freeze.asked}
     for home in sorted(set(homes.values()) - set(config.components)):
         sources = [name for name, its in homes.items() if its == home]
         specs.append(freeze.default(home, sources, weights, difficulty))
@@ -110,22 +135,32 @@ def _refuse_absent(task: Task, gates: Iterable[Gate], weight: Mapping[str, float
     for name in [*counted, *(name for gate in gates for name in _read_by(gate))]:
         if name not in present:
             why = {RUBRIC: "rubric", STAKEHOLDERS: "stakeholders"}.get(name, "question")
-            raise PlanError(f"task {task.id!r}: the reward counts component {name!r}, but the task has no {why} for it")
+            raise PlanError(
+                f"task {task.id!r}: the reward counts component {name!r}, but the task has no {why} for it; complete "
+                "the task, or leave the component out of `reward` and `gates`"
+            )
 
 
 class _Freezer:
     """Makes the specs of one task."""
 
-    def __init__(self, task: Task, roster: Roster, views: Sequence[TaskView], questions: Sequence[Question]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        survey: Survey,
+        config: Config,
+        audiences: Mapping[str, Audience],
+        combiners: Mapping[str, Combiner],
+    ) -> None:
         self.task = task
-        self.config = roster.config
-        self.combiners = roster.combiners
-        self.by_id = {question.id: question for question in questions}
-        self.weight = weigh_components(self.config, component_names(self.config, roster.evaluators))
+        self.config = config
+        self.combiners = combiners
+        self.by_id = {question.id: question for question in survey.questions}
+        self.weight = weigh_components(config, component_names(config, audiences))
         self.asked: dict[str, dict[str | None, list[Question]]] = {}
-        member = {view.digest: view.member for view in views}
-        for question in questions:
-            self.asked.setdefault(question.evaluator, {}).setdefault(member[question.view], []).append(question)
+        for question in survey.questions:
+            member = survey.views[question.view].member
+            self.asked.setdefault(question.evaluator, {}).setdefault(member, []).append(question)
 
     def own(self, name: str, component: ComponentConfig) -> Spec:
         """A component that the config spells out."""
@@ -139,14 +174,46 @@ class _Freezer:
         if home == RUBRIC:
             return self._rubric(sources)
         if home == STAKEHOLDERS:
-            gated = self.config.weights.gated
-            inputs = {s: self._member(sources, "weights.gated", s, w, gated) for s, w in sorted(weights.items())}
-            return self._spec(home, STAKEHOLDERS, inputs, {"difficulty": difficulty} if difficulty else {})
+            return self._stakeholders(sources, weights, difficulty)
         counts = self.weight[home] != 0 or home in {gate.component for gate in self.config.gates}
         stated = InputConfig(of=sources[0], gated=None if counts else "missing")
         asked = [q for each in self.asked[sources[0]].values() for q in each]
         where = f"write components: {{{home}: {{inputs: {{{home}: {{of: {sources[0]}, gated: ...}}}}}}}}"
         return self._spec(home, "mean", {sources[0]: _input(where, asked, stated)}, {})
+
+    def _stakeholders(
+        self, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
+    ) -> Spec:
+        stated = self.config.weights
+        inputs = {s: self._member(sources, "weights.gated", s, w, stated.gated) for s, w in sorted(weights.items())}
+        inputs = {s: one.model_copy(update={"weights": self._layered(s, one)}) for s, one in inputs.items()}
+        params: dict[str, Any] = {"difficulty": difficulty} if difficulty else {}
+        for kind in ("hard", "soft"):
+            places = {s: self._about(s, one.questions, kind) for s, one in inputs.items()}
+            params |= {kind: found} if (found := {s: at for s, at in places.items() if at}) else {}
+        params |= {"cap": stated.cap} if "hard" in params else {}
+        params |= {"floor": stated.floor} if stated.welfare == "egalitarian" else {}
+        return self._spec(STAKEHOLDERS, stated.welfare, inputs, params)
+
+    def _layered(self, member: str, one: Input) -> tuple[float, ...]:
+        """What each question weighs: its layer's share, divided among the questions of the layer."""
+        shares = self.config.weights.layers
+        if not shares:
+            return one.weights
+        layers = [self.by_id[question].layer for question in one.questions]
+        for layer in layers:
+            if layer not in shares:
+                raise PlanError(
+                    f"task {self.task.id!r}: weights.layers gives no share to layer {layer!r}, in which stakeholder "
+                    f"{member!r} is asked about; add one"
+                )
+        return tuple(shares[layer] / layers.count(layer) for layer in layers)
+
+    def _about(self, member: str, questions: Sequence[str], kind: str) -> list[int]:
+        """The places of the questions that are about a constraint of this kind."""
+        person = next(one for one in self.task.stakeholders if one.id == member)
+        constraints = {constraint.id for constraint in person.constraints if constraint.kind == kind}
+        return [place for place, name in enumerate(questions) if self.by_id[name].subject in constraints]
 
     def _rubric(self, sources: Sequence[str]) -> Spec:
         rubric = self.task.rubric
@@ -161,7 +228,10 @@ class _Freezer:
         """What all that ask about a criterion or stakeholder say of it."""
         asked = [q for source in sources for q in self.asked[source].get(member, ())]
         if not asked:
-            raise PlanError(f"task {self.task.id!r}: nobody asks about {member!r}")
+            raise PlanError(
+                f"task {self.task.id!r}: nobody asks about {member!r}; let an evaluator of that audience do so, or "
+                "leave it out of the task"
+            )
         stated = InputConfig(of=sources[0], mass=abs(weight), gated=gated)
         return _input(where, asked, stated, 1.0 if weight > 0 else -1.0)
 
@@ -172,11 +242,12 @@ class _Freezer:
         if stated.of in self.by_id:
             return _input(f"{where}.gated", [self.by_id[stated.of]], stated)
         near = difflib.get_close_matches(stated.of, [*self.asked, *self.by_id], n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise PlanError(f"{where}: {stated.of!r} is not asked of task {self.task.id!r}{hint}")
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.by_id)}"
+        raise PlanError(f"{where}: {stated.of!r} is not asked of task {self.task.id!r}; {hint}")
 
     def _spec(self, name: str, combiner: str, inputs: dict[str, Input], params: Mapping[str, Any]) -> Spec:
-        made: Combiner = self.combiners[combiner]
+        made = self.combiners[combiner]
+        self._check_inputs(name, combiner, inputs)
         try:
             frozen = made.freeze(inputs, params)
         except PlanError as error:
@@ -193,6 +264,31 @@ class _Freezer:
             inputs=inputs,
             params=frozen,
         )
+
+    def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, Input]) -> None:
+        if _overflow([one.mass for one in inputs.values()]):
+            raise PlanError(
+                f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number; make "
+                "them smaller"
+            )
+        for key, one in inputs.items() if name == STAKEHOLDERS or combiner == STAKEHOLDERS else ():
+            share = self._residual_share(one)
+            if share > MOST_RESIDUAL + ROUNDING:
+                raise PlanError(
+                    f"task {self.task.id!r}: residual questions hold {100 * share:.3g} % of the weight of stakeholder "
+                    f"{key!r}, and {100 * MOST_RESIDUAL:g} % is the most; ask it more by facts, checks or a model, or "
+                    "fewer residual questions"
+                )
+
+    def _residual_share(self, stated: Input) -> float:
+        """What questions of layer `residual` hold of an input's absolute weight; a folded question weighs once."""
+        asked = [self.by_id[name] for name in stated.questions]
+        sizes = [
+            abs(weight) * (question.samples if stated.reduce is None else 1)
+            for question, weight in zip(asked, stated.weights, strict=True)
+        ]
+        residual = [size if q.layer == "residual" else 0.0 for q, size in zip(asked, sizes, strict=True)]
+        return float(aggregation.total(residual) / aggregation.total(sizes))
 
 
 def _input(where: str, asked: Iterable[Question], stated: InputConfig, sign: float = 1.0) -> Input:

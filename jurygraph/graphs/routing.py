@@ -8,10 +8,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
+from typing import Any
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
-from jurygraph.schema import Derivation, Failure, Material, Question, Response, Survey, TaskView, Verdict, When
+from jurygraph.schema import (
+    Audience,
+    Derivation,
+    Failure,
+    Material,
+    Question,
+    Response,
+    Survey,
+    TaskView,
+    Verdict,
+    When,
+)
 
 GROUP_OF_ONE = "group-of-one"
 SUBMITTED = "submitted"
@@ -37,14 +49,33 @@ class Job:
     material: Materials
 
 
+Shown = tuple[str, str, tuple[str, ...], int]
+"""Where a verdict stands: question id, the id of whom it is about, ids of the responses as shown, and sample."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What is known of a group already and not asked again: verdicts, and material by (name, response id).
+
+    Only verdicts on what was shown are recalled: what was settled without asking is settled anew. A verdict, or
+    material, that rests on other material is recalled only where that is what is recalled of it.
+    """
+
+    verdicts: Mapping[Shown, Verdict]
+    material: Mapping[tuple[str, str], Material]
+
+
+NOTHING = Recalled({}, {})
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A wave's work: slots by branch, jobs, and what was settled without asking."""
+    """A wave's work: slots by branch, jobs, and the verdicts and material that were settled without asking."""
 
     slots: dict[str, list[Slot]] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
     settled: list[Verdict] = field(default_factory=list)
-    spoiled: list[Material] = field(default_factory=list)
+    material: list[Material] = field(default_factory=list)
 
     @property
     def branches(self) -> list[str]:
@@ -63,9 +94,10 @@ def next_work(
     responses: Sequence[Response],
     material: Sequence[Material],
     verdicts: Sequence[Verdict],
+    recalled: Recalled = NOTHING,
 ) -> tuple[Work, int]:
     """The work of the first wave from `wave` on that has any, and the number of the wave after it."""
-    routed = _Routed(survey, responses, material, verdicts)
+    routed = _Routed(survey, responses, material, verdicts, recalled)
     while wave < len(survey.waves) and not routed.work.branches:
         routed.add(wave)
         wave += 1
@@ -81,9 +113,11 @@ class _Routed:
         responses: Sequence[Response],
         material: Sequence[Material],
         verdicts: Sequence[Verdict],
+        recalled: Recalled,
     ) -> None:
         self.survey = survey
         self.responses = responses
+        self.recalled = recalled
         self.work = Work()
         self.material: dict[str, dict[str, Material]] = defaultdict(dict)
         for one in material:
@@ -104,12 +138,14 @@ class _Routed:
     def _derive(self, derivation: Derivation) -> None:
         for response in self.responses:
             failure = self._missing(response, derivation.needs)
-            if failure is None:
+            known = self.recalled.material.get((derivation.gives, response.id))
+            if failure is not None:
+                known = Material(name=derivation.gives, response=response.id, status="failed", failure=failure)
+            elif known is None or not self._unchanged(derivation.needs, [response.id]):
                 self.work.jobs.append(Job(derivation, response, self._needed(response, derivation.needs)))
-            else:
-                spoiled = Material(name=derivation.gives, response=response.id, status="failed", failure=failure)
-                self.work.spoiled.append(spoiled)
-                self.material[response.id][derivation.gives] = spoiled
+                continue
+            self.work.material.append(known)
+            self.material[response.id][derivation.gives] = known
 
     def _ask(self, question: Question) -> None:
         stamp = stamps(question, self.survey.views[question.view])
@@ -126,8 +162,32 @@ class _Routed:
             for shown, owners, about in self._shown(question, askable)
             for sample in range(question.samples)
         ]
-        if slots:
-            self.work.slots.setdefault(question.branch, []).extend(slots)
+        left = [slot for slot in slots if not self._recall(slot, stamp)] if self.recalled.verdicts else slots
+        if left:
+            self.work.slots.setdefault(question.branch, []).extend(left)
+
+    def _recall(self, slot: Slot, stamp: "Stamp") -> bool:
+        """Whether all verdicts of the slot are known; they are then settled, under the present identity."""
+        question, shown = slot.question, tuple(r.id for r in slot.responses)
+        places = [(question.id, about, shown, slot.sample) for about in slot.about]
+        owners = shown if question.of == SUBMITTED else slot.about
+        if not all(place in self.recalled.verdicts for place in places) or not self._unchanged(
+            rests_on(question), owners
+        ):
+            return False
+        self.work.settled.extend(
+            stamp(self.recalled.verdicts[place], about, shown, slot.sample)
+            for place, about in zip(places, slot.about, strict=True)
+        )
+        return True
+
+    def _unchanged(self, names: Iterable[str], responses: Sequence[str]) -> bool:
+        """Whether the material of these names about these responses (ids) is what is recalled of it."""
+        return all(
+            self.material[response][name] == self.recalled.material.get((name, response))
+            for name in names
+            for response in responses
+        )
 
     def _shown(
         self, question: Question, askable: Sequence[Response]
@@ -149,8 +209,7 @@ class _Routed:
 
     def _ruled_out(self, question: Question, response: Response) -> Verdict | None:
         """None if the question can be asked about this response, else the verdict that takes its place."""
-        derived = question.needs if question.of == SUBMITTED else (*question.needs, question.of)
-        failure = self._missing(response, derived) or self._no_variant(response, question.of)
+        failure = self._missing(response, rests_on(question)) or self._no_variant(response, question.of)
         if failure is not None:
             return Verdict(status="failed", failure=failure, reason=failure.message)
         return None if question.when is None else self._screened(question.when, response)
@@ -199,20 +258,30 @@ class _Routed:
         return {name: self.material[response.id][name] for name in needs}
 
 
-Stamp = Callable[[Verdict, str, tuple[str, ...], int], Verdict]
+def rests_on(question: Question) -> tuple[str, ...]:
+    """The names of the material that a question rests on."""
+    return question.needs if question.of == SUBMITTED else (*question.needs, question.of)
 
 
-def stamps(question: Question, view: TaskView) -> Stamp:
-    """A function that puts the question's identity on a verdict: `(verdict, about, responses as shown, sample)`."""
-    identity = {
+def identity_of(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:
+    """Who was asked what, as every verdict on a question says it."""
+    return {
         "question": question.id,
         "evaluator": question.evaluator,
         "version": question.version,
         "layer": question.layer,
         "subject": question.subject,
-        "stakeholder": view.member if view.audience == "stakeholder" else None,
-        "reviewer": view.member if view.audience == "reviewer" else None,
+        "stakeholder": member if audience == "stakeholder" else None,
+        "reviewer": member if audience == "reviewer" else None,
     }
+
+
+Stamp = Callable[[Verdict, str, tuple[str, ...], int], Verdict]
+
+
+def stamps(question: Question, view: TaskView) -> Stamp:
+    """A function that puts the question's identity on a verdict: `(verdict, about, responses as shown, sample)`."""
+    identity = identity_of(question, view.audience, view.member)
 
     def stamp(verdict: Verdict, about: str, responses: tuple[str, ...], sample: int) -> Verdict:
         return verdict.model_copy(update={**identity, "about": about, "responses": responses, "sample": sample})
@@ -225,7 +294,7 @@ def _alone(others: Sequence[Verdict]) -> Verdict:
     missing = next((other for other in others if other.status != "not_applicable"), None)
     if missing is None:
         return Verdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason="there is nothing to compare with")
-    return Verdict.failed("group", f"there is nothing left to compare with: {missing.reason}")
+    return Verdict.failed("group", "there is nothing left to compare with: the others could not be asked about")
 
 
 def _gated(when: When, reason: str) -> Verdict:

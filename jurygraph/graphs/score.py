@@ -22,9 +22,9 @@ BRANCHES: tuple[str, ...] = get_args(Branch)
 
 async def _route(state: ScoreState) -> Command[str]:
     """A Command costs a third less of the whole run than conditional edges, which copy every channel to decide."""
-    survey = state["plan"].survey
-    work, wave = next_work(survey, state["wave"], state["responses"], state["material"], state["verdicts"])
-    update = {"work": work, "wave": wave, "verdicts": work.settled, "material": work.spoiled}
+    survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["recalled"])
+    work, wave = next_work(survey, state["wave"], state["responses"], *known)
+    update = {"work": work, "wave": wave, "verdicts": work.settled, "material": work.material}
     return Command(goto=work.branches or ["statistics"], update=update)
 
 
@@ -41,7 +41,8 @@ def _answer(branch: str) -> Callable[[ScoreState, Runtime[Roster]], Awaitable[Up
 
 
 async def _statistics(state: ScoreState) -> Update:
-    return {"statistics": group_statistics(state["plan"].survey.questions, state["verdicts"])}
+    scored = ((verdict.question, verdict.score) for verdict in state["verdicts"])
+    return {"statistics": group_statistics(state["plan"].survey.questions, scored)}
 
 
 async def _decide(state: ScoreState, runtime: Runtime[Roster]) -> Update:

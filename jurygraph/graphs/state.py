@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypedDict
 
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
-from jurygraph.graphs.routing import Work
+from jurygraph.graphs.routing import Recalled, Work
 from jurygraph.schema import (
+    Audience,
     Config,
     Decision,
     Material,
     Plan,
-    Question,
     Response,
     Reward,
     Survey,
@@ -32,6 +32,11 @@ class Roster:
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
 
+    @property
+    def audiences(self) -> dict[str, Audience]:
+        """Whom each evaluator asks about, by its name."""
+        return {name: evaluator.audience for name, evaluator in self.evaluators.items()}
+
 
 class PrepareState(TypedDict, total=False):
     """The prepare graph's state. There is no field in which a response could lie."""
@@ -40,7 +45,6 @@ class PrepareState(TypedDict, total=False):
     views: tuple[TaskView, ...]
     weights: dict[str, float]
     difficulty: dict[str, Any]
-    questions: tuple[Question, ...]
     survey: Survey
     decision: Decision
     plan: Plan
@@ -61,6 +65,7 @@ class ScoreState(TypedDict, total=False):
     work: Work
     material: Annotated[list[Material], operator.add]
     verdicts: Annotated[list[Verdict], operator.add]
+    recalled: Recalled
     statistics: dict[str, Any]
     rewards: tuple[Reward, ...]
     traces: tuple[Trace, ...]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Cells, Floats
-from jurygraph.schema import Decision, Input, Question, Verdict
+from jurygraph.schema import Cause, Decision, Input, Question, Status, Verdict
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE = range(7)
 MET_FROM = 0.5
@@ -34,9 +34,9 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A group's verdicts as numbers; rows stand for the responses in canonical order."""
+    """Verdicts as numbers; the rows stand for the responses, of a group in canonical order."""
 
-    responses: tuple[str, ...]
+    rows: int
     columns: Mapping[str, Columns]
 
     def cells(self, stated: Input, rule: str, direction: int, scenario: Scenario) -> Cells:
@@ -62,7 +62,7 @@ class Table:
         for name in questions:
             old = columns[name]
             columns[name] = replace(old, outcome=np.where(old.outcome == ABSENT, ABSENT, outcome).astype(np.int8))
-        return Table(self.responses, columns)
+        return Table(self.rows, columns)
 
     def judged(self, stated: Input) -> tuple[Floats, Floats]:
         """The weight of an input that was judged, and that was asked for, [R]; a folded question weighs once."""
@@ -91,7 +91,7 @@ def lay_out(questions: Sequence[Question], responses: Sequence[str], verdicts: S
     by_question: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_question[verdict.question].append(verdict)
-    return Table(tuple(responses), {q.id: _columns(q, row, by_question[q.id]) for q in questions})
+    return Table(len(row), {q.id: _columns(q, row, by_question[q.id]) for q in questions})
 
 
 def _columns(question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict]) -> Columns:
@@ -101,12 +101,27 @@ def _columns(question: Question, row: Mapping[str, int], verdicts: Sequence[Verd
     met = np.zeros((len(row), width), dtype=np.bool_)
     outcome = np.zeros((len(row), width), dtype=np.int8)
     for place, (verdict, mirrored) in placed.items():
-        outcome[place] = _outcome(verdict)
-        if verdict.score is not None:
-            score = 1.0 - verdict.score if mirrored else verdict.score
-            value[place] = score + 0.0  # never -0.0: which of the two is the smaller depends on the CPU
-            met[place] = score >= MET_FROM if mirrored or verdict.met is None else verdict.met
+        value[place], met[place], outcome[place] = _mirrored_mark(verdict) if mirrored else mark_of(verdict)
     return Columns(value, met, outcome)
+
+
+def mark_of(verdict: Verdict) -> tuple[float, bool, int]:
+    """A verdict as it counts: its score, whether it is met, and what became of it (a code of this module).
+
+    Where the judge gave no decision of its own, a score of 0.5 or more is met; without a score: 0.0 and not met.
+    """
+    if verdict.score is None:
+        return 0.0, False, outcome_of(verdict.status, verdict.failure.cause if verdict.failure else None)
+    met = verdict.score >= MET_FROM if verdict.met is None else verdict.met
+    return verdict.score + 0.0, met, OK  # never -0.0: which of the two is the smaller depends on the CPU
+
+
+def _mirrored_mark(verdict: Verdict) -> tuple[float, bool, int]:
+    """A verdict on an unordered pair as it counts for the second of them."""
+    if verdict.score is None:
+        return mark_of(verdict)
+    score = 1.0 - verdict.score
+    return score, score >= MET_FROM, OK
 
 
 def _placed(
@@ -140,15 +155,13 @@ def _variant_order(question: Question, verdicts: Sequence[Verdict]) -> dict[tupl
     return {(about, name): i for about, names in shown.items() for i, name in enumerate(sorted(names))}
 
 
-def _outcome(verdict: Verdict) -> int:
-    if verdict.status == "ok":
-        return OK
-    if verdict.status == "not_applicable":
+def outcome_of(status: Status, cause: Cause | None) -> int:
+    """What became of a verdict that is not ok, as a code of this module; `cause` is that of its failure, if any."""
+    if status == "not_applicable":
         return NOT_APPLICABLE
-    infrastructure = verdict.failure is not None and verdict.failure.cause == "infrastructure"
-    if verdict.status == "abstained":
-        return NO_MODEL if infrastructure else ABSTAINED
-    return FAILED_BY_INFRASTRUCTURE if infrastructure else FAILED_BY_RESPONSE
+    if status == "abstained":
+        return NO_MODEL if cause == "infrastructure" else ABSTAINED
+    return FAILED_BY_INFRASTRUCTURE if cause == "infrastructure" else FAILED_BY_RESPONSE
 
 
 def _filled(columns: Columns, weight: float, stated: Input, rule: str, direction: int, scenario: Scenario) -> Cells:
@@ -174,18 +187,19 @@ def _fill(rule: str, scenario: Scenario, penalty: bool) -> float:
 
 
 def _folded(value: Floats, met: Bools, judged: Bools, live: Bools, reduce: str) -> tuple[Floats, Bools, Bools, Bools]:
-    """The live columns of a question as one column."""
+    """The live columns of a question as one column; a row without any is as if it had one that is not live."""
     count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
-    divisor = np.where(count > 0, count, 1.0)
+    some = np.greater(count, 0.0)
+    divisor = np.where(some, count, 1.0)
     if reduce == "mean":
         folded = aggregation.total(np.where(live, value, 0.0)) / divisor
     elif reduce == "min":
-        folded = np.min(np.where(live, value, 1.0), axis=1)
+        folded = np.where(some, np.min(np.where(live, value, 1.0), axis=1), 0.0)
     else:
         folded = np.max(np.where(live, value, 0.0), axis=1)
     agreed = aggregation.total(np.where(live & met, 1.0, 0.0))
     decided = np.asarray(agreed * 2 >= divisor)
-    complete, some = np.asarray((judged | ~live).all(axis=1)), np.asarray(live.any(axis=1))
+    complete = np.where(some, (judged | ~live).all(axis=1), judged.all(axis=1))
     return folded[:, None], decided[:, None], complete[:, None], some[:, None]
 
 

@@ -1,24 +1,25 @@
 """From the score graph's final state to traces."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jurygraph import aggregation
 from jurygraph.graphs.decide import verdicts_of
 from jurygraph.graphs.state import ScoreState
-from jurygraph.schema import Question, Response, Trace, Verdict, digest_of
+from jurygraph.schema import Question, Response, Trace, digest_of
 
 
-def group_statistics(questions: Sequence[Question], verdicts: Sequence[Verdict]) -> dict[str, Any]:
+def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
     """For every question, how the group's scores lie: judged, mean, least and greatest.
 
+    `scored` gives every verdict of the group as its question's id and its score, None where there is none.
     A question whose least and greatest score are equal tells the responses of this group apart by nothing.
     """
     scores: dict[str, list[float]] = defaultdict(list)
-    for verdict in verdicts:
-        if verdict.score is not None:
-            scores[verdict.question].append(verdict.score)
+    for question, score in scored:
+        if score is not None:
+            scores[question].append(score)
     return {"questions": {q.id: _spread(sorted(scores[q.id])) for q in questions}}
 
 

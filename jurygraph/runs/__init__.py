@@ -1,26 +1,31 @@
-"""A run is a folder: what was asked and how it is decided, then one trace a response, each chained to the last."""
+"""A run is a folder: a ledger of what was asked, decided and answered, each record chained to the one before it.
 
-from jurygraph.runs.export import export_csv, export_jsonl
-from jurygraph.runs.forecast import Forecast, forecast
-from jurygraph.runs.manifest import Extent, Manifest, write_whole
-from jurygraph.runs.records import UNSEEN, Record, Recovered
-from jurygraph.runs.run import Run
-from jurygraph.runs.session import Session
-from jurygraph.runs.summary import AgentRow, Summary
+Its public names load when they are first used: a command that only prints a line need not load the arithmetic.
+"""
 
-__all__ = [
-    "UNSEEN",
-    "AgentRow",
-    "Extent",
-    "Forecast",
-    "Manifest",
-    "Record",
-    "Recovered",
-    "Run",
-    "Session",
-    "Summary",
-    "export_csv",
-    "export_jsonl",
-    "forecast",
-    "write_whole",
-]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jurygraph.runs.comparison import Comparison, compare
+    from jurygraph.runs.rescoring import rescore
+    from jurygraph.runs.run import Run
+    from jurygraph.runs.session import Session
+    from jurygraph.runs.verification import verify
+
+__all__ = ["Comparison", "Run", "Session", "compare", "rescore", "verify"]
+
+_HOMES = {
+    "Comparison": "comparison",
+    "Run": "run",
+    "Session": "session",
+    "compare": "comparison",
+    "rescore": "rescoring",
+    "verify": "verification",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,47 +3,98 @@
 import csv
 import io
 from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
+from jurygraph.errors import InputError
+from jurygraph.runs.lines import line_of
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 
-_BEFORE = ("task_id", "response_id", "agent", "value", "status", "coverage", "low", "high")
+_IDENTITY = ("task_id", "response_id", "agent")
+_NUMBERS = ("coverage", "low", "high")
 _COUNTS = ("judged", "abstained", "failed", "not_applicable")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_ROWS = 10_000
+
+Row = dict[str, str | float | int | None]
 
 
 def export_jsonl(run: Run) -> Iterator[bytes]:
-    """The traces as they are, one a line."""
-    for record in run.records():
-        yield record.line + b"\n"
+    """The traces, one a line."""
+    for trace in run.traces():
+        yield line_of(trace) + b"\n"
 
 
 def export_csv(run: Run) -> Iterator[bytes]:
     """One row a response: its reward, one column `component.NAME` for each component, and the counts.
 
     A missing number is an empty cell. An id or a name that a spreadsheet would run as a formula gets a leading
-    apostrophe; `export_jsonl` leaves every name as it is.
+    apostrophe; the other forms leave every name as it is.
     """
-    names = list(dict.fromkeys(name for trace in run.traces() for name in trace.reward.components))
-    yield _row([*_BEFORE, *(f"component.{name}" for name in names), *_COUNTS])
-    for trace in run.traces():
-        yield _row(_cells(trace, names))
+    components = _components(run)
+    rows = (_row(trace, components) for trace in run.traces())
+    first = next(rows, None)  # a run that cannot be read gives no header either
+    yield _line(_columns(components))
+    for row in rows if first is None else chain([first], rows):
+        yield _line([_harmless(value) if name in _IDENTITY else value for name, value in row.items()])
 
 
-def _cells(trace: Trace, names: list[str]) -> list[str | float | None]:
+def export_parquet(run: Run, path: Path) -> None:
+    """The rows of `export_csv` as a Parquet file. Raises `InputError` where pyarrow is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InputError("Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
+    components = _components(run)
+    text, whole = (*_IDENTITY, "status"), _COUNTS
+    kinds = {
+        name: pa.string() if name in text else pa.int64() if name in whole else pa.float64()
+        for name in _columns(components)
+    }
+    schema = pa.schema(kinds.items())
+    with path.open("wb") as file, pq.ParquetWriter(file, schema) as writer:
+        for rows in _batched(_row(trace, components) for trace in run.traces()):
+            writer.write_table(pa.Table.from_pylist(rows, schema=schema))
+
+
+def _components(run: Run) -> list[str]:
+    """The names of all components, in the order of the run's decisions."""
+    decisions = (run.decision(record.key) for record in run.ledger.records("decision"))
+    return list(dict.fromkeys(spec.name for decision in decisions for spec in decision.specs))
+
+
+def _columns(components: list[str]) -> list[str]:
+    return [*_IDENTITY, "value", "status", *_NUMBERS, *(f"component.{name}" for name in components), *_COUNTS]
+
+
+def _row(trace: Trace, components: list[str]) -> Row:
     reward = trace.reward
     low, high = reward.range or (None, None)
-    identity = [_text(trace.task_id), _text(trace.response_id), _text(trace.agent or "")]
-    components = [reward.components.get(name) for name in names]
-    counts = [getattr(reward.counts, name) for name in _COUNTS]
-    return [*identity, reward.value, reward.status, reward.coverage, low, high, *components, *counts]
+    values = [trace.task_id, trace.response_id, trace.agent, reward.value, reward.status, reward.coverage, low, high]
+    values += [reward.components.get(name) for name in components]
+    values += [getattr(reward.counts, name) for name in _COUNTS]
+    return dict(zip(_columns(components), values, strict=True))
 
 
-def _text(value: str) -> str:
-    return f"'{value}" if value.startswith(_FORMULA) else value
+def _batched(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    batch: list[Row] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) == _ROWS:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
 
 
-def _row(cells: list[str | float | None] | list[str]) -> bytes:
+def _harmless(value: Any) -> Any:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+def _line(cells: list[Any]) -> bytes:
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(cells)
     return line.getvalue().encode()

@@ -1,10 +1,12 @@
 """What a sitting would ask, before anything is asked."""
 
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from jurygraph.runs.session import Session
-from jurygraph.schema import Question
+from jurygraph.agents.roles import Evaluator
+from jurygraph.schema import Plan, Question, Verdict
 
 
 @dataclass(frozen=True)
@@ -15,29 +17,33 @@ class Forecast:
     before they are made, count as one.
     """
 
-    tasks: int
-    responses: int
-    questions: int
-    verdicts: int
-    asked_of_model: int
+    tasks: int = 0
+    responses: int = 0
+    questions: int = 0
+    verdicts: int = 0
+    asked_of_model: int = 0
     model_calls: int = 0
+
+    def with_group(
+        self, plan: Plan, size: int, evaluators: Mapping[str, Evaluator], known: Iterable[Verdict] = ()
+    ) -> "Forecast":
+        """The forecast with one more task, and a group of this size; verdicts that are known are not asked for."""
+        questions = plan.survey.questions
+        carried = Counter(verdict.question for verdict in known)
+        asked = {question.id: max(0, _verdicts(question, size) - carried[question.id]) for question in questions}
+        return replace(
+            self,
+            tasks=self.tasks + 1,
+            responses=self.responses + size,
+            questions=self.questions + len(questions),
+            verdicts=self.verdicts + sum(asked.values()),
+            asked_of_model=self.asked_of_model
+            + sum(asked[q.id] for q in questions if evaluators[q.evaluator].asks_model),
+        )
 
     def plain(self) -> dict[str, Any]:
         """The forecast as JSON gives it."""
         return asdict(self)
-
-
-def forecast(session: Session) -> Forecast:
-    """What a prepared session is about to ask."""
-    responses = questions = verdicts = of_model = 0
-    for (_, group), plan in zip(session.pending, session.plans, strict=True):
-        responses += len(group)
-        questions += len(plan.survey.questions)
-        for question in plan.survey.questions:
-            asked = _verdicts(question, len(group))
-            verdicts += asked
-            of_model += asked * session.jury.evaluators[question.evaluator].asks_model
-    return Forecast(len(session.pending), responses, questions, verdicts, of_model)
 
 
 def _verdicts(question: Question, size: int) -> int:

@@ -1,256 +1,290 @@
-"""The folder of a run: `run.json`, `config.yaml`, `plans.jsonl`, `traces.jsonl`."""
+"""A run: what its ledger holds, as nouns."""
 
-import io
 import json
 import os
-import shutil
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import IO
 
-from ruamel.yaml import YAML
-
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.lock import hold
-from jurygraph.runs.manifest import Extent, Manifest, Status, differences, now, write_whole
-from jurygraph.runs.records import Groups, Record, RecordWriter, Recovered, TornLine, read_records, recover
-from jurygraph.schema import Config, Plan, Trace
-from jurygraph.sources import nearest, read_config
-
-_MANIFEST, _CONFIG, _PLANS, _TRACES = "run.json", "config.yaml", "plans.jsonl", "traces.jsonl"
-_HEADER = "# Every setting of this run, defaults included. A copy: a change here changes nothing.\n"
+from jurygraph.graphs.planning import task_digest
+from jurygraph.graphs.rewarding import Row
+from jurygraph.runs import folder as place
+from jurygraph.runs.chain import Draft, Record
+from jurygraph.runs.header import Header, header_draft, read_header
+from jurygraph.runs.ledger import Ledger
+from jurygraph.runs.lock import hold, release
+from jurygraph.runs.packing import (
+    Body,
+    Shape,
+    pack_reward,
+    pack_trace,
+    read_views,
+    task_text,
+)
+from jurygraph.runs.reading import Scored, read_group
+from jurygraph.schema import Config, Decision, Plan, Response, Task, Trace
+from jurygraph.sources import nearest
 
 
 class Run:
-    """A run that exists. `open` is for reading; `at` and `create` are for those who go on to `begin` and `append`.
+    """A run that exists. `open` is for reading; `to_write` and `create` lock it until `close`.
 
-    A run that is to be written is locked until `release`.
+    Raises `TraceMismatch` where what is stored cannot be what was written.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest) -> None:
+    def __init__(self, folder: Path, ledger: Ledger, header: Header, lock: IO[str] | None = None) -> None:
         self.folder = folder
-        self.manifest = manifest
-        self._writer: RecordWriter | None = None
-        self._lock: IO[bytes] | None = None
-
-    @classmethod
-    def create(cls, folder: Path, manifest: Manifest, config: Config, plans: Iterable[Plan]) -> "Run":
-        """Make the run, whole or not at all. The folder must not exist, or be empty."""
-        folder = folder.resolve()
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        there = folder.is_dir()
-        # A draft lies on the file system of its run: within a folder that is there, which may be a mount.
-        draft = (folder if there else folder.parent) / f".{folder.name}.{os.getpid()}"
-        draft.mkdir()
-        run = cls(folder, manifest)
-        try:
-            (draft / _CONFIG).write_text(_HEADER + _yaml(config), encoding="utf-8")
-            write_whole(draft / _PLANS, _plan_lines(plans))
-            manifest.save(draft / _MANIFEST)
-            run._lock = _moved_into(draft, folder) if there else _renamed(draft, folder)
-        except BaseException:
-            shutil.rmtree(draft, ignore_errors=True)
-            raise
-        return run
+        self.ledger = ledger
+        self.header = header
+        self._lock = lock
+        self._made: Sequence[Path] = ()
+        self.shape = lru_cache(maxsize=1024)(partial(_shape, ledger))
+        self.decision = lru_cache(maxsize=1024)(partial(_decision, ledger))
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
         """The run in a folder. Raises `InputError` where there is none."""
         folder = Path(folder)
-        if not (folder / _MANIFEST).is_file():
-            state = "holds no run" if folder.is_dir() else "is no folder" if folder.exists() else "does not exist"
-            raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
-        return cls(folder, Manifest.load(folder / _MANIFEST))
+        place.require(folder)
+        ledger = _ledger(folder)
+        if ledger is None:
+            raise InputError(f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` makes it")
+        return cls(folder, ledger, read_header(ledger))
 
     @classmethod
-    def at(cls, folder: Path) -> "Run | None":
+    def complete(cls, folder: Path) -> "Run | None":
+        """The run in a folder, for reading, if there is one that is closed: nobody needs to write it."""
+        ledger = _ledger(folder) if (folder / place.LEDGER).is_file() else None
+        if ledger is None or ledger.find("close", "") is None:
+            return None
+        return cls(folder, ledger, read_header(ledger))
+
+    @classmethod
+    def to_write(cls, folder: Path) -> "Run | None":
         """The run in a folder, locked, or None where a new one can be made. Anything else there is refused.
 
         Raises `InputError` where another process writes it.
         """
-        if (folder / _MANIFEST).exists():
-            lock = hold(_part(folder, _TRACES))
-            try:
-                run = cls.open(folder)  # read under the lock: before it, another process may have gone on
-            except BaseException:
-                lock.close()
-                raise
-            run._lock = lock
-            return run
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InputError(f"{folder}: is no run, and not empty; name another folder with --out")
+        if not (folder / place.LEDGER).exists():
+            if (folder / place.FIRST_FORM).exists():
+                place.require(folder)
+            place.refuse_foreign(folder)
+            return None
+        lock = hold(folder / place.LOCK)
+        try:
+            ledger = _ledger(folder, write=True)
+            if ledger is not None:
+                return cls(folder, ledger, read_header(ledger), lock)
+        except BaseException:
+            release(lock)
+            raise
+        release(lock)  # it was stopped before its plans were there
         return None
 
+    @classmethod
+    def create(cls, folder: Path, header: Header, run_id: str) -> "Run":
+        """Begin a run, which is there once it is committed, and leaves nothing behind if it is discarded."""
+        folder = folder.resolve()
+        made = place.make(folder)
+        lock = hold(folder / place.LOCK)
+        try:
+            ledger = Ledger.create(folder / place.LEDGER)
+        except BaseException:
+            place.unmake(folder, made)
+            release(lock)
+            raise
+        text = place.config_text(header.config)
+        run = cls(folder, ledger, header.model_copy(update={"config_file": place.digest(text)}), lock)
+        run._made = made
+        try:
+            if ledger.count:
+                raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
+            place.write_whole(folder / place.CONFIG, text)
+            ledger.append(header_draft(run.header, run_id))
+        except BaseException:
+            run.close()
+            raise
+        return run
+
+    def close(self) -> None:
+        """Let go of the run, so that another process can write it; one that was never committed leaves nothing."""
+        if "base" in vars(self) and self.base is not None:
+            self.base.close()
+        if self._lock is None:
+            self.ledger.close()
+            return
+        self.ledger.settle()
+        if not self.ledger.count:
+            place.unmake(self.folder, self._made)
+        self._release()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            release(self._lock)
+            self._lock = None
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.ledger.at(1).key
+
+    @property
     def config(self) -> Config:
         """The config under which the run was made."""
-        config = read_config(_part(self.folder, _CONFIG))
-        if config.digest != self.manifest.config:
-            raise TraceMismatch(f"{self.folder / _CONFIG}: is not the config of this run; it has been changed")
-        return config
+        return self.header.config
 
-    def plans(self) -> dict[str, Plan]:
-        """The plan of each task, by the task's id."""
-        plans = {}
-        with _part(self.folder, _PLANS).open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                plan = _plan(line)
-                if plan is None:
-                    raise TraceMismatch(f"{self.folder / _PLANS}, line {number}: is no plan; it has been changed")
-                plans[plan.task_id] = plan
-        return plans
+    @cached_property
+    def base(self) -> "Run | None":
+        """The run whose verdicts this one refers to. Raises `InputError` where it is not to be found."""
+        origin = self.header.base
+        if origin is None:
+            return None
+        folder = Path(os.path.normpath(self.folder.resolve() / origin.folder))
+        if not (folder / place.LEDGER).is_file():
+            moved = f"refers to the verdicts of {folder}, which is not there"
+            raise InputError(f"{self.folder}: {moved}; put it back there, or move both together")
+        base = Run.open(folder)
+        if base.id != origin.run:
+            raise TraceMismatch(f"{folder}: is another run than the one that {self.folder} refers to")
+        return base
+
+    @property
+    def source(self) -> "Run":
+        """The run that holds the verdicts: its base, or itself."""
+        return self.base or self
+
+    @property
+    def tasks_scored(self) -> int:
+        """How many tasks are scored."""
+        return self.source.ledger.number("group") if self.base is None else self.header.asked.tasks
+
+    @property
+    def tasks_planned(self) -> int:
+        """How many tasks have a plan."""
+        return self.ledger.number("task")
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more may be scored into the run."""
+        return self.ledger.find("close", "") is not None
+
+    @property
+    def extent(self) -> int | None:
+        """The last record of the base that belongs to this run; None where it has no base."""
+        return None if self.header.base is None else self.header.base.records
+
+    def add_plan(self, task: Task, plan: Plan) -> None:
+        """Append the plan of a task, and what it shares with others where that is not there yet."""
+        shape = Shape.of(plan.survey)
+        self._add_once("survey", shape.digest, shape.body)
+        decision = plan.decision
+        self._add_once("decision", decision.digest, decision.model_dump(mode="json"))
+        body = {"survey": shape.digest, "decision": decision.digest}
+        self.ledger.append(Draft("task", task.id, body, [task_text(task, plan)]))
+
+    def _add_once(self, kind: str, key: str, body: Body) -> None:
+        if self.ledger.find(kind, key) is None:
+            self.ledger.append(Draft(kind, key, body))
+
+    def drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
+        """A task's whole group as records to be."""
+        known = {response.id: response for response in responses}
+        shape = Shape.of(plan.survey)
+        group = {"size": len(traces), "statistics": traces[0].statistics}
+        drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
+        for number, trace in enumerate(traces, start=1):
+            reward = pack_reward(Row.of(trace.reward))
+            body, texts = pack_trace(trace, known[trace.response_id], shape, reward, number)
+            drafts.append(Draft("trace", trace.response_id, body, texts))
+        return drafts
+
+    def task_content(self, task_id: str) -> Body | None:
+        """What is written in a task, as JSON has it: `task`, `views` and `plan`; None where it was erased."""
+        record = self.source.ledger.require("task", task_id)
+        text = self.source.ledger.texts({record.seq: record.content["texts"]})[record.seq].get(0)
+        if text is None:
+            return None
+        content: Body = json.loads(text)
+        return content
+
+    def task(self, task_id: str) -> Task | None:
+        """A task as it was planned; None where its texts were erased."""
+        content = self.task_content(task_id)
+        return None if content is None else Task.model_validate(content["task"])
 
     def plan_of(self, task_id: str) -> Plan:
-        """The plan of one task."""
-        plan = self.plans().get(task_id)
-        if plan is None:
-            raise TraceMismatch(f"{self.folder / _PLANS}: has no plan of task {task_id!r}; lines of it are lost")
-        return plan
+        """The plan of one task, with the decision of this run. Raises `InputError` where its texts were erased."""
+        content = self.task_content(task_id)
+        if content is None:
+            gone = f"the texts of task {task_id!r} were erased, its plan with them"
+            raise InputError(f"{self.folder}: {gone}; `jurygraph close` ends the run without it")
+        task = Task.model_validate(content["task"])
+        survey = self.shape_of(task_id).survey(read_views(content))
+        return Plan(task_id=task_id, task_digest=task_digest(task), survey=survey, decision=self.decision_of(task_id))
 
-    def records(self) -> Iterator[Record]:
-        """Every whole record, in the order of the tasks. What was torn off at the end is left out.
+    def shape_of(self, task_id: str) -> Shape:
+        """The survey of a task, without its texts."""
+        return self.source.shape(self.source.ledger.require("task", task_id).content["survey"])
 
-        Raises `TraceMismatch` at the end where a complete run has fewer than it had.
-        """
-        count = 0
-        with suppress(TornLine):
-            for record in read_records(_part(self.folder, _TRACES)):
-                yield record
-                count += 1
-        lost = self.manifest.done.responses - count
-        if self.manifest.status == "complete" and lost > 0:
-            wrong = f"{lost} of the {self.manifest.done.responses} traces of this complete run are missing"
-            raise TraceMismatch(f"{self.folder / _TRACES}: {wrong}; restore the file, or score again")
+    def decision_of(self, task_id: str) -> Decision:
+        """The decision of a task."""
+        return self.decision(self.ledger.require("task", task_id).content["decision"])
+
+    def scored(self) -> Iterator[Scored]:
+        """Every trace with its response, in the order of the tasks."""
+        for group in self.source.ledger.records("group", up_to=self.extent):
+            yield from self.group(group)
 
     def traces(self) -> Iterator[Trace]:
         """Every trace, in the order of the tasks."""
-        return (record.trace for record in self.records())
+        return (one.trace for one in self.scored())
 
-    def find(self, response_id: str) -> Record:
-        """The record of one response."""
-        known = []
-        for record in self.records():
-            if record.trace.response_id == response_id:
-                return record
-            known.append(record.trace.response_id)
-        near = nearest(response_id, known) or "`jurygraph show RUN` lists them"
-        raise InputError(f"{self.folder}: there is no response {response_id!r}; {near}")
+    def group(self, group: Record) -> list[Scored]:
+        """The traces of a group, whose record is that of the run which holds the verdicts."""
+        return read_group(self, group)
 
-    def refuse_other(self, here: Manifest, config: Config) -> None:
-        """Refuse to go on with another config, other files or other evaluators than the run was begun with."""
-        found = list(differences(self.manifest, self.config(), here, config))
-        if found:
-            raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(found)}; use another --out")
+    def group_of(self, task_id: str) -> list[Scored]:
+        """The traces of a task's group."""
+        return read_group(self, self.source.ledger.require("group", task_id))
 
-    def recover(self, groups: Groups) -> Recovered:
-        """How many of the first groups are there, whole."""
-        return recover(_part(self.folder, _TRACES), groups)
+    def own(self, record: Record) -> Record:
+        """This run's own record of a trace, given that of the run which holds its verdicts."""
+        return record if self.base is None else self.ledger.require("trace", record.key)
 
-    def add_plans(self, plans: Iterable[Plan]) -> None:
-        """Keep the plans of tasks that are still to come. One that differs from the one that is there is refused."""
-        known = self.plans()
-        before = len(known)
-        for plan in plans:
-            if known.setdefault(plan.task_id, plan) != plan:
-                wrong = f"the plan of task {plan.task_id!r} is another one now"
-                raise InputError(f"{self.folder}: {wrong}; use another --out")
-        if len(known) > before:
-            write_whole(self.folder / _PLANS, _plan_lines(known.values()))
+    def find(self, response_id: str) -> Trace:
+        """The trace of one response."""
+        record = self.source.ledger.find("trace", response_id)
+        if record is None:
+            self._require_all()
+            near = nearest(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
+            raise InputError(f"{self.folder}: there is no response {response_id!r}; {near}")
+        group = self.source.ledger.at(record.seq - record.content["group"])
+        return next(one.trace for one in self.group(group) if one.trace.response_id == response_id)
 
-    def begin(self, asked: Extent, after: Recovered) -> None:
-        """Be ready to append after what is whole."""
-        self.manifest = self.manifest.model_copy(update={"asked": asked})
-        self._writer = RecordWriter(self.folder / _TRACES, after)
-        self._mark("running", self.manifest.done)
-
-    def append(self, traces: Sequence[Trace]) -> None:
-        """Add the traces of one task's whole group."""
-        assert self._writer is not None, "begin() comes before append()"
-        self._writer.append(traces)
-
-    def end(self, status: Status, done: Extent) -> None:
-        """Close the run for writing."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-        self._mark(status, done)
-
-    def release(self) -> None:
-        """Let another process write the run."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
-    def _mark(self, status: Status, done: Extent) -> None:
-        finished = now() if status == "complete" else None
-        self.manifest = self.manifest.model_copy(update={"status": status, "done": done, "finished": finished})
-        self.manifest.save(self.folder / _MANIFEST)
+    def _require_all(self) -> None:
+        """Raise `TraceMismatch` where a closed run has lost traces."""
+        end = self.ledger.find("close", "")
+        if end is not None and end.content["traces"] != self.ledger.number("trace"):
+            lost = f"{end.content['traces'] - self.ledger.number('trace')} of its {end.content['traces']} traces"
+            raise TraceMismatch(f"{self.ledger.path}: {lost} are missing; it has been changed")
 
 
-def _renamed(draft: Path, folder: Path) -> IO[bytes]:
-    """Make the draft the folder. The lock moves with its file."""
-    (draft / _TRACES).touch()
-    lock = hold(draft / _TRACES)
-    try:
-        draft.rename(folder)
-    except OSError:
-        lock.close()
-        _refuse_rival(folder)
-        raise
-    return lock
+def _shape(ledger: Ledger, digest: str) -> Shape:
+    return Shape.from_body(ledger.require("survey", digest).content)
 
 
-def _moved_into(draft: Path, folder: Path) -> IO[bytes]:
-    """Move the draft's files into a folder that stays; who makes the traces first has it, and the manifest is last."""
-    try:
-        (folder / _TRACES).touch(exist_ok=False)
-    except FileExistsError:
-        _refuse_rival(folder)
-        raise
-    lock = hold(folder / _TRACES)
-    try:
-        for name in (_CONFIG, _PLANS, _MANIFEST):
-            (draft / name).rename(folder / name)
-        draft.rmdir()
-    except BaseException:
-        lock.close()
-        for name in (_MANIFEST, _CONFIG, _PLANS, _TRACES):
-            (folder / name).unlink(missing_ok=True)
-        raise
-    return lock
+def _decision(ledger: Ledger, digest: str) -> Decision:
+    return Decision.model_validate(ledger.require("decision", digest).content)
 
 
-def _refuse_rival(folder: Path) -> None:
-    """Refuse a folder in which another process made a run while this one was planning."""
-    if (folder / _TRACES).exists():
-        raise InputError(f"{folder}: is being written by another process, which was first; wait until it ends")
-
-
-def _part(folder: Path, name: str) -> Path:
-    """A file of a run, which must be there."""
-    path = folder / name
-    if not path.is_file():
-        raise TraceMismatch(f"{path}: is missing; the run is not whole without it")
-    return path
-
-
-def _yaml(config: Config) -> str:
-    text = io.StringIO()
-    yaml = YAML()
-    yaml.width = 10_000
-    yaml.dump(config.model_dump(mode="json"), text)
-    return text.getvalue()
-
-
-def _plan_lines(plans: Iterable[Plan]) -> bytes:
-    lines = [json.dumps({"digest": plan.digest, "plan": plan.model_dump(mode="json")}) for plan in plans]
-    return "".join(f"{line}\n" for line in lines).encode("ascii")
-
-
-def _plan(line: bytes) -> Plan | None:
-    try:
-        content = json.loads(line)
-        plan = Plan.model_validate_json(json.dumps(content["plan"]))
-        return plan if plan.digest == content["digest"] else None
-    except (ValueError, TypeError, KeyError):
-        return None
+def _ledger(folder: Path, write: bool = False) -> Ledger | None:
+    """The ledger in a folder; None where a run was about to be made, and was stopped before it had a record."""
+    path = folder / place.LEDGER
+    if not path.stat().st_size and (folder / place.CONFIG).exists():
+        raise TraceMismatch(f"{path}: is empty, and {place.CONFIG} says that a run was there; it has been changed")
+    ledger = Ledger.open(path, write)
+    if ledger is None and (folder / place.SEAL).exists():
+        raise TraceMismatch(f"{path}: has no record, and {place.SEAL} says that a run was there; it has been changed")
+    return ledger

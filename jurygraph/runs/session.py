@@ -1,133 +1,168 @@
 """Scoring into a run: what is there already stays, what is missing is asked."""
 
-from collections.abc import Callable
+import uuid
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jurygraph.errors import PlanError
-from jurygraph.runs.manifest import Extent, Manifest
-from jurygraph.runs.records import Recovered
+from jurygraph.errors import InputError, PlanError
+from jurygraph.runs.closing import close_record
+from jurygraph.runs.difference import what_differs
+from jurygraph.runs.folder import typed
+from jurygraph.runs.forecast import Forecast
+from jurygraph.runs.header import Extent, Header, Seat
 from jurygraph.runs.run import Run
+from jurygraph.runs.summary import Summary
+from jurygraph.runs.writer import Writer
 from jurygraph.schema import Plan, Response, Task
 from jurygraph.sources import Work
 
 if TYPE_CHECKING:
-    from jurygraph.jury import Jury
+    from jurygraph.jury import Group, Jury
+    from jurygraph.runs.branch import Branch
 
-Pair = tuple[Task, tuple[Response, ...]]
+Report = Callable[[int], None]
 
 
 class Session:
-    """One sitting of a jury over a file of tasks: `prepare` writes nothing, `score` fills the run.
+    """One sitting of a jury over a file of tasks: `prepare` plans what is to come, `score` fills the run.
 
-    A run that is there already is locked until `score` ends, or `close`.
+    A run that is there already is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds.
     """
 
-    def __init__(self, folder: Path, jury: "Jury", work: Work, limit: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, jury: "Jury", work: Work, limit: int | None = None, branch: "Branch | None" = None
+    ) -> None:
         """Look at what is there.
 
         Raises `InputError` where a run was begun with other files, config or evaluators, or where another process
         writes it.
         """
-        self.jury = jury
         self.folder = folder
-        self.plans: list[Plan] = []
-        self._found = Recovered()
-        self._manifest = Manifest(
+        self.jury = jury
+        self.limit = limit
+        self.summary = Summary()
+        self._work = work
+        self._branch = branch
+        self._run = Run.complete(folder) or Run.to_write(folder)
+        if self._run is not None:
+            self._look_at(self._run)
+        self.done = self._run.tasks_scored if self._run else 0
+        self.left = Extent.of(work.extent(self.done, limit))
+        self.finished = self._run is not None and not self.left.tasks
+
+    def _look_at(self, run: Run) -> None:
+        try:
+            found = list(what_differs(run, self._header(), self._work))
+            if found:
+                hint = "use another --out, or --branch to ask just what changed"
+                raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(found)}; {hint}")
+            for one in run.scored():
+                self.summary.add(one.trace)
+            if run.closed and self._work.extent(run.tasks_scored, self.limit)[0]:
+                state = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
+                hint = f"score into another --out, with --branch {typed(self.folder)}"
+                raise InputError(f"{self.folder}: {state}; {hint}")
+        except BaseException:
+            run.close()
+            raise
+
+    def _header(self) -> Header:
+        jury, work = self.jury, self._work
+        return Header(
             tasks=work.tasks,
             responses=work.responses,
-            config=jury.config.digest,
-            evaluators={name: evaluator.version for name, evaluator in jury.evaluators.items()},
+            config=jury.config,
+            evaluators={
+                name: Seat(version=one.version, audience=one.audience) for name, one in jury.evaluators.items()
+            },
+            derivers={name: one.version for name, one in jury.derivers.items()},
+            combiners={name: one.version for name, one in jury.combiners.items()},
+            asked=Extent.of(work.extent()),
+            branch=self._branch.origin(self.folder) if self._branch else None,
         )
-        self._run = Run.at(folder)
-        if self._run is not None:
-            self._found = self._recovered(self._run, work.pairs)
-        self.summary = self._found.summary
-        self.pending = work.pairs[:limit][self._found.groups :]
-        self.left = _extent(self.pending)
-        self._work = work
-        if self.finished:
-            self.close()  # nothing will be written
-
-    def _recovered(self, run: Run, pairs: list[Pair]) -> Recovered:
-        try:
-            run.refuse_other(self._manifest, self.jury.config)
-            return run.recover([(task.id, frozenset(r.id for r in group)) for task, group in pairs])
-        except BaseException:
-            run.release()
-            raise
 
     @property
     def tasks(self) -> int:
         """How many tasks the file has."""
-        return len(self._work.pairs)
+        return self._work.extent()[0]
 
-    def close(self) -> None:
-        """Let another process write the run."""
-        if self._run is not None:
-            self._run.release()
+    async def forecast(self) -> Forecast:
+        """What is still to be asked. Writes nothing."""
+        expected = Forecast()
+        for task, group in self._work.pairs(self.done, self.limit):
+            plan = await self._planned(task)
+            known = self._branch.recall(task, group, plan).verdicts.values() if self._branch else ()
+            expected = expected.with_group(plan, len(group), self.jury.evaluators, known)
+        return expected
+
+    async def prepare(self, report: Report) -> None:
+        """Plan every task that is still to be planned, all or none; `report` is told of each.
+
+        Raises `PlanError` with the file and line of the task.
+        """
+        if self.finished:
+            return
+        if self._run is None:
+            self._run = Run.create(self.folder, self._header(), uuid.uuid4().hex)
+        for task, _ in self._work.pairs(self._run.tasks_planned, self.limit):
+            self._run.add_plan(task, await self._planned(task))
+            report(1)
+        self._run.ledger.commit()
 
     @property
-    def done(self) -> int:
-        """How many tasks were found scored."""
-        return self._found.groups
-
-    @property
-    def finished(self) -> bool:
-        """Whether there is nothing left to do."""
-        return self._run is not None and self._run.manifest.status == "complete" and not self.pending
-
-    async def prepare(self) -> None:
-        """Plan every task that is still to be scored. Raises `PlanError` with the file and line of the task."""
-        self.plans = [await self._planned(task) for task, _ in self.pending]
+    def to_plan(self) -> int:
+        """How many tasks are still to be planned."""
+        return 0 if self.finished else self._work.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
 
     async def _planned(self, task: Task) -> Plan:
         try:
             return await self.jury.aprepare(task)
         except PlanError as error:
-            line = self._work.lines.get(task.id)
+            line = self._work.line(task.id)
             place = self._work.tasks.name + ("" if line is None else f", line {line}")
             error.args = (f"{place}: {error}",)  # it stays the error that it is: a GraphCycleError has its cycle
             raise
 
-    async def score(self, report: Callable[[int], None]) -> None:
-        """Score them and write each group as it comes; `report` is told how many responses a group had."""
+    async def score(self, report: Report) -> None:
+        """Score what was planned; `report` is told how many responses a group had. Durable when it returns."""
         if self.finished:
             return
+        run = self._run
+        assert run is not None, "prepare() comes before score()"
+        writer = Writer(run.ledger)
         try:
-            await self._score(report)
+            await self._fill(run, writer, report)
         finally:
-            self.close()
+            writer.close()
+        self.end()
 
-    async def _score(self, report: Callable[[int], None]) -> None:
-        self._run = run = self._opened()
-        done = self._done()
-        asked = Extent(tasks=done.tasks + self.left.tasks, responses=done.responses + self.left.responses)
-        try:
-            run.begin(asked, self._found)
-            await self._fill(run, report)
-        except BaseException:
-            run.end("interrupted", self._done())
-            raise
-        run.end("complete", self._done())
+    async def _fill(self, run: Run, writer: Writer, report: Report) -> None:
+        shown: dict[str, tuple[Plan, tuple[Response, ...]]] = {}
 
-    def _opened(self) -> Run:
-        if self._run is None:
-            return Run.create(self.folder, self._manifest, self.jury.config, self.plans)
-        self._run.add_plans(self.plans)
-        return self._run
+        def groups() -> "Iterator[Group]":
+            for task, responses in self._work.pairs(self.done, self.limit):
+                plan = run.plan_of(task.id)
+                shown[task.id] = plan, responses
+                yield task, responses, plan
 
-    async def _fill(self, run: Run, report: Callable[[int], None]) -> None:
-        work = [(task, group, plan) for (task, group), plan in zip(self.pending, self.plans, strict=True)]
-        async for traces in self.jury.ascore_all(work):
-            run.append(traces)
+        async for traces in self.jury.ascore_all(groups(), self._branch.recall if self._branch else None):
+            plan, responses = shown.pop(traces[0].task_id)
+            writer.append(run.drafts(plan, traces, responses))
+            if self._branch is not None:
+                self._branch.count(traces)
             for trace in traces:
                 self.summary.add(trace)
             report(len(traces))
 
-    def _done(self) -> Extent:
-        return Extent(tasks=len(self.summary.tasks), responses=self.summary.responses)
+    def end(self) -> None:
+        """Close a run that has everything: it may have been stopped just before it could say so."""
+        run = self._run
+        if run is not None and not run.closed and run.tasks_scored == self.tasks:
+            close_record(run)
 
-
-def _extent(pairs: list[Pair]) -> Extent:
-    return Extent(tasks=len(pairs), responses=sum(len(group) for _, group in pairs))
+    def close(self) -> None:
+        """Let another process write the run; one that was begun and not prepared is gone."""
+        if self._run is not None:
+            self._run.close()
+            self._run = None

@@ -54,7 +54,7 @@ class Summary:
     """
 
     agents: dict[str | None, AgentRow] = field(default_factory=dict)
-    tasks: set[str] = field(default_factory=set)
+    tasks: int = 0
     responses: int = 0
     failed: int = 0
     judged: int = 0
@@ -63,12 +63,14 @@ class Summary:
     not_applicable: int = 0
     infrastructure: int = 0
     lowest: str | None = None
+    _task: str | None = field(default=None, repr=False)
     _least: float = field(default=float("inf"), repr=False)
 
     def add(self, trace: Trace) -> None:
         """Count one trace."""
         self.agents.setdefault(trace.agent, AgentRow(trace.agent)).add(trace)
-        self.tasks.add(trace.task_id)
+        self.tasks += trace.task_id != self._task
+        self._task = trace.task_id
         self.responses += 1
         self.failed += trace.reward.status == "failed"
         self._count(trace)
@@ -107,7 +109,7 @@ class Summary:
             "asked": self.asked,
         }
         return {
-            "tasks": len(self.tasks),
+            "tasks": self.tasks,
             "responses": self.responses,
             "rewards_failed": self.failed,
             "agents": [row.plain() for row in self.agents.values()],

@@ -8,6 +8,7 @@ from pydantic_core import CoreSchema
 
 from jurygraph.schema.noun import Flag, Id, LongId, Noun, Number, Unit
 from jurygraph.schema.plan import Gate, Gated, GroupRule, Reduce, Rule, When
+from jurygraph.schema.verdict import Layer
 
 Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
@@ -70,7 +71,11 @@ class ComponentConfig(Noun):
 class WeightsConfig(Noun):
     """How stakeholders are weighed (DecompR Eqs. 9-10): `fixed` takes the weights given, scaled to sum to 1.
 
-    `gated` says what a stakeholder's question counts that its `when` left out.
+    `layers` shares each utility û_i between the layers that are asked, and inside one its questions count alike;
+    without it all questions do. A violated hard constraint caps û_i at `cap` times the mean of the hard ones. `welfare`
+    is how utilities become one number: Σ w û (`stakeholders`); `egalitarian`, which gives no more than the least û
+    where one lies below the `floor`; or their product (`nash`). `gated` says what a stakeholder's question counts that
+    its `when` left out.
     """
 
     method: Literal["calibrated", "uniform", "fixed"] = "calibrated"
@@ -78,12 +83,16 @@ class WeightsConfig(Noun):
     beta: Share = 0.5
     temperature: Positive = 5.0
     fixed: dict[Id, Positive] = Field(default_factory=dict)
+    layers: dict[Layer, Positive] = Field(default_factory=dict)
+    cap: Unit = 0.5
+    welfare: Literal["stakeholders", "egalitarian", "nash"] = "stakeholders"
+    floor: Unit = 0.5
     gated: Gated | None = None
 
     @model_validator(mode="after")
     def _fixed_weights_exactly_when_fixed(self) -> Self:
         if (self.method == "fixed") != bool(self.fixed):
-            raise ValueError("`fixed` lists the weights exactly when `method` is fixed")
+            raise ValueError("`fixed` lists weights exactly when `method` is fixed; give both, or neither")
         return self
 
 
@@ -124,5 +133,5 @@ class Config(Noun):
     @model_validator(mode="after")
     def _clip_rises(self) -> Self:
         if self.clip is not None and not self.clip[0] < self.clip[1]:
-            raise ValueError("`clip` must rise, such as [0, 1]")
+            raise ValueError("`clip` does not rise; write the lower end first, such as [0, 1]")
         return self

@@ -26,9 +26,12 @@ WORKED_OUT = ("digest", "content_digest")
 """What nouns remember once it was asked for."""
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def canonical(value: Any) -> bytes:
     """Canonical JSON: sorted keys, no spaces, ASCII, shortest floats. NaN and infinities are refused."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+    return _CANONICAL.encode(value).encode("ascii")
 
 
 def digest_of(value: Any) -> str:

@@ -1,5 +1,7 @@
 """What is judged: a task, the people and rubric it names, and the responses to it."""
 
+import difflib
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import cached_property
 from typing import Annotated, Literal, Self
@@ -38,7 +40,7 @@ class Stakeholder(Noun):
 
     @model_validator(mode="after")
     def _constraints_are_told_apart(self) -> Self:
-        _refuse_repeated("constraint", [c.id for c in self.constraints])
+        _refuse_repeated("constraint", "constraints[{}].id", [c.id for c in self.constraints])
         return self
 
 
@@ -51,7 +53,8 @@ class Tension(Noun):
     @model_validator(mode="after")
     def _between_two(self) -> Self:
         if self.between[0] == self.between[1]:
-            raise ValueError(f"a tension is between two stakeholders, not {self.between[0]!r} and itself")
+            member = _shown(self.between[0])
+            raise ValueError(f"`between` names {member} twice; name two stakeholders, or leave the tension out")
         return self
 
 
@@ -67,9 +70,9 @@ class Criterion(Noun):
     @model_validator(mode="after")
     def _weight_and_scale_mean_something(self) -> Self:
         if self.weight == 0:
-            raise ValueError(f"criterion {self.id!r} has weight 0: give it a weight, or leave it out")
+            raise ValueError("`weight` is 0, so it would not count; give it a weight, or leave the criterion out")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
-            raise ValueError(f"the scale of criterion {self.id!r} must rise, such as [1, 10]")
+            raise ValueError("`scale` does not rise; write the lower end first, such as [1, 10]")
         return self
 
 
@@ -91,16 +94,20 @@ class Rubric(Noun):
     @model_validator(mode="after")
     def _edges_join_criteria(self) -> Self:
         known = {c.id for c in self.criteria}
-        _refuse_repeated("criterion", [c.id for c in self.criteria])
-        joined = [(e.parent, e.child) for e in self.edges]
-        for edge in self.edges:
-            if joined.count((edge.parent, edge.child)) > 1:
-                raise ValueError(f"edge '{edge.parent} -> {edge.child}' stands twice")
-            for end in (edge.parent, edge.child):
-                if end not in known:
-                    raise ValueError(f"edge {edge.parent} -> {edge.child} names {end!r}, which is no criterion")
+        _refuse_repeated("criterion", "criteria[{}].id", [c.id for c in self.criteria])
+        joined: set[tuple[str, str]] = set()
+        for place, edge in enumerate(self.edges):
+            for end, name in (("parent", edge.parent), ("child", edge.child)):
+                if name not in known:
+                    wrong = f"`edges[{place}].{end}` names {_shown(name)}, which is no criterion"
+                    raise ValueError(f"{wrong}; {_meant(name, known)}")
             if edge.parent == edge.child:
-                raise ValueError(f"edge {edge.parent} -> {edge.child} joins a criterion to itself")
+                wrong = f"`edges[{place}]` joins {_shown(edge.parent)} to itself"
+                raise ValueError(f"{wrong}; name two criteria, or leave it out")
+            if (edge.parent, edge.child) in joined:
+                shown = f"{_shown(edge.parent)} -> {_shown(edge.child)}"
+                raise ValueError(f"`edges[{place}]` joins {shown} again; keep one of them")
+            joined.add((edge.parent, edge.child))
         return self
 
 
@@ -126,13 +133,14 @@ class Task(Noun):
 
     @model_validator(mode="after")
     def _names_are_told_apart(self) -> Self:
-        _refuse_repeated("stakeholder", [s.id for s in self.stakeholders])
-        _refuse_repeated("reviewer", list(self.reviewers))
+        _refuse_repeated("stakeholder", "stakeholders[{}].id", [s.id for s in self.stakeholders])
+        _refuse_repeated("reviewer", "reviewers[{}]", self.reviewers)
         known = {s.id for s in self.stakeholders}
-        for tension in self.tensions:
-            for member in tension.between:
+        for place, tension in enumerate(self.tensions):
+            for end, member in enumerate(tension.between):
                 if member not in known:
-                    raise ValueError(f"a tension names {member!r}, which is no stakeholder of this task")
+                    wrong = f"`tensions[{place}].between[{end}]` names {_shown(member)}, which is no stakeholder"
+                    raise ValueError(f"{wrong}; {_meant(member, known)}")
         return self
 
 
@@ -219,9 +227,20 @@ class ResponseLine(Response):
         return self.task, Response.model_construct(**values)
 
 
-def _refuse_repeated(what: str, ids: list[str]) -> None:
+def _refuse_repeated(what: str, field: str, ids: Sequence[str]) -> None:
     seen: set[str] = set()
-    for name in ids:
+    for place, name in enumerate(ids):
         if name in seen:
-            raise ValueError(f"{what} {name!r} stands twice")
+            raise ValueError(f"`{field.format(place)}` is {_shown(name)} again; give each {what} an id of its own")
         seen.add(name)
+
+
+def _shown(name: str) -> str:
+    """The beginning of a name, in quotes."""
+    return repr(name if len(name) <= 60 else f"{name[:59]}…")
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name that is not known."""
+    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"did you mean {_shown(near[0])}?" if near else "name one that is listed, or list it too"

@@ -46,7 +46,8 @@ class Reward(Noun):
     """A pure function of the decision and the group's verdicts.
 
     `value` is None when `status` is failed; `partial` is what the judged part alone would give; `range` bounds what
-    the unjudged part could make of it; `notes` say why the reward is degraded or failed.
+    the unjudged part could make of it; `notes` say why the reward is degraded or failed. By component, `parts` are
+    what it is made of, and `figures` what is told beside it and counts nothing.
     """
 
     value: Number | None
@@ -58,6 +59,7 @@ class Reward(Noun):
     terms: tuple[Term, ...]
     counts: Counts
     parts: dict[str, dict[str, Number]] = Field(default_factory=dict)
+    figures: dict[str, dict[str, Number]] = Field(default_factory=dict, exclude_if=lambda figures: not figures)
     adjustments: tuple[Adjustment, ...] = ()
     weights_fixed: Flag = True
     notes: tuple[str, ...] = ()

@@ -1,8 +1,18 @@
 """Readers: files come in as nouns, or an error says which line is wrong and what would be right."""
 
 from jurygraph.sources.complaint import nearest, shortened
-from jurygraph.sources.config import parse_config, read_config
+from jurygraph.sources.config import line_of_key, parse_config, read_config
 from jurygraph.sources.files import FileMark
 from jurygraph.sources.tasks import Work, read_tasks, read_work
 
-__all__ = ["FileMark", "Work", "nearest", "parse_config", "read_config", "read_tasks", "read_work", "shortened"]
+__all__ = [
+    "FileMark",
+    "Work",
+    "line_of_key",
+    "nearest",
+    "parse_config",
+    "read_config",
+    "read_tasks",
+    "read_work",
+    "shortened",
+]

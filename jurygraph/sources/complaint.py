@@ -15,6 +15,9 @@ from pydantic_core import ErrorDetails
 Path = tuple[str | int, ...]
 
 _COMPARED = 10_000
+_OWN_FIELD = re.compile(r"`([\w.\[\]]+)` ")
+LARGEST_BITS = 1023
+"""Bits of a whole number that a 64-bit float surely holds."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,8 @@ class Complaint:
 
     @property
     def field(self) -> str:
-        """The path as one writes it: `responses[2].text`."""
-        return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.path).lstrip(".")
+        """The path as one writes it, of which no step is endless."""
+        return shortened(written(tuple(s if isinstance(s, int) else shortened(s) for s in self.path)), 200)
 
 
 def complaint(error: ValidationError, noun: type[BaseModel], value: Any) -> Complaint:
@@ -49,23 +52,35 @@ def complaint(error: ValidationError, noun: type[BaseModel], value: Any) -> Comp
     return _say(first, path, given, noun)
 
 
+def written(path: Path) -> str:
+    """A path as one writes it: `responses[2].text`."""
+    return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The question whether the nearest known name was meant; None where none is near."""
     close = difflib.get_close_matches(name, islice(known, _COMPARED), n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else None
+    return f"did you mean {shortened(close[0])}?" if close else None
 
 
 def described(value: Any) -> str:
     """What kind of value this is, and a little of it."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+        return "a number too large for a 64-bit float"
     if isinstance(value, int | float):
         return f"the number {shortened(str(value))}" if math.isfinite(value) else "not a finite number"
     if isinstance(value, str):
-        return f"the text {shortened(value)!r}"
+        return f"the text {quoted(value)}"
     if value is None:
         return "null"
     return "an object" if isinstance(value, Mapping) else "a list"
+
+
+def quoted(name: str) -> str:
+    """The beginning of a name, in quotes."""
+    return repr(shortened(name))
 
 
 def shortened(text: str, limit: int = 60) -> str:
@@ -104,6 +119,8 @@ def _place(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
             path.append(step)
     if error["type"] == "missing":
         path.append(error["loc"][-1])
+    if error["loc"][-1:] == ("[key]",):  # what is wrong is a key itself
+        value = path[-1]
     return tuple(path), value
 
 
@@ -126,7 +143,7 @@ def _say(error: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> 
 
 def _missing(_: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Complaint:
     if isinstance(path[-1], int):  # lists of a fixed length are pairs here
-        return Complaint(path[:-1], f"has {len(value)} entries", "write a pair, such as [0, 1]")
+        return Complaint(path[:-1], f"is a list of {len(value)}", "write a pair of two")
     owner = next((n.__name__ for n in _nouns_at(noun, path[:-1])), noun.__name__)
     return Complaint(path, "is missing", f"every {_plain(owner)} needs it")
 
@@ -165,7 +182,15 @@ def _not_finite(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> C
 
 
 def _own_words(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel]) -> Complaint:
-    return Complaint(path, str(error.get("ctx", {}).get("error", error["msg"])))
+    """What a noun says of itself; where it begins with a field of its own, in backquotes, that is what is wrong."""
+    words = str(error.get("ctx", {}).get("error", error["msg"]))
+    named = _OWN_FIELD.match(words)
+    return Complaint(path, words) if named is None else Complaint((*path, *_steps(named[1])), words[named.end() :])
+
+
+def _steps(field: str) -> Path:
+    """The path that is written so."""
+    return tuple(int(step) if step.isdigit() else step for step in re.findall(r"\w+", field))
 
 
 def _other(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Complaint:

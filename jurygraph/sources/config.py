@@ -38,6 +38,17 @@ def parse_config(mapping: Mapping[str, Any]) -> Config:
     raise _error("config", wrong)
 
 
+def line_of_key(path: str | Path, key: str) -> int | None:
+    """The line of a key such as `reward.tone` or `gates[0].kind` in a config file, or of what holds it.
+
+    None where the file has neither. Raises `ConfigError` where it cannot be read.
+    """
+    try:
+        return Document(_text(Path(path))).line_of_key(key)
+    except YamlFault:
+        return None
+
+
 def _wrong(value: Any) -> Config | Complaint:
     """The config, or what is wrong with it."""
     if not isinstance(value, Mapping):
@@ -64,10 +75,12 @@ def _text(path: Path) -> str:
         return content.decode("utf-8-sig")
     except FileNotFoundError:
         raise ConfigError(f"{path}: there is no such file; `jurygraph init DIR` makes one to start from") from None
+    except PermissionError:
+        raise ConfigError(f"{path}: may not be read; ask for permission to read it") from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: is a folder; name the config file in it") from None
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
         raise ConfigError(f"{path.name}, line {line}: is not UTF-8; save the file as UTF-8") from None
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path}: cannot be read ({error}); name a file that can be read") from None

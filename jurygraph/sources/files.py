@@ -2,20 +2,24 @@
 
 import gzip
 import hashlib
-import shutil
+import os
 import stat
 import sys
 import tempfile
 import zlib
-from collections.abc import Iterator
-from io import BufferedIOBase
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple, NoReturn
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Noun
+from jurygraph.sources.complaint import nearest
+from jurygraph.sources.formats import GZIP, UTF8_MARK, refuse_foreign
 
-_GZIP, _UTF16 = b"\x1f\x8b", (b"\xff\xfe", b"\xfe\xff")
+_LONGEST = 256 << 20
+_CHUNK = 1 << 20
 
 
 class FileMark(Noun):
@@ -25,70 +29,163 @@ class FileMark(Noun):
     sha256: str
 
 
+class Place(NamedTuple):
+    """Where a line stands in a file, in bytes; what a gzip file holds is counted unpacked."""
+
+    offset: int
+    length: int
+
+
+class Line(NamedTuple):
+    """One line: its number, its text without its end or a byte-order mark, and its place."""
+
+    number: int
+    text: str
+    place: Place
+
+
 class TextFile:
-    """A file of numbered lines. What is no regular file, such as standard input (`-`), is spooled first."""
+    """A file of numbered lines, kept open so that whatever is read of it later is what was read at first.
+
+    What is no regular file, such as standard input (`-`), is copied to a temporary file; a gzip file is unpacked there.
+    """
 
     def __init__(self, path: str | Path) -> None:
+        """Open it. Raises `InputError` where it cannot be read, or holds no UTF-8 text."""
         self.name = "standard input" if str(path) == "-" else Path(path).name
-        self._bytes = _opened(path)
-        self.mark = FileMark(name=self.name, sha256=hashlib.file_digest(self._bytes, "sha256").hexdigest())
+        self._file = _opened(path)
+        try:
+            self._state = _state(self._file)
+            self.mark = FileMark(name=self.name, sha256=_sha256(self._file))
+            if self._start(len(GZIP)) == GZIP:
+                self._unpack()
+            refuse_foreign(self.name, self._file)
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Let go of the file."""
-        self._bytes.close()
+        self._file.close()
 
-    def lines(self) -> Iterator[tuple[int, str]]:
-        """Every line that is not blank, with its number; without its end, nor a byte-order mark."""
-        number = 0
+    def lines(self) -> Iterator[Line]:
+        """Every line that is not blank."""
+        self._file.seek(0)
+        offset = 0
+        for number in count(1):
+            content = self._file.readline(_LONGEST + 1)
+            self._refuse_changed()
+            if not content:
+                return
+            if len(content) > _LONGEST:
+                self._refuse(number, "is longer than 256 MB; give each line one JSON object, and end it with LF")
+            start = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
+            text = self._decoded(content[start:], number)
+            if text.strip():
+                yield Line(number, text, Place(offset + start, len(content) - start))
+            offset += len(content)
+
+    def read(self, place: Place) -> bytes:
+        """The bytes at a place. Raises `InputError` where the file was changed meanwhile."""
+        content = os.pread(self._file.fileno(), place.length, place.offset)
+        self._refuse_changed()
+        return content
+
+    def _refuse(self, number: int, wrong: str) -> NoReturn:
+        raise InputError(f"{self.name}, line {number}: {wrong}")
+
+    def _refuse_changed(self) -> None:
+        if _state(self._file) != self._state:
+            raise InputError(f"{self.name}: changed while it was read; leave it as it is and score again")
+
+    def _start(self, length: int) -> bytes:
+        return os.pread(self._file.fileno(), length, 0)
+
+    def _unpack(self) -> None:
+        """Put what a gzip file holds in its place: only so can a line in its middle be read again."""
+        with self._file as packed:
+            unpacked = _spooled(self._unpacked(packed))
+        self._file, self._state = unpacked, _state(unpacked)
+
+    def _unpacked(self, packed: IO[bytes]) -> Iterator[bytes]:
+        packed.seek(0)
+        lines = 0
         try:
-            for number, line in enumerate(self._unpacked(), start=1):
-                text = self._decoded(line, number)
-                if text.strip():
-                    yield number, text
+            with gzip.GzipFile(fileobj=packed) as content:
+                while chunk := content.read1(_CHUNK):
+                    lines += chunk.count(b"\n")
+                    yield chunk
+            self._refuse_changed()
         except EOFError:
-            raise InputError(f"{self.name}, after line {number}: the gzip file is cut short; copy it again") from None
+            self._refuse(lines + 1, "the gzip file is cut short here; copy it again")
         except (gzip.BadGzipFile, zlib.error) as error:
-            raise InputError(f"{self.name}, after line {number}: the gzip file is damaged ({error})") from None
+            self._refuse(lines + 1, f"the gzip file is damaged here ({error}); copy it again")
 
-    def _unpacked(self) -> BufferedIOBase:
-        self._bytes.seek(0)
-        packed = self._bytes.read(2) == _GZIP
-        self._bytes.seek(0)
-        return gzip.GzipFile(fileobj=self._bytes) if packed else self._bytes
-
-    def _decoded(self, line: bytes, number: int) -> str:
-        if number == 1 and line.startswith(_UTF16):
-            raise InputError(f"{self.name}, line 1: is encoded as UTF-16; save the file as UTF-8")
+    def _decoded(self, content: bytes, number: int) -> str:
         try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+            return content.decode().rstrip("\r\n")
         except UnicodeDecodeError as error:
-            wrong = f"byte {error.start + 1} (0x{line[error.start]:02x}) is not UTF-8"
-            raise InputError(f"{self.name}, line {number}: {wrong}; save the file as UTF-8") from None
-        return text.rstrip("\r\n")
+            wrong = f"byte {error.start + 1} (0x{content[error.start]:02x}) is not UTF-8"
+            self._refuse(number, f"{wrong}; save the file as UTF-8")
 
 
-def _opened(path: str | Path) -> BufferedIOBase:
+def _opened(path: str | Path) -> IO[bytes]:
+    if str(path) == "-" and sys.stdin is None:
+        raise InputError("standard input is closed; name a file, or pipe the tasks in")
     if str(path) == "-":
-        return _spooled(sys.stdin.buffer)
+        return _spooled(_chunks(sys.stdin.buffer))
     try:
         mode = Path(path).stat().st_mode
         if stat.S_ISDIR(mode):
             raise InputError(f"{path}: is a folder; name a file")
-        file = Path(path).open("rb")  # noqa: SIM115 - closed by its TextFile
+        file = Path(path).open("rb", buffering=_CHUNK)  # noqa: SIM115 - closed by its TextFile
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
+        raise InputError(f"{path}: there is no such file; {_near(Path(path))}") from None
     except PermissionError:
         raise InputError(f"{path}: may not be read; ask for permission to read it") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"{path}: cannot be opened ({error})") from None
+        raise InputError(f"{path}: cannot be opened ({error}); name a file that can be read") from None
     if stat.S_ISREG(mode):
         return file
     with file:
-        return _spooled(file)
+        return _spooled(_chunks(file))
 
 
-def _spooled(stream: BufferedIOBase | IO[bytes]) -> BufferedIOBase:
-    spool = tempfile.TemporaryFile()  # noqa: SIM115 - closed by its TextFile
-    shutil.copyfileobj(stream, spool)
-    spool.seek(0)
+def _near(path: Path) -> str:
+    """What may have been meant by a file that is not there."""
+    with suppress(OSError):
+        hint = nearest(path.name, (entry.name for entry in path.parent.iterdir() if entry.is_file()))
+        if hint:
+            return hint
+    return "name one that is there"
+
+
+def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
+    while chunk := stream.read(_CHUNK):
+        yield chunk
+
+
+def _sha256(file: IO[bytes]) -> str:
+    digest = hashlib.sha256()
+    for chunk in _chunks(file):
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _spooled(chunks: Iterable[bytes]) -> IO[bytes]:
+    """A temporary file without a name: it is gone when it is closed, however the process ends."""
+    spool = tempfile.TemporaryFile(buffering=_CHUNK)  # noqa: SIM115 - closed by its TextFile
+    try:
+        spool.writelines(chunks)
+        spool.seek(0)
+    except BaseException:
+        with suppress(OSError):  # closing writes what is left, for which there may be no room
+            spool.close()
+        raise
     return spool
+
+
+def _state(file: IO[bytes]) -> tuple[int, int]:
+    """What changes when a file is written: its size in bytes, and when that was last, in nanoseconds."""
+    status = os.fstat(file.fileno())
+    return status.st_size, status.st_mtime_ns

@@ -1,114 +1,144 @@
-"""TASKS and RESPONSES: every line is checked before the first one counts."""
+"""TASKS and RESPONSES: every line is checked before the first one counts, and read again when it is its turn."""
 
-from collections.abc import Iterable
-from contextlib import closing
-from dataclasses import dataclass, field
+import errno
+import sqlite3
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
-from jurygraph.sources.complaint import Complaint, nearest
-from jurygraph.sources.files import FileMark, TextFile
-from jurygraph.sources.json_lines import read_lines, refuse
+from jurygraph.sources.complaint import Complaint, nearest, quoted
+from jurygraph.sources.files import FileMark, Line, TextFile
+from jurygraph.sources.index import Index
+from jurygraph.sources.json_lines import read_again, read_lines, refuse
 
 Pair = tuple[Task, tuple[Response, ...]]
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # the last: no folder takes temporary files
 
-@dataclass(frozen=True)
+
 class Work:
-    """Tasks with their responses, in the order of the file; the files they came from, and the line of each task."""
+    """Tasks with their responses, in the order of the tasks file, of which a pair at a time is in memory.
 
-    pairs: list[Pair]
-    tasks: FileMark
-    responses: FileMark | None = None
-    lines: dict[str, int] = field(default_factory=dict)
+    `tasks` and `responses` are the marks of the files they come from, which stay open until `close`.
+    """
+
+    def __init__(self, tasks: TextFile, responses: TextFile | None, index: Index, held: ExitStack) -> None:
+        self.tasks: FileMark = tasks.mark
+        self.responses: FileMark | None = None if responses is None else responses.mark
+        self._tasks, self._responses, self._index, self._held = tasks, responses, index, held
+
+    def extent(self, start: int = 0, stop: int | None = None) -> tuple[int, int]:
+        """How many tasks there are from the one numbered `start` (from 0) up to `stop`, and responses to them."""
+        return self._index.extent(start, stop)
+
+    def pairs(self, start: int = 0, stop: int | None = None) -> Iterator[Pair]:
+        """These tasks, each with its responses as their file orders them; may be asked for again.
+
+        Raises `InputError` where a file was changed since it was checked.
+        """
+        for number, place in self._index.tasks(start, stop):
+            task, responses = read_again(self._tasks, place, TaskLine).split()
+            if self._responses is not None:
+                apart = (read_again(self._responses, place, ResponseLine) for place in self._index.responses(number))
+                responses = tuple(line.split()[1] for line in apart)
+            yield task, responses
+
+    def line(self, task_id: str) -> int | None:
+        """The line of a task in its file; None where there is no such task."""
+        return self._index.line_of(task_id)
+
+    def close(self) -> None:
+        """Let go of the files, and of what was kept about them. May be called more than once."""
+        self._held.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
 
 
 def read_tasks(path: str | Path, responses: str | Path | None = None) -> list[Pair]:
-    """The tasks of a JSONL file (`.gz` too; `-` is standard input), each with its responses.
+    """The tasks of a JSONL file (`.gz` too; `-` is standard input), each with its responses; all in memory.
 
     `responses` names a second file that holds them apart. Raises `InputError` with file, line and field.
     """
-    return read_work(path, responses).pairs
+    with read_work(path, responses) as work:
+        return list(work.pairs())
 
 
 def read_work(path: str | Path, responses: str | Path | None = None) -> Work:
-    """As `read_tasks`, with the marks by which the files are known again."""
+    """As `read_tasks`, for files of any size: every line is checked here, and none is kept in memory."""
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
-    with closing(TextFile(path)) as file:
-        tasks = _Tasks(file, responses_apart=responses is not None)
-    if responses is None:
-        return Work(_complete(file.name, tasks, tasks.responses), file.mark, lines=tasks.lines)
-    with closing(TextFile(responses)) as apart:
-        groups = _responses_apart(apart, tasks.lines)
-    return Work(_complete(file.name, tasks, groups), file.mark, apart.mark, tasks.lines)
+    with _room(), ExitStack() as held:
+        index = held.enter_context(closing(Index()))
+        tasks = held.enter_context(closing(TextFile(path)))
+        _check_tasks(tasks, index, responses_apart=responses is not None)
+        apart = None
+        if responses is not None:
+            apart = held.enter_context(closing(TextFile(responses)))
+            _check_responses(apart, index)
+        index.sort()
+        _refuse_lonely(tasks, index)
+        return Work(tasks, apart, index, held.pop_all())
 
 
-class _Ids:
-    """Ids that must differ within a file, and the line in which each one stands."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-        self.lines: dict[str, int] = {}
-
-    def add(self, name: str, place: str, path: tuple[str | int, ...], line: int) -> None:
-        if name in self.lines:
-            wrong = f"{self.what} {name!r} stands already in line {self.lines[name]}"
-            refuse(place, Complaint(path, wrong, f"give each {self.what} an id of its own"))
-        self.lines[name] = line
+@contextmanager
+def _room() -> Iterator[None]:
+    """Say so where there is no room for temporary files."""
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        if isinstance(error, OSError) and error.errno not in _NO_ROOM:
+            raise
+        wrong = f"there is no room for temporary files ({error})"
+        raise InputError(f"{wrong}; set TMPDIR to a folder that has more than the files to read need") from None
 
 
-class _Tasks:
-    """The tasks of one file by id, their lines, and the responses that stand beside them."""
-
-    def __init__(self, file: TextFile, responses_apart: bool) -> None:
-        self.tasks: dict[str, Task] = {}
-        self.responses: dict[str, list[Response]] = {}
-        self._ids, self._answers = _Ids("task"), _Ids("response")
-        for number, line in read_lines(file, TaskLine):
-            place = f"{file.name}, line {number}"
-            if responses_apart and line.responses:
-                wrong = "stands here although --responses gives the responses apart"
-                refuse(place, Complaint(("responses",), wrong, "leave out one of the two"))
-            self._add(line, place, number)
-        if not self.tasks:
-            raise InputError(f"{file.name}: the file is empty; it holds one task, a JSON object, a line")
-
-    @property
-    def lines(self) -> dict[str, int]:
-        return self._ids.lines
-
-    def _add(self, line: TaskLine, place: str, number: int) -> None:
-        self._ids.add(line.id, place, ("id",), number)
-        for index, response in enumerate(line.responses):
-            self._answers.add(response.id, place, ("responses", index, "id"), number)
-        if not line.query and not isinstance(line.query, str):
-            refuse(place, Complaint(("query",), "is an empty list", "give it one message at least"))
-        task, responses = line.split()
-        self.tasks[task.id], self.responses[task.id] = task, list(responses)
+def _check_tasks(file: TextFile, index: Index, responses_apart: bool) -> None:
+    number = -1
+    for number, (line, task) in enumerate(read_lines(file, TaskLine)):
+        if responses_apart and task.responses:
+            wrong = "stands here although --responses gives the responses apart"
+            refuse(file.name, line.number, Complaint(("responses",), wrong, "leave out one of the two"))
+        _refuse_taken(file, line, "task", task.id, ("id",), index.add_task(number, task.id, line))
+        for place, response in enumerate(task.responses):
+            earlier = index.add_response(number, response.id, line)
+            _refuse_taken(file, line, "response", response.id, ("responses", place, "id"), earlier)
+        if not task.query and not isinstance(task.query, str):
+            refuse(file.name, line.number, Complaint(("query",), "is an empty list", "give it one message at least"))
+    if number < 0:
+        raise InputError(f"{file.name}: the file is empty; write one task a line, each a JSON object")
 
 
-def _responses_apart(file: TextFile, known: Iterable[str]) -> dict[str, list[Response]]:
-    groups: dict[str, list[Response]] = {task: [] for task in known}
-    ids = _Ids("response")
-    for number, line in read_lines(file, ResponseLine):
-        place = f"{file.name}, line {number}"
-        if line.task not in groups:
-            wrong = f"there is no task {line.task!r}"
-            near = nearest(line.task, groups) or "name a task of the tasks file"
-            refuse(place, Complaint(("task",), wrong, near))
-        ids.add(line.id, place, ("id",), number)
-        task, response = line.split()
-        groups[task].append(response)
-    if not ids.lines:
-        raise InputError(f"{file.name}: the file is empty; it holds one response, a JSON object, a line")
-    return groups
+def _check_responses(file: TextFile, index: Index) -> None:
+    response = None
+    for line, response in read_lines(file, ResponseLine):
+        task = index.number_of(response.task)
+        if task is None:
+            near = nearest(response.task, index.task_ids()) or "name a task of the tasks file"
+            refuse(file.name, line.number, Complaint(("task",), f"there is no task {quoted(response.task)}", near))
+        _refuse_taken(file, line, "response", response.id, ("id",), index.add_response(task, response.id, line))
+    if response is None:
+        raise InputError(f"{file.name}: the file is empty; write one response a line, each a JSON object")
 
 
-def _complete(name: str, tasks: _Tasks, groups: dict[str, list[Response]]) -> list[Pair]:
-    for task, responses in groups.items():
-        if not responses:
-            wrong = Complaint(("responses",), f"task {task!r} has no responses", "give it one, or leave it out")
-            refuse(f"{name}, line {tasks.lines[task]}", wrong)
-    return [(task, tuple(groups[task.id])) for task in tasks.tasks.values()]
+def _refuse_taken(
+    file: TextFile, line: Line, what: str, name: str, path: tuple[str | int, ...], earlier: int | None
+) -> None:
+    if earlier is not None:
+        wrong = f"{what} {quoted(name)} stands already in line {earlier}"
+        refuse(file.name, line.number, Complaint(path, wrong, f"give each {what} an id of its own"))
+
+
+def _refuse_lonely(file: TextFile, index: Index) -> None:
+    lonely = index.without_responses()
+    if lonely is not None:
+        name, line = lonely
+        wrong = f"task {quoted(name)} has no responses"
+        refuse(file.name, line, Complaint(("responses",), wrong, "give it one, or leave it out"))

@@ -6,11 +6,13 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 
-from jurygraph.sources.complaint import Path, shortened
+from jurygraph.sources.complaint import LARGEST_BITS, Path, shortened, written
 
 _TAG = "tag:yaml.org,2002:"
 _MOST_VALUES = 100_000
+_TIDY = "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @"
 
 
 class YamlFault(ValueError):
@@ -28,6 +30,7 @@ class Document:
         self._lines: dict[Path, int] = {}
         self._count = 0
         self._yaml = YAML(typ="safe", pure=True)
+        self._yaml.composer.warn_double_anchors = False  # YAML 1.2 lets a name be used again
         root = self._composed(text)
         self.value: Any = None if root is None else self._plain(root, ())
 
@@ -37,6 +40,11 @@ class Document:
             path = path[:-1]
         return self._lines.get(path, 1)
 
+    def line_of_key(self, key: str) -> int | None:
+        """The line of a key written as `gates[0].kind`, or of what holds it; None where there is neither."""
+        holders = [path for path in self._lines if path and _leads_to(written(path), key)]
+        return self._lines[max(holders, key=lambda path: len(written(path)))] if holders else None
+
     def _composed(self, text: str) -> Node | None:
         try:
             root: Node | None = self._yaml.compose(text)
@@ -44,8 +52,13 @@ class Document:
             mark = error.problem_mark or error.context_mark
             line = None if mark is None else mark.line + 1
             raise YamlFault(line, f"is not valid YAML: {_reason(error)}") from None
+        except ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            wrong = f"holds the control character #x{error.character:02x}, which YAML does not"
+            raise YamlFault(line, f"{wrong}; take it out, or save the file as UTF-8") from None
         except (YAMLError, ValueError) as error:
-            raise YamlFault(None, f"is not valid YAML: {shortened(str(error).splitlines()[0], 200)}") from None
+            wrong = shortened(str(error).splitlines()[0], 200)
+            raise YamlFault(None, f"is not valid YAML: {wrong}; {_TIDY}") from None
         except RecursionError:
             raise YamlFault(None, "is nested too deeply; a config has a few levels") from None
         return root
@@ -87,7 +100,11 @@ class Document:
         try:
             value = self._yaml.constructor.construct_object(node)
         except ValueError:
-            raise YamlFault(_line(node), f"{shortened(str(node.value))} is no number that can be read", path) from None
+            wrong = f"{shortened(str(node.value))} is no number that can be read"
+            raise YamlFault(_line(node), f"{wrong}; write a shorter one, or put it in quotes", path) from None
+        if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+            wrong = f"{shortened(str(node.value))} is too large a number"
+            raise YamlFault(_line(node), f"{wrong}; a 64-bit float holds up to 1.7e308", path)
         if isinstance(value, float) and not math.isfinite(value):
             raise YamlFault(_line(node), f"{node.value} is not a finite number; write one", path)
         return value
@@ -104,8 +121,14 @@ def _refuse_tag(node: Node, path: Path, known: tuple[str, ...]) -> None:
         raise YamlFault(_line(node), f"has the tag {shortened(shown)}, which is not read; write a plain value", path)
 
 
+def _leads_to(holder: str, key: str) -> bool:
+    return key == holder or key.startswith((f"{holder}.", f"{holder}["))
+
+
 def _reason(error: MarkedYAMLError) -> str:
-    problem = str(error.problem or error.context or "it cannot be read")
+    problem = shortened(str(error.problem or error.context or "it cannot be read"), 120)
     if "\\t" in problem:
         return "a tab stands where spaces belong; indent with spaces"
-    return problem
+    if "another document" in problem:
+        return "a second document begins; a config is one, so take out the `---`"
+    return f"{problem}; {_TIDY}"

@@ -87,41 +87,8 @@ def test_a_product_is_there_only_where_every_input_is() -> None:
 
 
 def test_a_product_of_one_is_refused() -> None:
-    with pytest.raises(PlanError, match="two inputs or more"):
+    with pytest.raises(PlanError, match="two inputs or more; add one, or use 'mean'"):
         combined("product", {"a": one(1.0)})
-
-
-# Stakeholders
-
-TABLE_4 = {"a": one(0.4, mass=0.67), "b": one(0.95, mass=0.09), "c": one(0.8, mass=0.24)}
-
-
-def test_decompr_table_4() -> None:
-    assert value("stakeholders", TABLE_4) == pytest.approx(0.67 * 0.4 + 0.09 * 0.95 + 0.24 * 0.8, abs=1e-15)
-    assert value("stakeholders", TABLE_4) == pytest.approx(0.55, abs=0.005)
-    assert parts("stakeholders", TABLE_4) == {"a": 0.4, "b": 0.95, "c": 0.8}
-
-
-def test_the_weights_of_the_others_are_scaled_up_where_a_stakeholder_does_not_apply() -> None:
-    cells = {"a": one(1.0, mass=0.5, live=False), "b": one(0.2, mass=0.25), "c": one(0.6, mass=0.25)}
-    assert value("stakeholders", cells) == pytest.approx(0.4, abs=1e-15)
-
-
-def test_where_no_stakeholder_applies_there_is_no_component() -> None:
-    cells = {"a": one(1.0, mass=0.5, live=False), "b": one(1.0, mass=0.5, live=False)}
-    assert combined("stakeholders", cells).present.tolist() == [False]
-
-
-def test_weights_of_stakeholders_that_do_not_sum_to_1_are_refused() -> None:
-    with pytest.raises(PlanError, match=r"masses that sum to 2\.0"):
-        combined("stakeholders", {"a": one(1.0), "b": one(1.0)})
-
-
-def test_the_terms_of_difficulty_are_kept_and_nothing_else() -> None:
-    combiner = load_combiner("stakeholders")
-    assert combiner.freeze(inputs(TABLE_4), {"difficulty": {"a": 5.0}}) == {"difficulty": {"a": 5.0}}
-    with pytest.raises(PlanError, match="takes no parameter 'gamma'"):
-        combiner.freeze(inputs(TABLE_4), {"gamma": 0.5})
 
 
 # The rubric: a -> b -> c, and a penalty d below b
@@ -253,7 +220,7 @@ def test_a_cycle_is_named_by_the_ids_of_its_criteria(name: str) -> None:
         ({"edges": [edge("a", "z")]}, "there is no criterion z"),
         ({"edges": [edge("a", "a")]}, "to itself"),
         ({"edges": [edge("a", "b"), edge("a", "b", "weak")]}, "have an edge already"),
-        ({"edges": [{"parent": "a"}]}, "edges: child: Field required"),
+        ({"edges": [{"parent": "a"}]}, "edges: child: Field required; an edge has a parent, a child and a kind"),
         ({"kappa": -1.0, "edges": [edge("a", "b")]}, "kappa is -1.0"),
         ({"threshold": 0.5}, "takes no parameter 'threshold'"),
     ],
@@ -277,13 +244,14 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
     names = [f"c{i}" for i in range(width)]
     share = 1.0 / width
     made: list[dict[str, Cells]] = [{}, {}, {}]
-    rubric = name not in ("mean", "product", "stakeholders")
+    welfare = name in ("stakeholders", "egalitarian", "nash")
+    rubric = name not in ("mean", "product") and not welfare
     for i, each in enumerate(names):
         columns = draw(st.integers(1, 2))
         shape = (rows, columns)
         grids = {what: draw(grid(kind, shape)) for what, kind in GRIDS.items()}
         weight = draw(st.sampled_from([1.0, -1.0])) if rubric and i else 1.0
-        mass = share if name == "stakeholders" else draw(st.floats(0.1, 5.0))
+        mass = share if welfare else draw(st.floats(0.1, 5.0))
         judged = grids["judged"] | ~grids["live"]
         fillings = ((0.0, False), (1.0, True), (grids["filling"], grids["decision"]))
         for cells, (fill, decided) in zip(made, fillings, strict=True):
@@ -300,6 +268,11 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
     edges = [edge(a, b, draw(kinds), draw(st.none() | st.floats(0.0, 1.0))) for a, b in pairs if draw(st.booleans())]
     combiner = load_combiner(name)
     params = {"edges": edges, "kappa": draw(st.floats(0.0, 3.0))} if rubric else {}
+    if welfare:
+        hard = {each: [0] for each in names if draw(st.booleans())}
+        soft = {each: [made[0][each].value.shape[1] - 1] for each in names}
+        params = {"hard": hard, "soft": soft, "cap": draw(st.floats(0.0, 1.0))}
+        params |= {"floor": draw(st.floats(0.0, 1.0))} if name == "egalitarian" else {}
     return combiner, combiner.freeze(inputs(made[0]), params), made
 
 

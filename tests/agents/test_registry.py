@@ -212,6 +212,7 @@ def test_an_entry_point_that_leads_nowhere_is_named(tmp_path: Path, target: str)
         ("mine.gone.tone", "unknown evaluator 'mine.gone.tone'"),
         ("mine.mod.plian", "module 'mine.mod' has no 'plian'; did you mean 'plain'?"),
         ("mine.mod:plian", "module 'mine.mod' has no 'plian'; did you mean 'plain'?"),
+        ("mine.mod:zzz", "module 'mine.mod' has no 'zzz'; name something that it defines"),
         (".tone", "unknown evaluator '.tone'"),
         ("..mine.tone", "unknown evaluator '..mine.tone'"),
         ("mine.mod:", "unknown evaluator 'mine.mod:'"),
@@ -246,6 +247,7 @@ def test_an_unknown_combiner_is_refused_with_the_nearest_known_one(name: str, me
     [
         ("words", "unknown deriver 'words'; name one as package.module.deriver"),
         ("mine.mod.Tone", "'mine.mod.Tone' is no deriver"),
+        ("builtins.dict", "deriver 'builtins.dict' cannot be made from a config: no signature found"),
         ("mine.mod.GivesNothing", "'mine.mod.GivesNothing' is no deriver.*say what it `gives`"),
     ],
 )
@@ -293,9 +295,16 @@ def test_a_class_that_raises_when_it_is_made_is_refused_in_its_own_words(tmp_pat
     [
         ("mine.mod.Tone", {"limti": 3}, "evaluator 'mine.mod.Tone' with params .'limti'.: got an unexpected keyword"),
         ("mine.mod.plain", {"limti": 3}, "got an unexpected keyword argument 'limti'"),
-        ("mine.mod.ready", {"limit": 3}, "evaluator 'mine.mod.ready' is already set up and takes no params"),
+        (
+            "mine.mod.ready",
+            {"limit": 3},
+            "evaluator 'mine.mod.ready' is already set up and takes no params here; leave them out",
+        ),
         ("mine.mod.runnable", {"limit": 3}, "is a Runnable and takes no params"),
-        ("maths.length", {"limti": 3}, "evaluator 'maths.length' with params .'limti'."),
+        ("maths.length", {"limti": 3}, "evaluator 'maths.length' with params .'limti'.: .*; its params: limit"),
+        ("maths.format", {"limti": 3}, "; its params: none"),
+        ("maths.length", {"limit": 0}, "limit is 0, and a length has at least one character; choose 1 or more"),
+        ("maths.repetition", {"n": 0}, "n is 0, and an n-gram has at least one word; choose 1 or more"),
     ],
 )
 def test_params_that_do_not_fit_are_refused(use: str, params: dict[str, Any], message: str) -> None:

@@ -1,14 +1,19 @@
 """A small project with evaluators of its own, so that a command can run without a worker process."""
 
 import json
+import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from jurygraph.cli import main
+
+JURYGRAPH = str(Path(sys.executable).with_name("jurygraph"))
 
 EVALUATORS = '''\
 import jurygraph as jg
@@ -32,6 +37,36 @@ def judge(task, response):
     raise AssertionError("there is no model to ask")
 '''
 
+WATCHED = '''\
+from pathlib import Path
+
+import jurygraph as jg
+
+CALLS = Path(__file__).with_name("calls")
+
+
+def note(*words):
+    with CALLS.open("a") as file:
+        file.write(" ".join(words) + "\\n")
+
+
+@jg.evaluator(version="1")
+def echo(task, response):
+    """A third, and the response in its own words."""
+    note("echo", response.id)
+    evidence = [jg.Evidence(quote=response.text[:9], start=0, end=9)] if len(response.text) > 9 else []
+    return jg.Verdict(score=1 / 3, reason=f"it says: {response.text}", evidence=evidence)
+
+
+@jg.evaluator(version="1", scope="pair", pairs="unordered")
+def better(task, first, second):
+    """The longer one is better by two thirds; the other one is quoted."""
+    note("better", *sorted((first.id, second.id)))
+    longer = len(first.text) > len(second.text)
+    return jg.Verdict(score=2 / 3 if longer else 1 / 3, reason=f"weighed against: {second.text}")
+'''
+"""Evaluators that keep count of what they are asked, beside them in a file."""
+
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.5}\n"
 
 TASKS = [
@@ -52,6 +87,34 @@ TASKS = [
         ],
     },
 ]
+
+SECRET = "Dear Mr Quill, the heating at 12 Larch Lane is off."
+LETTERS = [
+    {
+        "id": "letter",
+        "query": "Write to the landlord of 12 Larch Lane.",
+        "responses": [
+            {
+                "id": "letter/a",
+                "agent": "alice",
+                "text": SECRET,
+                "data": {"phone": "0171 555 0100"},
+                "labels": {"gold": "by Mrs Hollis"},
+            },
+            {"id": "letter/b", "agent": "bob", "text": "please, it is cold in here"},
+            {"id": "letter/c", "agent": "carol", "text": SECRET},
+        ],
+    },
+    {
+        "id": "note",
+        "query": "Write a note to the neighbours.",
+        "responses": [
+            {"id": "note/a", "agent": "alice", "text": f"As I wrote to him: {SECRET}"},
+            {"id": "note/b", "agent": "bob", "text": ""},
+        ],
+    },
+]
+LETTERS_CONFIG = "evaluators: [manners.echo, manners.better]\nreward: {echo: 0.1, better: 0.7}\n"
 
 
 class Ended(NamedTuple):
@@ -83,9 +146,15 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     sys.modules.pop("manners", None)
 
 
-def write_project(folder: Path, tasks: list[dict] = TASKS, config: str = CONFIG) -> Path:
+def called(*arguments: object) -> Ended:
+    """Run a command in a process of its own."""
+    done = subprocess.run([JURYGRAPH, *map(str, arguments)], capture_output=True, text=True, check=False)
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def write_project(folder: Path, tasks: list[dict] = TASKS, config: str = CONFIG, evaluators: str = EVALUATORS) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "manners.py").write_text(EVALUATORS)
+    (folder / "manners.py").write_text(evaluators)
     (folder / "jury.yaml").write_text(config)
     (folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
     return folder
@@ -101,3 +170,39 @@ def scored(project: Path, run: Command) -> Path:
     """The project's run."""
     assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     return project / "run"
+
+
+@pytest.fixture
+def letters(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run, beside the project that it was made of, of letters with names in them."""
+    project = write_project(tmp_path / "letters", LETTERS, LETTERS_CONFIG, WATCHED)
+    monkeypatch.chdir(project)
+    assert run("score", "tasks.jsonl", "--out", "run").code == 0
+    return project / "run"
+
+
+def calls(project: Path) -> list[str]:
+    """What the evaluators of a project were asked since somebody last looked."""
+    noted = project / "calls"
+    found = sorted(noted.read_text().splitlines()) if noted.exists() else []
+    noted.unlink(missing_ok=True)
+    return found
+
+
+def traces(run: Command, folder: Path) -> list[dict[str, Any]]:
+    """Every trace of a run, but for its place in the chain of that run."""
+    ended = run("show", folder, "--json")
+    assert ended.code == 0, ended.err
+    shown = [json.loads(line) for line in ended.out.splitlines()]
+    return [{name: value for name, value in trace.items() if name != "previous"} for trace in shown]
+
+
+def change(folder: Path, statement: str, *values: object) -> None:
+    """Change a run's ledger behind its back."""
+    with closing(sqlite3.connect(folder / "run.sqlite")) as ledger, ledger:
+        assert ledger.execute(statement, values).rowcount, "nothing was changed"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file of a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

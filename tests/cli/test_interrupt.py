@@ -1,19 +1,28 @@
-"""A run that is stopped from outside, in a process of its own."""
+"""A run that is stopped from outside, read from outside, or begun twice: in processes of their own."""
 
 import json
+import os
 import signal
+import socket
+import sqlite3
 import subprocess
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.cli.conftest import write_project
+from jurygraph.runs import verification
+from tests.cli.conftest import JURYGRAPH, Command, called, contents, traces, write_project
 
-JURYGRAPH = str(Path(sys.executable).with_name("jurygraph"))
 TASKS = [
-    {"id": f"t{i}", "query": "?", "responses": [{"id": f"t{i}/r{j}", "text": "please " * j} for j in range(2)]}
+    {
+        "id": f"t{i}",
+        "query": "?",
+        "responses": [{"id": f"t{i}/r{j}", "text": f"letter {i}, " * 3 * j} for j in range(2)],
+    }
     for i in range(60)
 ]
 SLOW = (
@@ -28,72 +37,207 @@ def slow(tmp_path: Path) -> Path:
     return project
 
 
-def command(project: Path, run: str) -> list[str]:
-    return [JURYGRAPH, "score", str(project / "tasks.jsonl"), "--out", str(project / run)]
+def scoring(project: Path, run: str) -> subprocess.Popen[str]:
+    arguments = [JURYGRAPH, "score", project / "tasks.jsonl", "--out", project / run]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(arguments, stdout=pipe, stderr=pipe, text=True, preexec_fn=heeding_ctrl_c)
 
 
-def stopped(project: Path, sign: signal.Signals) -> subprocess.CompletedProcess[str]:
-    """Start a run, and stop it when the first groups are on disk."""
-    process = subprocess.Popen(command(project, "run"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    traces, until = project / "run" / "traces.jsonl", time.monotonic() + 60
-    while not (traces.exists() and traces.stat().st_size):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    process.send_signal(sign)
-    out, err = process.communicate(timeout=60)
-    return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+def heeding_ctrl_c() -> None:
+    """A suite that is run in the background was told to ignore it, and hands that on."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def groups(folder: Path) -> int:
+    """How many groups of a run are on disk."""
+    address = f"file:{folder / 'run.sqlite'}?mode=ro"
+    with suppress(sqlite3.OperationalError), closing(sqlite3.connect(address, uri=True)) as ledger:
+        return ledger.execute("SELECT count(*) FROM records WHERE kind = 'group'").fetchone()[0]
+    return 0
+
+
+@contextmanager
+def started(project: Path) -> Iterator[subprocess.Popen[str]]:
+    """A run of which the first groups are on disk; it is not left behind."""
+    process = scoring(project, "run")
+    try:
+        until = time.monotonic() + 60
+        while not groups(project / "run"):
+            assert time.monotonic() < until
+            assert process.poll() is None
+            time.sleep(0.01)
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture
+def writing(slow: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that is in the middle of a run, and held there."""
+    with started(slow) as process:
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        yield process
 
 
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)], ids=["Ctrl-C", "killed"])
 def test_a_stopped_run_resumes_and_ends_like_an_unbroken_one(slow: Path, sign: signal.Signals, code: int):
-    ended = stopped(slow, sign)
-    assert (ended.returncode, ended.stdout) == (code, "")
-    assert "Traceback" not in ended.stderr
-    kept = (slow / "run" / "traces.jsonl").read_bytes()
-    status = json.loads((slow / "run" / "run.json").read_text())["status"]
+    with started(slow) as process:
+        process.send_signal(sign)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (code, "")
+    assert "Traceback" not in err
     if sign == signal.SIGINT:
-        assert status == "interrupted"
-        assert "interrupted; what was scored is kept in" in ended.stderr
-    resumed = subprocess.run(command(slow, "run"), capture_output=True, text=True, check=True)
-    unbroken = subprocess.run(command(slow, "whole"), capture_output=True, text=True, check=True)
-    assert "tasks are scored already and stay as they are" in resumed.stderr
-    assert resumed.stdout == unbroken.stdout
-    traces = (slow / "run" / "traces.jsonl").read_bytes()
-    assert traces == (slow / "whole" / "traces.jsonl").read_bytes()
-    assert 0 < len(kept) < len(traces)
+        assert "interrupted; what was scored is kept in" in err
+    kept = traces(called, slow / "run")
+    assert (
+        f"was stopped before it was complete: {len(kept) // 2} of 60 tasks are scored"
+        in called("show", slow / "run").err
+    )
+    assert called("verify", slow / "run").code == 0
+    resumed = called("score", slow / "tasks.jsonl", "--out", slow / "run")
+    unbroken = called("score", slow / "tasks.jsonl", "--out", slow / "whole")
+    assert f"{len(kept) // 2} tasks are scored already and stay as they are" in resumed.err
+    assert (resumed.code, resumed.out) == (unbroken.code, unbroken.out) == (0, unbroken.out)
+    assert sorted(contents(slow / "run")) == sorted(contents(slow / "whole"))
+    whole = traces(called, slow / "whole")
+    assert traces(called, slow / "run") == whole
+    assert kept == whole[: len(kept)]
+    assert 0 < len(kept) < len(whole)
+    assert called("verify", slow / "run").code == 0
 
 
-def test_a_run_that_another_process_writes_is_refused_and_left_alone(slow: Path):
-    first = subprocess.Popen(command(slow, "run"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    traces, until = slow / "run" / "traces.jsonl", time.monotonic() + 60
-    while not (traces.exists() and traces.stat().st_size):
-        assert time.monotonic() < until
-        time.sleep(0.01)
-    first.send_signal(signal.SIGSTOP)  # so that it is surely still at work
-    try:
-        before = {path.name: path.read_bytes() for path in (slow / "run").iterdir()}
-        second = subprocess.run(command(slow, "run"), capture_output=True, text=True, check=False)
-        after = {path.name: path.read_bytes() for path in (slow / "run").iterdir()}
-    finally:
-        first.send_signal(signal.SIGCONT)
-    out, _ = first.communicate(timeout=60)
-    assert (second.returncode, second.stdout) == (2, "")
-    assert "is being written by another process" in second.stderr
-    assert after == before
-    assert first.returncode == 0
-    unbroken = subprocess.run(command(slow, "whole"), capture_output=True, text=True, check=True)
-    assert out == unbroken.stdout
-    assert traces.read_bytes() == (slow / "whole" / "traces.jsonl").read_bytes()
+def test_what_is_erased_from_a_killed_run_is_gone_from_its_log_too(slow: Path):
+    with started(slow) as process:
+        process.kill()
+        process.communicate()
+    assert any(b"letter 0, letter 0" in content for content in contents(slow / "run").values())
+    assert called("erase", slow / "run", "--response", "t0/r1").code == 0
+    assert not any(b"letter 0, letter 0" in content for content in contents(slow / "run").values())
+    assert called("score", slow / "tasks.jsonl", "--out", slow / "run").code == 0
+    assert called("verify", slow / "run").code == 0
+
+
+def test_a_run_that_was_killed_as_it_was_created_is_begun_anew(project: Path, run: Command):
+    (project / "run").mkdir()
+    (project / "run" / "run.sqlite").touch()
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert ended.code == 0, ended.err
+    assert len(traces(run, project / "run")) == 4
+
+
+def holder(process: subprocess.Popen[str]) -> str:
+    return f"run: is being written by process {process.pid} on {socket.gethostname()} since 2"
+
+
+def test_a_run_that_another_process_writes_is_refused_and_left_alone(
+    slow: Path, run: Command, writing: subprocess.Popen[str]
+):
+    before = contents(slow / "run")
+    second = called("score", slow / "tasks.jsonl", "--out", slow / "run")
+    assert (second.code, second.out) == (2, "")
+    assert holder(writing) in second.err
+    assert "wait until it ends, or end it" in second.err
+    assert contents(slow / "run") == before
+    writing.send_signal(signal.SIGCONT)
+    out, _ = writing.communicate(timeout=60)
+    assert writing.returncode == 0
+    assert out == called("score", slow / "tasks.jsonl", "--out", slow / "whole").out
+    assert traces(run, slow / "run") == traces(run, slow / "whole")
+
+
+@pytest.mark.parametrize(
+    "arguments", [("close",), ("erase", "--response", "t0/r0"), ("erase", "--task", "t0")], ids=" ".join
+)
+def test_nothing_else_writes_a_run_meanwhile(slow: Path, writing: subprocess.Popen[str], arguments: tuple[str, ...]):
+    before = contents(slow / "run")
+    ended = called(arguments[0], slow / "run", *arguments[1:])
+    assert (ended.code, ended.out) == (2, "")
+    assert holder(writing) in ended.err
+    assert contents(slow / "run") == before
+
+
+def test_a_run_is_read_while_it_is_held(slow: Path, run: Command, writing: subprocess.Popen[str]):
+    assert writing.returncode is None
+    scored = groups(slow / "run")
+    shown = run("show", slow / "run")
+    assert len(shown.out.splitlines()) == 2 + 2 * scored
+    assert f"{scored} of 60 tasks are scored" in shown.err
+    assert run("explain", slow / "run", "--response", "t0/r0").code == 0
+    assert len(run("export", slow / "run", "--to", "csv").out.splitlines()) == 1 + 2 * scored
+    assert run("export", slow / "run", "--to", "parquet", "-o", slow / "x.parquet").code == 0
+    assert run("compare", slow / "run", slow / "run").code == 0
+    verified = json.loads(run("verify", slow / "run", "--json").out)
+    assert (verified["traces"], verified["closed"]) == (2 * scored, False)
+    assert "the run is not closed: more may come after this head" in run("verify", slow / "run").err
+
+
+def test_what_was_re_scored_half_way_stays_as_it_is_when_the_run_goes_on(
+    slow: Path, run: Command, writing: subprocess.Popen[str]
+):
+    assert run("rescore", slow / "run", "--out", slow / "again").code == 0
+    before = traces(run, slow / "again")
+    writing.send_signal(signal.SIGCONT)
+    writing.communicate(timeout=60)
+    assert traces(run, slow / "again") == before
+    assert len(traces(run, slow / "run")) == 120 > len(before)
+    assert run("verify", slow / "again").code == 0
+
+
+@pytest.mark.parametrize("arguments", [("show",), ("verify",), ("export", "--to", "jsonl")])
+def test_a_run_is_read_while_it_is_written(slow: Path, run: Command, arguments: tuple[str, ...]):
+    read = 0
+    with started(slow) as process:
+        while process.poll() is None:
+            ended = run(arguments[0], slow / "run", *arguments[1:])
+            assert ended.code == 0, ended.err
+            read += 1
+    assert (process.returncode, read > 1) == (0, True)
+    assert len(traces(run, slow / "run")) == 120
+
+
+def test_a_run_that_grows_while_it_is_verified_is_no_changed_run(
+    project: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+):
+    verify = verification.verify
+
+    def grown(*arguments: Any) -> verification.Verified:
+        assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+        return verify(*arguments)
+
+    assert run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1).code == 0
+    monkeypatch.setattr(verification, "verify", grown)
+    ended = run("verify", project / "run", "--json")
+    assert ended.code == 0, ended.err
+    assert json.loads(ended.out)["traces"] in (2, 4)
+
+
+def test_two_that_begin_at_once_make_one_run(slow: Path, run: Command):
+    processes = [scoring(slow, "run") for _ in range(2)]
+    said = [process.communicate(timeout=120) for process in processes]
+    codes = [process.returncode for process in processes]
+    assert sorted(codes) == [0, 2], said
+    refused = said[codes.index(2)][1]
+    assert "is being written by" in refused or "made a run there first" in refused
+    assert len(traces(run, slow / "run")) == 120
+    assert run("verify", slow / "run").code == 0
+
+
+def test_a_lock_that_a_killed_process_left_holds_nobody_up(scored: Path, run: Command, project: Path):
+    (scored / "run.lock").write_text(json.dumps({"pid": os.getpid(), "host": "elsewhere", "since": "2020"}))
+    assert run("score", project / "tasks.jsonl", "--out", scored).code == 0
+    assert run("erase", scored, "--response", "salt/a").code == 0
 
 
 def test_progress_is_told_in_plain_lines_where_there_is_no_terminal(slow: Path):
-    ended = subprocess.run([*command(slow, "run"), "--limit", "1"], capture_output=True, text=True, check=True)
-    assert "\x1b" not in ended.stderr + ended.stdout
-    assert ended.stdout.startswith("agent")
+    ended = called("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 1)
+    assert "\x1b" not in ended.err + ended.out
+    assert ended.out.startswith("agent")
 
 
 def test_a_reader_that_stops_reading_is_no_bug(slow: Path):
-    subprocess.run([*command(slow, "run"), "--limit", "3"], capture_output=True, check=True)
+    assert called("score", slow / "tasks.jsonl", "--out", slow / "run", "--limit", 3).code == 0
     shown = subprocess.run(
         f"{JURYGRAPH} show {slow / 'run'} --json | head -c 1", shell=True, capture_output=True, text=True, check=True
     )

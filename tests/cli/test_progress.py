@@ -13,17 +13,17 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_a_line_comes_after_a_tenth_and_two_seconds(clock: list[float], capsys: pytest.CaptureFixture[str]):
-    with progress.progress(100) as advance:
+    with progress.progress("scoring", 100, "responses") as advance:
         for _ in range(100):
             clock[0] += 0.5
             advance(1)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "scored 10 of 100 responses (10%)"
+    assert lines[0] == "scoring: 10 of 100 responses (10%)"
     assert len(lines) == 10
 
 
 def test_a_quick_run_says_nothing(clock: list[float], capsys: pytest.CaptureFixture[str]):
-    with progress.progress(100) as advance:
+    with progress.progress("scoring", 100, "responses") as advance:
         for _ in range(100):
             clock[0] += 0.01
             advance(1)
@@ -31,7 +31,7 @@ def test_a_quick_run_says_nothing(clock: list[float], capsys: pytest.CaptureFixt
 
 
 def test_a_slow_run_says_no_more_than_every_tenth(clock: list[float], capsys: pytest.CaptureFixture[str]):
-    with progress.progress(20) as advance:
+    with progress.progress("scoring", 20, "responses") as advance:
         for _ in range(20):
             clock[0] += 60
             advance(1)

@@ -4,13 +4,15 @@ import csv
 import io
 import json
 import os
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from jurygraph.schema import Trace
-from tests.cli.conftest import Command, write_project
+from tests.cli.conftest import Command, change, contents, write_project
 
 
 def test_show_is_a_table_of_rewards_with_their_components(scored: Path, run: Command):
@@ -44,12 +46,11 @@ def test_show_of_one_response_is_the_whole_trace(scored: Path, run: Command):
         assert part in shown
 
 
-def test_show_json_gives_the_traces_as_they_are_stored(scored: Path, run: Command):
-    stored = (scored / "traces.jsonl").read_text()
-    assert run("show", scored, "--json").out == stored
-    one = run("show", scored, "--response", "door/b", "--json").out
-    assert one == stored.splitlines(keepends=True)[1]
-    assert Trace.model_validate_json(one).response_id == "door/b"
+def test_show_json_gives_the_traces_one_a_line(scored: Path, run: Command):
+    shown = run("show", scored, "--json").out.splitlines(keepends=True)
+    names = ["door/a", "door/b", "salt/a", "salt/b"]
+    assert [Trace.model_validate_json(line).response_id for line in shown] == names
+    assert [run("show", scored, "--response", name, "--json").out for name in names] == shown
 
 
 def test_a_trace_has_the_contract_s_fields(scored: Path, run: Command):
@@ -88,6 +89,13 @@ def test_an_unknown_response_names_the_nearest(scored: Path, run: Command, comma
     assert "there is no response 'salt/aa'; did you mean salt/a?" in ended.err
 
 
+@pytest.mark.parametrize("command", [("show", "--response"), ("explain", "--response"), ("erase", "--task")])
+def test_an_id_that_is_no_text_is_as_unknown_as_any(scored: Path, run: Command, command: tuple[str, str]):
+    ended = run(command[0], scored, command[1], "\udcff")
+    assert (ended.code, ended.out) == (2, "")
+    assert "there is no" in ended.err
+
+
 @pytest.mark.parametrize("command", [("show",), ("explain", "--response", "x"), ("export", "--to", "csv")])
 def test_what_is_no_run_is_refused(tmp_path: Path, run: Command, command: tuple[str, ...]):
     ended = run(*command, tmp_path)
@@ -95,8 +103,8 @@ def test_what_is_no_run_is_refused(tmp_path: Path, run: Command, command: tuple[
     assert "holds no run; name the folder that `jurygraph score --out` made" in ended.err
 
 
-def test_export_gives_jsonl_as_stored_and_csv_by_row(scored: Path, run: Command):
-    assert run("export", scored, "--to", "jsonl").out == (scored / "traces.jsonl").read_text()
+def test_export_gives_jsonl_as_shown_and_csv_by_row(scored: Path, run: Command):
+    assert run("export", scored, "--to", "jsonl").out == run("show", scored, "--json").out
     rows = list(csv.DictReader(io.StringIO(run("export", scored, "--to", "csv").out)))
     assert [(row["response_id"], row["value"], row["component.polite"]) for row in rows] == [
         ("door/a", "0.5", "1.0"),
@@ -114,8 +122,7 @@ def test_export_to_a_file_prints_nothing(scored: Path, run: Command, tmp_path: P
 
 def test_an_export_that_fails_leaves_the_old_file(scored: Path, run: Command, tmp_path: Path):
     (tmp_path / "rewards.csv").write_text("old")
-    content = (scored / "traces.jsonl").read_bytes()
-    (scored / "traces.jsonl").write_bytes(content.replace(b"salt/b", b"salt/c"))
+    change(scored, "UPDATE records SET key = 'salt/c' WHERE key = 'salt/b'")
     assert run("export", scored, "--to", "csv", "-o", tmp_path / "rewards.csv").code == 5
     assert {path.name: path.read_text() for path in tmp_path.iterdir() if path.is_file()} == {"rewards.csv": "old"}
 
@@ -127,7 +134,7 @@ def test_an_export_goes_straight_through_a_pipe(scored: Path, run: Command, tmp_
     reader.start()
     assert run("export", scored, "--to", "jsonl", "-o", pipe).code == 0
     reader.join(timeout=30)
-    assert read == [(scored / "traces.jsonl").read_bytes()]
+    assert read == [run("show", scored, "--json").out.encode()]
     assert pipe.is_fifo()
 
 
@@ -139,7 +146,7 @@ def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, th
     link.symlink_to("target.jsonl")
     assert run("export", scored, "--to", "jsonl", "-o", link).code == 0
     assert link.is_symlink()
-    assert target.read_bytes() == (scored / "traces.jsonl").read_bytes()
+    assert target.read_text() == run("show", scored, "--json").out
 
 
 @pytest.mark.parametrize(
@@ -168,30 +175,94 @@ def test_an_export_to_where_no_file_can_be_is_refused(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_lost_traces_give_exit_code_5(scored: Path, run: Command):
-    content = (scored / "traces.jsonl").read_bytes()
-    (scored / "traces.jsonl").write_bytes(b"".join(content.splitlines(keepends=True)[:-1]))
-    for command in (("show", scored), ("export", scored, "--to", "csv"), ("show", scored, "--response", "salt/b")):
-        ended = run(*command)
-        assert ended.code == 5
-        assert "1 of the 4 traces of this complete run are missing" in ended.err
+@pytest.mark.parametrize("command", [("show",), ("export", "--to", "csv"), ("show", "--response", "salt/b")])
+def test_a_lost_trace_gives_exit_code_5(scored: Path, run: Command, command: tuple[str, ...]):
+    change(scored, "DELETE FROM records WHERE key = 'salt/b'")
+    ended = run(command[0], scored, *command[1:])
+    assert (ended.code, "record 11" in ended.err or "1 of its 4 traces" in ended.err) == (5, True), ended
 
 
-@pytest.mark.parametrize(("name", "message"), [("plans.jsonl", "has no plan of task"), ("traces.jsonl", "is missing")])
-def test_a_lost_plan_or_file_gives_exit_code_5(scored: Path, run: Command, name: str, message: str):
-    if name == "plans.jsonl":
-        (scored / name).write_text("")
-    else:
-        (scored / name).unlink()
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("run", "record 1 is missing"),
+        ("survey", "has no survey"),
+        ("decision", "has no decision"),
+        ("task", "has no task 'salt'; records of it are lost"),
+        ("group", "is missing"),
+    ],
+)
+def test_a_lost_record_gives_exit_code_5(scored: Path, run: Command, kind: str, message: str):
+    change(scored, "DELETE FROM records WHERE kind = ?", kind)
     ended = run("explain", scored, "--response", "salt/a")
     assert (ended.code, ended.out) == (5, "")
     assert message in ended.err
 
 
-def test_a_run_that_was_killed_is_called_stopped(scored: Path, run: Command):
-    manifest = scored / "run.json"
-    manifest.write_text(manifest.read_text().replace('"complete"', '"running"'))
-    assert "was stopped before it was complete (the same score command resumes it)" in run("show", scored).err
+CHANGED = {
+    "a reward": "UPDATE records SET body = replace(body, '0.25', '0.75') WHERE key = 'salt/a'",
+    "an id": "UPDATE records SET key = 'salt/A' WHERE key = 'salt/a'",
+    "a time": "UPDATE records SET at = at + 1 WHERE key = 'salt/a'",
+    "a group's statistics": "UPDATE records SET body = replace(body, '0.125', '0.625') WHERE key = 'salt'",
+    "weights": "UPDATE records SET body = replace(body, '-0.5', '-5.0') WHERE kind = 'decision'",
+    "a question": "UPDATE records SET body = replace(body, 'polite', 'po1ite') WHERE kind = 'survey'",
+    "a reason": "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'counted', 'guessed') AS BLOB)",
+    "a plan": 'UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), \'"plan":"\', \'"plan":"0\') AS BLOB)',
+}
+
+
+@pytest.mark.parametrize("statement", CHANGED.values(), ids=CHANGED)
+def test_what_was_changed_is_never_shown_as_it_were_right(scored: Path, run: Command, statement: str):
+    before = run("show", scored, "--json")
+    change(scored, statement)
+    for command in (("show", "--json"), ("export", "--to", "jsonl")):
+        ended = run(command[0], scored, *command[1:])
+        assert ended.code == 5 or ended == before, command
+
+
+def test_a_lost_ledger_is_no_run(scored: Path, run: Command):
+    (scored / "run.sqlite").unlink()
+    ended = run("explain", scored, "--response", "salt/a")
+    assert (ended.code, ended.out) == (2, "")
+    assert "holds no run" in ended.err
+
+
+@pytest.mark.parametrize("damaged", [b"", b"no database at all", b"SQLite format 3\0" + bytes(4080)])
+@pytest.mark.parametrize("command", [("show",), ("verify",), ("export", "--to", "csv")])
+def test_a_damaged_ledger_gives_exit_code_5_and_says_so(
+    scored: Path, run: Command, command: tuple[str, ...], damaged: bytes
+):
+    (scored / "run.sqlite").write_bytes(damaged)
+    ended = run(command[0], scored, *command[1:])
+    assert (ended.code, ended.out) == (5, "")
+    assert f"{scored / 'run.sqlite'}: " in ended.err
+    assert "it has been changed" in ended.err
+    assert ended.err.count("\n") == 1
+
+
+def test_a_run_of_a_newer_jurygraph_is_not_called_changed(scored: Path, run: Command):
+    with closing(sqlite3.connect(scored / "run.sqlite")) as ledger:
+        ledger.execute("PRAGMA user_version = 3")
+    ended = run("show", scored)
+    assert (ended.code, ended.out) == (2, "")
+    assert "was made by a newer jurygraph (schema version 3; this one reads 2); upgrade jurygraph" in ended.err
+
+
+def test_a_run_in_the_first_form_says_what_to_do(project: Path, run: Command):
+    (project / "run").mkdir()
+    (project / "run" / "run.json").write_text("{}")
+    for command in (("show", project / "run"), ("score", project / "tasks.jsonl", "--out", project / "run")):
+        ended = run(*command)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"is a run of schema version 1; `jurygraph migrate {project / 'run'} TASKS --out NEW`" in ended.err
+
+
+def test_a_run_that_was_stopped_says_how_far_it_came(project: Path, run: Command):
+    run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1)
+    ended = run("show", project / "run")
+    assert len(ended.out.splitlines()) == 4
+    assert "this run is still being written, or was stopped before it was complete" in ended.err
+    assert "1 of 2 tasks are scored; the same score command goes on" in ended.err
 
 
 def test_a_pair_is_shown_from_the_side_of_the_response(project: Path, run: Command):
@@ -229,10 +300,14 @@ def test_a_hostile_response_commands_no_terminal(project: Path, run: Command):
     assert "[bold red]x[/]" in ended[1].out
 
 
-@pytest.mark.parametrize("name", ["traces.jsonl", "run.json", "plans.jsonl", "config.yaml", "link"])
-def test_an_export_never_writes_over_the_run_itself(scored: Path, run: Command, tmp_path: Path, name: str):
-    (tmp_path / "link").symlink_to(scored / "traces.jsonl")
-    before = {path: path.read_bytes() for path in scored.iterdir()}
-    ended = run("export", scored, "--to", "csv", "-o", tmp_path / "link" if name == "link" else scored / name)
+OWN_FILES = ["run.sqlite", "run.sqlite-wal", "run.sqlite-shm", "run.sqlite-journal", "config.yaml", "run.lock"]
+
+
+@pytest.mark.parametrize("name", [*OWN_FILES, "seal.json", "link"])
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_an_export_never_writes_over_the_run_itself(scored: Path, run: Command, tmp_path: Path, name: str, form: str):
+    (tmp_path / "link").symlink_to(scored / "run.sqlite")
+    before = contents(scored)
+    ended = run("export", scored, "--to", form, "-o", tmp_path / "link" if name == "link" else scored / name)
     assert (ended.code, "a file of the run itself" in ended.err) == (2, True)
-    assert {path: path.read_bytes() for path in scored.iterdir()} == before
+    assert contents(scored) == before

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CONFIG, TASKS, Command, write_project
+from tests.cli.conftest import CONFIG, TASKS, Command, change, contents, traces, write_project
 
 
 def test_the_result_is_a_table_by_agent_and_a_closed_denominator(project: Path, run: Command):
@@ -79,7 +79,7 @@ def test_responses_may_stand_apart(project: Path, run: Command):
     answers = project / "answers.jsonl"
     ended = run("score", project / "bare.jsonl", "--responses", answers, "--out", project / "two")
     assert ended.out == together.out
-    assert (project / "one/traces.jsonl").read_bytes() == (project / "two/traces.jsonl").read_bytes()
+    assert traces(run, project / "one") == traces(run, project / "two")
 
 
 def test_a_dry_run_says_what_would_be_asked_and_writes_nothing(project: Path, run: Command):
@@ -142,7 +142,7 @@ def test_an_empty_folder_is_filled(project: Path, run: Command, monkeypatch: pyt
     (project / "here").mkdir()
     monkeypatch.chdir(project / "here")
     assert run("score", project / "tasks.jsonl", "--out", ".").code == 0
-    assert Path("run.json").is_file()
+    assert Path("run.sqlite").is_file()
     assert run("show", ".").code == 0
 
 
@@ -188,11 +188,11 @@ def test_a_model_that_is_not_there_abstains_and_the_reward_says_so(project: Path
 
 
 def test_a_complete_run_prints_its_result_and_does_nothing(scored: Path, run: Command, project: Path):
-    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in scored.iterdir()}
+    before = contents(scored)
     ended = run("score", project / "tasks.jsonl", "--out", scored)
     assert "is complete; nothing is done again" in ended.err
     assert "alice          2       0.1250" in ended.out
-    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in scored.iterdir()} == before
+    assert contents(scored) == before
 
 
 def test_a_limit_scores_the_first_tasks_and_the_rest_can_follow(project: Path, run: Command, tmp_path: Path):
@@ -205,7 +205,7 @@ def test_a_limit_scores_the_first_tasks_and_the_rest_can_follow(project: Path, r
     assert "1 tasks are scored already" in ended.err
     assert "= 8 asked" in ended.out
     run("score", tasks, "--out", project / "whole")
-    assert (project / "run/traces.jsonl").read_bytes() == (project / "whole/traces.jsonl").read_bytes()
+    assert traces(run, project / "run") == traces(run, project / "whole")
 
 
 @pytest.mark.parametrize(
@@ -219,20 +219,19 @@ def test_a_limit_scores_the_first_tasks_and_the_rest_can_follow(project: Path, r
 )
 def test_a_run_begun_with_other_settings_is_refused(scored: Path, run: Command, project: Path, change, message: str):
     (project / change[0]).write_text(change[1])
-    before = (scored / "traces.jsonl").read_bytes()
+    before = contents(scored)
     ended = run("score", project / "tasks.jsonl", "--out", scored)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-    assert (scored / "traces.jsonl").read_bytes() == before
+    assert contents(scored) == before
 
 
 def test_a_changed_record_gives_exit_code_5(scored: Path, run: Command, project: Path):
-    content = (scored / "traces.jsonl").read_bytes()
-    (scored / "traces.jsonl").write_bytes(content.replace(b'"value":0.5', b'"value":0.6', 1))
+    change(scored, """UPDATE records SET body = replace(body, '"value":0.5', '"value":0.6') WHERE key = 'door/a'""")
     for command in (("show", scored), ("score", project / "tasks.jsonl", "--out", scored)):
         ended = run(*command)
         assert (ended.code, ended.out) == (5, "")
-        assert "has digest" in ended.err
+        assert "record 7 (trace 'door/a'): is not what was written" in ended.err
 
 
 BAD_INPUT = {
@@ -249,13 +248,13 @@ BAD_INPUT = {
     "unknown evaluator": (
         "jury.yaml",
         "evaluators: [maths.acuracy]",
-        "error: jury.yaml: unknown evaluator 'maths.acuracy'; did you mean 'maths.accuracy'?",
+        "jury.yaml, line 1, key evaluators[0]: unknown evaluator 'maths.acuracy'; did you mean 'maths.accuracy'?",
     ),
     "unknown component": ("jury.yaml", f"{CONFIG}gates: [{{kind: format, below: 1}}]", "format"),
     "another model": (
         "jury.yaml",
         f"model: openai/x\n{CONFIG}",
-        "error: jury.yaml: model: 'openai/x' cannot be reached",
+        "error: jury.yaml, line 1, key model: 'openai/x' cannot be reached",
     ),
     "an evaluator that cannot be imported": ("manners.py", "import nothing_like_it", "nothing_like_it"),
 }

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.roles import Evaluator
 from jurygraph.graphs.decide import decide
-from jurygraph.graphs.planning import list_questions, survey_of, task_digest, view_task, weigh_stakeholders
-from jurygraph.graphs.recipe import decision_of, freeze_specs
+from jurygraph.graphs.planning import list_questions, survey_of, task_digest, view_task
+from jurygraph.graphs.redecision import redecide
 from jurygraph.graphs.routing import stamps
-from jurygraph.graphs.state import Roster
 from jurygraph.schema import Plan, Question, Reward, Stakeholder, Task, Verdict
 from jurygraph.sources import parse_config
 from tests.graphs.cast import COMBINERS, UNJUDGED, Told, criterion, task, told
@@ -147,13 +146,12 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
         made = Told(**use.params)
         made.name, made.params = use.name or "", use.params
         cast[made.name] = made
-    roster = Roster(read, cast, {}, COMBINERS)
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
     questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
-    weights, difficulty = weigh_stakeholders(about, read.weights)
-    specs = freeze_specs(about, roster, views, questions, weights, difficulty)
     survey = survey_of(views, (), questions)
-    return Plan(task_id=about.id, task_digest=task_digest(about), survey=survey, decision=decision_of(read, specs))
+    audiences = {name: one.audience for name, one in cast.items()}
+    decision = redecide(about, survey, read, audiences, COMBINERS)
+    return Plan(task_id=about.id, task_digest=task_digest(about), survey=survey, decision=decision)
 
 
 def _homes(evaluators: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from jurygraph.errors import PlanError
 from jurygraph.graphs.planning import view_task
-from jurygraph.schema import Constraint, Question, Stakeholder, TaskView, WeightsConfig
+from jurygraph.schema import Question, Stakeholder, TaskView
 from tests.graphs.cast import DATA, TOLD, Measure, Told, criterion, planned, task, told
 
 PEOPLE = [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile="hates tea")]
@@ -51,6 +51,7 @@ def test_a_cycle_of_gates_is_named() -> None:
     second = {**told("second"), "when": {"question": "first", "threshold": 0.5}}
     message = refused({"evaluators": [first, second]})
     assert "wait for each other" in message
+    assert message.endswith("; leave out one `when`, `needs` or `of` of them")
     assert "first -> second -> first" in message or "second -> first -> second" in message
 
 
@@ -76,6 +77,8 @@ def test_an_unknown_gate_names_the_nearest_question() -> None:
     late = {**told("late"), "when": {"question": "frist", "threshold": 0.5}}
     message = refused({"evaluators": [told("first"), late]})
     assert "'late' waits for question 'frist', which nobody asks; did you mean 'first'?" in message
+    late["when"]["question"] = "zzz"
+    assert "question 'zzz', which nobody asks; there are first, late" in refused({"evaluators": [told("first"), late]})
 
 
 @pytest.mark.parametrize("how", [{"needs": ["mesure"]}, {"of": "mesure"}])
@@ -86,18 +89,22 @@ def test_unknown_material_names_the_nearest(how: dict[str, Any]) -> None:
 
 def test_a_deriver_that_needs_the_unknown_is_refused() -> None:
     message = refused({"evaluators": [told("first")], "derivers": ["tests.graphs.cast:Half"]})
-    assert "'half' needs material 'measure', which no deriver gives" in message
+    assert "'half' needs material 'measure', which no deriver gives; list one that does under `derivers`" in message
 
 
 def test_two_derivers_of_one_material_are_refused() -> None:
     twice = ["tests.graphs.cast:Measure", {"use": "tests.graphs.cast:Measure", "name": "again"}]
-    assert "'measure', which another source gives already" in refused(
+    assert "'measure', which another source gives already; leave it out, or let it give another name" in refused(
         {"evaluators": [told("first")], "derivers": twice}
     )
 
 
 def test_two_questions_of_one_id_are_refused() -> None:
     assert "two questions have the id 'first/x'" in refused({"evaluators": [told("first", subjects=["x", "x"])]})
+
+
+def test_no_question_has_the_name_that_marks_a_response_alone() -> None:
+    assert "no question is called 'group-of-one'" in refused({"evaluators": [told("first"), told("group-of-one")]})
 
 
 def test_variants_are_not_compared() -> None:
@@ -126,12 +133,12 @@ class Spy(Told):
 
 def test_a_question_in_anothers_name_is_refused() -> None:
     config = {"evaluators": [{"use": f"{__name__}:Impostor", "name": "first"}]}
-    assert "lists a question of 'somebody.else'" in refused(config)
+    assert "lists a question of 'somebody.else'; make each with `self.question`" in refused(config)
 
 
 def test_a_question_with_the_view_of_another_member_is_refused() -> None:
     config = {"evaluators": [{"use": f"{__name__}:Spy", "name": "first"}], "weights": {"method": "uniform"}}
-    with pytest.raises(PlanError, match="another view"):
+    with pytest.raises(PlanError, match=r"another view .*; make it with `self.question` of that view"):
         planned(config, task(stakeholders=PEOPLE))
 
 
@@ -152,51 +159,6 @@ def test_a_view_holds_one_member_and_no_other() -> None:
         others = {"ann", "bob", "clear", "short", "r1", "r2"} - {question.partition("@")[2]}
         assert not any(f'"id":"{other}"' in view.model_dump_json() for other in others)
     assert members["task"].about is None
-
-
-def constrained(name: str, *restrictiveness: float, soft: tuple[float, ...] = ()) -> Stakeholder:
-    hard = [Constraint(id=f"h{i}", kind="hard", restrictiveness=a) for i, a in enumerate(restrictiveness)]
-    wishes = [Constraint(id=f"s{i}", kind="soft", restrictiveness=a) for i, a in enumerate(soft)]
-    return Stakeholder(id=name, constraints=(*hard, *wishes))
-
-
-def masses(weights: dict[str, Any], **fields: Any) -> dict[str, float]:
-    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": weights}
-    (spec,) = planned(config, task(**fields)).decision.specs
-    return {name: one.mass for name, one in spec.inputs.items()}
-
-
-def test_calibrated_weights_follow_difficulty_and_its_terms_stand_in_the_plan() -> None:
-    people = [constrained("ann", 1.0, 2.0, soft=(1.0,)), constrained("bob", soft=(0.5,))]
-    tensions = [{"between": ["bob", "ann"], "strength": 0.5}]
-    config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
-    (spec,) = planned(config, task(stakeholders=people, tensions=tensions)).decision.specs
-    assert spec.params["difficulty"] == {
-        "ann": {"hard": 3.0, "soft": 1.0, "conflict": 0.5, "difficulty": 3.75},
-        "bob": {"hard": 0.0, "soft": 0.5, "conflict": 0.5, "difficulty": 0.5},
-    }
-    assert spec.inputs["ann"].mass == pytest.approx(1 / (1 + 2.718281828459045 ** ((0.5 - 3.75) / 2)))
-
-
-def test_uniform_and_fixed_weights_sum_to_one() -> None:
-    assert masses({"method": "uniform"}, stakeholders=PEOPLE) == {"ann": 0.5, "bob": 0.5}
-    fixed = {"method": "fixed", "fixed": {"ann": 3.0, "bob": 1.0, "elsewhere": 9.0}}
-    assert masses(fixed, stakeholders=PEOPLE) == {"ann": 0.75, "bob": 0.25}
-
-
-def test_a_profile_in_text_alone_cannot_be_calibrated_and_the_error_says_what_to_do() -> None:
-    with pytest.raises(PlanError, match=r"'ann' has a profile in text alone.*constraints.*uniform or fixed"):
-        masses({}, stakeholders=PEOPLE)
-
-
-def test_fixed_weights_leave_nobody_out() -> None:
-    with pytest.raises(PlanError, match=r"'task'.*no weight for stakeholder 'bob'"):
-        masses({"method": "fixed", "fixed": {"ann": 1.0}}, stakeholders=PEOPLE)
-
-
-def test_weights_are_not_asked_for_where_nobody_asks_the_stakeholders() -> None:
-    assert planned({"evaluators": [told("tone")]}, task(stakeholders=PEOPLE)).decision.specs[0].name == "tone"
-    assert WeightsConfig().method == "calibrated"
 
 
 def test_the_config_says_when_and_how_often_over_the_evaluators_own_word() -> None:

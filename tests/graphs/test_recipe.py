@@ -1,12 +1,13 @@
 """The recipe: signed weights, gates, scale and clip, refused when the plan is made rather than when it is too late."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from jurygraph.errors import ConfigError, GraphCycleError, PlanError
-from jurygraph.schema import Adjustment, Constraint, Reward, Stakeholder
-from tests.graphs.cast import criterion, jury, planned, response, rewarded, said, task, told
+from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, TaskView
+from tests.graphs.cast import Told, criterion, jury, planned, response, rewarded, said, task, told
 
 PARTS = {name: told(name) for name in ("accuracy", "format", "steps", "repetition")}
 FOUR = {
@@ -98,7 +99,7 @@ def refused(**config: Any) -> str:
 def test_an_unknown_component_names_the_nearest() -> None:
     assert "no component 'acuracy'; did you mean 'accuracy'?" in refused(reward={"acuracy": 1.0})
     gate = {"kind": "format", "component": "fromat", "below": 0.5}
-    assert "gates, kind format: there is no component 'fromat'; did you mean 'format'?" in refused(
+    assert "gates[0]: there is no component 'fromat'; did you mean 'format'?" in refused(
         reward={"accuracy": 1.0}, gates=[gate]
     )
     shaping = {"kind": "precision", "auxiliary": ["stepps"], "fraction": 0.5}
@@ -111,12 +112,14 @@ def test_a_reward_must_be_said_where_there_are_several_components() -> None:
 
 
 def test_weights_of_zero_alone_count_nothing() -> None:
-    assert "every weight is 0" in refused(reward={"accuracy": 0.0, "format": 0.0})
+    assert "every weight is 0, so nothing would count; give one component a weight" in refused(
+        reward={"accuracy": 0.0, "format": 0.0}
+    )
 
 
 def test_two_gates_of_a_kind_are_refused() -> None:
     gates = [{"kind": "format", "below": 0.1}, {"kind": "format", "below": 0.2}]
-    assert "two of kind 'format'" in refused(reward={"accuracy": 1.0}, gates=gates)
+    assert "two of kind 'format'; keep one" in refused(reward={"accuracy": 1.0}, gates=gates)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +170,7 @@ MET, KIND = told("met", audience="criterion"), told("kind", audience="stakeholde
     ],
 )
 def test_a_component_that_counts_and_that_the_task_does_not_have_is_refused(config: Any, lacks: str) -> None:
-    with pytest.raises(PlanError, match=f"'task'.*component '{lacks}', but the task has no"):
+    with pytest.raises(PlanError, match=f"'task'.*component '{lacks}', but the task has no .* complete the task, or"):
         planned(config, task())
 
 
@@ -180,6 +183,23 @@ def test_an_input_that_is_not_asked_names_the_nearest() -> None:
     config = {"evaluators": [told("tone")], "components": {"own": {"inputs": {"x": "tonne"}}}, "reward": {"own": 1.0}}
     with pytest.raises(PlanError, match=r"components\.own\.inputs\.x: 'tonne' is not asked .*did you mean 'tone'\?"):
         planned(config, task())
+    config["components"] = {"own": {"inputs": {"x": "zzz"}}}
+    with pytest.raises(PlanError, match=r"'zzz' is not asked of task 'task'; there are tone"):
+        planned(config, task())
+
+
+class Silent(Told):
+    """Asks about nobody but `a`."""
+
+    audience = "criterion"
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return super().questions(view) if view.member == "a" else []
+
+
+def test_a_criterion_that_nobody_asks_about_is_refused() -> None:
+    with pytest.raises(PlanError, match=r"'task': nobody asks about 'b'; let an evaluator of that audience do so, or"):
+        planned({"evaluators": [f"{__name__}:Silent"]}, task(criterion("a"), criterion("b")))
 
 
 @pytest.mark.parametrize("counts", ["weight", "gate", "own"])
@@ -224,12 +244,13 @@ def test_a_gated_criterion_counts_as_the_rubric_says(gated: str, value: float) -
 
 def test_a_cyclic_rubric_is_refused_by_the_ids_of_its_criteria() -> None:
     about = task(*map(criterion, "abc"), edges=[("b", "c", "weak"), ("c", "b", "strong"), ("a", "b", "weak")])
-    with pytest.raises(GraphCycleError, match=r"'task'.*b -> c -> b"):
+    with pytest.raises(GraphCycleError, match=r"'task'.*b -> c -> b; leave out one of these edges") as error:
         planned({"evaluators": [MET]}, about)
+    assert error.value.cycle == [1, 2, 1]
 
 
 def test_a_rubric_of_penalties_alone_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"'task'.*no criterion of positive weight"):
+    with pytest.raises(PlanError, match=r"'task'.*no criterion of positive weight.*; give one a positive weight"):
         planned({"evaluators": [MET]}, task(criterion("a", -1.0)))
 
 

@@ -1,104 +1,165 @@
-"""Traces, plans and a jury made by hand, so that a run can be looked at without judging anything."""
+"""Runs made by a real jury, whose evaluators answer as the responses' data tells them."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import asyncio
+import json
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
-from types import SimpleNamespace
+from typing import Any
 
-from jurygraph.schema import (
-    Config,
-    Counts,
-    Decision,
-    EvaluatorUse,
-    Failure,
-    Plan,
-    Response,
-    Reward,
-    Survey,
-    Task,
-    Term,
-    Trace,
-    Verdict,
-)
-from jurygraph.sources import FileMark, Work
+import jurygraph as jg
+from jurygraph.agents.roles import Ask
+from jurygraph.runs import sealing
+from jurygraph.runs.branch import Branch
+from jurygraph.runs.run import Run
+from jurygraph.runs.seal import Seal
+from jurygraph.runs.session import Session
+from jurygraph.runs.verification import Verified, verify
+from jurygraph.sources import read_work
+from tests.graphs.cast import Told
 
-CONFIG = Config(evaluators=(EvaluatorUse(use="own.tone"),))
+ASKED: list[tuple[str, tuple[str, ...], int]] = []
+"""What the evaluators were asked: question, responses, sample."""
+
+COUNTED = "tests.runs.made:Counted"
 
 
-def reward(value: float | None, status: str = "ok", coverage: float = 1.0, **fields) -> Reward:
-    stated = {
-        "value": value,
-        "status": status,
-        "partial": value,
-        "coverage": coverage,
-        "range": None if value is None else (value, value),
-        "components": {"tone": value},
-        "terms": (Term(name="tone", weight=1.0, value=value, contribution=value),),
-        "counts": Counts(judged=1),
-    }
-    return Reward(**(stated | fields))
+class Counted(Told):
+    """A `Told` that keeps count, and says something about what it saw."""
+
+    def answer(self, ask: Ask) -> Any:
+        ASKED.append((ask.question.id, tuple(response.id for response in ask.responses), ask.sample))
+        given = super().answer(ask)
+        if isinstance(given, float):
+            text = ask.responses[0].text
+            evidence = (jg.Evidence(quote=text[:9], start=0, end=len(text[:9])),)
+            return jg.Verdict(score=given, reason=f"{ask.question.subject} of “{text}”", evidence=evidence)
+        return given
 
 
-def trace(task: str, response: str, value: float | None = 0.5, **fields) -> Trace:
-    stated = {
-        "task_id": task,
-        "response_id": response,
-        "agent": "alice",
-        "group": "g",
-        "plan_digest": "p",
-        "reward": reward(value, "ok" if value is not None else "failed"),
-        "verdicts": (Verdict(question="own.tone", evaluator="own.tone", subject="tone", about=response, score=0.5),),
-    }
-    return Trace(**(stated | fields))
+def counted(name: str, **fields: Any) -> dict[str, Any]:
+    params = {key: fields.pop(key) for key in ("scope", "pairs", "audience") if key in fields}
+    return {"use": COUNTED, "name": name, "params": params, **fields}
 
 
-def failed_verdict(cause: str) -> Verdict:
-    return Verdict(status="failed", failure=Failure(cause=cause, kind="Timeout"), question="own.tone", about="c")
+PLAIN: dict[str, Any] = {
+    "evaluators": [
+        counted("tone", samples=2),
+        counted("same"),
+        counted("late", when={"question": "same", "threshold": 0.5}),
+    ],
+    "components": {"late": {"inputs": {"late": {"of": "late", "gated": "zero"}}}},
+    "reward": {"tone": 1.0, "same": 0.5, "late": -0.25},
+}
+"""No reward depends on another response."""
+
+RICH: dict[str, Any] = {
+    **PLAIN,
+    "evaluators": [
+        *PLAIN["evaluators"],
+        counted("rank", scope="pair", pairs="unordered"),
+        counted("place", scope="group"),
+        counted("met", audience="criterion"),
+        {"use": "tests.graphs.cast:Reads", "name": "reads", "params": {"needs": ["half"]}},
+    ],
+    "derivers": [
+        {"use": "tests.graphs.cast:Measure", "name": "measure"},
+        {"use": "tests.graphs.cast:Half", "name": "half"},
+    ],
+    "reward": {**PLAIN["reward"], "rank": 0.5, "place": 0.125, "rubric": 1.0, "reads": 0.1},
+    "clip": [-1.0, 2.0],
+}
+"""Pairs, groups, a rubric and material as well."""
 
 
-def plan(task: Task, note: str = "") -> Plan:
-    survey = Survey(views={}, questions=(), waves=())
-    return Plan(
-        task_id=task.id,
-        task_digest=task.digest,
-        survey=survey,
-        decision=Decision(specs=(), min_coverage=0.5 if note else 0.8),
-    )
-
-
-def pairs(tasks: int = 4, responses: int = 2) -> list[tuple[Task, tuple[Response, ...]]]:
+def lines(tasks: int = 4, size: int = 3, seed: int = 0) -> list[dict[str, Any]]:
+    """TASKS: every response holds the script of its answers, and every third one of the first task goes unjudged."""
+    draw = random.Random(seed)
     return [
-        (Task(id=f"t{i}", query="?"), tuple(Response(id=f"t{i}/r{j}", text="x") for j in range(responses)))
-        for i in range(tasks)
+        {
+            "id": f"t{t}",
+            "query": f"How would one say the number {t}, and to whom?",
+            "reference": f"The reference of task {t}.",
+            "rubric": {
+                "criteria": [
+                    {"id": "core", "text": "It is right.", "weight": 2.0},
+                    {"id": "more", "text": "It is kind.", "weight": 1.0},
+                ],
+                "edges": [{"parent": "core", "child": "more", "kind": "strong"}],
+            },
+            "responses": [_response(f"t{t}/r{r}", draw, unjudged=t == 0 and r % 3 == 2) for r in range(size)],
+        }
+        for t in range(tasks)
     ]
 
 
-def work(tasks: int = 4, responses: int = 2, sha256: str = "0" * 64) -> Work:
-    return Work(pairs(tasks, responses), FileMark(name="tasks.jsonl", sha256=sha256))
+def _response(name: str, draw: random.Random, unjudged: bool) -> dict[str, Any]:
+    script: dict[str, Any] = {
+        key: round(draw.random(), 3) for key in ("same", "late", "rank", "place", "met", "measure")
+    }
+    script["tone"] = "abstained" if unjudged else [round(draw.random(), 3) for _ in range(2)]
+    words = " ".join(draw.choices("one two three four five six seven eight".split(), k=8))
+    return {
+        "id": name,
+        "text": f"«{words}» says {name}\nin two lines",
+        "agent": f"agent {name[-1]}",
+        "data": script,
+        "labels": {"gold": name[-1]},
+    }
 
 
-class HandJury:
-    """Stands in for a Jury: gives every response 0.5, remembers what it was asked, and may stop half-way."""
-
-    def __init__(
-        self, config: Config = CONFIG, version: str = "1", stop_after: int | None = None, note: str = ""
-    ) -> None:
-        self.config = config
-        self.evaluators = {"own.tone": SimpleNamespace(name="own.tone", version=version, asks_model=False)}
-        self.stop_after, self.note = stop_after, note
-        self.planned: list[str] = []
-        self.asked: list[str] = []
-
-    async def aprepare(self, task: Task) -> Plan:
-        self.planned.append(task.id)
-        return plan(task, self.note)
-
-    async def ascore_all(self, groups: Iterable[tuple[Task, Sequence[Response], Plan]]) -> AsyncIterator[list[Trace]]:
-        for count, (task, responses, _) in enumerate(groups):
-            if count == self.stop_after:
-                raise KeyboardInterrupt
-            self.asked.append(task.id)
-            yield [trace(task.id, response.id) for response in responses]
+def write_tasks(folder: Path, content: Sequence[Mapping[str, Any]], name: str = "tasks.jsonl") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / name
+    path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in content), encoding="utf-8")
+    return path
 
 
-def lines(folder: Path) -> list[bytes]:
-    return (folder / "traces.jsonl").read_bytes().splitlines(keepends=True)
+def score(
+    folder: Path,
+    tasks: Path,
+    config: Mapping[str, Any] = PLAIN,
+    limit: int | None = None,
+    branch: Path | None = None,
+    stop_after: int | None = None,
+) -> Session:
+    """Score a file of tasks into a run; with `stop_after`, be interrupted after so many groups."""
+
+    def report(_: int) -> None:
+        nonlocal groups
+        groups += 1
+        if groups == stop_after:
+            raise KeyboardInterrupt
+
+    async def both() -> None:
+        await session.prepare(lambda count: None)
+        await session.score(report)
+
+    groups = 0
+    ASKED.clear()
+    carried = None if branch is None else Branch(branch)
+    with (
+        jg.Jury.from_config(config) as jury,
+        read_work(tasks) as work,
+        closing(Session(folder, jury, work, limit, carried)) as session,
+    ):
+        asyncio.run(both())
+    return session
+
+
+def contents(folder: Path) -> list[str]:
+    """Every trace of a run, but for its place in the chain."""
+    return [trace.model_copy(update={"previous": None}).model_dump_json() for trace in Run.open(folder).traces()]
+
+
+def checked(folder: Path, **expected: Any) -> Verified:
+    """The run, verified."""
+    with closing(Run.open(folder)) as run:
+        return verify(run, lambda count: None, **expected)
+
+
+def seal(folder: Path, key_file: Path) -> Seal:
+    """The run, sealed."""
+    with closing(Run.open(folder)) as run:
+        return sealing.seal(run, key_file, lambda count: None)

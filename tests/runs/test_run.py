@@ -1,218 +1,135 @@
-"""Reading a run: what is there is found, what was changed is refused."""
+"""A run gives back what was put into it."""
 
-import asyncio
-import csv
-import io
-import json
 from pathlib import Path
 
 import pytest
 
-from jurygraph import InputError, TraceMismatch
-from jurygraph.runs import Extent, Manifest, Recovered, Run, Session, Summary, export_csv, export_jsonl
-from jurygraph.schema import Verdict
-from jurygraph.sources import FileMark
-from tests.runs.made import CONFIG, HandJury, failed_verdict, lines, reward, trace, work
-
-OF = {
-    "ok": Verdict(score=0.5, question="own.tone", about="b"),
-    "abstained": Verdict.abstained("cannot tell").model_copy(update={"question": "own.tone", "about": "b"}),
-    "not_applicable": Verdict(status="not_applicable", question="own.tone", about="d"),
-}
+import jurygraph as jg
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.runs.ledger import Ledger
+from jurygraph.runs.run import Run
+from jurygraph.sources import read_tasks
+from tests.runs.made import PLAIN, RICH, contents, lines, score, write_tasks
+from tests.runs.test_ledger import changed
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    async def both() -> None:
-        await session.prepare()
-        await session.score(lambda count: None)
-
-    session = Session(tmp_path / "run", HandJury(), work())
-    asyncio.run(both())
-    return tmp_path / "run"
+@pytest.mark.parametrize("config", [PLAIN, RICH], ids=["plain", "rich"])
+def test_traces_are_those_of_the_jury(tmp_path: Path, config: dict) -> None:
+    tasks = write_tasks(tmp_path, lines())
+    score(tmp_path / "run", tasks, config)
+    with jg.Jury.from_config(config) as jury:
+        given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
+    assert contents(tmp_path / "run") == [trace.model_dump_json() for trace in given]
 
 
-def made(folder: Path, *traces) -> Run:
-    mark = FileMark(name="tasks.jsonl", sha256="0" * 64)
-    manifest = Manifest(tasks=mark, config=CONFIG.digest, evaluators={})
-    run = Run.create(folder, manifest, CONFIG, [])
-    run.begin(Extent(), Recovered())
-    run.append(traces)
-    run.end("complete", Extent())
-    run.release()
-    return run
+def test_plans_and_tasks_are_those_of_the_jury(rich: Path, tasks: Path) -> None:
+    run = Run.open(rich)
+    with jg.Jury.from_config(RICH) as jury:
+        for task, _ in read_tasks(tasks):
+            assert run.task(task.id) == task
+            assert run.plan_of(task.id) == jury.prepare(task)
+            assert run.plan_of(task.id).digest == jury.prepare(task).digest
 
 
-def test_a_response_is_found_by_its_id(folder: Path):
-    record = Run.open(folder).find("t2/r1")
-    assert record.trace.task_id == "t2"
-    assert json.loads(record.line)["response_id"] == "t2/r1"
+def test_responses_are_kept_as_they_were_shown(plain: Path, tasks: Path) -> None:
+    kept = [one.response for one in Run.open(plain).scored()]
+    given = [response for _, responses in read_tasks(tasks) for response in responses]
+    assert [(r.id, r.text, r.data) for r in kept if r] == [(r.id, r.text, r.data) for r in given]
 
 
-def test_an_unknown_id_names_the_nearest(folder: Path):
-    with pytest.raises(InputError, match=r"there is no response 't2/r'; did you mean t2/r"):
-        Run.open(folder).find("t2/r")
-    with pytest.raises(InputError, match="`jurygraph show RUN` lists them"):
-        Run.open(folder).find("nothing like it")
+def test_every_trace_names_the_record_before_it(plain: Path) -> None:
+    run = Run.open(plain)
+    links = {record.seq: record.link.hex() for record in run.ledger.records()}
+    stored = list(run.ledger.records("trace"))
+    assert [trace.previous for trace in run.traces()] == [links[record.seq - 1] for record in stored]
 
 
-def test_a_torn_last_line_does_not_keep_one_from_reading(folder: Path):
-    content = (folder / "traces.jsonl").read_bytes()
-    (folder / "traces.jsonl").write_bytes(content[:-5])
-    manifest = folder / "run.json"
-    manifest.write_text(manifest.read_text().replace('"complete"', '"interrupted"'))
-    assert len(list(Run.open(folder).traces())) == 7
+def test_a_response_is_found_by_its_id(rich: Path) -> None:
+    run = Run.open(rich)
+    assert run.find("t2/r1") == list(run.traces())[7]
+
+
+def test_an_unknown_id_names_the_nearest(plain: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no response 't2/r9'; did you mean t2/r"):
+        Run.open(plain).find("t2/r9")
+
+
+def test_a_run_tells_how_far_it_has_come(plain: Path) -> None:
+    run = Run.open(plain)
+    assert (run.tasks_planned, run.tasks_scored, run.closed) == (4, 4, True)
+    assert (run.header.asked.tasks, run.header.asked.responses, run.header.tasks.name) == (4, 12, "tasks.jsonl")
 
 
 @pytest.mark.parametrize(
-    ("name", "state"), [("nowhere", "does not exist"), ("", "holds no run"), ("a", "is no folder")]
+    ("name", "state"), [("nothing", "does not exist"), ("empty", "holds no run"), ("file", "is no folder")]
 )
-def test_what_is_no_run_is_refused(tmp_path: Path, name: str, state: str):
-    (tmp_path / "a").touch()
-    with pytest.raises(InputError, match=state):
+def test_what_is_no_run_is_refused(tmp_path: Path, name: str, state: str) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=rf"{name}: {state}; name the folder that `jurygraph score --out` made"):
         Run.open(tmp_path / name)
 
 
-def test_a_run_made_by_a_newer_jurygraph_is_refused(folder: Path):
-    content = json.loads((folder / "run.json").read_text())
-    (folder / "run.json").write_text(json.dumps(content | {"schema_version": 2}))
-    with pytest.raises(InputError, match="has schema version 2, and this jurygraph reads version 1"):
-        Run.open(folder)
+def test_a_run_that_was_stopped_while_it_planned_is_none_yet(plain: Path) -> None:
+    for table in ("records", "texts"):
+        changed(plain / "run.sqlite", f"DELETE FROM {table}")
+    with pytest.raises(InputError, match="holds no run yet"):
+        Run.open(plain)
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"schema_version": 1}'])
-def test_a_damaged_manifest_is_refused(folder: Path, content: str):
-    (folder / "run.json").write_text(content)
-    with pytest.raises(TraceMismatch, match="it has been changed"):
-        Run.open(folder)
+def test_a_run_whose_records_were_taken_out_is_damaged_and_not_begun_anew(plain: Path) -> None:
+    changed(plain / "run.sqlite", "DELETE FROM records")
+    for look in (Run.open, Run.complete, Run.to_write):
+        with pytest.raises(TraceMismatch, match="has texts and no record"):
+            look(plain)
 
 
-def test_a_changed_config_is_refused(folder: Path):
-    path = folder / "config.yaml"
-    path.write_text(path.read_text().replace("scale: 1.0", "scale: 2.0"))
-    with pytest.raises(TraceMismatch, match="is not the config of this run"):
-        Run.open(folder).config()
-
-
-@pytest.mark.parametrize(("old", "new"), [('"min_coverage": 0.8', '"min_coverage": 0.7'), ('{"digest"', '{"digset"')])
-def test_a_changed_plan_is_refused(folder: Path, old: str, new: str):
-    path = folder / "plans.jsonl"
-    path.write_text(path.read_text().replace(old, new, 1))
-    with pytest.raises(TraceMismatch, match=r"plans.jsonl, line 1: is no plan"):
-        Run.open(folder).plans()
-
-
-def test_the_summary_means_over_numbers_and_counts_everything():
-    summary = Summary()
-    for one in (
-        trace("t", "a", 1.0),
-        trace("t", "b", 0.5, reward=reward(0.5, "degraded", 0.9), verdicts=(OF["ok"], OF["abstained"])),
-        trace("t", "c", None, agent="bob", verdicts=(failed_verdict("infrastructure"), failed_verdict("response"))),
-        trace("u", "d", 0.0, agent=None, verdicts=(OF["not_applicable"],)),
-    ):
-        summary.add(one)
-    alice, bob, nobody = summary.agents.values()
-    assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (0.75, 0.95, 1, 1, 0)
-    assert (bob.mean, bob.failed, nobody.mean, nobody.agent) == (None, 1, 0.0, None)
-    assert summary.plain()["verdicts"] == {
-        "judged": 2,
-        "abstained": 1,
-        "failed": 2,
-        "not_applicable": 1,
-        "asked": 6,
-    }
-    assert (len(summary.tasks), summary.responses, summary.failed) == (2, 4, 1)
-    assert summary.infrastructure == 1
-    assert summary.error_rate == 1 / 6
-    assert summary.lowest == "c"
-
-
-def test_a_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once():
-    timeout = failed_verdict("infrastructure").model_copy(update={"about": "a", "responses": ("a", "b")})
-    summary = Summary()
-    for name in "ab":
-        summary.add(trace("t", name, verdicts=(timeout, OF["ok"].model_copy(update={"about": name}))))
-    assert (summary.unanswered, summary.judged, summary.asked) == (1, 2, 3)
-    assert summary.error_rate == 1 / 3
-
-
-def test_traces_that_a_complete_run_has_lost_are_missed(folder: Path):
-    path = folder / "traces.jsonl"
-    path.write_bytes(b"".join(lines(folder)[:5]))
-    for read in (Run.records, Run.traces, export_jsonl, export_csv):
-        with pytest.raises(TraceMismatch, match=r"3 of the 8 traces of this complete run are missing"):
-            list(read(Run.open(folder)))
-    with pytest.raises(TraceMismatch, match="3 of the 8"):
-        Run.open(folder).find("t3/r1")
-
-
-def test_a_plan_that_was_lost_is_missed(folder: Path):
-    path = folder / "plans.jsonl"
-    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[1:]))
-    assert Run.open(folder).plan_of("t1").task_id == "t1"
-    with pytest.raises(TraceMismatch, match=r"plans.jsonl: has no plan of task 't0'"):
-        Run.open(folder).plan_of("t0")
-
-
-@pytest.mark.parametrize(
-    ("name", "read"),
-    [
-        ("config.yaml", Run.config),
-        ("plans.jsonl", Run.plans),
-        ("traces.jsonl", lambda run: list(run.records())),
-        ("traces.jsonl", lambda run: Run.at(run.folder)),
-    ],
-)
-def test_a_missing_file_of_a_run_is_named(folder: Path, name: str, read):
-    (folder / name).unlink()
-    with pytest.raises(TraceMismatch, match=f"{name}: is missing"):
-        read(Run.open(folder))
-
-
-def test_an_abstention_is_no_failure_even_where_a_cause_is_given():
-    abstained = failed_verdict("infrastructure").model_copy(update={"status": "abstained", "about": "a"})
-    summary = Summary()
-    summary.add(trace("t", "a", verdicts=(abstained,)))
-    assert summary.infrastructure == 0
-
-
-def test_jsonl_gives_the_records_as_they_are(folder: Path):
-    assert list(export_jsonl(Run.open(folder))) == lines(folder)
-
-
-def test_csv_gives_one_row_a_response(tmp_path: Path):
-    run = made(
-        tmp_path / "run",
-        trace("t", "a", 0.1 + 0.2),
-        trace("t", "b", None, reward=reward(None, "failed", 0.25, components={"x, y": -1.5, "tone": None})),
+@pytest.mark.parametrize("column", ["body", "key", "at", "link"])
+def test_what_is_read_is_checked_as_it_is_read(plain: Path, column: str) -> None:
+    changed(
+        plain / "run.sqlite",
+        f"UPDATE records SET {column} = {'at + 1' if column == 'at' else f'{column} || char(32)'} WHERE key = 't1/r1'"
+        if column != "link"
+        else "UPDATE records SET link = zeroblob(32) WHERE key = 't1/r1'",
     )
-    rows = list(csv.DictReader(io.StringIO(b"".join(export_csv(run)).decode())))
-    assert rows[0] == {
-        "task_id": "t",
-        "response_id": "a",
-        "agent": "alice",
-        "value": "0.30000000000000004",
-        "status": "ok",
-        "coverage": "1.0",
-        "low": "0.30000000000000004",
-        "high": "0.30000000000000004",
-        "component.tone": "0.30000000000000004",
-        "component.x, y": "",
-        "judged": "1",
-        "abstained": "0",
-        "failed": "0",
-        "not_applicable": "0",
-    }
-    assert (rows[1]["value"], rows[1]["low"], rows[1]["component.x, y"], rows[1]["component.tone"]) == (
-        "",
-        "",
-        "-1.5",
-        "",
-    )
+    with pytest.raises(TraceMismatch, match=r"record \d+"):
+        list(Run.open(plain).traces())
 
 
-@pytest.mark.parametrize("name", ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)", "\t=1"])
-def test_csv_gives_a_spreadsheet_no_formula_to_run(tmp_path: Path, name: str):
-    run = made(tmp_path / "run", trace(name, name, agent=name))
-    row = next(csv.DictReader(io.StringIO(b"".join(export_csv(run)).decode())))
-    assert row["task_id"] == row["response_id"] == row["agent"] == f"'{name}"
+def test_a_changed_text_is_found_as_it_is_read(plain: Path) -> None:
+    changed(plain / "run.sqlite", "UPDATE texts SET content = x'7b' WHERE id % 1048576 = 2")
+    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ \(trace 't0/r0'\): is not what was written"):
+        list(Run.open(plain).traces())
+
+
+def test_a_text_that_is_gone_without_an_erasure_is_missed(plain: Path) -> None:
+    changed(plain / "run.sqlite", "DELETE FROM texts WHERE id % 1048576 = 2")
+    with pytest.raises(TraceMismatch, match=r"text \d+ of record \d+ .*: is missing, and no erasure says so"):
+        list(Run.open(plain).traces())
+
+
+@pytest.mark.parametrize("kind", ["decision", "survey", "task"])
+def test_what_a_trace_rests_on_is_checked_too(plain: Path, kind: str) -> None:
+    changed(plain / "run.sqlite", f"UPDATE records SET body = body || ' ' WHERE kind = '{kind}'")
+    with pytest.raises(TraceMismatch, match=rf"record \d+ \({kind} .*: is not what was written"):
+        list(Run.open(plain).traces())
+
+
+def test_a_lost_trace_is_missed_and_not_taken_for_unknown(plain: Path) -> None:
+    changed(plain / "run.sqlite", "DELETE FROM records WHERE key = 't1/r1'")
+    with pytest.raises(TraceMismatch, match="1 of its 12 traces are missing"):
+        Run.open(plain).find("t1/r1")
+
+
+def test_a_run_whose_making_was_killed_is_none_yet(tmp_path: Path, tasks: Path) -> None:
+    for content in (b"", None):
+        folder = tmp_path / f"run-{content is None}"
+        folder.mkdir()
+        if content is None:
+            Ledger.create(folder / "run.sqlite").close()
+        else:
+            (folder / "run.sqlite").write_bytes(content)
+        with pytest.raises(InputError, match="holds no run yet"):
+            Run.open(folder)
+        score(folder, tasks)
+        assert Run.open(folder).closed

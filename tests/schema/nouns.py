@@ -351,6 +351,7 @@ rewards = strategy(
     terms=several(terms),
     counts=tallies,
     parts=by_name(by_name(numbers)),
+    figures=by_name(by_name(numbers)),
     adjustments=several(adjustments),
     weights_fixed=flags,
     notes=several(texts),

@@ -2,13 +2,12 @@
 
 import gzip
 import json
-import os
 from pathlib import Path
 
 import pytest
 
 from jurygraph import InputError
-from jurygraph.sources import read_tasks
+from jurygraph.sources import files, read_tasks
 
 GOOD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}]}'
 HEAD = '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x"}], '
@@ -66,13 +65,18 @@ BAD_LINES = {
     ),
     "weight zero": (
         HEAD + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 0}]}}',
-        "field rubric.criteria[0]: criterion 'c' has weight 0",
-        "give it a weight, or leave it out",
+        "field rubric.criteria[0].weight: is 0, so it would not count",
+        "give it a weight, or leave the criterion out",
     ),
-    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "line 1: NaN is not JSON", "leave the field out"),
-    "weight infinite": (HEAD + '"metadata": {"w": -Infinity}}', "line 1: -Infinity is not JSON", "leave the field"),
-    "number too large": (HEAD + '"metadata": {"w": 1e999}}', "line 1: 1e999 is too large", "a 64-bit float holds"),
-    "a million digits": (HEAD + '"metadata": {"w": ' + "9" * 10**6 + "}}", "has 1000000 digits", "write so long"),
+    "weight NaN": (HEAD + '"metadata": {"w": NaN}}', "field metadata.w: NaN is not JSON", "leave the field out"),
+    "infinite": (HEAD + '"metadata": {"w": [1, -Infinity]}}', "field metadata.w[1]: -Infinity is not JSON", "leave"),
+    "number too large": (HEAD + '"metadata": {"w": 1e999}}', "field metadata.w: 1e999 is too large", "a 64-bit float"),
+    "a million digits": (
+        HEAD + '"metadata": {"w": ' + "9" * 10**6 + "}}",
+        "field metadata.w: 9999999999999999999… has 1000000 digits",
+        "write so long a number as text",
+    ),
+    "NaN and broken": (HEAD + '"metadata": {"w": NaN', "is not valid JSON", "one whole JSON object"),
     "below the bound": (
         HEAD + '"stakeholders": [{"id": "s", "constraints": [{"id": "c", "kind": "soft", "restrictiveness": -1}]}]}',
         "field stakeholders[0].constraints[0].restrictiveness: is the number -1",
@@ -83,10 +87,29 @@ BAD_LINES = {
         HEAD
         + '"rubric": {"criteria": [{"id": "c", "text": "t", "weight": 1}],'
         + '"edges": [{"parent": "c", "child": "d", "kind": "weak"}]}}',
-        "field rubric: edge c -> d names 'd'",
-        "which is no criterion",
+        "field rubric.edges[0].child: names 'd', which is no criterion",
+        "name one that is listed, or list it too",
     ),
     "double key": ('{"id": "a", "id": "b"}', "field id: stands twice in one object", "keep one of them"),
+    "inner double key": (
+        '{"id": "a", "query": "?", "responses": [{"id": "r", "text": "x", "text": "y"}]}',
+        "field responses[0].text: stands twice in one object",
+        "keep one of them",
+    ),
+    "two objects": (GOOD + " " + GOOD, "line 1: goes on at column 68 after its JSON object", "a line of its own"),
+    "NUL": (HEAD + '"group": "\0"}', "line 1: holds a NUL byte at column 78", "save it as UTF-8"),
+    "NULs alone": ("\0" * 5000, "line 1: holds a NUL byte at column 1", "copy the file again"),
+    "a mark within": (GOOD + "\ufeff" + GOOD, "line 1: holds a byte-order mark at column 67", "take it out"),
+    "a key of a million characters": (
+        HEAD + '"metadata": {"' + "k" * 10**6 + '": NaN}}',
+        "field metadata.kkkkkkkkkkkkkkk",
+        "…: NaN is not JSON; leave the field out",
+    ),
+    "an id of a million characters": (
+        GOOD.replace('"a"', '"' + "a" * 10**6 + '"'),
+        "field id: has 1000000",
+        "at most 512",
+    ),
     "empty id": ('{"id": "", "query": "?"}', "field id: is empty", "write at least one character"),
     "endless id": ('{"id": "' + "a" * 600 + '", "query": "?"}', "field id: has 600 characters", "at most 512"),
     "half a character": ('{"id": "a", "query": "\\ud800"}', "field query: holds half of a surrogate pair", "the whole"),
@@ -106,8 +129,8 @@ BAD_LINES = {
 }
 
 BAD_FILES = {
-    "empty": (b"", "tasks.jsonl: the file is empty", "one task, a JSON object, a line"),
-    "blank": (b"\n \r\n\n", "tasks.jsonl: the file is empty", "one task"),
+    "empty": (b"", "tasks.jsonl: the file is empty", "write one task a line, each a JSON object"),
+    "blank": (b"\n \r\n\n", "tasks.jsonl: the file is empty", "write one task a line"),
     "task twice": (f"{GOOD}\n\n{GOOD}\n".encode(), "line 3, field id: task 'a' stands already in line 1", "of its own"),
     "response twice": (
         (GOOD + "\n" + GOOD.replace('"a"', '"b"')).encode(),
@@ -121,8 +144,34 @@ BAD_FILES = {
     ),
     "not UTF-8": ((GOOD + "\n").encode() + b'{"id": "\xe9"}', "line 2: byte 9 (0xe9) is not UTF-8", "save the file"),
     "UTF-16": (GOOD.encode("utf-16"), "line 1: is encoded as UTF-16", "save the file as UTF-8"),
-    "a cut gzip": (gzip.compress(GOOD.encode() * 50)[:-12], "the gzip file is cut short", "copy it again"),
-    "a damaged gzip": (b"\x1f\x8bnonsense", "the gzip file is damaged", ""),
+    "UTF-16 without a mark": (GOOD.encode("utf-16-le"), "line 1: holds a NUL byte at column 2", "save it as UTF-8"),
+    "UTF-32": (GOOD.encode("utf-32"), "line 1: is encoded as UTF-32", "save the file as UTF-8"),
+    "a mark on line 2": (
+        f"{GOOD}\n\ufeff{GOOD}".encode(),
+        "line 2: holds a byte-order mark at column 1",
+        "take it out; joined files have such",
+    ),
+    "CR alone": (
+        f"{GOOD}\r{GOOD}\r".encode(),
+        "line 1: holds a CR at column 67, which ends no line",
+        "end lines with LF, and write \\r within a text",
+    ),
+    "a cut gzip": (
+        gzip.compress(f"{GOOD}\n".encode() * 3)[:-8],
+        "line 4: the gzip file is cut short here",
+        "copy it again",
+    ),
+    "a damaged gzip": (b"\x1f\x8bnonsense", "line 1: the gzip file is damaged here", "copy it again"),
+    "UTF-16 in a gzip": (gzip.compress(GOOD.encode("utf-16")), "line 1: is encoded as UTF-16", "save the file"),
+    "Parquet": (
+        b"PAR1\x15\x04\x15\x20" + b"PAR1",
+        "tasks.jsonl: is a Parquet file;",
+        "give it as JSONL, gzipped or not",
+    ),
+    "a cut Parquet": (b"PAR1\x15\x04\x15\x20", "is a Parquet file that is cut short", "give it as JSONL"),
+    "ZIP": (b"PK\x03\x04\x14", "tasks.jsonl: is a ZIP archive", "unpack it: JSONL is read, gzipped or not"),
+    "zstd": (b"\x28\xb5\x2f\xfd\x24", "tasks.jsonl: is packed with zstd", "unpack it"),
+    "xz": (b"\xfd7zXZ\0\0", "tasks.jsonl: is packed with xz", "unpack it"),
 }
 
 
@@ -169,15 +218,17 @@ def test_a_folder_is_no_file(tmp_path: Path):
 
 
 def test_a_file_that_is_not_there(tmp_path: Path):
-    assert refusal(tmp_path / "taks.jsonl").endswith("taks.jsonl: there is no such file")
+    assert refusal(tmp_path / "taks.jsonl").endswith("taks.jsonl: there is no such file; name one that is there")
+    (tmp_path / "tasks.jsonl").write_text(GOOD)
+    assert refusal(tmp_path / "taks.jsonl").endswith("there is no such file; did you mean tasks.jsonl?")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(tmp_path: Path):
-    path = tmp_path / "tasks.jsonl"
-    path.write_text(GOOD)
-    path.chmod(0)
-    assert "may not be read" in refusal(path)
+def test_a_line_of_more_than_256_mb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(files, "_LONGEST", 100)
+    (tmp_path / "tasks.jsonl").write_text(f"{GOOD}\n{GOOD.replace('x', 'x' * 100)}\n")
+    assert refusal(tmp_path / "tasks.jsonl") == (
+        "tasks.jsonl, line 2: is longer than 256 MB; give each line one JSON object, and end it with LF"
+    )
 
 
 def test_permission_is_named_as_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -219,7 +270,7 @@ class TestResponsesApart:
                 '{"task": "eggs", "id": "r", "text": "x"}',
                 "tasks.jsonl, line 2, field responses: task 'train' has no responses",
             ),
-            ("", "answers.jsonl: the file is empty; it holds one response, a JSON object, a line"),
+            ("", "answers.jsonl: the file is empty; write one response a line, each a JSON object"),
         ],
         ids=["unknown task", "unknown, nothing near", "no task", "id twice", "a task without any", "empty"],
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph import ConfigError
-from jurygraph.sources import parse_config, read_config
+from jurygraph.sources import line_of_key, parse_config, read_config
 
 WHOLE = """\
 # what is measured, and what it counts for
@@ -51,6 +51,11 @@ def test_an_alias_stands_for_its_value(tmp_path: Path):
     assert read_config(tmp_path / "jury.yaml").evaluators[1].params == {"x": 1}
 
 
+def test_a_name_of_an_alias_may_be_used_again(tmp_path: Path):
+    (tmp_path / "jury.yaml").write_text("evaluators: [&a x, *a, &a y, *a]")
+    assert [use.use for use in read_config(tmp_path / "jury.yaml").evaluators] == ["x", "x", "y", "y"]
+
+
 BOMB = "a: &a [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]\n" + "".join(
     f"{name}: &{name} [{', '.join([f'*{before}'] * 10)}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
 )
@@ -94,9 +99,29 @@ BAD = {
     "a gate without kind": ("evaluators: [a]\ngates: [{below: 1}]", "line 2, key gates[0].kind: is missing"),
     "not a number": ("evaluators: [a]\nreward: {a: .nan}", "line 2, key reward.a: .nan is not a finite number"),
     "too large": ("evaluators: [a]\nscale: 1e400", "line 2, key scale: 1e400 is not a finite number"),
+    "a whole number too large": (
+        f"evaluators: [a]\nscale: {'9' * 400}",
+        f"line 2, key scale: {'9' * 59}… is too large a number; a 64-bit float holds up to 1.7e308",
+    ),
+    "digits without end": (
+        f"evaluators: [a]\nscale: {'9' * 5000}",
+        f"line 2, key scale: {'9' * 59}… is no number that can be read; write a shorter one, or put it in quotes",
+    ),
+    "a name too long": (
+        f"evaluators: [a]\nreward: {{{'k' * 600}: 1}}",
+        f"line 2, key reward.{'k' * 59}…: has 600 characters; write at most 512",
+    ),
+    "a name of nothing": ("evaluators: [a]\nreward: {'': 1}", "line 2, key reward.: is empty; write at least one"),
+    "weights that do not fit their method": (
+        "evaluators: [a]\nweights:\n  method: fixed",
+        "line 2, key weights.fixed: lists weights exactly when `method` is fixed; give both, or neither",
+    ),
     "out of range": ("evaluators: [a]\nscale: 0", "line 2, key scale: is the number 0; write a number above 0"),
-    "clip of one": ("evaluators: [a]\nclip: [1]", "key clip: has 1 entries; write a pair, such as [0, 1]"),
-    "clip falls": ("evaluators: [a]\nclip: [1, 0]", "line 1: `clip` must rise, such as [0, 1]"),
+    "clip of one": ("evaluators: [a]\nclip: [1]", "key clip: is a list of 1; write a pair of two"),
+    "clip falls": (
+        "evaluators: [a]\nclip: [1, 0]",
+        "line 2, key clip: does not rise; write the lower end first, such as [0, 1]",
+    ),
     "another version": (
         "evaluators: [a]\nversion: 2",
         "line 2, key version: is the number 2; this jurygraph reads configs of version 1",
@@ -106,7 +131,11 @@ BAD = {
     "a list": ("- a\n- b", "line 1: is a list; write lines such as `evaluators: [maths.accuracy]`"),
     "a text": ("maths.accuracy", "line 1: is the text 'maths.accuracy'"),
     "a tab": ("evaluators:\n\t- a", "line 2: is not valid YAML: a tab stands where spaces belong; indent with spaces"),
-    "an open bracket": ("evaluators: [a", "line 1: is not valid YAML: expected ',' or ']'"),
+    "an open bracket": (
+        "evaluators: [a",
+        "line 1: is not valid YAML: expected ',' or ']', but got '<stream end>'; "
+        "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @",
+    ),
     "a key twice": (
         "evaluators: [a]\nmodel: none\nevaluators: [b]",
         "line 3, key evaluators: stands already in line 1",
@@ -120,8 +149,14 @@ BAD = {
     "an alias of itself": ("a: &a [*a]", "its aliases expand without end"),
     "an unknown alias": ("evaluators: [*x]", "line 1: is not valid YAML: found undefined alias 'x'"),
     "nested": ("a: " + "[" * 5000, ": is nested too deeply"),
-    "two documents": ("evaluators: [a]\n---\nevaluators: [b]", "line 2: is not valid YAML"),
-    "a control character": ("evaluators: [a]\x00", ": is not valid YAML: unacceptable character"),
+    "two documents": (
+        "evaluators: [a]\n---\nevaluators: [b]",
+        "line 2: is not valid YAML: a second document begins; a config",
+    ),
+    "a control character": (
+        "evaluators: [a]\x00",
+        ", line 1: holds the control character #x00, which YAML does not; take it out",
+    ),
 }
 
 
@@ -155,3 +190,33 @@ def test_a_file_of_megabytes_is_no_config(tmp_path: Path):
     (tmp_path / "jury.yaml").write_text("#" * (2 << 20))
     with pytest.raises(ConfigError, match="is larger than 1 MB"):
         read_config(tmp_path / "jury.yaml")
+
+
+@pytest.mark.parametrize(
+    ("key", "line"),
+    [
+        ("reward", 9),
+        ("reward.tone", 9),
+        ("reward.unknown", 9),
+        ("evaluators[1]", 6),
+        ("evaluators[1].params.words[0]", 8),
+        ("gates[0].below", 13),
+        ("gates[0].component", 12),
+        ("weights.fixed", None),
+        ("rewards", None),
+        ("evaluator 'x' cannot be imported", None),
+    ],
+)
+def test_a_key_is_found_by_its_line_or_else_what_holds_it(tmp_path: Path, key: str, line: int | None):
+    (tmp_path / "jury.yaml").write_text(WHOLE)
+    assert line_of_key(tmp_path / "jury.yaml", key) == line
+
+
+def test_a_name_with_a_dot_is_one_key(tmp_path: Path):
+    (tmp_path / "jury.yaml").write_text("evaluators: [a]\nreward:\n  b: 1\n  b.c: 1\n")
+    assert line_of_key(tmp_path / "jury.yaml", "reward.b.c") == 4
+
+
+def test_what_is_no_yaml_has_no_keys(tmp_path: Path):
+    (tmp_path / "jury.yaml").write_text("evaluators: [a")
+    assert line_of_key(tmp_path / "jury.yaml", "evaluators") is None

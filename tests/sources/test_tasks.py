@@ -79,9 +79,9 @@ def test_line_separators_inside_a_text_end_no_line(tmp_path: Path):
 def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch):
     given = io.TextIOWrapper(io.BytesIO(lines(EGGS).encode()))
     monkeypatch.setattr(sys, "stdin", given)
-    work = read_work("-")
-    assert ids(work.pairs) == [("eggs", ["e1"])]
-    assert work.tasks.name == "standard input"
+    with read_work("-") as work:
+        assert ids(work.pairs()) == [("eggs", ["e1"])]
+        assert work.tasks.name == "standard input"
 
 
 def test_a_pipe_is_spooled_first(tmp_path: Path):
@@ -102,5 +102,6 @@ def test_responses_may_stand_apart_in_any_order(tmp_path: Path):
 
 
 def test_a_file_is_known_again_by_the_digest_of_its_bytes(tasks: Path):
-    mark = read_work(tasks).tasks
+    with read_work(tasks) as work:
+        mark = work.tasks
     assert (mark.name, mark.sha256) == ("tasks.jsonl", hashlib.sha256(tasks.read_bytes()).hexdigest())

@@ -145,7 +145,7 @@ class Repetition(Evaluator):
 
     def __init__(self, n: int = 3) -> None:
         if n < 1:
-            raise ConfigError(f"maths.repetition: n is {n}, and an n-gram has at least one word")
+            raise ConfigError(f"maths.repetition: n is {n}, and an n-gram has at least one word; choose 1 or more")
         self._n = n
 
     def answer(self, ask: Ask) -> Verdict:
@@ -167,7 +167,9 @@ class Length(Evaluator):
 
     def __init__(self, limit: int = 2000) -> None:
         if limit < 1:
-            raise ConfigError(f"maths.length: limit is {limit}, and a length has at least one character")
+            raise ConfigError(
+                f"maths.length: limit is {limit}, and a length has at least one character; choose 1 or more"
+            )
         self._limit = limit
 
     def answer(self, ask: Ask) -> Verdict:

@@ -14,10 +14,12 @@ SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 SUM = Task(id="sum", query="What is 17 + 25?", reference="17 + 25 = <<17+25=42>>42\nA: 42")
 
 
+NAMES = sorted(name for name in OWN_EVALUATORS if name.startswith("maths."))
+
+
 @pytest.fixture(scope="module")
 def jury() -> Iterator[Jury]:
-    names = sorted(OWN_EVALUATORS)
-    with Jury.from_config({"evaluators": names, "reward": {"accuracy": 1.0}}) as made:
+    with Jury.from_config({"evaluators": NAMES, "reward": {"accuracy": 1.0}}) as made:
         yield made
 
 
@@ -26,7 +28,7 @@ def verdict(jury: Jury, name: str, text: str, task: Task = SUM) -> Verdict:
     return next(v for v in trace.verdicts if v.evaluator == f"maths.{name}")
 
 
-@pytest.mark.parametrize("name", sorted(OWN_EVALUATORS))
+@pytest.mark.parametrize("name", NAMES)
 def test_every_one_conforms(name: str) -> None:
     assert check_evaluator(name, read_tasks(SOLUTIONS)[:3]) > 3
 

@@ -1,0 +1,1 @@
+"""Checks: constraints that a task states, decided by arithmetic over what was looked up."""

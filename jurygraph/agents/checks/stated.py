@@ -1,0 +1,192 @@
+"""The vocabulary of checks: what a constraint's `check` may say.
+
+A check has one measure and what it must be. The measures:
+
+    {"count": ITEMS, "where": TESTS}                    how many items pass the tests
+    {"share": ITEMS, "where": TESTS, "among": TESTS}    the share that passes, of those among: all of it
+    {"sum": [TERM, ...], "per": n}                      a sum over items, divided by n
+    {"values": ITEMS, "column": C, "where": TESTS}      the values of a column, for `includes`, `excludes`, `distinct`
+    {"text": PATTERN}                                   whether an RE2 pattern is found in the response's text
+    {"function": NAME, "params": {...}}                 a Python function that the config lists
+
+Items are a kind of claims that the task's `facts` state, or what a JSONPath ($...) finds in the response's data: an
+object, or {"value": ...} for anything else. A bound is `at_least`, `at_most`, `equals` or `between`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, JsonValue, model_validator
+
+from jurygraph.agents import notation
+from jurygraph.agents.checks.values import compared
+from jurygraph.schema import Noun
+from jurygraph.schema.config import Positive
+from jurygraph.schema.noun import Flag, Id, Number
+
+Scalar = str | Number | Flag
+Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
+BOUNDS = ("at_least", "at_most", "equals", "between")
+MEASURES = ("count", "share", "sum", "values", "text", "function")
+
+
+class Column(Noun):
+    """The value of another column of the same item."""
+
+    column: Id
+
+
+class Test(Noun):
+    """What a value must be; all that is said must hold. `has` and `has_not` look into columns that hold lists."""
+
+    equals: Scalar | Column | None = None
+    is_not: Scalar | Column | None = None
+    one_of: Scalars | None = None
+    none_of: Scalars | None = None
+    has: Scalar | None = None
+    has_not: Scalar | None = None
+    at_least: Number | str | Column | None = None
+    at_most: Number | str | Column | None = None
+    between: tuple[Number | str, Number | str] | None = None
+    matches: str | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if all(said is None for _, said in self):
+            raise ValueError('says nothing of the value; write such as {"equals": 3}')
+        if self.matches is not None:
+            notation.require("matches", self.matches, notation.pattern)
+        if self.between is not None and (compared(*self.between) or 0) > 0:
+            raise ValueError(_FALLS)
+        return self
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """The other columns that the test looks at."""
+        return tuple(one.column for _, one in self if isinstance(one, Column))
+
+
+Tests = dict[Id, Test]
+
+
+class Term(Noun):
+    """One term of a sum: the `column` of each item that passes `where`, `times` another column or a number.
+
+    `people` pay for as many units as they need, each with `places` (a number, or a column): a price a head has one.
+    """
+
+    of: Id
+    column: Id
+    where: Tests = Field(default_factory=dict)
+    times: Positive | Id | None = None
+    people: Positive | None = None
+    places: Positive | Id = 1.0
+
+    @model_validator(mode="after")
+    def _places_are_for_people(self) -> Self:
+        if self.people is None and "places" in self.model_fields_set:
+            raise ValueError("`places` has no meaning without `people`; say how many they are, or leave it out")
+        _check_path("of", self.of)
+        return self
+
+
+class Check(Noun):
+    """A check. `partial` gives the share of what was asked for where it does not hold, else that is worth nothing."""
+
+    count: Id | None = None
+    share: Id | None = None
+    sum: tuple[Term, ...] | None = Field(default=None, min_length=1)
+    values: Id | None = None
+    text: str | None = None
+    function: Id | None = None
+    where: Tests = Field(default_factory=dict)
+    among: Tests = Field(default_factory=dict)
+    column: Id | None = None
+    per: Positive | None = None
+    includes: Scalars | None = None
+    excludes: Scalars | None = None
+    distinct: Literal[True] | None = None
+    at_least: Number | None = None
+    at_most: Number | None = None
+    equals: Number | None = None
+    between: tuple[Number, Number] | None = None
+    params: dict[str, JsonValue] = Field(default_factory=dict)
+    partial: Flag = False
+
+    @model_validator(mode="after")
+    def _one_measure_and_what_it_must_be(self) -> Self:
+        given = [name for name in MEASURES if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"measures {' and '.join(given) or 'nothing'}; give one of {', '.join(MEASURES)}")
+        unused = sorted(self.model_fields_set - {given[0], *_TAKEN[given[0]]})
+        if unused:
+            known = ", ".join(_TAKEN[given[0]]) or "nothing else"
+            raise ValueError(f"`{unused[0]}` has no meaning for `{given[0]}`; it takes {known}")
+        self._check_bounds(given[0])
+        _check_path(given[0], self.count or self.share or self.values or "")
+        if self.text is not None:
+            notation.require("text", self.text, notation.pattern)
+        return self
+
+    def _check_bounds(self, measure: str) -> None:
+        bounds = [name for name in BOUNDS if getattr(self, name) is not None]
+        if measure in ("count", "sum") and len(bounds) != 1:
+            raise ValueError(f"has {' and '.join(bounds) or 'no bound'}; give one of {', '.join(BOUNDS)}")
+        if measure == "share" and (len(bounds) > 1 or not self.where):
+            raise ValueError("a share has `where`, and at most one bound; without one all must pass")
+        if measure == "values":
+            wanted = [name for name in ("includes", "excludes", "distinct") if getattr(self, name) is not None]
+            if len(wanted) != 1 or self.column is None:
+                raise ValueError("values have a `column`, and one of `includes`, `excludes` and `distinct`")
+        if self.between is not None and not self.between[0] <= self.between[1]:
+            raise ValueError(_FALLS)
+
+    @property
+    def measure(self) -> str:
+        """Which measure it is."""
+        return next(name for name in MEASURES if getattr(self, name) is not None)
+
+    @property
+    def bound(self) -> tuple[float, float]:
+        """The least and the greatest that the measure may be; a share must be 1 unless a bound is stated."""
+        if self.between is not None:
+            return self.between
+        if self.equals is not None:
+            return self.equals, self.equals
+        if self.at_most is not None:
+            return -math.inf, self.at_most
+        return (1.0 if self.at_least is None else self.at_least), math.inf
+
+    @cached_property
+    def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        """Every source of items, with the columns that are looked at."""
+        if self.sum is not None:
+            return tuple((term.of, _columns(term)) for term in self.sum)
+        source = self.count or self.share or self.values
+        looked_at = {*self.where, *self.among, *([self.column] if self.column else [])}
+        looked_at |= {other for test in (*self.where.values(), *self.among.values()) for other in test.others}
+        return ((source, frozenset(looked_at)),) if source else ()
+
+
+_TAKEN: Mapping[str, Sequence[str]] = {
+    "count": ("where", *BOUNDS, "partial"),
+    "share": ("where", "among", *BOUNDS, "partial"),
+    "sum": ("per", *BOUNDS, "partial"),
+    "values": ("column", "where", "includes", "excludes", "distinct", "partial"),
+    "text": (),
+    "function": ("params",),
+}
+_FALLS = "`between` does not rise; write the lower end first"
+
+
+def _check_path(field: str, items: str) -> None:
+    """Items that begin with $ are at a JSONPath."""
+    if items.startswith("$"):
+        notation.require(field, items, notation.path)
+
+
+def _columns(term: Term) -> frozenset[str]:
+    stated = {term.column, *(one for one in (term.times, term.places) if isinstance(one, str)), *term.where}
+    return frozenset(stated | {other for test in term.where.values() for other in test.others})

@@ -1,0 +1,189 @@
+"""`jurygraph verify`, `seal`, `close` and `erase`: a run as evidence."""
+
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from jurygraph.cli.boundary import Exit
+from jurygraph.cli.printing import kept_off_stdout
+from jurygraph.cli.reading import AsJson, RunFolder
+from jurygraph.cli.text import out, out_json, say, visible, word
+
+
+def verify(
+    run: RunFolder,
+    deep: Annotated[bool, typer.Option("--deep", help="Ask evaluators that need no model again, too.")] = False,
+    expect_head: Annotated[
+        str | None, typer.Option(metavar="H", help="Head that the run must have.", show_default=False)
+    ] = None,
+    signer: Annotated[
+        Path | None, typer.Option(metavar="F", help="Public key that must have sealed the run.", show_default=False)
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Check that a run is what was written, and that every reward follows from its verdicts.
+
+    Every record must follow the one before it, every text be the one that its record commits to, config.yaml be the
+    run's, every reward and statistic come out of the verdicts again to the last bit. Whoever can write the folder can
+    make the whole of it anew: `--expect-head`, or a seal by a key that is kept elsewhere, finds that.
+
+    `--deep` looks for every quotation in its response, and asks every evaluator that needs no model again.
+
+    \b
+    Exit codes: 0 everything is right; 2 the run cannot be checked here; 5 something is not, and the first is named.
+
+    \b
+    Example:
+        jurygraph verify run
+        jurygraph verify run --deep --expect-head 9f2c…
+    """
+    from jurygraph.cli.progress import progress
+    from jurygraph.runs.run import Run
+    from jurygraph.runs.verification import verify as verified
+
+    sys.path.append(str(Path.cwd()))  # a config may name combiners and evaluators of one's own
+    with kept_off_stdout(), closing(Run.open(run)) as opened:
+        with progress("verifying", opened.ledger.count, "records") as report:
+            found = verified(opened, report, expect_head, signer)
+        again = _deep(opened) if deep else None
+    if json:
+        out_json({"run": str(run), **found._asdict(), "deep": again})
+        return
+    stored = f"{found.records} records, {found.texts} texts, {found.erased} erased"
+    out(visible(f"{run} is what was written: {stored}"))
+    out(f"{found.traces} rewards follow from their verdicts, to the last bit")
+    if again is not None:
+        out(_said(again))
+    if found.base is not None:
+        out(visible(f"the verdicts are those of {found.base}, which was verified as well"))
+    out(f"head    {found.head}")
+    out(f"sealed  {f'by {found.sealed}' if found.sealed else 'no'}")
+    if not found.closed:
+        say("the run is not closed: more may come after this head")
+
+
+def _deep(run: Any) -> dict[str, int]:
+    from jurygraph.cli.progress import progress
+    from jurygraph.cli.scoring import send_nothing
+    from jurygraph.errors import ConfigError
+    from jurygraph.runs.deep import verify_deep
+
+    send_nothing()
+    try:
+        with progress("asking again", run.ledger.number("trace"), "responses") as report:
+            return verify_deep(run, report)._asdict()
+    except ConfigError as error:
+        raise ConfigError(f"{error}; modules of one's own are looked for in the folder that one stands in") from None
+
+
+def _said(again: dict[str, int]) -> str:
+    left = ", ".join(f"{count} {why.replace('_', ' ')}" for why, count in again.items() if why not in _FOUND and count)
+    return (
+        f"asked again: {again['asked_again']} verdicts came out the same, {again['quotations']} quotations stand where "
+        f"they are said to{f'; not asked again: {left}' if left else ''}"
+    )
+
+
+_FOUND = ("asked_again", "quotations")
+
+
+def seal(
+    run: RunFolder,
+    key: Annotated[Path, typer.Option("--key", metavar="F", help="Ed25519 private key.", show_default=False)],
+    json: AsJson = False,
+) -> None:
+    """Verify a closed run and sign its head, into seal.json.
+
+    The key is a PEM or OpenSSH file, as `openssl genpkey -algorithm ed25519 -out key.pem` makes it. Keep it away from
+    the run: whoever has both can write another run and seal that.
+
+    \b
+    Example:
+        jurygraph seal run --key key.pem
+        jurygraph verify run --signer public.pem
+    """
+    from jurygraph.cli.progress import progress
+    from jurygraph.runs.run import Run
+    from jurygraph.runs.sealing import seal as sealed
+
+    sys.path.append(str(Path.cwd()))
+    with (
+        kept_off_stdout(),
+        closing(Run.open(run)) as opened,
+        progress("verifying", opened.ledger.count, "records") as report,
+    ):
+        made = sealed(opened, key, report)
+    if json:
+        out_json(made.model_dump(mode="json"))
+        return
+    out(visible(f"{run} is sealed since {made.signed_at}: {made.records} records, head {made.head}"))
+    out(f"by {made.public_key}")
+
+
+def close(run: RunFolder, json: AsJson = False) -> None:
+    """End a run: its count and head are recorded, and nothing more is scored into it. A complete run is closed.
+
+    \b
+    Example:
+        jurygraph close run
+    """
+    from jurygraph.runs.closing import close_run
+
+    closed = close_run(run)
+    if json:
+        out_json({"run": str(run), **closed._asdict()})
+        return
+    out(visible(f"{run} is closed: {closed.traces} traces, {closed.records} records"))
+    out(f"head {closed.head}")
+
+
+def erase(
+    run: RunFolder,
+    response: Annotated[
+        str | None, typer.Option(metavar="ID", help="Erase what is written in this response.", show_default=False)
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Erase what is written in this task and its group.", show_default=False),
+    ] = None,
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
+    json: AsJson = False,
+) -> None:
+    """Erase a text for good, wherever it lies in the run's folder. Scores, rewards and ids stay, and `verify` passes.
+
+    Of a response, that is its text, data and labels, what evaluators wrote about it, and every other text of the run
+    in which it lies (if it has 20 characters or more); of a task, all that is written in it, in the responses to it
+    and about them. Exports of the run that lie in its folder and hold texts are removed; other files that hold it are
+    named. Ids, names and what a question asks for by name stay. The record of the erasure says what and why. Copies
+    elsewhere are yours to find: backups, runs branched from this one.
+
+    \b
+    Exit codes: 0 done; 1 done, but it still lies in what is named; 2 wrong input, or somebody reads the run just now.
+
+    \b
+    Example:
+        jurygraph erase run --response task-1/a --reason "asked for by its author"
+    """
+    from jurygraph.errors import InputError
+    from jurygraph.runs.erasure import erase as erased
+
+    if (response is None) == (task is None):
+        raise InputError("name what to erase: --response ID or --task ID, one of the two")
+    done = erased(run, "response" if task is None else "task", response or task or "", reason)
+    if json:
+        paths = {"exports": list(map(str, done.exports)), "files": list(map(str, done.files))}
+        out_json({**done._asdict(), **paths})
+    else:
+        out(f"erased {done.own} texts, and {done.elsewhere} of others in which it lay")
+        for path in done.exports:
+            out(visible(f"removed {path}"))
+    for name in done.tasks:
+        command = f"`jurygraph erase {word(run)} --task {word(name)}`"
+        say(f"it also lies in what is written in task {name!r}; {command} erases that")
+    for path in done.files:
+        say(f"it also lies in {path}, which is no export of this run; remove that by hand")
+    if done.tasks or done.files:
+        raise typer.Exit(Exit.SOME_FAILED)

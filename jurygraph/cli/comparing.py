@@ -1,0 +1,153 @@
+"""`jurygraph compare`: two runs side by side, and a gate that a build can depend on."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jurygraph.cli.boundary import Exit
+from jurygraph.cli.text import number, out, out_json, say, table, visible
+
+if TYPE_CHECKING:
+    from jurygraph.runs.comparison import Comparison, Flip
+    from jurygraph.runs.gate import Miss
+
+
+def compare(
+    run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="Folder of the one run.", show_default=False)],
+    run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Folder of the other run.", show_default=False)],
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TEXT", help="Conditions on the figures; a missed one exits with 1.", show_default=False),
+    ] = None,
+    passing: Annotated[float, typer.Option(metavar="X", help="Reward from which a response passes.")] = 0.5,
+    flips: Annotated[int, typer.Option(min=0, metavar="N", help="List the first N verdicts that flipped.")] = 20,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare two runs of the same responses: rewards side by side, tests, and the verdicts that flipped.
+
+    Every difference is B - A. A failed reward is left out and counted, and never taken for 0. A gate has conditions
+    NAME OP NUMBER on the figures of the first table, joined by `,` or `and`; a figure that is missing meets none.
+    `--json` prints every figure and every flip.
+
+    \b
+    Exit codes: 0 done; 1 done, but the gate was missed; 2 wrong input.
+
+    \b
+    Example:
+        jurygraph compare before after
+        jurygraph compare before after --gate "mean_delta>-0.01, failed_b<=0"
+    """
+    from jurygraph.runs.comparison import compare as compared
+    from jurygraph.runs.gate import Gate
+    from jurygraph.runs.run import Run
+
+    asked = Gate.parse(",".join(gate)) if gate else None
+    with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
+        comparison = compared(a.traces(), b.traces(), passing=passing)
+    if json:
+        out_json(comparison.model_dump(mode="json"))
+    else:
+        for line in _lines(comparison, flips):
+            out(line)
+    missed = [] if asked is None else asked.missed(comparison)
+    for miss in missed:
+        say(_said(miss))
+    if missed:
+        raise typer.Exit(Exit.SOME_FAILED)
+
+
+def _said(miss: "Miss") -> str:
+    seen = f"there is no {miss.condition.name} here" if miss.seen is None else f"{miss.condition.name} is {miss.seen!r}"
+    return f"gate missed: {miss.condition}, but {seen}"
+
+
+def _lines(comparison: "Comparison", flips: int) -> Iterator[str]:
+    yield from _figures(comparison)
+    yield from _by_agent(comparison)
+    yield from _by_question(comparison)
+    yield from _changes(comparison)
+    yield from _flips(comparison.flipped, flips)
+    if comparison.notes:
+        yield ""
+    for note in comparison.notes:
+        yield f"note: {visible(note)}"
+
+
+def _figures(comparison: "Comparison") -> list[str]:
+    from jurygraph.runs.gate import Figures
+
+    rows = [
+        [name, field.description or "", _shown(name, getattr(comparison, name))]
+        for name, field in Figures.model_fields.items()
+    ]
+    return table(["figure", f"a response passes with {comparison.passing:g}", "value"], rows, left=2)
+
+
+def _shown(name: str, figure: float | None) -> str:
+    if isinstance(figure, int):
+        return str(figure)
+    return _chance(figure) if name.endswith("_p") else number(figure)
+
+
+def _chance(p: float | None) -> str:
+    """A p that four decimals cannot show is small, not 0."""
+    return number(p) if p is None or p >= 0.0001 else "<0.0001"
+
+
+def _by_agent(comparison: "Comparison") -> Iterator[str]:
+    rows = [
+        [row.agent or "(no agent named)", str(row.n), number(row.mean_a), number(row.mean_b), number(row.mean_delta)]
+        for row in comparison.agents
+    ]
+    return _section(["agent", "n", "mean A", "mean B", "B - A"], rows)
+
+
+def _by_question(comparison: "Comparison") -> Iterator[str]:
+    rows = [
+        [
+            row.question,
+            str(row.judged_both),
+            str(row.to_met),
+            str(row.to_unmet),
+            _chance(row.mcnemar_p),
+            number(row.largest_delta),
+            str(row.only_a),
+            str(row.only_b),
+        ]
+        for row in comparison.questions
+    ]
+    header = ["question", "in both", "to met", "to unmet", "McNemar p", "largest |B - A|", "A only", "B only"]
+    return _section(header, rows)
+
+
+def _changes(comparison: "Comparison") -> Iterator[str]:
+    rows = [[c.response_id, number(c.a), number(c.b), number(c.delta)] for c in comparison.changes]
+    return _section(["largest changes of a reward", "A", "B", "B - A"], rows)
+
+
+def _flips(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
+    rows = [
+        [f.question, f.response_id, _others(f), str(f.sample), number(f.before), number(f.after), _decided(f)]
+        for f in flipped[:limit]
+    ]
+    yield from _section(["flipped", "response", "against", "sample", "A", "B", "decision"], rows, left=3)
+    if limit and len(flipped) > limit:
+        yield f"... and {len(flipped) - limit} more (--flips N lists N of them, --json all)"
+
+
+def _others(flip: "Flip") -> str:
+    return ", ".join(name for name in flip.responses if name != flip.response_id) or "-"
+
+
+def _decided(flip: "Flip") -> str:
+    return "unmet -> met" if flip.met else "met -> unmet"
+
+
+def _section(header: list[str], rows: list[list[str]], left: int = 1) -> Iterator[str]:
+    """A table after an empty line; nothing where it would have no rows."""
+    if rows:
+        yield ""
+        yield from table(header, rows, left)

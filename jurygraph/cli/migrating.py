@@ -1,0 +1,38 @@
+"""`jurygraph migrate`: a run of an older schema version, brought over."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jurygraph.cli.reading import AsJson, RunFolder
+from jurygraph.cli.text import out, out_json, visible
+
+
+def migrate(
+    run: RunFolder,
+    tasks: Annotated[str, typer.Argument(metavar="TASKS", help="The tasks file it scored.", show_default=False)],
+    new: Annotated[Path, typer.Option("--out", metavar="NEW", help="Folder of the new run.", show_default=False)],
+    responses: Annotated[
+        str | None, typer.Option(metavar="F", help="The responses file it scored, if any.", show_default=False)
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Bring a run of schema version 1 (a folder of JSON lines) over to a new folder, rewards to the bit.
+
+    Nothing is asked. The old run kept neither tasks nor responses, so the files that it scored are needed again.
+
+    \b
+    Example:
+        jurygraph migrate run tasks.jsonl --out new-run
+    """
+    from jurygraph.cli.progress import progress
+    from jurygraph.runs.migration import migrate as brought_over
+    from jurygraph.sources import read_work
+
+    with read_work(tasks, responses) as work, progress("migrating", work.extent()[1], "responses") as report:
+        traces = brought_over(run, new, work, report)
+    if json:
+        out_json({"run": str(new), "traces": traces})
+        return
+    out(visible(f"{run} is brought over to {new}: {traces} traces"))

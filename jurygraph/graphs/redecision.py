@@ -1,0 +1,31 @@
+"""The decision for a task that was planned before, under another config: nothing is asked and no evaluator needed."""
+
+from collections.abc import Mapping
+
+from jurygraph.agents.roles import Combiner
+from jurygraph.graphs.recipe import decision_of, freeze_specs
+from jurygraph.graphs.weighing import weigh_stakeholders
+from jurygraph.schema import Audience, Config, Decision, Survey, Task
+
+
+def redecide(
+    task: Task,
+    survey: Survey,
+    config: Config,
+    audiences: Mapping[str, Audience],
+    combiners: Mapping[str, Combiner],
+) -> Decision:
+    """The decision that `prepare` would make of a task and its survey under this config.
+
+    Args:
+        task: as it was planned.
+        survey: what it was asked.
+        config: with the weights, recipe, gates and failure rule to decide by; `check_recipe` is for before.
+        audiences: whom every evaluator of the config asks about, by its name.
+        combiners: those of the config, by name (`load_combiners`).
+
+    Raises:
+        PlanError: the recipe does not fit the task.
+    """
+    weights, difficulty = weigh_stakeholders(task, config.weights, audiences.values())
+    return decision_of(config, freeze_specs(task, survey, config, audiences, combiners, weights, difficulty))

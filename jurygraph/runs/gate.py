@@ -1,0 +1,106 @@
+"""The figures of a comparison, and conditions on them that a build can depend on."""
+
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from pydantic import Field
+
+from jurygraph.errors import InputError
+from jurygraph.schema.noun import Count, Noun, Number, Unit
+from jurygraph.sources import nearest, shortened
+
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+_CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|==|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*", re.ASCII)
+_RIGHT = 'write it as in "mean_delta>-0.01" or "mean_delta_low>=-0.02, flips<=3"'
+
+
+class Figures(Noun):
+    """Every figure of a comparison that a gate can name; None where it cannot be given.
+
+    `n` counts the responses that have a reward in both runs: means, tests and correlations are over those. A failed
+    reward has no value; it is counted, and never taken for 0. Differences are B - A.
+    """
+
+    paired: Count = Field(description="responses in both runs")
+    only_a: Count = Field(description="responses in A only")
+    only_b: Count = Field(description="responses in B only")
+    n: Count = Field(description="responses with a reward in both runs")
+    failed_a: Count = Field(description="rewards that failed in A alone")
+    failed_b: Count = Field(description="rewards that failed in B alone")
+    failed_both: Count = Field(description="rewards that failed in both")
+    mean_a: Number | None = Field(description="mean reward in A")
+    mean_b: Number | None = Field(description="mean reward in B")
+    mean_delta: Number | None = Field(description="mean of B - A")
+    mean_delta_low: Number | None = Field(description="its 95 % interval: from")
+    mean_delta_high: Number | None = Field(description="its 95 % interval: to")
+    median_delta: Number | None = Field(description="median of B - A")
+    wilcoxon_p: Unit | None = Field(description="Wilcoxon signed-rank test of B - A: p")
+    passed_a_only: Count = Field(description="responses that pass in A and not in B")
+    passed_b_only: Count = Field(description="responses that pass in B and not in A")
+    mcnemar_p: Unit | None = Field(description="McNemar's exact test of these two: p")
+    spearman: Number | None = Field(description="rank correlation of the rewards: Spearman's rho")
+    kendall: Number | None = Field(description="rank correlation of the rewards: Kendall's tau-b")
+    judged_both: Count = Field(description="verdicts given in both runs")
+    flips: Count = Field(description="... of which the decision flipped")
+    flipped_share: Unit | None = Field(description="... as a share")
+
+
+class Condition(NamedTuple):
+    """One condition: a figure's name, one of > >= < <= ==, and a finite number."""
+
+    name: str
+    sign: str
+    bound: float
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.sign} {self.bound!r}".removesuffix(".0")
+
+    def holds(self, seen: float | None) -> bool:
+        """Whether the figure meets it. One that is missing never does."""
+        return seen is not None and _OPERATORS[self.sign](seen, self.bound)
+
+
+class Miss(NamedTuple):
+    """A condition that does not hold, and the figure that was seen; None where there is none."""
+
+    condition: Condition
+    seen: float | None
+
+
+class Gate(NamedTuple):
+    """Conditions that must all hold."""
+
+    conditions: tuple[Condition, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> "Gate":
+        """Read conditions NAME OP NUMBER, joined by `,` or `and`.
+
+        Raises `InputError` where one cannot be read, or names no figure.
+        """
+        return cls(tuple(_condition(part, text) for part in re.split(r",|\sand\s", text)))
+
+    def missed(self, figures: Figures) -> list[Miss]:
+        """The conditions that do not hold, in their order."""
+        seen = [Miss(condition, getattr(figures, condition.name)) for condition in self.conditions]
+        return [miss for miss in seen if not miss.condition.holds(miss.seen)]
+
+
+def _condition(part: str, whole: str) -> Condition:
+    found = _CONDITION.fullmatch(part)
+    if found is None or not math.isfinite(float(found[3])):
+        what = f"{shortened(part.strip())!r} is no condition" if part.strip() else "a condition is missing"
+        raise InputError(f"gate {shortened(whole)!r}: {what}; {_RIGHT}")
+    if found[1] not in Figures.model_fields:
+        near = nearest(found[1], Figures.model_fields) or f"there are {', '.join(Figures.model_fields)}"
+        raise InputError(f"gate {shortened(whole)!r}: there is no figure {shortened(found[1])!r}; {near}")
+    return Condition(found[1], found[2], float(found[3]))

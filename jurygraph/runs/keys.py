@@ -1,0 +1,65 @@
+"""Ed25519 keys in files: PEM, OpenSSH, or a public key as 64 hexadecimal digits."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jurygraph.errors import InputError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+_MAKE = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
+
+
+def private_key(path: Path) -> "Ed25519PrivateKey":
+    """The private key in a file, not encrypted. Raises `InputError` where it holds none."""
+    return _private(path, _content(path))
+
+
+def _private(path: Path, content: bytes) -> "Ed25519PrivateKey":
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    openssh = b"OPENSSH PRIVATE KEY" in content
+    load = serialization.load_ssh_private_key if openssh else serialization.load_pem_private_key
+    try:
+        key = load(content, password=None)
+    except TypeError:
+        raise InputError(f"{path}: is encrypted, and no passphrase is asked for; {_MAKE}") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise InputError(f"{path}: holds no private key; {_MAKE}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise InputError(f"{path}: holds another kind of key than Ed25519; {_MAKE}")
+    return key
+
+
+def public_key_in(path: Path) -> str:
+    """The public key in a file, or that of the private key in it, in hexadecimal. Raises `InputError` at another."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    content = _content(path)
+    if re.fullmatch(rb"[0-9a-fA-F]{64}", content.strip()):
+        return content.decode().strip().lower()
+    if b"PRIVATE KEY" in content:
+        return _private(path, content).public_key().public_bytes_raw().hex()
+    load = serialization.load_ssh_public_key if content.startswith(b"ssh-") else serialization.load_pem_public_key
+    try:
+        key = load(content)
+    except (ValueError, UnsupportedAlgorithm):
+        raise InputError(f"{path}: holds no public key; name the .pub file of the one who sealed the run") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise InputError(f"{path}: holds another kind of key than Ed25519; name the one that sealed the run")
+    return key.public_bytes_raw().hex()
+
+
+def _content(path: Path) -> bytes:
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InputError(f"{path}: is no file; name the file of an Ed25519 key")
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}); name the file of an Ed25519 key") from None

@@ -1,0 +1,110 @@
+"""The traces of a group, put together again from its records, and checked as they are read."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from jurygraph.errors import TraceMismatch
+from jurygraph.graphs.decide import verdicts_of
+from jurygraph.runs.chain import Record
+from jurygraph.runs.ledger import Ledger
+from jurygraph.runs.packing import (
+    ERASED,
+    Body,
+    unpack_about,
+    unpack_material,
+    unpack_reward,
+    unpack_verdict,
+)
+from jurygraph.schema import Decision, Response, Trace, Verdict
+
+if TYPE_CHECKING:
+    from jurygraph.runs.run import Run
+
+
+class Scored(NamedTuple):
+    """A trace, and the response that it is about; None where that was erased."""
+
+    trace: Trace
+    response: Response | None
+
+
+class _Stored(NamedTuple):
+    """A record, taken apart; `texts` are by their places, without those that were erased."""
+
+    record: Record
+    body: Body
+    texts: Mapping[int, bytes]
+
+
+def was_erased(verdict: Verdict) -> bool:
+    """Whether what somebody wrote in a verdict is gone."""
+    return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
+
+
+def read_group(run: "Run", group: Record) -> list[Scored]:
+    """The traces of a group; `group` is its record in the run that holds the verdicts.
+
+    Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
+    """
+    try:
+        own, *traces = _stored(run.source.ledger, group)
+        return _unpacked(run, own, traces)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        place = f"{run.ledger.path}, record {group.seq} and those of its traces"
+        wrong = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
+        raise TraceMismatch(f"{place}: {wrong}; one of them has been changed") from error
+
+
+def _stored(ledger: Ledger, group: Record) -> list[_Stored]:
+    records = [(record, record.content) for record in ledger.chained(group.seq, group.seq + group.content["size"])]
+    texts = ledger.texts({record.seq: body["texts"] for record, body in records})
+    return [_Stored(record, body, texts[record.seq]) for record, body in records]
+
+
+def _unpacked(run: "Run", group: _Stored, stored: Sequence[_Stored]) -> list[Scored]:
+    task_id = group.record.key
+    shape, decision = run.shape_of(task_id), run.decision_of(task_id)
+    verdicts = [
+        unpack_verdict(body, one.record.key, shape, one.texts) for one in stored for body in one.body["verdicts"]
+    ]
+    mine = verdicts_of(shape.questions, [one.record.key for one in stored], verdicts)
+    shared = {
+        "task_id": task_id,
+        "group": group.texts.get(0, ERASED.encode()).decode(),
+        "plan_digest": _plan_digest(run, task_id),
+        "statistics": group.body["statistics"],
+    }
+    return [_scored(run, shared, decision, one, mine[one.record.key]) for one in stored]
+
+
+def _scored(
+    run: "Run", shared: Mapping[str, Any], decision: Decision, stored: _Stored, verdicts: Sequence[Verdict]
+) -> Scored:
+    record, body, texts = stored
+    about = unpack_about(body, texts)
+    own = run.own(record)
+    trace = Trace.model_validate(
+        {
+            **shared,
+            "response_id": record.key,
+            "agent": body.get("agent"),
+            "labels": about["labels"],
+            "reward": unpack_reward(own.content["reward"] if own is not record else body["reward"], decision),
+            "verdicts": tuple(verdicts),
+            "material": [unpack_material(one, record.key, texts) for one in body.get("material", ())],
+            "calls": body.get("calls", ()),
+            "previous": run.ledger.at(own.seq - 1).link.hex(),
+        }
+    )
+    text = texts.get(body["response"])
+    if text is None:
+        return Scored(trace, None)
+    return Scored(trace, Response(id=record.key, text=text.decode(), data=about["data"], agent=trace.agent))
+
+
+def _plan_digest(run: "Run", task_id: str) -> str:
+    content = run.task_content(task_id)
+    if content is None:
+        return ERASED
+    digest: str = content["plan"] if run.base is None else run.plan_of(task_id).digest
+    return digest

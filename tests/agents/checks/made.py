@@ -1,0 +1,45 @@
+"""Items as checks look at them: the response's own data, claims with a row, and claims without one."""
+
+from typing import Any
+
+from jurygraph.agents.checks.deciding import Decided, decide_check
+from jurygraph.agents.checks.items import Item
+from jurygraph.agents.checks.stated import Check
+from jurygraph.agents.facts.lookup import Finding
+
+
+def own(text: str = "$[0]", /, **values: Any) -> Item:
+    """A record of the response's own data."""
+    return Item(text, values)
+
+
+def row(text: str = "Curry House", /, lists: dict[str, str] | None = None, own: str = "", **values: Any) -> Item:
+    """A claim that the tables have a row for; `own` are the columns that stand beside it in the response."""
+    return Item(text, values, _finding(text, 1, values), lists or {}, own.split())
+
+
+def invented(text: str = "Nowhere", /, own: str = "", **values: Any) -> Item:
+    """A claim that no table has, with what it says of itself."""
+    return Item(text, values, _finding(text, None, values), own=own.split())
+
+
+def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
+    return Finding(
+        at=["$[0]"],
+        text=text,
+        found="confirmed" if number else "unknown",
+        table="meals",
+        row=number,
+        values=values,
+        claimed={},
+        differs=[],
+        places=[],
+        nearly=None,
+        alternatives=[],
+    )
+
+
+def decide(stated: dict[str, Any], *items: Item) -> Decided:
+    """A check of items that all come from one source."""
+    check = Check.model_validate(stated)
+    return decide_check(check, {source: items for source, _ in check.items})

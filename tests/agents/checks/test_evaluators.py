@@ -1,0 +1,520 @@
+"""Constraints decided for a task and a response: as the state machine asks for them."""
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph import ConfigError, Jury, PlanError, Response, Stakeholder, Task, TaskView, Verdict
+from jurygraph.agents.checks.evaluators import Constraints
+from jurygraph.conformance import check_evaluator
+from tests.agents.checks.test_values import JSON
+
+MENU = [
+    {"name": "Curry House", "city": "Leeds", "price": 12, "kinds": "Indian, Tea"},
+    {"name": "Fish Bar", "city": "Leeds", "price": 8, "kinds": "Fish"},
+    {"name": "Old Mill", "city": "Leeds", "price": None, "kinds": "Tea"},
+]
+FACTS: dict[str, Any] = {
+    "tables": {"menu": {"key": ["name", "city"], "rows": MENU, "lists": {"kinds": ","}}},
+    "claims": {
+        "meals": {
+            "at": ["$.days[*].meal"],
+            "forms": [{"table": "menu", "pattern": "(?P<name>.+), (?P<city>.+)", "states": {"sort": "meal"}}],
+            "beside": {"day": {"field": "day"}},
+            "order": "day",
+            "merged": "times",
+        }
+    },
+}
+COST = {"sum": [{"of": "meals", "column": "price", "times": "times"}], "at_most": 30}
+FISH = {"values": "meals", "column": "kinds", "includes": ["Fish"]}
+CONFIG = {"evaluators": ["checks.constraints"], "derivers": ["facts.claims"]}
+
+
+def task(*checks: dict[str, Any] | None, facts: dict[str, Any] | None = FACTS) -> Task:
+    constraints = [{"id": f"c{i}", "kind": "hard", "check": check} for i, check in enumerate(checks)]
+    return Task.model_validate(
+        {"id": "t", "query": "Eat well.", "facts": facts, "stakeholders": [{"id": "ann", "constraints": constraints}]}
+    )
+
+
+def view(*checks: dict[str, Any] | None, **facts: Any) -> TaskView:
+    """What Ann sees of a task."""
+    made = task(*checks, **facts)
+    (ann,) = made.stakeholders
+    return TaskView(id=made.id, audience="stakeholder", about=ann, query=made.query, facts=made.facts)
+
+
+def plan(*meals: str | None) -> dict[str, Any]:
+    return {"days": [{"day": day, "meal": meal} for day, meal in enumerate(meals, start=1)]}
+
+
+@pytest.fixture(scope="module")
+def jury() -> Iterator[Jury]:
+    with Jury.from_config(CONFIG) as made:
+        yield made
+
+
+def verdict(jury: Jury, check: dict[str, Any] | None, data: Any = None, text: str = "", **facts: Any) -> Verdict:
+    (trace,) = jury.score(task(check, **facts), [Response(id="r", text=text, data=data)])
+    (found,) = trace.verdicts
+    return found
+
+
+# What is asked, and what is said
+
+
+def test_every_constraint_of_a_stakeholder_is_asked_about(jury: Jury) -> None:
+    (trace,) = jury.score(task(COST, FISH), [Response(id="r", text="", data=plan("Curry House, Leeds"))])
+    assert {(v.stakeholder, v.subject, v.score, v.met) for v in trace.verdicts} == {
+        ("ann", "c0", 1.0, True),
+        ("ann", "c1", 0.0, False),
+    }
+
+
+def test_a_constraint_without_a_check_is_not_judged(jury: Jury) -> None:
+    found = verdict(jury, None, plan("Curry House, Leeds"))
+    assert (found.status, found.reason) == (
+        "abstained",
+        "the constraint states no check, and nobody else is asked about it",
+    )
+
+
+def test_what_does_not_hold_shows_the_claims_beside_their_rows(jury: Jury) -> None:
+    found = verdict(jury, {**COST, "at_most": 15}, plan("Curry House, Leeds", "Fish Bar, Leeds"))
+    assert (found.score, found.reason) == (0.0, "c0: the sum is 20, not 15 or less")
+    assert [(e.source, e.verified) for e in found.evidence] == [
+        ("data $['days'][0]['meal']", True),
+        ("menu, row 1", True),
+        ("data $['days'][1]['meal']", True),
+        ("menu, row 2", True),
+    ]
+
+
+def test_what_holds_needs_no_evidence(jury: Jury) -> None:
+    assert verdict(jury, COST, plan("Curry House, Leeds")).evidence == ()
+
+
+def test_only_a_partial_check_credits_a_share(jury: Jury) -> None:
+    dear = {**COST, "at_most": 10}
+    assert verdict(jury, dear, plan("Curry House, Leeds")).score == 0.0
+    found = verdict(jury, {**dear, "partial": True}, plan("Curry House, Leeds"))
+    assert (found.score, found.met) == (pytest.approx(0.8), False)
+
+
+def test_what_is_repeated_in_a_row_counts_as_often(jury: Jury) -> None:
+    found = verdict(jury, COST, plan("Curry House, Leeds", "Curry House, Leeds", "Curry House, Leeds"))
+    assert found.reason == "c0: the sum is 36, not 30 or less"
+
+
+def test_the_columns_that_stand_beside_claims_and_in_forms_can_be_asked_about(jury: Jury) -> None:
+    where = {"day": {"equals": 2}, "sort": {"equals": "meal"}, "times": {"at_most": 1}}
+    found = verdict(
+        jury, {"count": "meals", "where": where, "equals": 1}, plan("Curry House, Leeds", "Fish Bar, Leeds")
+    )
+    assert found.met is True
+
+
+def test_a_column_of_lists_is_split_as_its_table_says(jury: Jury) -> None:
+    tea = {"share": "meals", "where": {"kinds": {"has": "Tea"}}}
+    assert verdict(jury, tea, plan("Curry House, Leeds", "Old Mill, Leeds")).met is True
+    assert verdict(jury, tea, plan("Fish Bar, Leeds")).met is False
+
+
+# What is not known
+
+
+@pytest.mark.parametrize(
+    "check",
+    [
+        COST,
+        {"count": "meals", "where": {"price": {"at_least": 100}}, "at_most": 0},
+        {"count": "meals", "where": {"sort": {"equals": "bribe"}}, "at_most": 0},
+        {"share": "meals", "where": {"price": {"at_most": 100}}},
+        {"values": "meals", "column": "kinds", "excludes": ["Fish"]},
+        {"values": "meals", "column": "name", "distinct": True},
+    ],
+    ids=str,
+)
+def test_what_the_response_made_up_gives_no_credit(jury: Jury, check: dict[str, Any]) -> None:
+    found = verdict(jury, check, plan("Curry House, Leeds", "Palace, Leeds"))
+    assert (found.status, found.score, found.met) == ("ok", 0.0, False)
+    assert "it cannot be shown, for 'Palace, Leeds' is not there in menu" in found.reason
+    assert [part.quote for part in found.evidence] == ["Palace, Leeds"]
+
+
+def test_a_price_that_the_response_states_itself_is_no_price(jury: Jury) -> None:
+    forms = [{"table": "menu", "pattern": "(?P<name>.+), (?P<city>.+), (?P<price>.+)"}]
+    facts = {**FACTS, "claims": {"meals": {**FACTS["claims"]["meals"], "forms": forms}}}
+    data = plan("Curry House, Leeds, 12", "Palace, Leeds, 1")
+    found = verdict(jury, COST, data, facts=facts)
+    assert (found.score, found.reason) == (
+        0.0,
+        "c0: the sum is 12 or more, and 30 or less is asked for; "
+        "it cannot be shown, for 'Palace, Leeds, 1' is not there in menu",
+    )
+
+
+def test_a_claim_that_cannot_be_read_is_not_known(jury: Jury) -> None:
+    found = verdict(jury, COST, plan("Curry House, Leeds", "curry"))
+    assert (found.status, found.score) == ("ok", 0.0)
+    assert found.reason.endswith("; it cannot be shown, for 'curry' cannot be read")
+
+
+def test_a_column_that_a_table_has_is_the_tables_and_not_what_stands_beside(jury: Jury) -> None:
+    rows = [{**row, "day": None} for row in MENU]
+    facts = {**FACTS, "tables": {"menu": {**FACTS["tables"]["menu"], "rows": rows}}}
+    check = {"count": "meals", "where": {"day": {"equals": 1}}, "at_most": 0}
+    found = verdict(jury, check, plan("Curry House, Leeds"), facts=facts)
+    assert (found.status, found.reason.partition("; ")[2]) == (
+        "abstained",
+        "the tables do not tell day of 'Curry House, Leeds'",
+    )
+
+
+def test_what_the_tables_do_not_tell_is_not_judged_and_named(jury: Jury) -> None:
+    found = verdict(jury, COST, plan("Curry House, Leeds", "Old Mill, Leeds"))
+    assert (found.status, found.score) == ("abstained", None)
+    assert found.reason == (
+        "c0: the sum is 12 or more, and 30 or less is asked for; the tables do not tell price of 'Old Mill, Leeds'"
+    )
+
+
+def test_a_response_cannot_avoid_a_check_by_leaving_out_what_stands_beside(jury: Jury) -> None:
+    check = {"count": "meals", "where": {"day": {"equals": 1}}, "at_most": 0}
+    found = verdict(jury, check, {"days": [{"meal": "Curry House, Leeds"}]})
+    assert (found.status, found.score) == ("ok", 0.0)
+    assert found.reason.endswith("it cannot be shown, for 'Curry House, Leeds' gives no day to go by")
+
+
+# The response's own data
+
+
+def test_items_may_be_records_of_the_data(jury: Jury) -> None:
+    check = {"sum": [{"of": "$.meals[?@.day == 1]", "column": "price"}], "at_most": 10}
+    data = {"meals": [{"day": 1, "price": 6}, {"day": 1, "price": 5}, {"day": 2, "price": 9}]}
+    found = verdict(jury, check, data, facts=None)
+    assert (found.met, found.reason) == (False, "c0: the sum is 11, not 10 or less")
+    assert [(e.source, e.quote, e.verified) for e in found.evidence] == [
+        ("data $['meals'][0]", '{"day": 1, "price": 6}', True),
+        ("data $['meals'][1]", '{"day": 1, "price": 5}', True),
+    ]
+
+
+def test_a_sum_may_be_over_claims_and_over_the_data_itself(jury: Jury) -> None:
+    check = {"sum": [{"of": "$.fees[*]", "column": "value"}, *COST["sum"]], "equals": 15}
+    data = {**plan("Curry House, Leeds"), "fees": [1, 2]}
+    assert verdict(jury, check, data).met is True
+
+
+def test_what_is_no_object_is_known_as_its_value(jury: Jury) -> None:
+    check = {"share": "$[*]", "where": {"value": {"at_most": 3}}}
+    assert verdict(jury, check, [1, 2, 3], facts=None).met is True
+    assert verdict(jury, check, [1, 2, 4], facts=None).met is False
+
+
+def test_one_item_may_give_much_evidence_but_many_do_not_give_all(jury: Jury) -> None:
+    check = {"values": "$[*]", "column": "value", "excludes": [1]}
+    found = verdict(jury, check, [1] * 50, facts=None)
+    assert len(found.evidence) == 10
+
+
+@pytest.mark.parametrize("data", [None, "", [], {}, [[]], [{}, ""], {"days": []}, {"a": {"b": [None]}}], ids=repr)
+@pytest.mark.parametrize(
+    "check",
+    [
+        COST,
+        {"count": "meals", "at_most": 3},
+        {"count": "$.days[*]", "at_most": 3},
+        {"count": "$[*]", "equals": 2},
+        {"share": "meals", "where": {"price": {"at_most": 3}}, "among": {"day": {"equals": 1}}},
+        {"values": "meals", "column": "kinds", "excludes": ["Fish"]},
+        {"values": "meals", "column": "name", "distinct": True},
+    ],
+    ids=str,
+)
+def test_an_empty_response_gets_no_credit(jury: Jury, check: dict[str, Any], data: Any) -> None:
+    found = verdict(jury, check, data, text="All within the budget.")
+    assert (found.score, found.met) == (0.0, False)
+    assert found.reason == "the response has no data in which this could be looked for"
+
+
+@pytest.mark.parametrize("data", [0, False, [0], {"days": [False]}], ids=repr)
+def test_nothing_is_not_the_same_as_none(jury: Jury, data: Any) -> None:
+    assert verdict(jury, {"count": "meals", "at_most": 3}, data).met is True
+
+
+# The response's text
+
+
+def test_a_text_is_looked_through_and_quoted(jury: Jury) -> None:
+    found = verdict(jury, {"text": r"caf[eé] \w+"}, text="Das 😀 café Münch zuerst", facts=None)
+    assert (found.score, found.met) == (1.0, True)
+    (quote,) = found.evidence
+    assert (quote.quote, quote.start, quote.end, quote.verified) == ("café M", 6, 12, True)
+
+
+def test_a_text_without_it_does_not_hold(jury: Jury) -> None:
+    found = verdict(jury, {"text": "^Dear"}, text="Oh dear", facts=None)
+    assert (found.score, found.met, found.reason) == (0.0, False, "the text has nothing like ^Dear")
+
+
+@pytest.mark.parametrize("check", [{"text": "^(a+)+$"}, {"share": "$[*]", "where": {"value": {"matches": "^(a+)+$"}}}])
+def test_no_text_makes_a_pattern_slow(jury: Jury, check: dict[str, Any]) -> None:
+    hostile = "a" * 100_000 + "b"
+    assert verdict(jury, check, [hostile], hostile, facts=None).met is False
+
+
+# Any order, any data
+
+
+def test_the_order_of_records_and_keys_changes_nothing_where_they_say_their_order(jury: Jury) -> None:
+    days = plan("Curry House, Leeds", "Curry House, Leeds", "Fish Bar, Leeds")["days"]
+    turned = [dict(reversed(day.items())) for day in reversed(days)]
+    for check in (COST, FISH, {"count": "meals", "where": {"times": {"equals": 2}}, "equals": 1}):
+        one, other = (verdict(jury, check, {"days": of}) for of in (days, turned))
+        assert (one.score, one.reason) == (other.score, other.reason)
+
+
+def test_the_order_of_what_a_check_says_changes_nothing(jury: Jury) -> None:
+    where = {"price": {"at_most": 9, "is_not": 5}, "kinds": {"has": "Tea"}, "times": {"equals": 1}}
+    turned = {column: dict(reversed(test.items())) for column, test in reversed(where.items())}
+    rows = [{"name": "Inn", "city": "Leeds", "price": None, "kinds": None}]
+    facts = {**FACTS, "tables": {"menu": {**FACTS["tables"]["menu"], "rows": rows}}}
+    reasons = {
+        verdict(jury, {"count": "meals", "where": of, "at_least": 1}, plan("Inn, Leeds"), facts=facts).reason
+        for of in (where, turned)
+    }
+    assert len(reasons) == 1
+    assert "price of 'Inn, Leeds'" in reasons.pop()
+
+
+def test_it_conforms() -> None:
+    """Nothing changes with the order of keys, of constraints or of responses, and no odd text breaks it."""
+    checks = [COST, FISH, {"text": "a+"}, {"values": "$..*", "column": "b", "distinct": True}, None]
+    data = [plan("Curry House, Leeds", None, "Palace, Leeds"), {"x": {"b": 1, "a": 2}, "y": {"b": 1}}, None, 5]
+    responses = [Response(id=f"r{i}", text="aa", data=one) for i, one in enumerate(data)]
+    assert check_evaluator("checks.constraints", [(task(*checks), responses)], ["facts.claims"])
+
+
+EVERY = [
+    COST,
+    {**FISH, "partial": True},
+    {"share": "meals", "where": {"price": {"between": [1, 5]}, "kinds": {"has_not": "Tea"}}},
+    {"count": "$..*", "where": {"a": {"at_least": {"column": "b"}}}, "at_most": 2, "partial": True},
+    {"count": "$..*", "where": {"value": {"matches": "a"}, "a": {"one_of": ["a", 1, True]}}, "between": [1, 2]},
+    {"share": "$[*]", "where": {"value": {"at_most": "b"}}, "among": {"value": {"is_not": 3}}, "at_most": 0.5},
+    {"sum": [{"of": "$..*", "column": "value", "times": "value", "people": 3, "places": "value"}], "at_most": 9},
+    {"sum": [{"of": "$[?match(@.a, @.b)]", "column": "a"}], "per": 0.001, "at_least": 1, "partial": True},
+    {"values": "$..*", "column": "value", "includes": ["a", 1, True], "partial": True},
+    {"values": "$..a", "column": "value", "excludes": ["a", 0], "partial": True},
+    {"values": "$..*", "column": "value", "distinct": True, "partial": True},
+]
+KEYS = st.sampled_from(["a", "b", "days", "day", "meal", "value"])
+SCALARS = JSON | st.sampled_from([1e308, 10**400, -0.0, "9" * 400, "Curry House, Leeds", "$5", "5 EUR"])
+HOSTILE = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=HOSTILE)
+def test_no_data_breaks_a_check(jury: Jury, data: Any) -> None:
+    (trace,) = jury.score(task(*EVERY), [Response(id="r", text="", data=data)])
+    assert [v.reason for v in trace.verdicts if v.status not in ("ok", "abstained")] == []
+
+
+def test_data_as_deep_as_can_be_breaks_no_check(jury: Jury) -> None:
+    deep: Any = 1
+    for _ in range(120):
+        deep = {"a": [deep]}
+    assert verdict(jury, {"count": "$..a", "equals": 120}, deep, facts=None).met is True
+
+
+# Functions
+
+MODULE = """\
+def short(task, response, most=10, words=()):
+    words = list(words)
+    return len(response.text) <= most and task.member == "ann"
+
+
+def spoil(task, response, words):
+    return len(words) == 2 and words.pop() is not None
+
+
+def broken(task, response):
+    raise RuntimeError("out of order")
+
+
+async def waited(task, response):
+    return 0.25
+
+
+number = 5
+"""
+
+
+@pytest.fixture
+def functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A module of somebody's own."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "ownchecks.py").write_text(MODULE)
+    yield tmp_path / "ownchecks.py"
+    sys.modules.pop("ownchecks", None)
+
+
+def listed(**functions: str) -> dict[str, Any]:
+    return {"evaluators": [{"use": "checks.constraints", "params": {"functions": functions}}]}
+
+
+def of_function(check: dict[str, Any], text: str = "", **functions: str) -> Verdict:
+    with Jury.from_config(listed(**functions)) as jury:
+        return verdict(jury, check, text=text, facts=None)
+
+
+@pytest.mark.usefixtures("functions")
+class TestFunctions:
+    def test_a_function_is_given_the_stakeholders_view_the_response_and_the_params(self) -> None:
+        check = {"function": "brief", "params": {"most": 3}}
+        assert of_function(check, "abc", brief="ownchecks.short").met is True
+        assert of_function(check, "abcd", brief="ownchecks.short").met is False
+
+    def test_it_may_be_named_with_a_colon_and_may_be_waited_for(self) -> None:
+        assert of_function({"function": "slow"}, slow="ownchecks:waited").score == 0.25
+
+    def test_what_it_does_to_its_params_stays_there(self) -> None:
+        check = {"function": "spoil", "params": {"words": ["a", "b"]}}
+        responses = [Response(id=name, text="") for name in "abc"]
+        with Jury.from_config(listed(spoil="ownchecks.spoil")) as jury:
+            traces = jury.score(task(check, facts=None), responses)
+        assert [v.met for trace in traces for v in trace.verdicts] == [True, True, True]
+
+    def test_what_it_raises_is_a_failed_verdict(self) -> None:
+        found = of_function({"function": "broken"}, broken="ownchecks.broken")
+        assert (found.status, found.score, found.reason) == ("failed", None, "out of order")
+
+    def test_params_that_do_not_fit_are_a_failed_verdict(self) -> None:
+        found = of_function({"function": "broken", "params": {"x": 1}}, broken="ownchecks.broken")
+        assert (found.status, found.score) == ("failed", None)
+
+    def test_nobody_knows_how_long_it_takes(self) -> None:
+        assert Constraints().quick
+        assert not Constraints({"brief": "ownchecks.short"}).quick
+
+    def test_a_task_cannot_name_code_by_itself(self) -> None:
+        for path in ("ownchecks.short", "os.system"):
+            with pytest.raises(
+                PlanError, match=f"field check.function: there is no '{path}'; list it in the params of"
+            ):
+                of_function({"function": path}, brief="ownchecks.short")
+
+    def test_the_version_changes_with_the_source(self, functions: Path) -> None:
+        before = Constraints({"brief": "ownchecks.short"}).version
+        assert Constraints({"brief": "ownchecks.short"}).version == before != Constraints().version
+        sys.modules.pop("ownchecks")
+        functions.write_text(MODULE + "\n\nmore = 1\n")
+        assert Constraints({"brief": "ownchecks.short"}).version != before
+
+    @pytest.mark.parametrize(
+        ("path", "words"),
+        [
+            ("ownchecks.nothing", "functions.f: 'ownchecks.nothing' cannot be had"),
+            ("nowhere.short", "functions.f: 'nowhere.short' cannot be had (No module named 'nowhere')"),
+            ("short", "functions.f: 'short' cannot be had"),
+            ("ownchecks.number", "functions.f: 'ownchecks.number' is no function"),
+        ],
+    )
+    def test_a_function_that_cannot_be_had_is_named(self, path: str, words: str) -> None:
+        with pytest.raises(ConfigError) as caught:
+            Jury.from_config(listed(f=path))
+        assert f"checks.constraints: {words}" in str(caught.value)
+
+
+# What cannot be asked
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ({"cuont": "meals"}, "field check.cuont: unknown; did you mean count?"),
+        ({"at_most": 3}, "field check: measures nothing; give one of"),
+        ({"count": "meals", "sum": [], "at_most": 3}, "field check.sum: has 0 entries"),
+        ({"count": "meals", "where": {"price": {"at_moost": 3}}}, "field check.where.price.at_moost: unknown; did you"),
+        ({"text": "(?<=a)b"}, "field check.text: is no RE2 pattern (invalid perl operator: (?<=); RE2 has no"),
+        ({"count": "$..[", "at_most": 1}, "field check.count: is no JSONPath"),
+        ({"count": "maels", "at_most": 1}, "field check.count: facts.claims has no 'maels'; did you mean meals?"),
+        ({"count": "xyz", "at_most": 1}, "field check.count: facts.claims has no 'xyz'; there are meals"),
+        ({"count": "meals", "where": {"prise": {"equals": 1}}, "at_most": 1},
+         "field check: meals have no column 'prise'; did you mean price?"),
+        ({"count": "meals", "where": {"price": {"equals": {"column": "tims"}}}, "at_most": 1},
+         "field check: meals have no column 'tims'; did you mean times?"),
+        ({"share": "meals", "where": {"price": {"equals": 1}}, "among": {"dya": {"equals": 1}}},
+         "field check: meals have no column 'dya'; did you mean day?"),
+        ({"sum": [{"of": "meals", "column": "xyz"}], "at_most": 1},
+         "field check: meals have no column 'xyz'; there are city, day, kinds, name, price, sort, times"),
+        ({"sum": [{"of": "meals", "column": "price", "people": 2, "places": "seats"}], "at_most": 1},
+         "field check: meals have no column 'seats'"),
+        ({"values": "meals", "column": "kind", "distinct": True},
+         "field check: meals have no column 'kind'; did you mean kinds?"),
+        ({"function": "haiku"}, "field check.function: there is no 'haiku'; list it in the params of checks.const"),
+    ],
+)  # fmt: skip
+def test_a_misuse_is_named_when_the_plan_is_made(jury: Jury, check: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        jury.prepare(task(FISH, check))
+    assert str(caught.value).startswith(f"task 't': constraint 'c1' of 'ann', {words}")
+
+
+def test_hard_constraints_that_no_response_can_meet_are_refused(jury: Jury) -> None:
+    with pytest.raises(
+        PlanError, match=r"'c0' and 'c1' of 'ann' cannot both be met: .*; make one soft, or leave one out"
+    ):
+        jury.prepare(task({"count": "meals", "at_least": 3}, {"count": "meals", "at_most": 2}))
+
+
+def test_a_reason_begins_with_what_was_asked_for(jury: Jury) -> None:
+    constraint = {"id": "c", "text": "at most $10 in all", "kind": "soft", "check": {**COST, "at_most": 10}}
+    made = task().model_copy(
+        update={"stakeholders": (Stakeholder.model_validate({"id": "ann", "constraints": [constraint]}),)}
+    )
+    (trace,) = jury.score(made, [Response(id="r", text="", data=plan("Curry House, Leeds"))])
+    assert [v.reason for v in trace.verdicts] == ["at most $10 in all: the sum is 12, not 10 or less"]
+
+
+def test_a_function_of_nearly_that_name_is_asked_about(functions: Path) -> None:
+    with pytest.raises(PlanError, match=r"there is no 'breif'; did you mean brief\?"):
+        of_function({"function": "breif"}, brief="ownchecks.short")
+
+
+def test_claims_need_facts(jury: Jury) -> None:
+    with pytest.raises(PlanError, match="task 't': states no facts"):
+        jury.prepare(task(FISH, facts=None))
+
+
+def test_only_what_looks_at_claims_waits_for_them() -> None:
+    questions = Constraints().questions(view(FISH, {"text": "a"}, {"count": "$[*]", "at_most": 1}, None))
+    assert [question.needs for question in questions] == [("claims",), (), (), ()]
+
+
+def test_a_file_of_facts_marks_the_questions_that_rest_on_it(tmp_path: Path) -> None:
+    (tmp_path / "menu.json").write_text(json.dumps(MENU))
+    facts = {**FACTS, "tables": {"menu": {"key": ["name", "city"], "file": str(tmp_path / "menu.json")}}}
+    marked, unmarked = Constraints().questions(view(FISH, {"text": "a"}, facts=facts))
+    assert list(marked.params["files"]) == ["menu"]  # type: ignore[arg-type]
+    assert unmarked.params == {}
+
+
+def test_what_was_looked_up_in_another_file_is_not_relied_upon(tmp_path: Path, jury: Jury) -> None:
+    menu = tmp_path / "menu.json"
+    menu.write_text(json.dumps(MENU))
+    about = task(FISH, facts={**FACTS, "tables": {"menu": {"key": ["name", "city"], "file": str(menu)}}})
+    planned, response = jury.prepare(about), Response(id="r", text="", data=plan("Fish Bar, Leeds"))
+    menu.write_text(json.dumps(MENU[:1]))
+    (verdict,) = jury.score(about, [response], planned)[0].verdicts
+    assert (verdict.status, verdict.score) == ("failed", None)
+    assert "changed since the plan was made" in verdict.reason

@@ -1,0 +1,115 @@
+"""Whether tests hold of an item, and why it is not known where it is not."""
+
+from typing import Any
+
+import pytest
+
+from jurygraph.agents.checks.items import Item, holds
+from jurygraph.agents.checks.stated import Test as Stated
+from tests.agents.checks.made import invented, own, row
+
+
+def held(item: Item, **tests: dict[str, Any]) -> str:
+    return holds({column: Stated.model_validate(test) for column, test in tests.items()}, item).truth
+
+
+@pytest.mark.parametrize(
+    ("test", "passes", "fails"),
+    [
+        ({"equals": 3}, [3, 3.0, "3", "$3"], [4, "three", True]),
+        ({"equals": "Private room"}, ["Private room", " Private  room"], ["private room", "Shared room", 3]),
+        ({"equals": True}, [True], [False, 1]),
+        ({"is_not": "Shared room"}, ["Private room", 3], ["Shared room"]),
+        ({"one_of": ["a", 2]}, ["a", 2, "2"], ["b", 3, "a, 2"]),
+        ({"none_of": ["a", 2]}, ["b", 3], ["a", 2]),
+        ({"has": "a"}, ["a", ["b", "a"]], ["b", ["b"], "ab", []]),
+        ({"has_not": "a"}, ["b", ["b"], []], ["a", ["b", "a"]]),
+        ({"at_least": 3}, [3, "3.5", "$4"], [2, "2"]),
+        ({"at_least": "09:00"}, ["09:00", "10:30"], ["08:59"]),
+        ({"at_most": 3}, [3, -1], [3.1]),
+        ({"at_most": "2022-03-16"}, ["2022-03-15"], ["2022-03-17"]),
+        ({"between": [1, 3]}, [1, 2, 3], [0, 4]),
+        ({"between": ["09:00", "12:00"]}, ["10:30"], ["12:01"]),
+        ({"matches": "^No (pets|parties)$"}, ["No pets"], ["No pets & No parties", "no pets"]),
+        ({"matches": "^12$"}, [12, 12.0], [121]),
+        ({"at_least": 1, "at_most": 3, "is_not": 2}, [1, 3], [0, 2, 4]),
+    ],
+)  # fmt: skip
+def test_what_a_value_must_be(test: dict[str, Any], passes: list[Any], fails: list[Any]) -> None:
+    assert {held(row(x=value), x=test) for value in passes} == {"yes"}
+    assert {held(row(x=value), x=test) for value in fails} == {"no"}
+
+
+def test_a_column_that_holds_a_list_is_split_by_what_its_table_says() -> None:
+    listed = row(lists={"rules": "&"}, rules="No pets & No parties")
+    assert held(listed, rules={"has": "No pets"}) == "yes"
+    assert held(listed, rules={"has_not": "No parties"}) == "no"
+    assert held(listed, rules={"equals": "No pets & No parties"}) == "yes"
+
+
+def test_a_value_may_be_compared_with_another_column() -> None:
+    test = {"at_least": {"column": "least"}}
+    assert held(row(nights=2, least=2), nights=test) == "yes"
+    assert held(row(nights=2, least=3), nights=test) == "no"
+    assert held(row(nights=2, least=None), nights=test) == "untold"
+
+
+def test_all_tests_must_hold() -> None:
+    assert held(row(x=1, y=1), x={"equals": 1}, y={"equals": 1}) == "yes"
+    assert held(row(x=1, y=2), x={"equals": 1}, y={"equals": 1}) == "no"
+    assert held(row()) == "yes"
+
+
+@pytest.mark.parametrize("nothing", [{}, {"x": None}, {"x": ""}, {"x": float("nan")}])
+def test_what_a_row_does_not_tell_is_no_fault_of_the_response(nothing: dict[str, Any]) -> None:
+    assert held(row(**nothing), x={"equals": 1}) == "untold"
+
+
+@pytest.mark.parametrize("item", [own(), own(x=None), own(x=""), row(own="x"), row(own="x", x=None)])
+def test_what_the_response_leaves_out_of_its_own_data_is(item: Item) -> None:
+    assert held(item, x={"equals": 1}) == "unshown"
+
+
+def test_what_a_claim_without_a_row_says_of_itself_is_not_known() -> None:
+    assert held(invented(x=1), x={"equals": 1}) == "unshown"
+    assert held(invented(x=1), x={"equals": 2}) == "unshown"
+
+
+def test_what_stands_beside_a_claim_is_known_without_a_row() -> None:
+    assert held(invented(own="day", day=2), day={"equals": 2}) == "yes"
+    assert held(invented(own="day", day=2), day={"equals": 1}) == "no"
+
+
+def test_values_that_cannot_be_compared_decide_nothing() -> None:
+    assert held(row(x="n/a"), x={"at_least": 3}) == "untold"
+    assert held(own(x="n/a"), x={"at_least": 3}) == "unshown"
+    assert held(row(x="5 EUR"), x={"at_most": "$5"}) == "untold"
+
+
+def test_one_test_that_fails_decides_whatever_is_not_known() -> None:
+    assert held(row(x=1), x={"equals": 2}, y={"equals": 1}) == "no"
+    assert held(row(y=1), x={"equals": 2}, y={"equals": 2}) == "no"
+    assert held(row(x=1), x={"at_least": {"column": "y"}, "at_most": 0}) == "no"
+    assert held(invented(own="day", day=2), day={"equals": 1}, price={"at_most": 5}) == "no"
+
+
+def test_what_the_response_leaves_out_weighs_more_than_what_the_tables_do() -> None:
+    assert held(row(own="day"), day={"equals": 1}, price={"at_most": 5}) == "unshown"
+
+
+def test_what_is_lacking_is_named() -> None:
+    found = holds({"x": Stated(equals=1), "y": Stated(equals=1)}, row(y=1))
+    assert (found.truth, found.lacking) == ("untold", ["x"])
+
+
+@pytest.mark.parametrize(
+    ("item", "words"),
+    [
+        (row("Curry House"), "price of 'Curry House'"),
+        (own("$[3]"), "'$[3]' gives no price to go by"),
+        (row("Curry House", own="price"), "'Curry House' gives no price to go by"),
+        (invented("Nowhere"), "'Nowhere' is not there in meals"),
+    ],
+)
+def test_in_words(item: Item, words: str) -> None:
+    assert item.told("price") == words

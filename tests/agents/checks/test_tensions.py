@@ -1,0 +1,109 @@
+"""Which constraints pull apart, and how strongly: by rule, from the constraints alone."""
+
+from typing import Any
+
+import pytest
+
+from jurygraph.agents.checks.tensions import contradictions, tensions
+from jurygraph.schema import Constraint, Stakeholder
+
+COST = [{"of": "meals", "column": "price", "people": 4}]
+ALLOWED = {"share": "stays", "where": {"rules": {"has_not": "No smoking"}}}
+BARRED = {"share": "stays", "where": {"rules": {"has": "No smoking"}}}
+
+
+def budget(most: float) -> dict[str, Any]:
+    return {"sum": COST, "at_most": most}
+
+
+def rooms(**test: Any) -> dict[str, Any]:
+    return {"share": "stays", "where": {"room": test}}
+
+
+def person(name: str, *checks: dict[str, Any] | None, kind: str = "hard") -> Stakeholder:
+    stated = [Constraint(id=f"c{place}", kind=kind, check=check) for place, check in enumerate(checks)]  # type: ignore[arg-type]
+    return Stakeholder(id=name, constraints=tuple(stated))
+
+
+def strength(one: dict[str, Any], other: dict[str, Any]) -> float:
+    """What pulls two people apart, whichever comes first."""
+    there = [pull.strength for pull in tensions(person("a", one), person("b", other))]
+    assert there == [pull.strength for pull in tensions(person("a", other), person("b", one))]
+    return sum(there)
+
+
+def test_two_budgets_pull_by_the_share_between_them() -> None:
+    assert strength(budget(800), budget(1000)) == pytest.approx(0.2)
+    assert strength(budget(1000), budget(1000)) == 0.0
+    assert strength(budget(0), budget(1000)) == 1.0
+
+
+def test_bounds_that_no_number_meets_pull_with_all_strength() -> None:
+    assert strength({"count": "sights", "at_least": 9}, {"count": "sights", "at_most": 4}) == 1.0
+    assert strength({"count": "sights", "equals": 3}, {"count": "sights", "between": [4, 6]}) == 1.0
+    assert strength({"count": "sights", "equals": 4}, {"count": "sights", "between": [4, 6]}) == 0.0
+
+
+def test_two_lower_bounds_pull_like_two_upper_ones() -> None:
+    assert strength({"count": "sights", "at_least": 4}, {"count": "sights", "at_least": 5}) == pytest.approx(0.2)
+
+
+def test_smoking_and_no_smoking_pull_with_all_strength() -> None:
+    assert strength(ALLOWED, BARRED) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "pulls"),
+    [
+        ({"equals": "Entire"}, {"equals": "Private"}, 1.0),
+        ({"equals": "Entire"}, {"one_of": ["Entire", "Private"]}, 0.0),
+        ({"one_of": ["Entire"]}, {"one_of": ["Private", "Shared"]}, 1.0),
+        ({"equals": "Shared"}, {"is_not": "Shared"}, 1.0),
+        ({"one_of": ["Shared", "Private"]}, {"none_of": ["Shared"]}, 0.0),
+        ({"at_least": 4}, {"at_most": 3}, 1.0),
+        ({"at_least": "09:00"}, {"at_most": "08:00"}, 1.0),
+        ({"between": [1, 2]}, {"between": [2, 3]}, 0.0),
+        ({"equals": {"column": "x"}}, {"equals": {"column": "y"}}, 0.0),
+    ],
+)
+def test_demands_on_all_items_pull_where_no_value_meets_both(one: Any, other: Any, pulls: float) -> None:
+    assert strength(rooms(**one), rooms(**other)) == pulls
+
+
+def test_demands_on_shares_pull_only_where_some_item_would_have_to_meet_both() -> None:
+    some, most = ({**check, "at_least": share} for check, share in ((ALLOWED, 0.4), (BARRED, 0.7)))
+    assert strength(some, most) == 1.0
+    assert strength({**some, "at_least": 0.3}, most) == 0.0
+
+
+def test_demands_on_other_items_or_other_columns_do_not_pull() -> None:
+    assert strength(ALLOWED, {**BARRED, "share": "meals"}) == 0.0
+    assert strength(ALLOWED, {**BARRED, "among": {"city": {"equals": "Rome"}}}) == 0.0
+    assert strength(ALLOWED, {"share": "stays", "where": {"kinds": {"has": "No smoking"}}}) == 0.0
+    assert strength(budget(800), {"sum": [{**COST[0], "people": 3}], "at_most": 1000}) == 0.0
+
+
+def test_what_one_wants_and_the_other_bars_pulls() -> None:
+    meals = {"values": "meals", "column": "cuisine"}
+    assert strength({**meals, "includes": ["Thai", "Greek"]}, {**meals, "excludes": ["Thai"]}) == 1.0
+    assert strength({**meals, "includes": ["Greek"]}, {**meals, "excludes": ["Thai"]}) == 0.0
+
+
+def test_every_pair_of_constraints_that_pulls_is_told() -> None:
+    one, other = person("a", budget(800), ALLOWED), person("b", BARRED, budget(1000))
+    found = [(pull.one, pull.other, pull.why) for pull in tensions(one, other)]
+    assert found == [
+        ("c0", "c1", "the bounds 800 and 1000 of one sum differ"),
+        ("c1", "c0", "no rules of stays passes both"),
+    ]
+
+
+def test_constraints_without_a_check_or_in_another_vocabulary_say_nothing() -> None:
+    assert tensions(person("a", None, {"mine": 1}), person("b", budget(800))) == []
+
+
+def test_two_hard_constraints_of_one_person_contradict_where_no_response_meets_both() -> None:
+    both = person("a", ALLOWED, BARRED, budget(800))
+    assert [(pull.one, pull.other) for pull in contradictions(both.constraints)] == [("c0", "c1")]
+    assert contradictions(person("a", budget(800), budget(1000)).constraints) == []
+    assert contradictions(person("a", ALLOWED, BARRED, kind="soft").constraints) == []

@@ -1,0 +1,135 @@
+"""Values as numbers and as texts."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.checks.values import Amount, amount, compared, key, parts, same
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+MONEY = st.builds(
+    lambda number, form: form.format(number),
+    st.integers(0, 3),
+    st.sampled_from(["{}", "${}", "€{}", "{} EUR", "EUR {}", "{}.0", "a{}"]),
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "number", "currency"),
+    [
+        (12, 12, ""),
+        (0.5, 0.5, ""),
+        ("12", 12, ""),
+        (" 12 ", 12, ""),
+        ("-3.5", -3.5, ""),
+        ("1,200", 1200, ""),
+        ("1,234,567.89", 1234567.89, ""),
+        ("$1,200", 1200, "$"),
+        ("$ 5", 5, "$"),
+        ("5€", 5, "€"),
+        ("1,200 EUR", 1200, "EUR"),
+        ("EUR 5", 5, "EUR"),
+    ],
+)
+def test_a_number_is_read_with_its_currency(value: Any, number: float, currency: str) -> None:
+    assert amount(value) == Amount(number, currency)
+
+
+NO_NUMBERS = [
+    None,
+    True,
+    False,
+    "",
+    "cheap",
+    "5 or 6",
+    "1,5",
+    "1,2,3",
+    "12 km",
+    "10:30",
+    "007",
+    10**400,
+    1e999,
+    [5],
+    {},
+]
+
+
+@pytest.mark.parametrize("value", [*NO_NUMBERS, "9" * 400], ids=lambda value: repr(value)[:12])
+def test_anything_else_is_no_number(value: Any) -> None:
+    assert amount(value) is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(3, 3.0), ("3", 3), ("1,200", 1200), ("$12", 12), (True, True), ("a  b", "a b"), ("ﬁne", "fine"), ([1], [1])],
+)
+def test_numbers_are_the_same_by_value_and_texts_once_normalised(one: Any, other: Any) -> None:
+    assert same(one, other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [(3, 4), ("$12", "12 EUR"), (True, 1), ("a", "A"), ("007", "7"), ("10:30", "10:31"), ([1], [2])]
+)
+def test_others_are_not(one: Any, other: Any) -> None:
+    assert not same(one, other)
+
+
+def test_the_order_of_the_keys_of_an_object_makes_no_other_value() -> None:
+    assert same({"a": 1, "b": [{"c": 2, "d": 3}]}, {"b": [{"d": 3, "c": 2}], "a": 1})
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "order"),
+    [
+        (1, 2, -1),
+        ("10", 9, 1),
+        ("$12", 12, 0),
+        ("09:00", "10:30", -1),
+        ("2022-03-16", "2022-03-15", 1),
+        ("$12", "9 EUR", None),
+        ("cheap", 3, None),
+        ("cheap", "3", None),
+        (True, 1, None),
+        (None, None, None),
+        ([1], [2], None),
+    ],
+)
+def test_which_is_the_greater(one: Any, other: Any, order: int | None) -> None:
+    assert compared(one, other) == order
+
+
+@given(JSON | MONEY, JSON | MONEY)
+def test_comparing_turned_round_gives_the_opposite(one: Any, other: Any) -> None:
+    order, turned = compared(one, other), compared(other, one)
+    assert order == (None if turned is None else -turned)
+    assert same(one, other) == same(other, one)
+    assert same(one, one)
+
+
+@given(MONEY, MONEY, MONEY)
+def test_what_has_one_key_is_the_same(one: str, other: str, third: str) -> None:
+    """A key parts all values into groups, which `same` does not: $5 and 5 are the same, and 5 and €5."""
+    assert same(one, other) or key(one) != key(other)
+    assert key(one) != key(other) or key(other) != key(third) or key(one) == key(third)
+
+
+@pytest.mark.parametrize(
+    ("value", "separator", "found"),
+    [
+        ("Tea, Pizza", ",", ["Tea", "Pizza"]),
+        ("No pets & No parties", "&", ["No pets", "No parties"]),
+        ("Tea", ",", ["Tea"]),
+        ("Tea, Pizza", None, ["Tea, Pizza"]),
+        (["Tea", 5], ",", ["Tea", 5]),
+        (7, ",", ["7"]),
+        (7, None, [7]),
+    ],
+)
+def test_the_parts_of_a_list(value: Any, separator: str | None, found: list[Any]) -> None:
+    assert list(parts(value, separator)) == found

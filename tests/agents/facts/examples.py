@@ -1,0 +1,130 @@
+"""Places to eat at, as a table in every form, and what becomes of claims about them."""
+
+import asyncio
+import csv
+import gzip
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from langchain_core.tools import tool
+
+from jurygraph.agents.facts.evaluators import Claims
+from jurygraph.agents.facts.opening import facts_of
+from jurygraph.agents.roles import DeriverAsk
+from jurygraph.schema import Response, TaskView
+
+Rows = Sequence[Mapping[str, Any]]
+
+PLACES: Rows = (
+    {"name": "Coco Bambu", "city": "Rockford", "cost": 72},
+    {"name": "Flying Mango", "city": "Rockford", "cost": 20},
+    {"name": "Café Southall", "city": "Rockford", "cost": 56.5},
+    {"name": "Subway", "city": "Peoria", "cost": 26},
+)
+FORM = {"table": "places", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)(?:, (?P<cost>[^,]+(?:,\d+)?))?"}
+MEALS = {"at": ["$[*].meal"], "forms": [FORM]}
+TEXT_SUFFIXES = (".csv", ".json", ".jsonl", ".csv.gz", ".json.gz", ".jsonl.gz")
+SUFFIXES = (*TEXT_SUFFIXES, ".parquet", ".db")
+
+
+def stated(rows: Rows = PLACES, claims: Mapping[str, Any] | None = None, **table: Any) -> dict[str, Any]:
+    """Facts of the places, whose meals are claimed; fields of the table and of the claims as given."""
+    places = {"key": ["name", "city"], **({} if "file" in table or "tool" in table else {"rows": list(rows)}), **table}
+    return {"tables": {"places": places}, "claims": {"meals": {**MEALS, **(claims or {})}}}
+
+
+def view(facts: Any, name: str = "trip") -> TaskView:
+    return TaskView(id=name, query="Where to?", facts=facts)
+
+
+def looked_up(facts: Any, data: Any, tools: Mapping[str, str] | None = None) -> dict[str, list[dict[str, Any]]]:
+    """What became of all claims in the data, by their kind."""
+    ask = DeriverAsk(view(facts), Response(id="r", text="", data=data), {})
+    return asyncio.run(Claims(tools).derive(ask)).data  # type: ignore[return-value]
+
+
+def meals(facts: Any, *texts: str, tools: Mapping[str, str] | None = None) -> list[dict[str, Any]]:
+    """What became of claims in these words."""
+    return looked_up(facts, [{"meal": text} for text in texts], tools)["meals"]
+
+
+def found(facts: Any, *texts: str, tools: Mapping[str, str] | None = None) -> list[str]:
+    return [one["found"] for one in meals(facts, *texts, tools=tools)]
+
+
+def marks(facts: Any) -> Mapping[str, Any]:
+    return facts_of(view(facts)).marks
+
+
+def write_table(path: Path, rows: Rows) -> Path:
+    """The rows in the form that the path's suffix names."""
+    columns = list(dict.fromkeys(column for row in rows for column in row))
+    if path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), path)
+    elif path.suffix == ".db":
+        names = ", ".join(f'"{column}"' for column in columns)
+        with closing(sqlite3.connect(path)) as database, database:
+            database.execute(f"CREATE TABLE places ({names})")
+            marks = ", ".join("?" for _ in columns)
+            values = [tuple(row.get(column) for column in columns) for row in rows]
+            database.executemany(f"INSERT INTO places VALUES ({marks})", values)
+    else:
+        with gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="") as file:
+            if ".csv" in path.suffixes:
+                writer = csv.DictWriter(file, columns)
+                writer.writeheader()
+                writer.writerows(rows)
+            else:
+                lines = [json.dumps(row) for row in rows]
+                file.write("\n".join(lines) if ".jsonl" in path.suffixes else f"[{', '.join(lines)}]")
+    return path
+
+
+SHELF: list[Mapping[str, Any]] = list(PLACES)
+"""What the tools know."""
+
+
+@contextmanager
+def on_the_shelf(rows: Rows) -> Iterator[None]:
+    """For a while the tools know these rows."""
+    SHELF[:] = rows
+    try:
+        yield
+    finally:
+        SHELF[:] = PLACES
+
+
+@tool
+def find_place(name: str, city: str) -> list[dict[str, Any]]:
+    """The places of this name in this city."""
+    return [dict(row) for row in SHELF if (row["name"], row["city"]) == (name, city)]
+
+
+@tool
+def find_alike(name: str, city: str) -> list[dict[str, Any]]:
+    """Whatever looks like this name, wherever it is."""
+    return [dict(row) for row in SHELF if str(row["name"])[:3] == name[:3]]
+
+
+@tool
+def find_one(name: str, city: str) -> Any:
+    """The one place of this name, or nothing."""
+    return next((dict(row) for row in SHELF if row["name"] == name), None)
+
+
+@tool
+def find_words(name: str, city: str) -> str:
+    """Something that is no row."""
+    return f"{name} in {city}"
+
+
+@tool
+def find_trouble(name: str, city: str) -> list[dict[str, Any]]:
+    """Nothing, ever."""
+    raise ConnectionError("the guide cannot be reached")

@@ -1,0 +1,296 @@
+"""The share of claims that are confirmed, asked by a jury as users ask it."""
+
+import asyncio
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph import ConfigError, Jury, PlanError, Response, Task, Verdict
+from jurygraph.agents.facts import opening
+from jurygraph.agents.facts.evaluators import Claims, Confirmed, both_sides
+from jurygraph.agents.facts.opening import facts_of
+from jurygraph.agents.roles import Ask, DeriverAsk
+from jurygraph.conformance import check_evaluator
+from jurygraph.graphs.routing import Recalled
+from jurygraph.schema import Evidence, Material, Plan, Stakeholder
+from jurygraph.sources.travelplanner import read_travelplanner
+from tests.agents.facts.examples import PLACES, looked_up, stated, view, write_table
+
+TRAIN = Path(__file__).parents[2] / "data" / "travelplanner" / "train.jsonl.gz"
+TOOLS = "tests.agents.facts.examples"
+RIGHT, WRONG, MOVED = "Coco Bambu, Rockford", "Coco Bambo, Rockford", "Subway, Rockford"
+
+
+def jury(use: Any = "facts.confirmed", **params: Any) -> Jury:
+    return Jury.from_config({"evaluators": [use], "derivers": [{"use": "facts.claims", "params": params}]})
+
+
+def task(facts: Any = None, **fields: Any) -> Task:
+    return Task(id="trip", query="Where to?", facts=stated() if facts is None else facts, **fields)
+
+
+def response(*texts: str, name: str = "r") -> Response:
+    return Response(id=name, text="", data=[{"meal": text} for text in texts])
+
+
+def verdicts(made: Jury, asked: Task, *responses: Response, plan: Plan | None = None) -> list[Verdict]:
+    with made:
+        traces = made.score(asked, responses, plan=plan)
+    return [verdict for trace in traces for verdict in trace.verdicts]
+
+
+def verdict(*texts: str, facts: Any = None, **params: Any) -> Verdict:
+    (one,) = verdicts(jury(**params), task(facts), response(*texts))
+    return one
+
+
+def directly(*texts: str, facts: Any = None) -> Verdict:
+    """The deriver and the evaluator without a jury."""
+    seen = view(stated() if facts is None else facts)
+    material = asyncio.run(Claims().derive(DeriverAsk(seen, response(*texts), {})))
+    evaluator = Confirmed()
+    (question,) = evaluator.questions(seen)
+    given = evaluator.answer(Ask(question, seen, (response(*texts),), ({"claims": material},)))
+    assert isinstance(given, Verdict)
+    return given
+
+
+@pytest.mark.parametrize(
+    ("texts", "score"),
+    [([RIGHT], 1.0), ([RIGHT, WRONG], 0.5), ([WRONG, MOVED], 0.0), ([RIGHT, RIGHT, MOVED], 2 / 3), ([RIGHT, "x"], 0.5)],
+)
+def test_the_score_is_the_share_that_is_confirmed(texts: Sequence[str], score: float) -> None:
+    for given in (verdict(*texts), directly(*texts)):
+        assert (given.score, given.met, given.scale) == (pytest.approx(score), score == 1.0, (0, len(texts)))
+        assert given.native == pytest.approx(score * len(texts))
+
+
+@pytest.mark.parametrize("texts", [[], ["-"], [""]])
+def test_a_response_that_claims_nothing_is_not_judged(texts: Sequence[str]) -> None:
+    for given in (verdict(*texts), directly(*texts)):
+        assert (given.status, given.score) == ("abstained", None)
+        assert given.reason == "the response's data claims no meals"
+
+
+@pytest.mark.parametrize("data", [None, "Coco Bambu, Rockford", 5, {"meal": RIGHT}])
+def test_data_of_another_shape_is_not_judged(data: Any) -> None:
+    (given,) = verdicts(jury(), task(), Response(id="r", text=RIGHT, data=data))
+    assert given.status == "abstained"
+
+
+def test_what_is_wrong_is_told_with_both_sides() -> None:
+    given = verdict(RIGHT, WRONG, "Coco Bambu, Rockford, 5")
+    assert given.reason == (
+        "1 of 3 meals are confirmed; 'Coco Bambo, Rockford' is not there in places; 'Coco Bambu' is, which is another "
+        "name; 'Coco Bambu, Rockford, 5' is there in places, but cost is 72, not 5"
+    )
+    assert given.evidence == (
+        Evidence(quote=WRONG, source="data $[1]['meal']", verified=True),
+        Evidence(quote="Coco Bambu, Rockford, 5", source="data $[2]['meal']", verified=True),
+        Evidence(quote='{"city": "Rockford", "cost": 72, "name": "Coco Bambu"}', source="places, row 1", verified=True),
+    )
+
+
+def test_where_all_is_right_the_first_is_shown_with_both_sides_too() -> None:
+    given = verdict("Subway, Peoria", RIGHT)
+    assert [evidence.source for evidence in given.evidence] == ["data $[0]['meal']", "places, row 4"]
+    assert given.evidence == directly("Subway, Peoria", RIGHT).evidence
+
+
+def test_of_very_many_that_are_wrong_the_first_are_told() -> None:
+    given = verdict(*[MOVED] * 50, RIGHT)
+    assert len(given.evidence) == given.reason.count("is not there") == 20
+    assert given.reason.startswith(
+        "1 of 51 meals are confirmed; 'Subway, Rockford' is not there in places, but in Peoria"
+    )
+    assert given.reason.endswith("; and 30 more")
+
+
+def test_evidence_does_not_hang_on_the_order_of_columns() -> None:
+    turned = [dict(reversed(row.items())) for row in PLACES]
+    (one,), (other,) = (looked_up(stated(rows), [{"meal": RIGHT}])["meals"] for rows in (PLACES, turned))
+    assert both_sides(one) == both_sides(other)  # type: ignore[arg-type]
+
+
+# Audience and kinds
+
+TWO_KINDS = stated()
+TWO_KINDS["claims"]["snacks"] = {**TWO_KINDS["claims"]["meals"], "at": ["$[*].snack"]}
+
+
+def asked(use: Any, **fields: Any) -> list[str]:
+    with jury(use) as made:
+        return [question.id for question in made.prepare(task(TWO_KINDS, **fields)).survey.questions]
+
+
+def test_every_kind_is_asked_about_unless_some_are_named() -> None:
+    assert asked("facts.confirmed") == ["facts.confirmed/meals", "facts.confirmed/snacks"]
+    assert asked({"use": "facts.confirmed", "params": {"kinds": ["snacks", "snacks"]}}) == ["facts.confirmed/snacks"]
+
+
+def test_every_stakeholder_may_be_asked_for() -> None:
+    people = (Stakeholder(id="b"), Stakeholder(id="a"))
+    use = {"use": "facts.confirmed", "params": {"audience": "stakeholder", "kinds": ["meals"]}}
+    assert asked(use, stakeholders=people) == ["facts.confirmed/meals@a", "facts.confirmed/meals@b"]
+    given = verdicts(jury(use), task(TWO_KINDS, stakeholders=people), response(RIGHT, WRONG))
+    assert [(one.stakeholder, one.score, one.layer) for one in given] == [("a", 0.5, "fact"), ("b", 0.5, "fact")]
+
+
+def test_a_kind_that_the_task_does_not_have_is_refused() -> None:
+    with pytest.raises(
+        PlanError, match=r"task 'trip': facts\.claims has no kind 'meal' to confirm; did you mean meals"
+    ):
+        asked({"use": "facts.confirmed", "params": {"kinds": ["meal"]}})
+    with pytest.raises(PlanError, match="has no kind 'hotel' to confirm; there are meals, snacks"):
+        asked({"use": "facts.confirmed", "params": {"kinds": ["hotel"]}})
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"audience": "everybody"}, "audience is one of task, stakeholder, criterion, reviewer, not 'everybody'"),
+        ({"kinds": "meals"}, r"kinds is a list of kinds of claims, such as \[meals\], not 'meals'"),
+        ({"kinds": []}, r"kinds is a list of kinds of claims, such as \[meals\], not \[\]"),
+        ({"kind": "meals"}, "kind"),
+    ],
+)
+def test_params_that_make_no_sense_are_refused(params: Mapping[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        jury({"use": "facts.confirmed", "params": dict(params)})
+
+
+def test_a_task_without_facts_is_refused() -> None:
+    with jury() as made, pytest.raises(PlanError, match="task 'trip': states no facts"):
+        made.prepare(Task(id="trip", query="?"))
+
+
+def test_without_the_deriver_nothing_is_planned() -> None:
+    with (
+        Jury.from_config({"evaluators": ["facts.confirmed"]}) as made,
+        pytest.raises(PlanError, match="needs material 'claims', which no deriver gives"),
+    ):
+        made.prepare(task())
+
+
+# Tools
+
+
+@pytest.mark.parametrize("tool", [f"{TOOLS}.find_place", f"{TOOLS}:find_one", f"{TOOLS}.find_alike"])
+def test_a_tool_of_the_config_is_asked(tool: str) -> None:
+    given = verdict(RIGHT, WRONG, facts=stated(tool="maps"), tools={"maps": tool})
+    assert (given.score, given.reason) == (
+        0.5,
+        "1 of 2 meals are confirmed; 'Coco Bambo, Rockford' is not there in places",
+    )
+
+
+@pytest.mark.parametrize(
+    ("tools", "said"),
+    [
+        ({"maps": f"{TOOLS}.find_trouble"}, "the guide cannot be reached"),
+        ({"maps": f"{TOOLS}.find_words"}, "facts table 'places': its tool gave str"),
+        ({}, "facts table 'places' names tool 'maps', which the config does not list; list it in the params of"),
+        ({"map": f"{TOOLS}.find_place"}, "facts table 'places' names tool 'maps', which the config does not list"),
+    ],
+)
+def test_a_tool_that_gives_no_answer_earns_nothing(tools: Mapping[str, str], said: str) -> None:
+    given = verdict(RIGHT, facts=stated(tool="maps"), tools=dict(tools))
+    assert (given.status, given.score) == ("failed", None)
+    assert given.failure is not None
+    assert given.failure.cause == "infrastructure"
+    assert said in given.failure.message
+
+
+def test_a_tool_in_trouble_is_no_matter_to_a_response_that_claims_nothing_of_it() -> None:
+    facts = stated(tool="maps")
+    assert verdict("x", facts=facts, tools={"maps": f"{TOOLS}.find_trouble"}).score == 0.0
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"),
+    [
+        ("no_such_package.tool", "'no_such_package.tool' cannot be had"),
+        (f"{TOOLS}.no_such_tool", "cannot be had"),
+        ("tool", "'tool' cannot be had"),
+        (f"{TOOLS}.PLACES", r"is a tuple; name a langchain-core tool, such as one made with @tool"),
+    ],
+)
+def test_a_tool_that_is_none_is_refused_with_the_config(tool: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=rf"facts\.claims: tools\.maps: .*{said}|tools\.maps: {said}"):
+        jury(tools={"maps": tool})
+
+
+# Files
+
+
+def test_a_changed_file_is_another_plan(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    facts = task(stated(file=str(path)))
+    with jury() as made:
+        first, again = made.prepare(facts), made.prepare(facts)
+        write_table(path, PLACES[1:])
+        changed = made.prepare(facts)
+    assert first.digest == again.digest
+    assert first.digest != changed.digest
+    ((one,), (other,)) = (plan.survey.questions for plan in (first, changed))
+    assert one.params["files"] != other.params["files"]
+
+
+def test_a_plan_is_not_answered_from_another_file_than_it_was_made_with(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    facts = task(stated(file=str(path)))
+    with jury() as made:
+        plan = made.prepare(facts)
+        (right,) = made.score(facts, [response(RIGHT)], plan=plan)
+        write_table(path, [*PLACES, {"name": "Coco Bambo", "city": "Rockford", "cost": 1}])
+        (wrong,) = made.score(facts, [response(WRONG)], plan=plan)
+        (planned_again,) = made.score(facts, [response(WRONG)])
+    assert right.verdicts[0].score == planned_again.verdicts[0].score == 1.0
+    failure = wrong.verdicts[0].failure
+    assert failure is not None
+    assert failure.cause == "infrastructure"
+    assert failure.message == "facts.tables.places.file: changed since the plan was made; prepare the task again"
+
+
+def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    facts = task(stated(file=str(path)))
+    with jury() as made:
+        (before,) = made.score(facts, [response(RIGHT)])
+        write_table(path, PLACES[1:])
+        recalled = Recalled({}, {("claims", "r"): before.material[0]})
+        (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], recalled=recalled))
+    assert (after.verdicts[0].status, after.verdicts[0].score) == ("failed", None)
+
+
+def test_material_names_the_files_that_were_looked_into(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    seen = view(stated(file=str(path)))
+    material = asyncio.run(Claims().derive(DeriverAsk(seen, response(RIGHT), {})))
+    assert [(one.source, one.quote) for one in material.evidence] == list(facts_of(seen).marks["files"].items())
+    assert Material.model_validate_json(material.model_dump_json()) == material
+    assert isinstance(material.data, dict)
+    assert list(material.data) == ["meals"]
+
+
+# Real trips
+
+
+def test_it_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nothing remembered, since facts whose keys were turned are the same facts."""
+    monkeypatch.setattr(opening, "_MOST_KNOWN", 0)
+    groups = [line.split() for line in itertools.islice(read_travelplanner(TRAIN), 2)]
+    assert check_evaluator("facts.confirmed", groups, ["facts.claims"]) > 50
+
+
+def test_reference_plans_earn_all_for_their_places() -> None:
+    use = {"use": "facts.confirmed", "params": {"kinds": ["meals", "attractions", "stays"]}}
+    with jury(use) as made:
+        for line in itertools.islice(read_travelplanner(TRAIN), 5):
+            trip, responses = line.split()
+            (trace,) = made.score(trip, responses)
+            assert {one.score for one in trace.verdicts} <= {1.0, None}
+            assert [one.score for one in trace.verdicts].count(1.0) >= 2

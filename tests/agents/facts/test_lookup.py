@@ -1,0 +1,509 @@
+"""What becomes of claims, from the findings to the words in which they are told."""
+
+import asyncio
+import random
+import string
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph.agents.facts.lookup import Finding, look_up, told
+from jurygraph.agents.facts.names import normalised, rank, shown
+from jurygraph.agents.facts.opening import Facts, facts_of
+from jurygraph.schema import TaskView
+from jurygraph.sources.travelplanner import read_travelplanner
+from tests.agents.facts.examples import (
+    PLACES,
+    SUFFIXES,
+    Rows,
+    found,
+    looked_up,
+    meals,
+    on_the_shelf,
+    stated,
+    write_table,
+)
+from tests.schema.nouns import json_values
+
+FACTS = stated()
+FIND_PLACE = {"maps": "tests.agents.facts.examples.find_place"}
+
+
+def finding(text: str, facts: Any = FACTS) -> dict[str, Any]:
+    (one,) = meals(facts, text)
+    return one
+
+
+# Each outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        ("Coco Bambu, Rockford", "confirmed"),
+        ("Coco Bambu, Rockford, 72", "confirmed"),
+        ("Coco Bambu, Rockford, $72.00", "confirmed"),
+        ("Coco  Bambu , Rockford", "confirmed"),
+        ("Cafe\u0301 Southall, Rockford", "confirmed"),
+        ("Coco Bambu, Rockford, 73", "differs"),
+        ("Coco Bambu, Rockford, much", "differs"),
+        ("Subway, Rockford", "elsewhere"),
+        ("Coco Bambo, Rockford", "near"),
+        ("Coco bambu, Rockford", "near"),
+        ("Cafe Southall, Rockford", "near"),
+        ("Burger King, Rockford", "unknown"),
+        ("Coco Bambu 2, Peoria", "unknown"),
+        ("Coco Bambu", "unread"),
+    ],
+)
+def test_what_becomes_of_a_claim(text: str, outcome: str) -> None:
+    assert found(FACTS, text) == [outcome]
+
+
+def test_a_finding_holds_both_sides() -> None:
+    facts = stated(claims={"beside": {"day": {"field": "days"}}})
+    (one,) = looked_up(facts, [{"meal": "Coco Bambu, Rockford, 70", "days": 3}])["meals"]
+    assert one == {
+        "at": ["$[0]['meal']"],
+        "text": "Coco Bambu, Rockford, 70",
+        "found": "differs",
+        "table": "places",
+        "row": 1,
+        "values": {"day": 3, "name": "Coco Bambu", "city": "Rockford", "cost": 72},
+        "claimed": {"cost": "70"},
+        "differs": ["cost"],
+        "places": [],
+        "nearly": None,
+        "alternatives": [],
+    }
+
+
+def test_what_was_not_found_keeps_what_was_claimed() -> None:
+    one = finding("Burger King, Rockford, 5")
+    assert (one["row"], one["values"]) == (None, {"name": "Burger King", "city": "Rockford", "cost": "5"})
+
+
+def test_a_name_that_stands_elsewhere_is_told_with_its_first_five_places() -> None:
+    rows = [{"name": "Subway", "city": city} for city in "FEDCBA"]
+    one = finding("Subway, Rockford", stated([*rows, *rows], claims={"forms": [BY_NAME_AND_CITY]}))
+    assert one["places"] == ["A", "B", "C", "D", "E"]
+
+
+BY_NAME_AND_CITY = {"table": "places", "pattern": "(?P<name>[^,]+), (?P<city>[^,]+)"}
+
+
+def test_a_near_name_is_one_in_the_same_place() -> None:
+    assert finding("Subwax, Rockford")["found"] == "unknown"
+    assert finding("Subwax, Peoria")["nearly"] == "Subway"
+
+
+def test_the_whole_text_is_the_name_where_there_is_no_pattern() -> None:
+    facts = stated(claims={"forms": [{"table": "places", "states": {"city": "Rockford"}}]})
+    assert found(facts, "Coco Bambu", "Subway", "Coco Bamb") == ["confirmed", "elsewhere", "near"]
+
+
+def test_a_form_whose_groups_all_may_be_left_out_never_takes_the_text_for_the_name() -> None:
+    form = {"table": "places", "pattern": "(?P<name>x)?(?P<city>y)?.*"}
+    assert found(stated(claims={"forms": [form]}), "Coco Bambu") == ["unknown"]
+
+
+@pytest.mark.parametrize("empty", [None, "", " "])
+def test_a_claim_that_leaves_a_part_of_the_key_open_is_of_no_row(empty: Any) -> None:
+    rows = [*PLACES, {"name": "Coco Bambu", "city": empty}, {"name": empty, "city": "Rockford"}]
+    forms = [{"table": "places", "pattern": "(?P<name>[^,]*),(?P<city>.*)"}]
+    facts = stated(rows, claims={"forms": forms})
+    assert found(facts, "Coco Bambu,Rockford", "Coco Bambu,", ",Rockford", "Burger King,", ",") == [
+        "confirmed",
+        "elsewhere",
+        "unknown",
+        "unknown",
+        "unknown",
+    ]
+    assert finding("Coco Bambu,", facts)["places"] == ["Rockford"]
+    assert finding("Coco Bambu,Peoria", facts)["places"] == ["Rockford"]
+
+
+def test_no_name_is_near_itself() -> None:
+    forms = [{"table": "places", "pattern": "(?P<name>[^,]*),(?P<city>.*)"}]
+    facts = stated([{"name": "Coco Bambu", "city": None, "cost": 7}], claims={"forms": forms})
+    assert found(facts, "Coco Bambu,", "Coco Bambo,", "Coco Bambu,Rockford") == ["unknown", "near", "unknown"]
+
+
+# Attributes
+
+
+ROUTES = [
+    {"route": "F1", "on": "2022-03-01", "to": "Rome", "cost": 100},
+    {"route": "F2", "on": None, "to": "Rome", "cost": 100},
+    {"route": "F3", "to": "Rome", "cost": 100},
+]
+
+
+def by_route(*records: Mapping[str, Any], **form: Any) -> list[dict[str, Any]]:
+    claims = {
+        "at": ["$[*].leg"],
+        "forms": [{"table": "routes", "pattern": r"(?P<route>\w+)(?: to (?P<to>\w+))?(?: for (?P<cost>.+))?", **form}],
+        "beside": {"on": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}},
+    }
+    facts = {"tables": {"routes": {"key": ["route"], "rows": ROUTES}}, "claims": {"legs": claims}}
+    return looked_up(facts, list(records))["legs"]
+
+
+def test_a_date_comes_from_the_day_of_the_record() -> None:
+    right, wrong = by_route({"leg": "F1", "days": 1}, {"leg": "F1", "days": 2})
+    assert (right["found"], wrong["found"]) == ("confirmed", "differs")
+    assert wrong["differs"] == ["on"]
+    assert told(wrong) == "'F1' is there in routes, but on is 2022-03-01, not 2022-03-02"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("record", [{}, {"days": 7}, {"days": None}])
+def test_a_record_that_leaves_its_day_open_is_not_confirmed(record: Mapping[str, Any]) -> None:
+    (one,) = by_route({"leg": "F1", **record})
+    assert one["differs"] == ["on"]
+    assert told(one) == "'F1' is there in routes, but on is 2022-03-01, not left open"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("route", ["F2", "F3"])
+def test_a_table_that_leaves_a_claimed_attribute_open_confirms_nothing(route: str) -> None:
+    (one,) = by_route({"leg": route, "days": 1})
+    assert told(one) == f"'{route}' is there in routes, but on is not told, not 2022-03-01"  # type: ignore[arg-type]
+
+
+def test_every_attribute_that_differs_is_told() -> None:
+    (one,) = by_route({"leg": "F1 to Oslo for 99", "days": 1})
+    assert one["differs"] == ["cost", "to"]
+    assert told(one) == "'F1 to Oslo for 99' is there in routes, but cost is 100, not 99, to is Rome, not Oslo"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("cost", "outcome"), [("95", "confirmed"), ("105", "confirmed"), ("94.9", "differs")])
+def test_a_number_may_be_off_within_a_share(cost: str, outcome: str) -> None:
+    (one,) = by_route({"leg": f"F1 for {cost}", "days": 1}, within={"cost": 0.05})
+    assert one["found"] == outcome
+
+
+@pytest.mark.parametrize(("states", "outcome"), [({"to": "Rome"}, "confirmed"), ({"to": "Oslo"}, "differs")])
+def test_what_a_form_states_of_itself_is_compared_too(states: Mapping[str, Any], outcome: str) -> None:
+    (one,) = by_route({"leg": "F1", "days": 1}, states=states)
+    assert one["found"] == outcome
+
+
+def test_what_a_form_states_and_no_column_has_is_kept_as_a_value() -> None:
+    (one,) = by_route({"leg": "F1", "days": 1}, states={"mode": "Flight"})
+    assert (one["found"], one["values"]["mode"]) == ("confirmed", "Flight")
+
+
+# Rows that share a key
+
+
+SUBWAYS: Rows = [
+    {"name": "Subway", "city": "Peoria", "cost": 30, "since": 2},
+    {"name": "Subway", "city": "Peoria", "cost": 20, "since": 1},
+    {"name": "Subway", "city": "Peoria", "cost": 20.0, "since": 3},
+]
+
+
+def test_of_rows_that_share_a_key_the_first_counts_and_the_others_that_differ_are_listed() -> None:
+    facts = stated(SUBWAYS, order="since")
+    right, wrong, silent = meals(facts, "Subway, Peoria, 20", "Subway, Peoria, 30", "Subway, Peoria")
+    assert [right["found"], wrong["found"], silent["found"]] == ["confirmed", "differs", "confirmed"]
+    assert [one["row"] for one in (right, wrong, silent)] == [2, 2, 2]
+    assert [one["alternatives"] for one in (right, wrong, silent)] == [[1], [1], [1]]
+    assert told(silent) == "'Subway, Peoria' is there in places (rows 1 say otherwise)"  # type: ignore[arg-type]
+    assert told(wrong) == "'Subway, Peoria, 30' is there in places, but cost is 20, not 30 (rows 1 say otherwise)"  # type: ignore[arg-type]
+
+
+CITIES = ["Rockford", "Peoria"]
+NAMES = ["Coco Bambu", "Coco Bambo", "Café", "Cafe", "Cafe\u0301", "Subway"]
+COSTS = [None, 7, 7.0, 25.5, 1200]
+some_rows = st.lists(
+    st.fixed_dictionaries(
+        {
+            "name": st.sampled_from(NAMES),
+            "city": st.sampled_from(CITIES),
+            "cost": st.sampled_from(COSTS),
+            "since": st.integers(1, 3),
+        }
+    ),
+    min_size=1,
+    max_size=12,
+)
+some_texts = st.lists(
+    st.builds(
+        ", ".join,
+        st.tuples(st.sampled_from([*NAMES, "Coco"]), st.sampled_from(CITIES))
+        | st.tuples(
+            st.sampled_from(NAMES), st.sampled_from(CITIES), st.sampled_from(["7", "$7.0", "25.5", "1,200", "x"])
+        ),
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+def told_apart(one: Mapping[str, Any], rows: Rows) -> list[Any]:
+    """A finding, with what stands in a row in the place of its number."""
+    content = {column: sorted((c, rank(v)) for c, v in one[column].items()) for column in ("values", "claimed")}
+    others = sorted(sorted((c, rank(v)) for c, v in rows[number - 1].items()) for number in one["alternatives"])
+    return [one[field] for field in ("found", "text", "differs", "places", "nearly")] + [content, others]
+
+
+@given(rows=some_rows, texts=some_texts, order=st.sampled_from([None, "since"]), data=st.data())
+def test_the_order_of_the_rows_changes_nothing_but_their_numbers(
+    rows: Rows, texts: Sequence[str], order: str | None, data: st.DataObject
+) -> None:
+    turned = data.draw(st.permutations(rows))
+    one, other = (meals(stated(each, order=order), *texts) for each in (rows, turned))
+    assert [told_apart(each, rows) for each in one] == [told_apart(each, turned) for each in other]
+
+
+@settings(max_examples=25)
+@given(rows=some_rows, texts=some_texts, order=st.sampled_from([None, "since"]))
+def test_the_place_of_the_rows_changes_no_finding(rows: Rows, texts: Sequence[str], order: str | None) -> None:
+    expected = [(told_apart(one, rows), one["row"]) for one in meals(stated(rows, order=order), *texts)]
+    with tempfile.TemporaryDirectory() as folder:
+        for suffix in SUFFIXES:
+            path = write_table(Path(folder) / f"t{suffix}", rows)
+            given = meals(stated(file=str(path), order=order), *texts)
+            assert [(told_apart(one, rows), one["row"]) for one in given] == expected, suffix
+
+
+@given(rows=some_rows, texts=some_texts)
+def test_a_tool_that_has_the_rows_confirms_and_denies_alike(rows: Rows, texts: Sequence[str]) -> None:
+    """It is asked for one key alone, so that nothing is known of what is near or elsewhere."""
+    rows = [{**row, "name": normalised(row["name"])} for row in rows]
+    with on_the_shelf(rows):
+        by_tool = meals(stated(tool="maps"), *texts, tools=FIND_PLACE)
+    for one, other in zip(meals(stated(rows), *texts), by_tool, strict=True):
+        if one["row"] is None:
+            assert (other["found"], other["row"]) == ("unknown", None)
+        else:
+            given = [
+                row for row in rows if (row["name"], row["city"]) == (one["values"]["name"], one["values"]["city"])
+            ]
+            assert told_apart(one, rows) == told_apart(other, given)
+
+
+# Merged
+
+
+NIGHTS = {"at": ["$[*].stay"], "forms": [BY_NAME_AND_CITY], "order": "days", "merged": "nights"}
+
+
+def nights(*stays: str, rows: Rows = PLACES, **claims: Any) -> list[tuple[str, str, int]]:
+    records = [{"stay": stay, "days": day} for day, stay in enumerate(stays, start=1)]
+    found = looked_up(stated(rows, claims={**NIGHTS, **claims}), records)["meals"]
+    return [(one["text"], one["found"], one["values"]["nights"]) for one in found]
+
+
+def test_equal_claims_in_a_row_are_one_with_their_number() -> None:
+    coco, mango = "Coco Bambu, Rockford", "Flying Mango, Rockford"
+    assert nights(coco, coco, mango, "Coco  Bambu, Rockford") == [
+        (coco, "confirmed", 2),
+        (mango, "confirmed", 1),
+        ("Coco  Bambu, Rockford", "confirmed", 1),
+    ]
+    assert nights(coco, "Coco  Bambu, Rockford", "-", "x", "x") == [(coco, "confirmed", 2), ("x", "unread", 2)]
+
+
+def test_what_was_merged_keeps_all_its_places() -> None:
+    records = [{"stay": "Coco Bambu, Rockford", "days": day} for day in (2, 1)]
+    (one,) = looked_up(stated(claims=NIGHTS), records)["meals"]
+    assert one["at"] == ["$[1]['stay']", "$[0]['stay']"]
+
+
+def test_a_night_that_differs_is_not_hidden_behind_one_that_does_not() -> None:
+    beside = {"cost": {"field": "days", "map": {"1": 72, "2": 72, "3": 99, "4": 99, "5": 98}}}
+    assert nights(*["Coco Bambu, Rockford"] * 5, beside=beside) == [
+        ("Coco Bambu, Rockford", "confirmed", 2),
+        ("Coco Bambu, Rockford", "differs", 2),
+        ("Coco Bambu, Rockford", "differs", 1),
+    ]
+
+
+@given(st.permutations(list(enumerate(["a, X", "a, X", "b, X", "b, Y", "b, Y", "-", "b, Y", "c"]))))
+def test_the_order_of_the_records_changes_no_finding(stays: list[tuple[int, str]]) -> None:
+    rows = [{"name": "a", "city": "X"}, {"name": "b", "city": "Y"}]
+    found = looked_up(stated(rows, claims=NIGHTS), [{"stay": stay, "days": day} for day, stay in stays])["meals"]
+    assert [(one["text"], one["found"], one["values"]["nights"]) for one in found] == [
+        ("a, X", "confirmed", 2),
+        ("b, X", "elsewhere", 1),
+        ("b, Y", "confirmed", 3),
+        ("c", "unread", 1),
+    ]
+
+
+# In words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Coco Bambu, Rockford", "'Coco Bambu, Rockford' is there in places"),
+        ("Subway, Rockford", "'Subway, Rockford' is not there in places, but in Peoria"),
+        (
+            "Coco Bambo, Rockford",
+            "'Coco Bambo, Rockford' is not there in places; 'Coco Bambu' is, which is another name",
+        ),
+        ("Burger King, Rockford", "'Burger King, Rockford' is not there in places"),
+        ("Burger King", "'Burger King' cannot be read"),
+    ],
+)
+def test_what_became_of_a_claim_in_words(text: str, words: str) -> None:
+    assert told(finding(text)) == words  # type: ignore[arg-type]
+
+
+def test_a_text_without_end_is_told_by_its_beginning() -> None:
+    assert len(told(finding("x" * 10**6))) < 300  # type: ignore[arg-type]
+    assert len(told(finding(f"Coco Bambu, Rockford, {'7' * 10**6}"))) < 600  # type: ignore[arg-type]
+
+
+# Hostile data
+
+
+LONG = 10**6
+HOSTILE = {
+    "one letter": "a" * LONG,
+    "commas": ", " * (LONG // 2),
+    "names and cities": "Coco Bambu, Rockford, " * (LONG // 22),
+    "brackets": "(" * LONG,
+    "marks": "Coco\u0301\u0323" * (LONG // 6) + ", Rockford",
+    "digits": "Coco Bambu, Rockford, " + "7" * LONG,
+    "white space": "Coco Bambu" + " " * LONG + "x, Rockford",
+    "ligatures": "\ufdfa" * LONG + ", Rockford",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_text_without_end_is_looked_at_and_not_found(text: str) -> None:
+    assert found(FACTS, text) != ["confirmed"]
+
+
+def test_a_text_may_be_split_without_end() -> None:
+    assert Counter(found(stated(claims={"split": ","}), ", a" * 20_000)) == {"unread": 20_000}
+
+
+def test_a_pattern_that_would_try_all_ways_elsewhere_is_harmless() -> None:
+    form = {"table": "places", "pattern": "^(a+)+$", "states": {"name": "Coco Bambu", "city": "Rockford"}}
+    assert found(stated(claims={"forms": [form]}), "a" * 50_000 + "b", "a" * 50_000) == ["unread", "confirmed"]
+
+
+def test_names_without_number_are_looked_up_and_hints_are_given_for_the_first() -> None:
+    rows = [{"name": f"Hotel {number}", "city": "Rome"} for number in range(5000)]
+    facts = stated(rows, claims={"forms": [BY_NAME_AND_CITY]})
+    outcomes = Counter(found(facts, *["Hotel x, Rome"] * 5000, "Hotel 7, Rome"))
+    assert outcomes == {"near": 200, "unknown": 4800, "confirmed": 1}
+
+
+# Real trips
+
+
+TRAIN = Path(__file__).parents[2] / "data" / "travelplanner" / "train.jsonl.gz"
+FIELDS = {"meals": "lunch", "attractions": "attraction", "stays": "accommodation"}
+
+
+class Trip(NamedTuple):
+    facts: Facts
+    plan: Any
+
+    def find(self, kind: str, data: Any) -> list[Finding]:
+        return asyncio.run(look_up(self.facts.claims[kind], self.facts.tables, data))
+
+    def find_each(self, kind: str, texts: Sequence[str]) -> list[Finding]:
+        """What becomes of each text where it is the only claim."""
+        stated = self.facts.claims[kind]
+
+        async def each() -> list[Finding]:
+            found = [await look_up(stated, self.facts.tables, [{"days": 1, FIELDS[kind]: text}]) for text in texts]
+            return [one for (one,) in found]
+
+        return asyncio.run(each())
+
+    def cities(self, kind: str) -> dict[str, set[str]]:
+        """Where each name of the table stands."""
+        table = self.facts.tables[self.facts.claims[kind].forms[0].table]
+        name, city = table.stated.key
+        stands: dict[str, set[str]] = defaultdict(set)
+        for row in table.stated.rows or ():
+            stands[normalised(row[name])].add(str(row[city]))
+        return stands
+
+
+@cache
+def trips() -> list[Trip]:
+    made = []
+    for line in read_travelplanner(TRAIN):
+        task, (reference,) = line.split()
+        made.append(Trip(facts_of(TaskView(id=task.id, query=task.query, facts=task.facts)), reference.data))
+    return made
+
+
+def claimed(kind: str) -> Iterator[tuple[Trip, Finding]]:
+    for trip in trips():
+        for one in trip.find(kind, trip.plan):
+            yield trip, one
+
+
+@pytest.mark.parametrize(("kind", "number"), [("meals", 325), ("attractions", 209), ("stays", 114)])
+def test_every_place_of_the_reference_plans_is_confirmed(kind: str, number: int) -> None:
+    outcomes = Counter(one["found"] for _, one in claimed(kind) for _ in one["at"])
+    assert outcomes == {"confirmed": number}
+
+
+def changed(name: str, letters: random.Random) -> Iterator[str]:
+    """The name with another letter at each of its places."""
+    for place, letter in enumerate(name):
+        others = [one for one in string.ascii_letters if one != letter]
+        yield f"{name[:place]}{letters.choice(others)}{name[place + 1 :]}"
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_no_name_with_one_letter_changed_is_confirmed(kind: str) -> None:
+    letters = random.Random(20)
+    outcomes: Counter[str] = Counter()
+    for trip, one in claimed(kind):
+        name, city = one["text"].rsplit(", ", 1)
+        known = trip.cities(kind)
+        texts = [f"{other}, {city}" for other in changed(name, letters) if normalised(other) not in known]
+        outcomes.update(found["found"] for found in trip.find_each(kind, texts))
+    assert outcomes.keys() <= {"near", "unknown", "elsewhere"}
+    assert outcomes.total() > 2000
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_a_name_that_is_moved_is_confirmed_exactly_where_the_table_has_it(kind: str) -> None:
+    outcomes: Counter[bool] = Counter()
+    for trip, one in claimed(kind):
+        name, _ = one["text"].rsplit(", ", 1)
+        stands = trip.cities(kind)
+        cities = sorted({*(city for known in stands.values() for city in known), "Nowhere"})
+        moved = trip.find_each(kind, [f"{name}, {city}" for city in cities])
+        for city, here in zip(cities, moved, strict=True):
+            right = city in stands[normalised(name)]
+            assert (here["found"] == "confirmed") == right, (name, city)
+            outcomes[right] += 1
+    assert min(outcomes[True], outcomes[False]) > 50
+
+
+plan_records = st.fixed_dictionaries(
+    {},
+    optional={
+        field: json_values | st.sampled_from(["-", "Coco Bambu, Rockford", "Self-driving, from A to B, cost: 1"])
+        for field in ("days", "current_city", "breakfast", "attraction", "accommodation", "transportation")
+    },
+)
+
+
+@given(json_values | st.lists(plan_records, max_size=4))
+def test_data_of_any_shape_is_looked_up_on_a_real_trip(data: Any) -> None:
+    trip = trips()[0]
+    for kind in trip.facts.claims:
+        for one in trip.find(kind, data):
+            assert told(one)
+            assert shown(one["values"]) != ""

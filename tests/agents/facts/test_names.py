@@ -1,0 +1,204 @@
+"""When two names are the same, and which one was nearly written."""
+
+import sys
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.facts.names import COMPARED, agree, missing, nearest, normalised, number, rank, shown
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Coco Bambu", "  Coco \t Bambu\n"),
+        ("Coco Bambu", "Coco\u00a0Bambu"),
+        ("Coco Bambu", "Coco\u2003Bambu"),
+        ("Café", "Cafe\u0301"),
+        ("Hotel 25", "Ｈｏｔｅｌ ２５"),
+        ("office", "oﬃce"),
+        ("25", 25.0),
+    ],
+)
+def test_a_name_is_the_same_in_every_compatibility_form_and_white_space(one: str, other: Any) -> None:
+    assert normalised(one) == normalised(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("Coco Bambu", "coco bambu"), ("Café", "Cafe"), ("CocoBambu", "Coco Bambu"), ("Faaso's", "Faaso’s"), ("A", "А")],
+    ids=["case", "accent", "no space", "apostrophe", "Cyrillic"],
+)
+def test_a_name_is_another_by_one_letter(one: str, other: str) -> None:
+    assert normalised(one) != normalised(other)
+
+
+@given(st.text())
+def test_what_is_normalised_stays_as_it_is(text: str) -> None:
+    assert normalised(normalised(text)) == normalised(text)
+
+
+@given(st.text(), st.sampled_from(["NFC", "NFD", "NFKC", "NFKD"]))
+def test_the_form_in_which_unicode_was_written_changes_nothing(text: str, form: Any) -> None:
+    assert normalised(unicodedata.normalize(form, text)) == normalised(text)
+
+
+def test_marks_without_end_take_no_time() -> None:
+    """What NFKC takes grows with the square of them: ten minutes for these."""
+    text = "e" + "\u0301\u0323" * 500_000
+    assert normalised(f"{text}  x") == f"{text} x"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (25.0, "25"),
+        (25.5, "25.5"),
+        (-0.0, "0"),
+        (7, "7"),
+        ("7.0", "7.0"),
+        (None, ""),
+        ([1, "é"], '[1, "é"]'),
+        ({"b": 1, "a": 2}, '{"a": 2, "b": 1}'),
+    ],
+)
+def test_a_value_as_text(value: Any, text: str) -> None:
+    assert shown(value) == text
+
+
+@pytest.mark.parametrize("value", [None, "", float("nan")])
+def test_nothing_is_missing_three_ways(value: Any) -> None:
+    assert missing(value)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, False, "0", " ", []])
+def test_zero_and_the_like_are_values(value: Any) -> None:
+    assert not missing(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (3, 3),
+        (2.5, 2.5),
+        ("12", 12),
+        (" 12.50 ", 12.5),
+        ("1,200", 1200),
+        ("$1,234,567.5", 1234567.5),
+        ("$ 12", 12),
+        ("-$5", -5),
+        ("+5", 5),
+        (".5", 0.5),
+        ("1e-05", 1e-05),
+        ("0", 0),
+        ("9007199254740993", 9007199254740993),
+    ],
+)
+def test_numbers(value: Any, expected: float) -> None:
+    assert number(value) == expected
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        True,
+        None,
+        "",
+        "x",
+        "-",
+        "$",
+        "007",
+        "1,20",
+        "12,00",
+        "1_000",
+        "1 000",
+        "٣",
+        "1e5",
+        "e+5",
+        "12 EUR",
+        "nan",
+        "inf",
+    ],
+)
+def test_what_is_no_number(value: Any) -> None:
+    assert number(value) is None
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, "9" * 400, "1e+999"])
+def test_a_number_is_finite(value: Any) -> None:
+    assert number(value) is None
+
+
+@given(st.integers(-(10**20), 10**20) | st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_is_read_again_from_its_text(value: float) -> None:
+    assert number(str(value)) == value
+
+
+def test_numbers_rank_before_words_and_words_before_nothing() -> None:
+    values = [None, "b", 10, "9", "a", 2.5, "", [1]]
+    assert sorted(values, key=rank) == [2.5, "9", 10, "a", "b", None, "", [1]]
+
+
+@pytest.mark.parametrize(
+    ("claimed", "value"),
+    [("$1,200", 1200), ("25.0", 25), ("25", "25.0"), ("25", 25.0), ("Entire home", "Entire  home"), ("007", "007")],
+)
+def test_what_is_claimed_agrees_by_value_or_by_text(claimed: str, value: Any) -> None:
+    assert agree(claimed, value)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "value"),
+    [
+        ("25.01", 25),
+        ("9007199254740993", 9007199254740992),
+        ("7", "007"),
+        ("120", "1,20"),
+        ("entire home", "Entire home"),
+        ("", None),
+        ("", ""),
+        ("nan", float("nan")),
+        ("1", True),
+        ("", 0),
+        ("about 25", 25),
+    ],
+)
+def test_what_is_claimed_does_not_agree(claimed: str, value: Any) -> None:
+    assert not agree(claimed, value)
+
+
+@given(st.floats(-1e6, 1e6).filter(lambda value: abs(value) > 1e-3), st.floats(0.01, 1.0))
+def test_a_number_may_be_off_by_a_share_of_the_tables(value: float, within: float) -> None:
+    inside, outside = value * (1 + 0.99 * within), value * (1 + 1.01 * within)
+    assert agree(repr(inside), value, within)
+    assert not agree(repr(outside), value, within)
+    assert not agree(repr(inside), value)
+
+
+def test_the_largest_numbers_are_compared_without_trouble() -> None:
+    assert agree(str(10**300), 10**300, within=0.5)
+    assert not agree(str(10**299), sys.float_info.max, within=0.5)
+    assert not agree("1", 10**400, within=0.5)
+
+
+@pytest.mark.parametrize("name", ["Coco Bambo", "coco Bambu", "Coco Bambu 2", "oco Bambu"])
+def test_the_name_that_was_nearly_written(name: str) -> None:
+    assert nearest(name, ["Subway", "Coco Bambu", "Flying Mango"]) == "Coco Bambu"
+
+
+@pytest.mark.parametrize("name", ["", "Burger King", "B" * 10**6])
+def test_no_name_is_near(name: str) -> None:
+    assert nearest(name, ["Subway", "Coco Bambu", "Flying Mango"]) is None
+
+
+@given(st.permutations(["Hotel 1", "Hotel 2", "Hotel 3", "Hotel 4"]))
+def test_of_names_equally_near_the_first_by_the_alphabet_is_told(names: list[str]) -> None:
+    assert nearest("Hotel 5", names) == "Hotel 1"
+
+
+def test_no_more_than_so_many_names_are_compared() -> None:
+    assert nearest("zz Inn", [*(f"{i:06}" for i in range(COMPARED - 1)), "zz Inm"]) == "zz Inm"
+    assert nearest("zz Inn", [*(f"{i:06}" for i in range(COMPARED)), "zz Inm"]) is None

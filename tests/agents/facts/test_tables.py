@@ -1,0 +1,253 @@
+"""Rows by their keys, in the task, in a file and behind a tool."""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Mapping
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.facts.stated import TableStated
+from jurygraph.agents.facts.tables import FileTable, InlineTable, Row, Table, ToolTable
+from jurygraph.errors import InputError, PlanError
+from tests.agents.facts.examples import (
+    PLACES,
+    SUFFIXES,
+    Rows,
+    find_alike,
+    find_one,
+    find_place,
+    find_words,
+    write_table,
+)
+
+KEY = ("name", "city")
+IN_ROCKFORD = ("Coco Bambu", "Rockford")
+
+
+def inline(rows: Rows, key: tuple[str, ...] = KEY, **fields: Any) -> InlineTable:
+    return InlineTable("places", TableStated(key=key, rows=tuple(map(dict, rows)), **fields))
+
+
+def in_file(path: Path, key: tuple[str, ...] = KEY, **fields: Any) -> FileTable:
+    return FileTable("places", TableStated(key=key, file=str(path), **fields))
+
+
+def behind(tool: Any, key: tuple[str, ...] = KEY, **fields: Any) -> ToolTable:
+    return ToolTable("places", TableStated(key=key, tool="maps", **fields), tool)
+
+
+def values(table: Table, *key: str) -> list[Mapping[str, Any]]:
+    return [row.values for row in asyncio.run(table.find(key))]
+
+
+def numbers(table: Table, *key: str) -> list[int]:
+    return [row.number for row in asyncio.run(table.find(key))]
+
+
+@pytest.fixture(params=["inline", *SUFFIXES])
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Table:
+    return inline(PLACES) if request.param == "inline" else in_file(write_table(tmp_path / f"t{request.param}", PLACES))
+
+
+def test_a_row_is_found_by_its_whole_key(places: Table) -> None:
+    assert numbers(places, *IN_ROCKFORD) == [1]
+    assert numbers(places, "Subway", "Peoria") == [4]
+    assert numbers(places, "Subway", "Rockford") == []
+    assert numbers(places, "coco bambu", "Rockford") == []
+
+
+def test_a_table_tells_where_a_name_stands_and_which_names_are_there(places: Table) -> None:
+    assert list(places.places("Subway")) == [("Peoria",)]
+    assert list(places.places("Nowhere")) == []
+    assert sorted(places.names_near(("Flying", "Rockford"))) == ["Café Southall", "Coco Bambu", "Flying Mango"]
+    assert list(places.names_near(("Flying", "Nowhere"))) == []
+
+
+def test_a_table_knows_its_columns(places: Table) -> None:
+    assert places.columns == {"name", "city", "cost"}
+
+
+def test_columns_are_not_known_before_there_is_a_row() -> None:
+    assert inline([]).columns is None
+    assert behind(find_place).columns is None
+
+
+def test_keys_are_looked_up_normalised() -> None:
+    table = inline([{"name": " Cafe\u0301\u00a0X", "city": 25.0}])
+    assert numbers(table, "Café X", "25") == [1]
+    assert table.key_of({"name": "Ｃafé  X", "city": "25"}) == ("Café X", "25")
+
+
+SUBWAYS: Rows = [
+    {"name": "Subway", "city": "Peoria", "cost": 30, "since": 10},
+    {"name": "Subway", "city": "Peoria", "cost": 20, "since": 9},
+    {"name": "Subway", "city": "Peoria", "cost": 10},
+    {"name": "Subway", "city": "Peoria", "cost": 40, "since": "2022-03-01"},
+]
+
+
+@pytest.mark.parametrize("suffix", [None, *SUFFIXES])
+def test_of_rows_that_share_a_key_the_first_by_the_stated_column_counts(suffix: str | None, tmp_path: Path) -> None:
+    table: Table = inline(SUBWAYS, order="since")
+    if suffix is not None:
+        in_words = [{**row, "since": str(row.get("since", ""))} for row in SUBWAYS]
+        table = in_file(write_table(tmp_path / f"t{suffix}", in_words), order="since")
+    assert numbers(table, "Subway", "Peoria") == [2, 1, 4, 3]
+
+
+@given(st.permutations(SUBWAYS), st.sampled_from([None, "since", "cost"]))
+def test_which_row_counts_does_not_hang_on_the_order_of_the_rows(rows: Rows, order: str | None) -> None:
+    stands = values(inline(rows, order=order), "Subway", "Peoria")
+    assert stands == values(inline(SUBWAYS, order=order), "Subway", "Peoria")
+
+
+def test_rows_that_share_a_key_and_an_order_count_by_their_content() -> None:
+    rows = [{"name": "a", "city": "b", "cost": cost, "since": 1} for cost in (30, 20)]
+    assert numbers(inline(rows, order="since"), "a", "b") == [2, 1]
+
+
+def test_rows_differ_by_what_they_say_and_not_by_how_or_where_it_is_written() -> None:
+    table = inline([], order="row")
+    rows = [
+        {"cost": 25, "row": 1},
+        {"cost": 25.0, "row": 2},
+        {"cost": "25.0", "note": None},
+        {"cost": "$25", "note": ""},
+    ]
+    content = {table.content(Row(1, row)) for row in rows}
+    assert len(content) == 1
+    assert table.content(Row(1, {"cost": "025"})) not in content
+
+
+@pytest.mark.parametrize("suffix", [None, ".csv", ".db"])
+def test_a_key_that_is_said_to_be_unique_must_be(suffix: str | None, tmp_path: Path) -> None:
+    twice = [*PLACES, {**PLACES[0], "name": "Coco  Bambu", "cost": 1}]
+
+    def made(rows: Rows) -> Table:
+        if suffix is None:
+            return inline(rows, unique=True)
+        return in_file(write_table(tmp_path / f"{len(rows)}{suffix}", rows), unique=True)
+
+    assert numbers(made(PLACES), *IN_ROCKFORD) == [1]
+    with pytest.raises(PlanError, match=r"^facts\.tables\.places: has two rows of name 'Coco Bambu', city 'Rockford'"):
+        made(twice)
+
+
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_of_very_many_names_those_that_begin_alike_may_have_been_meant(in_a_file: bool, tmp_path: Path) -> None:
+    rows = [{"name": f"{start} {number}"} for start in ("Inn", "Hotel") for number in range(3000)]
+    table = in_file(write_table(tmp_path / "t.csv", rows), ("name",)) if in_a_file else inline(rows, ("name",))
+    assert sorted(table.names_near(("Inm 7",))) == sorted(row["name"] for row in rows[:3000])
+    assert list(table.names_near(("xInn 7",))) == []
+
+
+def test_a_file_is_known_by_the_digest_of_its_bytes(tmp_path: Path) -> None:
+    one, other = (write_table(tmp_path / f"{name}.csv", PLACES) for name in "ab")
+    assert in_file(one).digest == in_file(other).digest
+    write_table(other, PLACES[:2])
+    assert in_file(one).digest != in_file(other).digest
+
+
+def test_a_table_is_fresh_as_long_as_its_file_stays_as_it_is(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    table = in_file(path)
+    assert table.fresh
+    write_table(tmp_path / "new.csv", PLACES)
+    os.utime(tmp_path / "new.csv", ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+    os.replace(tmp_path / "new.csv", path)
+    assert not table.fresh
+    again = in_file(path)
+    path.unlink()
+    assert not again.fresh
+    assert numbers(table, *IN_ROCKFORD) == numbers(again, *IN_ROCKFORD) == [1]
+
+
+def test_a_file_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    indexed = FileTable._indexed
+
+    def written_meanwhile(table: FileTable, number: int, values: Mapping[str, Any]) -> Any:
+        path.write_text("name,city\n")
+        return indexed(table, number, values)
+
+    monkeypatch.setattr(FileTable, "_indexed", written_meanwhile)
+    with pytest.raises(InputError, match=r"t\.csv: changed while it was read; leave it as it is and prepare again"):
+        in_file(path)
+
+
+def test_the_index_of_a_file_is_closed_with_its_table(tmp_path: Path) -> None:
+    table = in_file(write_table(tmp_path / "t.csv", PLACES))
+    index = table._index
+    del table
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        index.execute("SELECT 1")
+
+
+def test_a_large_file_is_looked_up_in(tmp_path: Path) -> None:
+    path = tmp_path / "large.csv"
+    with path.open("w") as file:
+        file.write("name,city,cost\n")
+        file.writelines(f"Inn {number},City {number % 1000},{number}\n" for number in range(200_000))
+    table = in_file(path)
+    for number in (0, 77_777, 199_999):
+        assert values(table, f"Inn {number}", f"City {number % 1000}")[0]["cost"] == str(number)
+    assert numbers(table, "Inn 5", "City 6") == []
+    assert list(table.places("Inn 5")) == [("City 5",)]
+    assert len(table.names_near(("Inn", "City 5"))) == 200
+
+
+def test_a_tool_gives_rows_a_row_or_nothing() -> None:
+    assert values(behind(find_place), *IN_ROCKFORD) == values(behind(find_one), *IN_ROCKFORD) == [PLACES[0]]
+    assert values(behind(find_place), "x", "y") == values(behind(find_one), "x", "y") == []
+
+
+def test_what_a_tool_gives_that_is_only_alike_is_not_found() -> None:
+    assert numbers(behind(find_alike), *IN_ROCKFORD) == [1]
+    assert numbers(behind(find_alike), "Coco", "Rockford") == []
+    assert numbers(behind(find_one), "Coco Bambu", "Peoria") == []
+
+
+class Giving:
+    """A tool that gives what it was made with."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    async def ainvoke(self, asked: Any) -> Any:
+        return self.given
+
+
+def test_a_tools_row_that_says_nothing_of_the_key_is_of_the_key_that_was_asked_for() -> None:
+    assert values(behind(Giving({"cost": 3})), "a", "b") == [{"cost": 3}]
+
+
+def test_a_tools_values_are_as_json_has_them() -> None:
+    row = {"on": date(2022, 3, 1), "cost": Decimal("2.50"), "none": float("nan"), "list": ({"a": b"x"},), 1: True}
+    expected = {"on": "2022-03-01", "cost": "2.50", "none": None, "list": [{"a": "x"}], "1": True}
+    assert values(behind(Giving(row)), "a", "b") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"), [("a row", "gave str"), (5, "gave int"), ([{}, "x"], "gave a list with str")]
+)
+def test_what_is_no_row_is_said_to_be_none(given: Any, said: str) -> None:
+    with pytest.raises(TypeError, match=f"facts table 'places': its tool {said}; give a mapping, or a list of such"):
+        values(behind(Giving(given)), "a", "b")
+    with pytest.raises(TypeError):
+        values(behind(find_words), "a", "b")
+
+
+def test_a_tool_that_the_config_does_not_list_is_named() -> None:
+    with pytest.raises(LookupError, match="facts table 'places' names tool 'maps', which the config does not list"):
+        values(behind(None), "a", "b")
+
+
+def test_a_tool_is_not_asked_for_hints() -> None:
+    assert list(behind(find_place).places("Subway")) == list(behind(find_place).names_near(IN_ROCKFORD)) == []

@@ -1,0 +1,129 @@
+"""The notations of tasks: what is read, what is refused in which words, and that nothing makes them slow."""
+
+import json
+import string
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph.agents import notation
+
+BOMBS = [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"]
+
+
+def found(path: str, data: Any) -> list[Any]:
+    return [node.value for node in notation.path(path).find(data)]
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_what_a_pattern_takes_grows_with_a_text_and_no_faster(bomb: str) -> None:
+    assert notation.pattern(bomb).search("a" * 100_000 + "b") is None
+
+
+def test_a_match_stands_at_characters_not_bytes() -> None:
+    match = notation.pattern("é+").search("😀 ab éé")
+    assert (match.start(), match.end(), match.group()) == (5, 7, "éé")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a(?=b)", "invalid perl operator: (?="),
+        ("(?<!a)b", "invalid perl operator: (?<!"),
+        (r"(a)\1", r"invalid escape sequence: \1"),
+        ("(", "missing ): ("),
+        ("a{5000}", "invalid repetition size: {5000}"),
+    ],
+)
+def test_what_is_no_pattern_is_refused_in_words(text: str, words: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ValueError, match="is no RE2 pattern") as caught:
+        notation.pattern(text)
+    assert str(caught.value) == f"is no RE2 pattern ({words}); RE2 has no look-around and no back references"
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("path", "values"),
+    [
+        ("$", [{"b": [{"n": 1}, {"n": 2}], "a": "x"}]),
+        ("$.b[*].n", [1, 2]),
+        ("$.b[-1].n", [2]),
+        ("$..n", [1, 2]),
+        ("$.b[?@.n > 1]", [{"n": 2}]),
+        ("$.nothing[*]", []),
+        ("$.a[*]", []),
+    ],
+)
+def test_a_path_finds_what_it_names(path: str, values: list[Any]) -> None:
+    assert found(path, {"b": [{"n": 1}, {"n": 2}], "a": "x"}) == values
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "$[", "$..", "$[?nothing(@.a)]", "$[?length(@.*) > 1]", "$[99999999999999999999]", "$['\\ud800']"]
+)
+def test_what_is_no_path_is_refused_in_words(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no JSONPath \(.+\); write one such as \$\[\*\]\.name"):
+        notation.path(text)
+
+
+def test_match_takes_the_whole_text_and_search_any_part() -> None:
+    data = ["ab", "cabd", 5, None, ["ab"]]
+    assert found("$[?match(@, 'a[a-z]')]", data) == ["ab"]
+    assert found("$[?search(@, 'a[a-z]')]", data) == ["ab", "cabd"]
+
+
+@pytest.mark.parametrize("function", ["match", "search"])
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_no_pattern_within_a_path_is_slow_either(function: str, bomb: str) -> None:
+    assert found(f"$[?{function}(@.a, '{bomb}')]", [{"a": "a" * 10_000 + "b"}]) == []
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=a)", 5, None, ["a"]])
+def test_what_is_no_pattern_within_a_path_matches_nothing(pattern: Any) -> None:
+    assert found("$[?search(@.a, @.b)]", [{"a": "aa", "b": pattern}, {"a": "aa", "b": "a"}]) == [{"a": "aa", "b": "a"}]
+
+
+def test_a_path_goes_as_deep_as_data_can() -> None:
+    deep: Any = []
+    for _ in range(250):
+        deep = [deep]
+    assert len(found("$..*", deep)) == 250
+
+
+@settings(max_examples=200)
+@given(st.text("$.[]*?@()'\"<>=!&|,:-0123ab \\" + string.ascii_lowercase[:4], max_size=12).map("${}".format))
+def test_any_text_is_a_path_or_refused(text: str) -> None:
+    said = refusal(lambda: found(text, {"a": [{"b": 1}, "ab", None, 2.5]}))
+    assert said is None or said.startswith("is no JSONPath (")
+
+
+@settings(max_examples=200)
+@given(st.text("(?:=<!)[^]{1,9}*+|.\\dpLab1$-", max_size=12))
+def test_any_text_is_a_pattern_or_refused(text: str) -> None:
+    said = refusal(lambda: notation.pattern(text).search("ab1"))
+    assert said is None or said.startswith("is no RE2 pattern (")
+
+
+def refusal(read: Callable[[], Any]) -> str | None:
+    """What is said where something is refused."""
+    try:
+        read()
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def test_code_is_named_by_package_module_and_name() -> None:
+    assert notation.code("json.dumps") is notation.code("json:dumps") is json.dumps
+    for name in ("json.nothing", "no_such_package.name", "dumps", ".dumps"):
+        with pytest.raises(ValueError, match=f"'{name}' cannot be had"):
+            notation.code(name)
+
+
+def test_what_is_in_no_notation_is_named_by_its_field() -> None:
+    notation.require("pattern", "a+", notation.pattern)
+    with pytest.raises(ValueError, match=r"^`at\[0\]` is no JSONPath"):
+        notation.require("at[0]", "days[", notation.path)

@@ -1,0 +1,133 @@
+"""Every kind of bad input: exit code 2, one line that says where and what would be right, and nothing written.
+
+A kind is a folder in `cases`, which holds the files that make the project in `good` wrong, and in `message.txt` what
+must be said of them; or a function in `built.py`. `{folder}` stands for the folder of the project.
+"""
+
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.bad_input.built import BUILT
+from tests.bad_input.conftest import Command, Ended, listing, somebody_without_rights
+
+HERE = Path(__file__).parent
+STORED = {folder.name: folder for folder in sorted((HERE / "cases").iterdir())}
+
+WITHOUT_A_LINE = set(
+    """
+    a_config_of_five_thousand_levels a_config_of_megabytes a_config_that_is_a_folder a_config_that_is_not_there
+    a_file_of_blank_lines a_file_packed_with_xz a_file_packed_with_zstd a_file_that_is_not_there a_folder
+    a_parquet_file a_parquet_file_that_is_cut_short a_zip_archive an_empty_file
+    apart_empty config_empty reward_left_out run_is_a_file run_is_a_folder_of_something_else
+    """.split()
+)
+"""Kinds of input in which there is no line that could be named: there is none, or what is wrong is not there."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project in which nothing is wrong."""
+    return Path(shutil.copytree(HERE / "good", tmp_path / "project", ignore=shutil.ignore_patterns("__pycache__")))
+
+
+def score(run: Command, project: Path) -> Ended:
+    """Score the tasks of a project, whatever form they have; its responses too, if they stand apart."""
+    tasks = next(iter(sorted(project.glob("tasks.*"))), project / "tasks.jsonl")
+    apart = project / "responses.jsonl"
+    more = ("--responses", apart) if apart.exists() else ()
+    return run("score", tasks, "--config", project / "jury.yaml", "--out", project / "run", *more)
+
+
+def refuse(run: Command, project: Path, message: str) -> None:
+    """Score it, and find it refused with just this message."""
+    before = listing(project)
+    ended = score(run, project)
+    assert ended.err.splitlines()[-1] == f"error: {message.replace('{folder}', str(project))}"
+    assert (ended.code, ended.out) == (2, "")
+    assert listing(project) == before
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_what_is_wrong_in_a_file(run: Command, project: Path, kind: str) -> None:
+    shutil.copytree(STORED[kind], project, dirs_exist_ok=True, ignore=shutil.ignore_patterns("message.txt"))
+    refuse(run, project, message_of(kind))
+
+
+@pytest.mark.parametrize("kind", BUILT)
+def test_what_is_wrong_with_a_file(run: Command, project: Path, kind: str) -> None:
+    BUILT[kind].make(project)
+    refuse(run, project, message_of(kind))
+
+
+@pytest.mark.parametrize("kind", [*STORED, *BUILT])
+def test_a_message_names_the_file_and_the_line_and_says_what_would_be_right(kind: str) -> None:
+    place, _, said = message_of(kind).partition(": ")
+    _, _, remedy = said.partition("; ")
+    assert remedy or said.endswith("?")
+    if kind in WITHOUT_A_LINE:
+        assert re.fullmatch(r"(\{folder\}/)?[\w.]+(, key [\w.]+)?", place)
+    else:
+        assert re.fullmatch(r"[\w.]+, line \d+(, (field|key) .+)?", place)
+
+
+def message_of(kind: str) -> str:
+    return BUILT[kind].message if kind in BUILT else (STORED[kind] / "message.txt").read_text().rstrip("\n")
+
+
+@pytest.fixture
+def open_project() -> Iterator[Path]:
+    """A project in a folder that everybody may enter."""
+    with tempfile.TemporaryDirectory() as folder:
+        project = Path(folder) / "project"
+        shutil.copytree(HERE / "good", project, ignore=shutil.ignore_patterns("__pycache__"))
+        for path in (Path(folder), project):
+            path.chmod(0o755)
+        yield project
+
+
+@pytest.mark.parametrize("name", ["tasks.jsonl", "jury.yaml"])
+def test_a_file_that_may_not_be_read(run: Command, open_project: Path, name: str) -> None:
+    (open_project / name).chmod(0)
+    with somebody_without_rights():
+        refuse(run, open_project, f"{{folder}}/{name}: may not be read; ask for permission to read it")
+
+
+def test_tasks_and_responses_that_are_both_standard_input(run: Command, project: Path) -> None:
+    ended = run("score", "-", "--responses", "-", "--config", project / "jury.yaml", "--out", project / "run")
+    assert (ended.code, ended.out) == (2, "")
+    wrong = "tasks and responses cannot both come from standard input; put one of them in a file"
+    assert ended.err == f"error: {wrong}\n"
+
+
+def test_a_limit_of_no_tasks(run: Command, project: Path) -> None:
+    before = listing(project)
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 0)
+    assert (ended.code, ended.out) == (2, "")
+    assert re.match(r"Error: Invalid value for '--limit': .*greater than or equal to 1", ended.err.splitlines()[-1])
+    assert listing(project) == before
+
+
+def test_nothing_is_wrong_with_the_project_that_the_kinds_are_made_of(run: Command, project: Path) -> None:
+    ended = score(run, project)
+    assert ended.code == 0
+    assert "error" not in ended.err
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "\\u0000", "\\ufeff", "x" * 10**6], ids=["none", "blank", "NUL", "mark", "long"]
+)
+def test_whatever_text_a_response_has_is_data_and_no_mistake(run: Command, project: Path, text: str) -> None:
+    given = (project / "tasks.jsonl").read_text().replace("Salt!", text)
+    (project / "tasks.jsonl").write_text(given)
+    assert score(run, project).code == 0
+
+
+def test_what_editors_do_to_a_file_is_no_mistake(run: Command, project: Path) -> None:
+    given = (project / "tasks.jsonl").read_bytes()
+    (project / "tasks.jsonl").write_bytes(b"\xef\xbb\xbf" + given.replace(b"\n", b"\r\n\r\n"))
+    assert score(run, project).code == 0

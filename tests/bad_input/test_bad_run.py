@@ -1,0 +1,146 @@
+"""What can be wrong with the folder that a run is to be made in: said in one line, and nothing half-written."""
+
+import json
+import os
+import re
+import resource
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from jurygraph.runs.lock import hold, release
+from jurygraph.runs.run import Run
+from tests.bad_input.conftest import Command, listing, somebody_without_rights
+from tests.bad_input.test_bad_input import HERE, open_project, project, score
+
+__all__ = ["open_project", "project"]
+
+FIRST_FORM = HERE.parent / "data" / "first_form" / "run"
+
+
+@pytest.fixture
+def scored(run: Command, project: Path) -> Path:
+    """The project, with a run of its tasks that is not closed."""
+    assert run("score", project / "tasks.jsonl", "--out", project / "run", "--limit", 1).code == 0
+    return project
+
+
+def refuse_run(run: Command, project: Path, said: str) -> None:
+    before = without_lock(project)
+    ended = score(run, project)
+    assert (ended.code, ended.out) == (2, "")
+    assert re.fullmatch(f"error: {said}", ended.err.splitlines()[-1])
+    assert without_lock(project) == before
+
+
+def without_lock(project: Path) -> dict[Path, tuple[int, int] | None]:
+    return {path: state for path, state in listing(project).items() if path.name != "run.lock"}
+
+
+def test_a_run_that_another_process_writes(run: Command, scored: Path) -> None:
+    held = hold(scored / "run" / "run.lock")
+    said = rf"{scored}/run: is being written by process {os.getpid()} on \S+ since \S+; wait until it ends, or end it"
+    refuse_run(run, scored, said)
+    release(held)
+
+
+def test_a_run_made_by_a_newer_version(run: Command, scored: Path) -> None:
+    with sqlite3.connect(scored / "run" / "run.sqlite") as connection:
+        connection.execute("PRAGMA user_version = 7")
+    connection.close()
+    newer = r"was made by a newer jurygraph \(schema version 7; this one reads 2\); upgrade jurygraph"
+    refuse_run(run, scored, f"{scored}/run: {newer}")
+
+
+def test_a_run_made_by_an_older_version(run: Command, project: Path) -> None:
+    shutil.copytree(FIRST_FORM, project / "run")
+    how = f"`jurygraph migrate {project}/run TASKS --out NEW` brings it over"
+    refuse_run(run, project, f"{project}/run: is a run of schema version 1; {how}")
+
+
+def test_a_run_of_other_tasks(run: Command, scored: Path) -> None:
+    tasks = scored / "tasks.jsonl"
+    tasks.write_text(tasks.read_text() + "\n")
+    other = r"the tasks file is tasks.jsonl \(\w+\) in the run and tasks.jsonl \(\w+\) here"
+    hint = "use another --out, or --branch to ask just what changed"
+    refuse_run(run, scored, f"{scored}/run: was begun with other settings: {other}; .*{hint}")
+
+
+def test_a_folder_that_may_not_be_written(run: Command, open_project: Path) -> None:
+    with somebody_without_rights():
+        refuse_run(run, open_project, f"{open_project}/run: .*; name a folder that you may write to with --out")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[[int], Path]]:
+    """A file system of so many kB, where the machine lets us make one."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+
+    def mount(kilobytes: int) -> Path:
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(folder)]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip("a file system cannot be made here; the limit on a file's size stands in for it below")
+        return folder
+
+    yield mount
+    subprocess.run(["umount", "--lazy", str(folder)], capture_output=True, check=False)
+
+
+def with_long_responses(project: Path) -> Path:
+    tasks = [
+        {"id": f"t{t}", "query": "?", "responses": [{"id": f"t{t}/r", "text": f"please {t} " + "x" * 20_000}]}
+        for t in range(20)
+    ]
+    (project / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    (project / "jury.yaml").write_text("evaluators: [judges.polite]\n")
+    return project
+
+
+def test_a_disk_that_is_full_before_anything_is_scored(
+    run: Command, project: Path, small_disk: Callable[[int], Path]
+) -> None:
+    out = small_disk(30) / "run"
+    ended = run("score", project / "tasks.jsonl", "--out", out)
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        ended.err.splitlines()[-1] == f"error: {out}: the disk is full; free some space, and the same command goes on"
+    )
+    assert list(out.parent.iterdir()) == []
+
+
+def test_a_disk_that_becomes_full_keeps_what_was_scored(
+    run: Command, project: Path, small_disk: Callable[[int], Path]
+) -> None:
+    disk = small_disk(500)
+    command = ("score", with_long_responses(project) / "tasks.jsonl", "--out", disk / "run")
+    ended = run(*command)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.splitlines()[-1].endswith("the disk is full; free some space, and the same command goes on")
+    subprocess.run(["mount", "-o", "remount,size=20m", str(disk)], check=True)
+    assert run("verify", disk / "run").code == 0
+    assert run(*command).code == 0
+    assert run("verify", disk / "run").code == 0
+    with closing(Run.open(disk / "run")) as found:
+        assert found.tasks_scored == 20
+
+
+def test_a_file_that_may_not_grow_stands_in_for_a_full_disk(project: Path) -> None:
+    def limited() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))
+
+    out = with_long_responses(project) / "run"
+    script = str(Path(sys.executable).with_name("jurygraph"))
+    command = [script, "score", str(project / "tasks.jsonl"), "--out", str(out)]
+    done = subprocess.run(command, preexec_fn=limited, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(r"run\.sqlite: cannot be (read or )?written \(.*\); look after the disk", done.stderr)
+    assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+    with closing(Run.open(out)) as found:
+        assert found.tasks_scored == 20

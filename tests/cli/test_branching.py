@@ -1,0 +1,355 @@
+"""`jurygraph score` where something changed: it is refused and shown, and `--branch` asks just what changed."""
+
+import copy
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import (
+    LETTERS,
+    LETTERS_CONFIG,
+    WATCHED,
+    Command,
+    called,
+    calls,
+    change,
+    contents,
+    traces,
+    write_project,
+)
+
+ALL = [
+    "better letter/a letter/b",
+    "better letter/a letter/c",
+    "better letter/b letter/c",
+    "better note/a note/b",
+    *(f"echo {name}" for name in ("letter/a", "letter/b", "letter/c", "note/a", "note/b")),
+]
+ABOUT_NOTE = [ALL[3], *ALL[7:]]
+LONGER = "I am writing about the heating, which is off."
+
+
+def tasks_with(edit: Callable[[list[dict[str, Any]]], object]) -> str:
+    tasks = copy.deepcopy(LETTERS)
+    edit(tasks)
+    return "".join(json.dumps(task) + "\n" for task in tasks)
+
+
+def other_query(tasks: list[dict[str, Any]]) -> None:
+    tasks[1]["query"] = "Write a note to the neighbours, in French."
+
+
+def other_text(tasks: list[dict[str, Any]]) -> None:
+    tasks[0]["responses"][1]["text"] = LONGER
+
+
+def other_data(tasks: list[dict[str, Any]]) -> None:
+    tasks[0]["responses"][1]["data"] = {"from": "bob"}
+
+
+def one_more(tasks: list[dict[str, Any]]) -> None:
+    tasks[1]["responses"].append({"id": "note/c", "text": LONGER})
+
+
+def one_less(tasks: list[dict[str, Any]]) -> None:
+    del tasks[0]["responses"][2]
+
+
+def other_agents(tasks: list[dict[str, Any]]) -> None:
+    for task in tasks:
+        for response in task["responses"]:
+            response |= {"agent": "dora", "labels": {"gold": 1}}
+
+
+def one_more_task(tasks: list[dict[str, Any]]) -> None:
+    tasks.append({"id": "card", "query": "A card.", "responses": [{"id": "card/a", "text": "Get well soon, please."}]})
+
+
+def other_order(tasks: list[dict[str, Any]]) -> None:
+    tasks.reverse()
+    tasks[1]["responses"].reverse()
+
+
+ECHO_TWO, BETTER_TWO = (
+    WATCHED.replace(f'@jg.evaluator(version="1"{rest}', f'@jg.evaluator(version="2"{rest}')
+    for rest in (")\ndef echo", ', scope="pair"')
+)
+ANOTHER = f"{WATCHED}\n\ndef short(task, response):\n    note('short', response.id)\n    return 1.0\n"
+
+CHANGES = {
+    "nothing": ("jury.yaml", LETTERS_CONFIG, []),
+    "a weight": ("jury.yaml", LETTERS_CONFIG.replace("0.7", "0.3"), []),
+    "the failure rule": ("jury.yaml", f"{LETTERS_CONFIG}failure: {{rule: gear}}\n", []),
+    "samples": (
+        "jury.yaml",
+        LETTERS_CONFIG.replace("manners.echo", "{use: manners.echo, samples: 2}"),
+        [line for line in ALL if line.startswith("echo")],
+    ),
+    "one evaluator less": ("jury.yaml", "evaluators: [manners.better]\n", []),
+    "one evaluator's version": ("manners.py", ECHO_TWO, [line for line in ALL if line.startswith("echo")]),
+    "the other evaluator's version": ("manners.py", BETTER_TWO, [line for line in ALL if line.startswith("better")]),
+    "a query": ("tasks.jsonl", tasks_with(other_query), ABOUT_NOTE),
+    "a text": ("tasks.jsonl", tasks_with(other_text), [ALL[0], ALL[2], ALL[5]]),
+    "a response's data": ("tasks.jsonl", tasks_with(other_data), [ALL[0], ALL[2], ALL[5]]),
+    "one response more": (
+        "tasks.jsonl",
+        tasks_with(one_more),
+        ["better note/a note/c", "better note/b note/c", "echo note/c"],
+    ),
+    "one response less": ("tasks.jsonl", tasks_with(one_less), []),
+    "agents and labels": ("tasks.jsonl", tasks_with(other_agents), []),
+    "one task more": ("tasks.jsonl", tasks_with(one_more_task), ["echo card/a"]),
+    "the order of everything": ("tasks.jsonl", tasks_with(other_order), []),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "asked"), CHANGES.values(), ids=CHANGES)
+def test_a_branch_asks_what_changed_and_ends_as_if_all_had_been_asked(
+    letters: Path, run: Command, name: str, content: str, asked: list[str]
+):
+    assert calls(letters.parent) == ALL
+    Path(name).write_text(content)
+    ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
+    assert ended.code == 0, ended.err
+    assert calls(letters.parent) == asked
+    anew = run("score", "tasks.jsonl", "--out", "anew")
+    every = calls(letters.parent)
+    assert f"{len(every) - len(asked)} verdicts were carried over from run, {len(asked)} were asked anew" in ended.err
+    assert ended.out == anew.out
+    assert traces(run, Path("new")) == traces(run, Path("anew"))
+    assert run("verify", "new", "--deep").code == 0
+
+
+def test_another_evaluator_is_asked_alone(letters: Path, run: Command):
+    calls(letters.parent)
+    Path("manners.py").write_text(ANOTHER)
+    Path("jury.yaml").write_text("evaluators: [manners.echo, manners.better, manners.short]\nreward: {short: 1.0}\n")
+    assert run("score", "tasks.jsonl", "--out", "new", "--branch", "run").code == 0
+    assert {line.split()[0] for line in calls(letters.parent)} == {"short"}
+
+
+REFUSED = {
+    "a weight": (
+        "jury.yaml",
+        LETTERS_CONFIG.replace("0.7", "0.3"),
+        "config reward.better is 0.7 in the run and 0.3 here",
+    ),
+    "an evaluator's version": (
+        "manners.py",
+        ECHO_TWO,
+        'evaluator manners.echo has version "1" in the run and "2" here',
+    ),
+    "an evaluator": ("jury.yaml", "evaluators: [manners.echo]\n", "evaluator manners.better has version"),
+    "a query": (
+        "tasks.jsonl",
+        tasks_with(other_query),
+        "task 'note', field query: is \"Write a note to the neighbours.\" in the run and "
+        '"Write a note to the neighbours, in French." here',
+    ),
+    "a text": ("tasks.jsonl", tasks_with(other_text), "response 'letter/b' is another one now"),
+    "one response more": ("tasks.jsonl", tasks_with(one_more), "response 'note/c' is new"),
+    "one response less": ("tasks.jsonl", tasks_with(one_less), "response 'letter/c' is gone"),
+    "one task more": ("tasks.jsonl", tasks_with(one_more_task), "task 'card' is new"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "said"), REFUSED.values(), ids=REFUSED)
+def test_without_it_the_run_is_refused_and_the_difference_shown(
+    letters: Path, run: Command, name: str, content: str, said: str
+):
+    calls(letters.parent)
+    Path(name).write_text(content)
+    before = contents(letters)
+    ended = run("score", "tasks.jsonl", "--out", "run")
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+    assert "use another --out, or --branch to ask just what changed" in ended.err
+    assert ended.err.count("\n") == 1
+    assert (contents(letters), calls(letters.parent)) == (before, [])
+
+
+def test_changed_agents_are_shown_as_the_difference(letters: Path, run: Command):
+    Path("tasks.jsonl").write_text(tasks_with(other_agents))
+    ended = run("score", "tasks.jsonl", "--out", "run")
+    assert ended.code == 2
+    assert "response 'letter/a'" in ended.err
+
+
+def test_many_differences_are_not_all_listed(letters: Path, run: Command):
+    tasks = [{**LETTERS[0], "id": f"t{i}", "responses": [{"id": f"r{i}", "text": "x"}]} for i in range(50)]
+    Path("tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    ended = run("score", "tasks.jsonl", "--out", "run")
+    assert "and more" in ended.err
+    assert len(ended.err) < 1000
+
+
+class TestWhatFailed:
+    FAILING = WATCHED.replace(
+        'note("echo", response.id)',
+        'note("echo", response.id)\n    if Path(__file__).with_name("down").exists() and response.id == "letter/b":\n'
+        '        raise ConnectionError("the service is down")',
+    )
+
+    def test_what_failed_by_our_own_trouble_is_asked_again(self, letters: Path, run: Command):
+        Path("manners.py").write_text(self.FAILING)
+        Path("down").touch()
+        assert run("score", "tasks.jsonl", "--out", "old").code == 3
+        Path("down").unlink()
+        calls(letters.parent)
+        assert run("score", "tasks.jsonl", "--out", "new", "--branch", "old").code == 0
+        assert calls(letters.parent) == ["echo letter/b"]
+        assert traces(run, Path("new")) == traces(run, letters)
+
+    def test_what_the_response_failed_at_is_not(self, letters: Path, run: Command):
+        answer = "    return jg.Verdict(score=1 / 3"
+        refusal = '    if "cold" in response.text:\n        return jg.Verdict.failed("cold", "brr", "response")\n'
+        assert answer in WATCHED
+        Path("manners.py").write_text(WATCHED.replace(answer, refusal + answer))
+        assert run("score", "tasks.jsonl", "--out", "old").code in (0, 1)
+        assert letters.is_dir()
+        calls(letters.parent)
+        run("score", "tasks.jsonl", "--out", "new", "--branch", "old")
+        assert calls(letters.parent) == []
+
+
+class TestTheOldRun:
+    def test_it_stays_as_it_was(self, letters: Path, run: Command):
+        before = contents(letters)
+        Path("tasks.jsonl").write_text(tasks_with(other_text))
+        run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
+        assert contents(letters) == before
+
+    def test_it_is_not_needed_afterwards(self, letters: Path, run: Command):
+        run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
+        shutil.rmtree(letters)
+        for command in (("show", "new"), ("verify", "new", "--deep"), ("explain", "new", "--response", "letter/a")):
+            assert run(*command).code == 0
+
+    def test_what_was_erased_there_is_asked_anew(self, letters: Path, run: Command):
+        run("erase", "run", "--response", "letter/b")
+        calls(letters.parent)
+        assert run("score", "tasks.jsonl", "--out", "new", "--branch", "run").code == 0
+        assert calls(letters.parent) == [ALL[0], ALL[2], ALL[5]]
+        run("erase", "run", "--task", "letter")
+        assert run("score", "tasks.jsonl", "--out", "newer", "--branch", "run").code == 0
+        asked = calls(letters.parent)
+        assert [line for line in asked if "note" not in line] == [line for line in ALL if line not in ABOUT_NOTE]
+        assert len([line for line in asked if "note" in line]) == 2, "the copy in the other task was erased as well"
+
+    def test_a_re_scored_run_will_do(self, letters: Path, run: Command):
+        run("rescore", "run", "--out", "again", "--set", "scale=2")
+        calls(letters.parent)
+        assert run("score", "tasks.jsonl", "--out", "new", "--branch", "again").code == 0
+        assert calls(letters.parent) == []
+        assert traces(run, Path("new")) == traces(run, letters)
+
+    def test_one_that_was_stopped_gives_what_it_has(self, letters: Path, run: Command):
+        run("score", "tasks.jsonl", "--out", "part", "--limit", 1)
+        calls(letters.parent)
+        assert run("score", "tasks.jsonl", "--out", "new", "--branch", "part").code == 0
+        assert calls(letters.parent) == ABOUT_NOTE
+
+    @pytest.mark.parametrize("statement", ["UPDATE records SET body = replace(body, '0.3333', '0.9333')"])
+    def test_nothing_is_carried_over_that_was_changed(self, letters: Path, run: Command, statement: str):
+        change(letters, f"{statement} WHERE key = 'letter/b'")
+        ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
+        assert (ended.code, ended.out) == (5, "")
+        assert "(trace 'letter/b')" in ended.err
+
+    def test_nor_a_reason(self, letters: Path, run: Command):
+        change(
+            letters, "UPDATE texts SET content = CAST(replace(CAST(content AS TEXT), 'it says', 'it sings') AS BLOB)"
+        )
+        ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run")
+        assert (ended.code, ended.out) == (5, "")
+
+    @pytest.mark.parametrize("old", ["nowhere", ".", "tasks.jsonl"])
+    def test_what_is_no_run_is_refused_and_nothing_written(self, letters: Path, run: Command, old: str):
+        before = contents(letters.parent)
+        ended = run("score", "tasks.jsonl", "--out", "new", "--branch", old)
+        assert (ended.code, ended.out) == (2, "")
+        assert f"error: {old}: " in ended.err
+        assert not Path("new").exists()
+        assert {name for name in contents(letters.parent) if "__pycache__" not in name} == {
+            name for name in before if "__pycache__" not in name
+        }
+
+    def test_a_run_is_no_branch_of_itself(self, letters: Path, run: Command):
+        before = contents(letters)
+        ended = run("score", "tasks.jsonl", "--out", "run", "--branch", "run")
+        assert (ended.code, ended.out) == (2, "")
+        assert contents(letters) == before
+
+
+class TestTheBranch:
+    def test_it_resumes_with_the_same_command(self, letters: Path, run: Command):
+        Path("tasks.jsonl").write_text(tasks_with(other_text))
+        command = ("score", "tasks.jsonl", "--out", "new", "--branch", "run")
+        assert run(*command, "--limit", 1).code == 0
+        calls(letters.parent)
+        ended = run(*command)
+        assert "1 tasks are scored already" in ended.err
+        assert calls(letters.parent) == []
+        run("score", "tasks.jsonl", "--out", "anew")
+        assert traces(run, Path("new")) == traces(run, Path("anew"))
+        assert "is complete; nothing is done again" in run(*command).err
+
+    def test_it_does_not_go_on_without_or_from_another(self, letters: Path, run: Command):
+        assert letters.is_dir()
+        run("score", "tasks.jsonl", "--out", "other")
+        run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--limit", 1)
+        for command in ((), ("--branch", "other")):
+            ended = run("score", "tasks.jsonl", "--out", "new", *command)
+            assert (ended.code, ended.out) == (2, "")
+            assert "branched from ../run" in ended.err or "branched from run" in ended.err
+
+    def test_json_is_the_result_alone(self, letters: Path, run: Command):
+        assert letters.is_dir()
+        ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--json")
+        assert json.loads(ended.out)["verdicts"]["judged"] == 9
+
+    def test_a_dry_run_counts_what_would_be_asked_and_writes_nothing(self, letters: Path, run: Command):
+        calls(letters.parent)
+        Path("tasks.jsonl").write_text(tasks_with(other_text))
+        ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--dry-run", "--json")
+        assert (ended.code, calls(letters.parent), Path("new").exists()) == (0, [], False)
+        assert json.loads(ended.out)["verdicts"] == 3
+
+    def test_it_may_lie_in_the_old_run(self, letters: Path, run: Command):
+        assert run("score", "tasks.jsonl", "--out", letters / "next", "--branch", letters).code == 0
+        for folder in (letters, letters / "next"):
+            assert run("verify", folder).code == 0
+
+    def test_a_branch_of_a_branch_carries_all_over(self, letters: Path, run: Command):
+        for old, new in (("run", "second"), ("second", "third")):
+            assert run("score", "tasks.jsonl", "--out", new, "--branch", old).code == 0
+        assert calls(letters.parent) == ALL
+        assert traces(run, Path("third")) == traces(run, letters)
+
+    def test_a_model_of_another_name_is_no_way_around(self, letters: Path, run: Command):
+        assert letters.is_dir()
+        ended = run("score", "tasks.jsonl", "--out", "new", "--branch", "run", "--model", "openai/x")
+        assert ended.code == 2
+        assert not Path("new").exists()
+
+
+def test_a_folder_of_any_name_can_be_branched_from(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
+    project = write_project(tmp_path / "my project", LETTERS, LETTERS_CONFIG, WATCHED)
+    monkeypatch.chdir(project)
+    for name in ("my run", "-run"):
+        assert run("score", "tasks.jsonl", f"--out={name}").code == 0
+        calls(project)
+        assert run("score", "tasks.jsonl", f"--out={name} 2", f"--branch={name}").code == 0
+        assert calls(project) == []
+
+
+def test_from_another_folder_it_is_the_same(letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    calls(letters.parent)
+    monkeypatch.chdir(tmp_path)
+    ended = called("score", "letters/tasks.jsonl", "--out", "new", "--branch", "letters/run")
+    assert ended.code == 0, ended.err
+    assert "9 verdicts were carried over from letters/run, 0 were asked anew" in ended.err

@@ -1,0 +1,144 @@
+"""`jurygraph import`: whole or nothing, and what comes out can be scored."""
+
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Command, called, contents
+from tests.sources.travelplanner.train import TRAIN, lines
+
+LINES = list(lines().values())
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Path:
+    """A file of two lines."""
+    return written(tmp_path / "two.jsonl", *LINES[:2])
+
+
+def written(path: Path, *values: Any) -> Path:
+    path.write_text("".join(json.dumps(value) + "\n" for value in values))
+    return path
+
+
+def read(content: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in content.splitlines()]
+
+
+def test_it_writes_tasks_and_says_what_to_do_next(run: Command, tmp_path: Path) -> None:
+    ended = run("import", "travelplanner", TRAIN, "--out", tmp_path / "tasks.jsonl")
+    assert (ended.code, ended.out) == (0, "")
+    assert ended.err == (
+        f"30 tasks with 30 responses\nnext: jurygraph score {tmp_path / 'tasks.jsonl'} --config jury.yaml --out run\n"
+    )
+    found = read((tmp_path / "tasks.jsonl").read_text())
+    assert [task["id"] for task in found] == [line["id"] for line in LINES]
+    assert [task["responses"][0]["data"] for task in found] == [line["plan"] for line in LINES]
+    assert [key for task in found for key in task if key == "reference"] == []
+
+
+def test_what_it_writes_can_be_scored(two: Path, run: Command, tmp_path: Path) -> None:
+    (tmp_path / "jury.yaml").write_text("evaluators: [checks.constraints]\nderivers: [facts.claims]\n")
+    assert run("import", "travelplanner", two, "--out", tmp_path / "tasks.jsonl").code == 0
+    ended = run("score", tmp_path / "tasks.jsonl", "--config", tmp_path / "jury.yaml", "--out", tmp_path / "run")
+    assert ended.code == 0
+    shown = [json.loads(line) for line in run("show", tmp_path / "run", "--json").out.splitlines()]
+    assert [trace["reward"]["value"] for trace in shown] == [1.0, 1.0]
+
+
+def test_json_says_where_they_are_and_how_many(two: Path, run: Command, tmp_path: Path) -> None:
+    ended = run("import", "travelplanner", two, "--out", tmp_path / "t.jsonl", "--json")
+    assert json.loads(ended.out) == {"tasks_file": str(tmp_path / "t.jsonl"), "tasks": 2, "responses": 2}
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_a_dash_is_standard_output(two: Path, run: Command, tmp_path: Path, options: list[str]) -> None:
+    run("import", "travelplanner", two, "--out", tmp_path / "t.jsonl")
+    ended = run("import", "travelplanner", two, "--out", "-", *options)
+    assert ended.out == (tmp_path / "t.jsonl").read_text()
+    assert ended.err == "2 tasks with 2 responses\n"
+
+
+def test_a_dash_is_standard_input(two: Path, run: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(two.read_bytes())))
+    assert run("import", "travelplanner", "-", "--out", tmp_path / "t.jsonl").code == 0
+    assert len(read((tmp_path / "t.jsonl").read_text())) == 2
+
+
+def test_stakeholders_come_from_a_file_of_their_own(two: Path, run: Command, tmp_path: Path) -> None:
+    profiles = written(
+        tmp_path / "p.jsonl", *({"task": line["id"], "stakeholders": [{"id": "ann"}]} for line in LINES[:2])
+    )
+    ended = run("import", "travelplanner", two, "--out", "-", "--stakeholders", profiles)
+    assert [task["stakeholders"] for task in read(ended.out)] == [[{"id": "ann"}]] * 2
+
+
+@pytest.mark.parametrize("out", ["tasks.jsonl", "-"])
+def test_nothing_is_written_where_a_line_is_bad(run: Command, tmp_path: Path, out: str) -> None:
+    written(tmp_path / "in.jsonl", LINES[0], {**LINES[1], "query": "Plan a trip."})
+    (tmp_path / "tasks.jsonl").write_text("old")
+    before = contents(tmp_path)
+    ended = run("import", "travelplanner", tmp_path / "in.jsonl", "--out", out if out == "-" else tmp_path / out)
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: in.jsonl, line 2, field query: states no budget such as $1,700\n"
+    assert contents(tmp_path) == before
+
+
+def test_nothing_is_written_where_a_profile_is_of_no_task(two: Path, run: Command, tmp_path: Path) -> None:
+    """Which is known only once the whole file was read."""
+    tasks = [*(line["id"] for line in LINES[:2]), "nowhere"]
+    profiles = written(tmp_path / "p.jsonl", *({"task": task, "stakeholders": []} for task in tasks))
+    before = contents(tmp_path)
+    ended = run("import", "travelplanner", two, "--out", tmp_path / "t.jsonl", "--stakeholders", profiles)
+    assert (ended.code, ended.out) == (2, "")
+    assert (
+        ended.err
+        == "error: p.jsonl, line 3, field task: is 'nowhere', which two.jsonl does not have; leave the line out\n"
+    )
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ("travelplaner", "there is no format 'travelplaner'; did you mean travelplanner?"),
+        ("gsm8k", "there is no format 'gsm8k'; known: travelplanner"),
+    ],
+)
+def test_an_unknown_format_is_refused(two: Path, run: Command, tmp_path: Path, form: str, words: str) -> None:
+    ended = run("import", form, two, "--out", tmp_path / "t.jsonl")
+    assert (ended.code, ended.out, ended.err) == (2, "", f"error: {words}\n")
+    assert not (tmp_path / "t.jsonl").exists()
+
+
+def test_a_file_that_is_not_there_is_named(run: Command, tmp_path: Path) -> None:
+    ended = run("import", "travelplanner", tmp_path / "none.jsonl", "--out", tmp_path / "t.jsonl")
+    assert (ended.code, ended.out) == (2, "")
+    assert "there is no such file" in ended.err
+
+
+def test_it_says_where_to_write(two: Path, run: Command) -> None:
+    ended = run("import", "travelplanner", two)
+    assert ended.code == 2
+    assert "--out" in ended.err
+
+
+def test_what_a_run_is_made_of_is_never_written_over(scored: Path, two: Path, run: Command) -> None:
+    before = contents(scored)
+    ended = run("import", "travelplanner", two, "--out", scored / "run.sqlite")
+    assert (ended.code, ended.out) == (2, "")
+    assert "is a file of the run itself" in ended.err
+    assert contents(scored) == before
+
+
+def test_help_shows_how(run: Command) -> None:
+    assert "jurygraph import travelplanner train.jsonl --out tasks.jsonl" in run("import", "--help").out
+
+
+def test_it_is_a_command_of_the_console_script(two: Path, tmp_path: Path) -> None:
+    ended = called("import", "travelplanner", two, "--out", "-")
+    assert (ended.code, len(read(ended.out))) == (0, 2)

@@ -1,0 +1,223 @@
+"""What is known already is not asked again and changes nothing; what it rests on, and screening, are seen anew."""
+
+import asyncio
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from jurygraph import Jury
+from jurygraph.agents.roles import Ask, DeriverAsk
+from jurygraph.graphs.routing import NOTHING, Recalled
+from jurygraph.schema import Material, Response, Trace, Verdict
+from tests.graphs.cast import DATA, Half, Measure, Told, Versions, by_id, jury, said, scored, task
+
+HERE = __name__
+ASKED: list[tuple[str, tuple[str, ...], int]] = []
+DERIVED: list[tuple[str, str]] = []
+
+
+@pytest.fixture(autouse=True)
+def _nothing_was_asked_yet() -> None:
+    ASKED.clear()
+    DERIVED.clear()
+
+
+class Counted(Told):
+    """Keeps what it was asked."""
+
+    def answer(self, ask: Ask) -> Any:
+        ASKED.append((ask.question.id, tuple(r.id for r in ask.responses), ask.sample))
+        return super().answer(ask)
+
+
+class CountedMeasure(Measure):
+    def derive(self, ask: DeriverAsk) -> Material:
+        DERIVED.append(("measure", ask.response.id))
+        return super().derive(ask)
+
+
+class CountedHalf(Half):
+    async def derive(self, ask: DeriverAsk) -> Material:
+        DERIVED.append(("half", ask.response.id))
+        return await super().derive(ask)
+
+
+class CountedVersions(Versions):
+    def derive(self, ask: DeriverAsk) -> Material:
+        DERIVED.append(("versions", ask.response.id))
+        return super().derive(ask)
+
+
+def counted(name: str, **params: Any) -> dict[str, Any]:
+    return {"use": f"{HERE}:Counted", "name": name, "params": params}
+
+
+CONFIG = {
+    "evaluators": [
+        counted("tone", samples=2),
+        {**counted("late"), "when": {"question": "tone", "threshold": 0.5}},
+        counted("better", scope="pair"),
+        counted("once", scope="pair", pairs="unordered"),
+        counted("rank", scope="group"),
+        counted("same", of="versions"),
+        counted("sized", needs=["half"]),
+    ],
+    "derivers": [f"{HERE}:{name}" for name in ("CountedMeasure", "CountedHalf", "CountedVersions")],
+    "components": {"late": {"inputs": {"late": {"of": "late", "gated": "zero"}}}},
+    "reward": {"tone": 1.0, "late": 0.5, "better": 0.3, "once": 0.1, "rank": 0.7, "same": -0.2, "sized": 0.3},
+    "failure": {"min_coverage": 0.1},
+}
+RESTS = {"same": ("versions",), "sized": ("half",)}
+NEEDS = {"measure": (), "half": ("measure",), "versions": ()}
+GROUP = [
+    said(
+        name,
+        {"tone": [x, 1 - x / 2], "late": x, "better": x, "once": x, "rank": x, "measure": x, "sized": x / 3}
+        | {"versions": [[f"{name}{i}", {"same": x / i}] for i in (1, 2)]},
+    )
+    for name, x in (("a", 0.1), ("b", 0.4), ("c", 0.9))
+]
+
+
+def known(traces: Sequence[Trace]) -> Recalled:
+    """All verdicts and material of traces."""
+    verdicts = {(v.question, v.about, v.responses, v.sample): v for t in traces for v in t.verdicts}
+    return Recalled(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
+
+
+def again(config: dict[str, Any], recalled: Recalled, group: Sequence[Response] = GROUP) -> list[Trace]:
+    """The traces with what is recalled; what is asked for them is counted anew."""
+    ASKED.clear()
+    DERIVED.clear()
+    with Jury.from_config(config) as made:
+        return asyncio.run(made.ascore(task(), group, recalled=recalled))
+
+
+def without(recalled: Recalled, verdicts: Collection[Any] = (), material: Collection[Any] = ()) -> Recalled:
+    return Recalled(
+        {place: v for place, v in recalled.verdicts.items() if place not in verdicts},
+        {place: m for place, m in recalled.material.items() if place not in material},
+    )
+
+
+def test_where_all_is_known_nobody_is_called_and_the_traces_are_the_same() -> None:
+    first = scored(CONFIG, task(), *GROUP)
+    assert {question for question, _, _ in ASKED} == {use["name"] for use in CONFIG["evaluators"]}
+    assert [t.model_dump_json() for t in again(CONFIG, known(first))] == [t.model_dump_json() for t in first]
+    assert (ASKED, DERIVED) == ([], [])
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_just_what_is_not_known_is_asked_and_the_traces_are_the_same(data: st.DataObject) -> None:
+    first = again(CONFIG, NOTHING)
+    whole, slots = known(first), list(ASKED)
+    gone = data.draw(st.sets(st.sampled_from(sorted(whole.verdicts))))
+    lost = data.draw(st.sets(st.sampled_from(sorted(whole.material)), max_size=3))
+    traces = again(CONFIG, without(whole, gone, lost))
+    assert [t.digest for t in traces] == [t.digest for t in first]
+    assert sorted(ASKED) == sorted(slot for slot in slots if set(places(slot)) & gone or set(rests_on(slot)) & lost)
+    assert set(DERIVED) == {
+        (name, of) for name, of in whole.material if {(name, of), *((need, of) for need in NEEDS[name])} & lost
+    }
+
+
+def places(slot: tuple[str, tuple[str, ...], int]) -> Iterator[Any]:
+    """Where the verdicts of a slot stand: a group's about every one, a variant's about its parent, a pair's first."""
+    question, shown, sample = slot
+    for about in shown if question == "rank" else (shown[0][0],):
+        yield question, about, shown, sample
+
+
+def rests_on(slot: tuple[str, tuple[str, ...], int]) -> list[tuple[str, str]]:
+    question, shown, _ = slot
+    return [(name, shown[0][0]) for name in RESTS.get(question, ())]
+
+
+def test_one_sample_more_asks_that_sample_alone() -> None:
+    config = {"evaluators": [counted("tone", samples=2)]}
+    first = scored(config, task(), *GROUP)
+    more = {"evaluators": [{**counted("tone", samples=2), "samples": 3}]}
+    group = [r.model_copy(update={"data": {"tone": [0.1, 0.2, 0.3]}}) for r in GROUP]
+    again(more, known(first), group)
+    assert sorted(ASKED) == [("tone", (name,), 2) for name in "abc"]
+
+
+def test_a_group_verdict_is_asked_for_anew_when_one_of_it_is_missing() -> None:
+    config = {"evaluators": [counted("rank", scope="group")]}
+    recalled = known(scored(config, task(), *GROUP))
+    again(config, without(recalled, [place for place in recalled.verdicts if place[1] == "b"]))
+    assert [question for question, _, _ in ASKED] == ["rank"]
+
+
+def test_a_verdict_on_another_group_is_none_on_this_one() -> None:
+    config = {"evaluators": [counted("rank", scope="group"), counted("better", scope="pair")], "reward": {"rank": 1.0}}
+    recalled = known(scored(config, task(), *GROUP[:2]))
+    again(config, recalled)
+    assert {shown for question, shown, _ in ASKED if question == "better"} == {
+        ("a", "c"), ("b", "c"), ("c", "a"), ("c", "b")
+    }  # fmt: skip
+    assert [len(shown) for question, shown, _ in ASKED if question == "rank"] == [3]
+
+
+def test_screening_is_worked_out_anew() -> None:
+    """What was asked may now be left out, and what was left out is asked; that it was left out is not recalled."""
+    first = scored(CONFIG, task(), *GROUP)
+    assert late(first) == {"a": "ok", "b": "ok", "c": "ok"}
+    strict = {**CONFIG, "evaluators": [use for use in CONFIG["evaluators"] if use["name"] != "late"]}
+    strict["evaluators"].append({**counted("late"), "when": {"question": "tone", "threshold": 0.7}})
+    second = again(strict, known(first))
+    assert (ASKED, late(second)) == ([], {"a": "not_applicable", "b": "not_applicable", "c": "ok"})
+    third = again(CONFIG, known(second))
+    assert (sorted(ASKED), late(third)) == ([("late", ("a",), 0), ("late", ("b",), 0)], late(first))
+
+
+def late(traces: Sequence[Trace]) -> dict[str, str]:
+    return {t.response_id: next(v.status for v in t.verdicts if v.question == "late") for t in traces}
+
+
+def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
+    config = {"evaluators": [counted("tone")]}
+    old = Verdict(question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept")
+    (trace,) = again(config, Recalled({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
+    (verdict,) = trace.verdicts
+    assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
+    assert (verdict.about, verdict.responses, verdict.score, verdict.reason) == ("a", ("a",), 0.75, "kept")
+    assert ASKED == []
+
+
+def test_material_that_comes_out_otherwise_takes_its_verdicts_with_it() -> None:
+    config = {
+        "evaluators": [{"use": DATA, "name": "reads", "params": {"needs": ["half"]}}],
+        "derivers": CONFIG["derivers"],
+    }
+    recalled = known(scored(config, task(), *GROUP))
+    other = recalled.material["half", "a"].model_copy(update={"data": 0.9})
+    spoiled = Recalled(recalled.verdicts, {**recalled.material, ("half", "a"): other})
+    lost = without(spoiled, material=[("measure", "a")])
+    assert by_id(again(config, lost))["a"].reward.value == 0.05  # half of its measure, derived and read again
+    assert DERIVED == [("measure", "a"), ("half", "a")]
+    assert by_id(again(config, recalled))["a"].reward.value == 0.05
+
+
+def test_many_groups_each_recall_their_own_when_their_turn_comes() -> None:
+    config = {"evaluators": [counted("tone")]}
+    groups = [(task(id=name), [said("a", {"tone": 0.5})]) for name in ("first", "second")]
+    turns: list[str] = []
+
+    def recall(about: Any, responses: Any, plan: Any) -> Recalled:
+        turns.append(about.id)
+        verdict = Verdict(score=1.0)
+        return Recalled({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
+
+    async def rewards() -> list[float | None]:
+        with jury(*config["evaluators"]) as made:
+            plans = [await made.aprepare(about) for about, _ in groups]
+            work = [(*group, plan) for group, plan in zip(groups, plans, strict=True)]
+            return [traces[0].reward.value async for traces in made.ascore_all(work, recall)]
+
+    assert asyncio.run(rewards()) == [0.5, 1.0]
+    assert (turns, len(ASKED)) == (["first", "second"], 1)

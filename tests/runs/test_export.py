@@ -1,0 +1,89 @@
+"""A run in other forms."""
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
+from jurygraph.runs.run import Run
+from jurygraph.schema import Trace
+from tests.runs.made import lines, score, write_tasks
+from tests.runs.test_rescoring import again
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(b"".join(export_csv(Run.open(folder))).decode())))
+
+
+def test_jsonl_gives_the_traces(rich: Path) -> None:
+    given = list(export_jsonl(Run.open(rich)))
+    assert [Trace.model_validate_json(line) for line in given] == list(Run.open(rich).traces())
+    assert all(line.endswith(b"}\n") and line.count(b"\n") == 1 for line in given)
+
+
+def test_jsonl_writes_what_nobody_can_see_as_escapes(tmp_path: Path) -> None:
+    given = lines(tasks=1, size=1)
+    given[0]["responses"][0]["text"] = "a\u202eb\u2028c"
+    score(tmp_path / "run", write_tasks(tmp_path / "given", given))
+    (line,) = export_jsonl(Run.open(tmp_path / "run"))
+    assert "\u202e".encode() not in line
+    assert b"a\\u202eb\\u2028c" in line
+
+
+def test_csv_gives_one_row_a_response(plain: Path) -> None:
+    found, traces = rows(plain), list(Run.open(plain).traces())
+    assert list(found[0]) == [
+        *("task_id", "response_id", "agent", "value", "status", "coverage", "low", "high"),
+        *("component.late", "component.same", "component.tone"),
+        *("judged", "abstained", "failed", "not_applicable"),
+    ]
+    for row, trace in zip(found, traces, strict=True):
+        assert (row["response_id"], row["agent"], row["status"]) == (
+            trace.response_id,
+            trace.agent,
+            trace.reward.status,
+        )
+        assert row["value"] == ("" if trace.reward.value is None else repr(trace.reward.value))
+        assert int(row["judged"]) == trace.reward.counts.judged
+
+
+@pytest.mark.parametrize("name", ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)", "\t=1"])
+def test_csv_gives_a_spreadsheet_no_formula_to_run(tmp_path: Path, name: str) -> None:
+    given = lines(tasks=1, size=1)
+    given[0]["id"] = given[0]["responses"][0]["id"] = given[0]["responses"][0]["agent"] = name
+    score(tmp_path / "run", write_tasks(tmp_path / "given", given))
+    (row,) = rows(tmp_path / "run")
+    assert row["task_id"] == row["response_id"] == row["agent"] == f"'{name}"
+
+
+def test_parquet_gives_the_same_rows_with_their_types(plain: Path, tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    export_parquet(Run.open(plain), tmp_path / "rewards.parquet")
+    found = pq.read_table(tmp_path / "rewards.parquet").to_pylist()
+    shown = [{name: "" if value is None else str(value) for name, value in row.items()} for row in found]
+    assert shown == rows(plain)
+    assert {type(row["coverage"]) for row in found} == {float}
+    assert {type(row["judged"]) for row in found} == {int}
+
+
+@pytest.mark.parametrize("form", [export_jsonl, export_csv])
+def test_a_re_scored_run_is_exported_with_its_own_rewards(plain: Path, tmp_path: Path, form: Any) -> None:
+    again(plain, tmp_path / "other", "reward={tone: 1}")
+    given = b"".join(form(Run.open(tmp_path / "other"))).decode()
+    own = {trace.response_id: trace.reward.value for trace in Run.open(tmp_path / "other").traces()}
+    found = (
+        [json.loads(line) for line in given.splitlines()]
+        if form is export_jsonl
+        else list(csv.DictReader(io.StringIO(given)))
+    )
+    values = {
+        row["response_id"]: row["reward"]["value"] if "reward" in row else float(row["value"])
+        for row in found
+        if row.get("value") != ""
+    }
+    assert values == {name: value for name, value in own.items() if name in values}

@@ -1,0 +1,337 @@
+"""Rows of a table, in every form of file that one comes in."""
+
+import gzip
+import hashlib
+import json
+import os
+import sqlite3
+from contextlib import closing
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jurygraph.errors import InputError
+from jurygraph.sources import table_rows
+from jurygraph.sources.table_rows import plain, read_rows, sha256_of
+from tests.agents.facts.examples import SUFFIXES, Rows, write_table
+
+ROWS: Rows = [
+    {"name": "Café, the", "note": 'said "yes"\ntwice', "seats": "12"},
+    {"name": "解 Inn", "note": "", "seats": "7"},
+]
+
+
+def rows(path: Path, table: str | None = None) -> list[dict[str, Any]]:
+    return list(read_rows(path, table))
+
+
+def refused(path: Path, table: str | None = None) -> str:
+    """Why, after the path."""
+    with pytest.raises(InputError) as raised:
+        rows(path, table)
+    assert str(raised.value).startswith(str(path))
+    return str(raised.value).removeprefix(str(path))
+
+
+def written(path: Path, content: bytes | str) -> Path:
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_form_gives_the_same_rows(suffix: str, tmp_path: Path) -> None:
+    assert rows(write_table(tmp_path / f"t{suffix}", ROWS)) == ROWS
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_file_may_be_read_in_part_and_again(suffix: str, tmp_path: Path) -> None:
+    path = write_table(tmp_path / f"t{suffix}", ROWS)
+    begun = read_rows(path)
+    assert next(begun) == ROWS[0]
+    begun.close()  # type: ignore[attr-defined]
+    assert rows(path) == ROWS
+
+
+@pytest.mark.parametrize("name", ["t.CSV", "my.places.csv", "t.csv.GZ", "t.gz.csv"])
+def test_a_form_is_known_by_its_suffix(name: str, tmp_path: Path) -> None:
+    assert rows(written(tmp_path / name, "name\na\n")) == [{"name": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("form", "name"), [(".parquet", "t.dat"), (".db", "t"), (".db", "t.csv"), (".csv.gz", "u.csv")]
+)
+def test_a_form_that_has_a_mark_of_its_own_is_known_whatever_its_name(form: str, name: str, tmp_path: Path) -> None:
+    assert rows(write_table(tmp_path / f"t{form}", ROWS).rename(tmp_path / name)) == ROWS
+
+
+def test_a_file_has_the_digest_of_its_bytes(tmp_path: Path) -> None:
+    assert sha256_of(written(tmp_path / "t", "abc")) == hashlib.sha256(b"abc").hexdigest()
+
+
+# What cannot be read
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    assert refused(tmp_path / "t.csv") == ": there is no such file; name one that is there"
+
+
+def test_a_folder(tmp_path: Path) -> None:
+    assert refused(tmp_path) == ": is a folder; name a file"
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "t.csv")
+    assert refused(tmp_path / "t.csv") == ": is no regular file; name a file"
+
+
+def test_a_path_that_can_be_none(tmp_path: Path) -> None:
+    assert refused(tmp_path / "a\0b.csv").startswith(": cannot be read (embedded null byte)")
+    assert refused(tmp_path / ("x" * 300)).startswith(": cannot be read (")
+
+
+@pytest.mark.parametrize("name", ["t.tsv", "t", "t.gz", "t.xlsx", "csv", "t.csv.bak"])
+def test_a_form_that_is_not_known(name: str, tmp_path: Path) -> None:
+    said = refused(written(tmp_path / name, "name\na\n"))
+    assert said == ": is no table by its name; give .csv, .json, .jsonl, .parquet (.gz too), or a SQLite file"
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".json", ".jsonl"])
+@pytest.mark.parametrize("cut", ["short", "damaged"])
+def test_a_gzip_file_that_is_cut_short_or_damaged(suffix: str, cut: str, tmp_path: Path) -> None:
+    many = [{"name": hashlib.sha256(bytes([n % 256, n // 256])).hexdigest()} for n in range(2000)]
+    path = write_table(tmp_path / f"t{suffix}.gz", many)
+    content = path.read_bytes()
+    wrong_sum = content[:-8] + bytes(byte ^ 255 for byte in content[-8:-4]) + content[-4:]
+    path.write_bytes(content[: len(content) // 2] if cut == "short" else wrong_sum)
+    with pytest.raises(
+        InputError, match=rf"t{suffix}\.gz.*the gzip file is (cut short|damaged).*copy it again"
+    ) as raised:
+        rows(path)
+    assert ("line " in str(raised.value)) == (suffix != ".json")
+
+
+# CSV
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"name,seats\r\na,1\r\n",
+        b"\xef\xbb\xbfname,seats\na,1\n",
+        b"name,seats\n\na,1\n\n",
+        b"name,seats\na,1",
+        b'"name","seats"\n"a","1"\n',
+    ],
+    ids=["CRLF", "byte-order mark", "blank lines", "no line end", "quoted"],
+)
+def test_what_programs_do_to_a_csv_file_does_no_harm(content: bytes, tmp_path: Path) -> None:
+    assert rows(written(tmp_path / "t.csv", content)) == [{"name": "a", "seats": "1"}]
+
+
+@pytest.mark.parametrize("content", ["", "name,seats\n"])
+def test_a_csv_file_may_hold_no_row(content: str, tmp_path: Path) -> None:
+    assert rows(written(tmp_path / "t.csv", content)) == []
+
+
+BAD_CSV = {
+    "a value too many": ("n,m\n1,2\n1,2,3\n", 3, "does not have the 2 columns of the first line, but 3; quote a value"),
+    "a value too few": ("n,m\n1\n", 2, "does not have the 2 columns of the first line, but 1"),
+    "a value too few after a long row": ('n,m\n"a\nb\nc",2\n1\n', 5, "does not have the 2 columns"),
+    "a double column": ("n,m,n\n1,2,3\n", 1, "names column 'n' twice; the first line names each column once"),
+    "a column without a name": (",n\n0,1\n", 1, "leaves a column without a name"),
+    "a quote that does not end": ('n,m\n1,2\n"1,2\n3,4\n', 4, "is not CSV (unexpected end of data); quote values with"),
+    "lines that end in CR": ("n,m\r1,2\r", 1, "is not CSV (new-line character seen in unquoted field"),
+    "a quote in the middle": ('n,m\n1,2\n\n"1"x,2\n', 4, "is not CSV (',' expected after '\"')"),
+    "Latin-1": (b"n,m\n1,2\n1,caf\xe9\n", 3, "byte 6 is not UTF-8; save the file as UTF-8"),
+    "Latin-1 far down": (b"n\n" + b"x\n" * 20_000 + b"\xe9\n", 20_002, "byte 1 is not UTF-8"),
+    "UTF-16": ("n,m\n1,2\n".encode("utf-16"), 1, "byte 1 is not UTF-8"),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize(("content", "line", "said"), BAD_CSV.values(), ids=BAD_CSV)
+def test_bad_csv_is_refused_with_its_line(
+    content: bytes | str, line: int, said: str, packed: bool, tmp_path: Path
+) -> None:
+    path = written(tmp_path / "t.csv", content)
+    if packed:
+        path = written(tmp_path / "t.csv.gz", gzip.compress(path.read_bytes()))
+    assert refused(path).startswith(f", line {line}: {said}")
+
+
+# JSON and JSON lines
+
+
+@pytest.mark.parametrize("name", ["t.json", "t.jsonl"])
+def test_a_byte_order_mark_before_json_does_no_harm(name: str, tmp_path: Path) -> None:
+    text = '{"name": "a"}'
+    content = b"\xef\xbb\xbf" + (text if name == "t.jsonl" else f"[{text}]").encode()
+    assert rows(written(tmp_path / name, content)) == [{"name": "a"}]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"name": "a"', "is not valid JSON (EOF while parsing an object at line 1 column 12); mend it there"),
+        ("[1]", "is a list; a row is an object, with a value for each column"),
+        ('"a"', "is the text 'a'; a row is an object"),
+        ('{"name": NaN}', "is not valid JSON (expected value"),
+        ('{"name": "\\ud800"}', "is not valid JSON ("),
+        ('{"name": ' + "[" * 5000 + "]" * 5000 + "}", "is not valid JSON (recursion limit exceeded"),
+    ],
+)
+def test_a_bad_line_of_json_is_refused_with_its_number(line: str, said: str, tmp_path: Path) -> None:
+    path = written(tmp_path / "t.jsonl", f'{{"name": "b"}}\n\n{line}\n')
+    assert refused(path).startswith(f", line 3: {said}")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"rows": []}', ": is an object; a table is a list of rows"),
+        ('[{"name": "a"}, "b"]', ", [1]: is the text 'b'; a row is an object, with a value for each column"),
+        ('[{"name": "a"}', ": is not valid JSON (EOF while parsing a list at line 1 column 14); mend it there"),
+        ("", ": is not valid JSON (EOF while parsing a value"),
+        (b'["\xe9"]', ": is not valid JSON ("),
+    ],
+)
+def test_json_that_is_no_list_of_rows_is_refused(content: bytes | str, said: str, tmp_path: Path) -> None:
+    assert refused(written(tmp_path / "t.json", content)).startswith(said)
+
+
+@pytest.mark.parametrize("suffix", [".json", ".json.gz"])
+def test_json_is_read_whole_so_that_it_has_a_limit(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_table(tmp_path / f"t{suffix}", ROWS)
+    size = len(json.dumps(ROWS)) + 2
+    monkeypatch.setattr(table_rows, "_LARGEST_JSON", size)
+    assert rows(path) == ROWS
+    monkeypatch.setattr(table_rows, "_LARGEST_JSON", 20)
+    assert refused(path).endswith("a JSON file is read whole, and this one has over 256 MB; give it as JSON lines")
+
+
+def test_numbers_too_large_for_a_float_are_left_out(tmp_path: Path) -> None:
+    assert rows(written(tmp_path / "t.jsonl", '{"a": 1e999, "b": [1e999, 1]}')) == [{"a": None, "b": [None, 1]}]
+
+
+# Parquet
+
+
+def test_values_of_parquet_are_as_json_has_them(tmp_path: Path) -> None:
+    row = {
+        "day": date(2022, 3, 1),
+        "price": Decimal("2.50"),
+        "nothing": float("nan"),
+        "list": [1.5, float("inf")],
+        "inside": {"day": date(2022, 3, 2)},
+        "bytes": "é".encode(),
+        "flag": True,
+    }
+    pq.write_table(pa.Table.from_pylist([row]), tmp_path / "t.parquet")
+    (given,) = rows(tmp_path / "t.parquet")
+    assert given == {
+        "day": "2022-03-01",
+        "price": "2.50",
+        "nothing": None,
+        "list": [1.5, None],
+        "inside": {"day": "2022-03-02"},
+        "bytes": "é",
+        "flag": True,
+    }
+    assert json.loads(json.dumps(given, allow_nan=False)) == given
+
+
+def test_parquet_that_is_cut_short_or_none_at_all(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.parquet", ROWS)
+    for content in (path.read_bytes()[:-20], path.read_bytes()[:4], b"PAR1 and so on", b"name\na\n", b""):
+        assert refused(written(path, content)).startswith(": cannot be read as Parquet (")
+
+
+def test_parquet_with_a_damaged_page(tmp_path: Path) -> None:
+    path = tmp_path / "t.parquet"
+    pq.write_table(
+        pa.table({"name": [f"{n} inn" for n in range(1000)]}), path, compression="gzip", use_dictionary=False
+    )
+    content = path.read_bytes()
+    assert refused(written(path, content[:100] + b"\xff" * 200 + content[300:])).startswith(": cannot be read as")
+
+
+# SQLite
+
+
+def database(path: Path, *statements: str) -> Path:
+    with closing(sqlite3.connect(path)) as made, made:
+        for statement in statements:
+            made.execute(statement)
+    return path
+
+
+def test_the_only_table_of_a_database_needs_no_name(tmp_path: Path) -> None:
+    counted = "CREATE TABLE places (id INTEGER PRIMARY KEY AUTOINCREMENT, name)"
+    path = database(tmp_path / "t.db", counted, "INSERT INTO places (name) VALUES ('a')")
+    assert rows(path) == rows(path, "places") == [{"id": 1, "name": "a"}]
+
+
+def test_one_of_several_tables_is_named(tmp_path: Path) -> None:
+    path = database(
+        tmp_path / "t.db",
+        'CREATE TABLE "odd ""one""" (name)',
+        "CREATE TABLE other (name)",
+        "INSERT INTO other VALUES (1.5)",
+        'INSERT INTO "odd ""one""" VALUES (\'x\')',
+    )
+    assert rows(path, 'odd "one"') == [{"name": "x"}]
+    assert rows(path, "other") == [{"name": 1.5}]
+    assert refused(path) == ': holds 2 tables; say which in `table`: there are odd "one", other'
+    assert refused(path, "othr") == ": has no table 'othr'; did you mean other?"
+    assert refused(path, "zzz") == ": has no table 'zzz'; there are odd \"one\", other"
+    assert refused(path, "") == ": has no table ''; there are odd \"one\", other"
+
+
+def test_values_of_sqlite_are_as_json_has_them(tmp_path: Path) -> None:
+    path = database(
+        tmp_path / "t.db", "CREATE TABLE t (a, b, c, d)", "INSERT INTO t VALUES (x'c3a9ff', 9e999, NULL, 7)"
+    )
+    assert rows(path) == [{"a": "é\\xff", "b": None, "c": None, "d": 7}]
+
+
+def test_a_database_is_not_written_to(tmp_path: Path) -> None:
+    path = database(tmp_path / "t.db", "CREATE TABLE t (a)")
+    before = path.read_bytes()
+    assert rows(path) == []
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["t.db"]
+
+
+def test_a_database_without_tables_or_cut_short(tmp_path: Path) -> None:
+    empty = database(tmp_path / "e.db", "CREATE TABLE t (a)", "DROP TABLE t")
+    assert refused(empty) == ": holds 0 tables; say which in `table`: there are none"
+    path = write_table(tmp_path / "t.db", [{"name": "x" * 1000}] * 100)
+    path.write_bytes(path.read_bytes()[:5000])
+    assert refused(path).startswith(": cannot be read as SQLite (")
+    assert refused(written(path, path.read_bytes()[:100])).startswith(": cannot be read as SQLite (")
+
+
+def test_text_of_a_database_that_is_none(tmp_path: Path) -> None:
+    path = database(tmp_path / "t.db", "CREATE TABLE t (a)", "INSERT INTO t VALUES (CAST(x'ff' AS TEXT))")
+    assert refused(path).startswith(": cannot be read as SQLite (Could not decode to UTF-8")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
+def test_only_a_database_has_tables(suffix: str, tmp_path: Path) -> None:
+    said = refused(write_table(tmp_path / f"t{suffix}", ROWS), "places")
+    assert said == ": `table` names a table of a SQLite file, and this is none; leave it out"
+
+
+# Rows from elsewhere
+
+
+def test_a_row_is_made_plain_however_deep_it_goes() -> None:
+    given = plain({1: (Decimal("1.5"), [{"x": float("-inf"), 2: b"y"}]), "self": Path("z"), "big": 10**400})
+    assert given == {"1": ["1.5", [{"x": None, "2": "y"}]], "self": "z", "big": 10**400}

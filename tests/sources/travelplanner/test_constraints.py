@@ -1,0 +1,93 @@
+"""The constraints of a TravelPlanner query, as checks."""
+
+from datetime import date
+from typing import Any
+
+import pytest
+
+from jurygraph.agents.checks.stated import Check
+from jurygraph.schema import Constraint
+from jurygraph.sources.travelplanner.constraints import constraints, costs
+from jurygraph.sources.travelplanner.query import Asked
+from tests.agents.checks.made import decide, row
+
+PLAIN = Asked(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), ())
+FULL = PLAIN._replace(
+    house_rules=("No pets", "No children under 10"),
+    room="Private room",
+    cuisines=("Thai", "Greek"),
+    barred=("Flight", "Self-driving"),
+)
+
+
+def stated(asked: Asked) -> dict[str, dict[str, Any]]:
+    return {one["id"]: one for one in constraints(asked)}
+
+
+def test_a_plain_query_asks_for_days_a_budget_and_long_enough_stays() -> None:
+    assert {name: one["text"] for name, one in stated(PLAIN).items()} == {
+        "days": "a plan of 2 days",
+        "budget": "$1,234.50 for 2",
+        "minimum-nights": "no stay is shorter than it may be",
+    }
+
+
+def test_every_wish_is_a_constraint_of_its_own() -> None:
+    assert {name: one["text"] for name, one in stated(FULL).items() if name not in stated(PLAIN)} == {
+        "house-rule-pets": "pets must be allowed",
+        "house-rule-children-under-10": "children under 10 must be allowed",
+        "room-type": "Private room",
+        "cuisines": "Thai, Greek",
+        "no-flight": "no flight",
+        "no-self-driving": "no self-driving",
+    }
+
+
+@pytest.mark.parametrize("asked", [PLAIN, FULL, PLAIN._replace(not_shared=True)])
+def test_all_are_hard_and_have_checks(asked: Asked) -> None:
+    for one in constraints(asked):
+        constraint = Constraint.model_validate(one)
+        assert constraint.kind == "hard"
+        assert Check.model_validate(constraint.check)
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "holds", "fails"),
+    [
+        (FULL, "house-rule-pets", {"house_rules": "No parties & No smoking"}, {"house_rules": "No parties & No pets"}),
+        (FULL, "room-type", {"room type": "Private room"}, {"room type": "Entire home/apt"}),
+        (PLAIN._replace(not_shared=True), "room-type", {"room type": "Private room"}, {"room type": "Shared room"}),
+        (FULL, "minimum-nights", {"nights": 2, "minimum nights": 2.0}, {"nights": 1, "minimum nights": 2.0}),
+        (FULL, "no-flight", {"mode": "Taxi"}, {"mode": "Flight"}),
+        (FULL, "no-self-driving", {"mode": "Flight"}, {"mode": "Self-driving"}),
+        (FULL, "cuisines", {"Cuisines": "Thai, Tea, Greek"}, {"Cuisines": "Thai, Tea"}),
+    ],
+)
+def test_what_holds_and_what_does_not(asked: Asked, name: str, holds: dict[str, Any], fails: dict[str, Any]) -> None:
+    check, lists = stated(asked)[name]["check"], {"house_rules": "&", "Cuisines": ","}
+    assert decide(check, row(lists=lists, **holds)).holds is True
+    assert decide(check, row(lists=lists, **fails)).holds is False
+
+
+def test_half_of_the_cuisines_is_half_of_what_was_asked_for() -> None:
+    check = stated(FULL)["cuisines"]["check"]
+    assert check["partial"] is True
+    assert decide(check, row(lists={"Cuisines": ","}, Cuisines="Tea, Thai")).share == 0.5
+
+
+@pytest.mark.parametrize(
+    ("people", "values", "cost"),
+    [
+        (5, {"Average Cost": 12}, 60),
+        (5, {"price": 100.0, "nights": 3, "maximum occupancy": 2}, 900),
+        (5, {"mode": "Flight", "Price": 90}, 450),
+        (5, {"mode": "Self-driving", "cost": 75.0}, 75),
+        (6, {"mode": "Self-driving", "cost": 75.0}, 150),
+        (4, {"mode": "Taxi", "cost": 30.0}, 30),
+        (5, {"mode": "Taxi", "cost": 30.0}, 60),
+    ],
+)
+def test_what_a_plan_costs(people: int, values: dict[str, Any], cost: float) -> None:
+    """Each thing is looked at alone: the sum of the terms that have a value for it."""
+    terms = [term for term in costs(people) if term["column"] in values]
+    assert decide({"sum": terms, "equals": cost}, row(**values)).holds is True

@@ -1,0 +1,167 @@
+"""TravelPlanner's facts as tables, and its plans read as claims about them."""
+
+import asyncio
+from datetime import date
+from typing import Any
+
+import pytest
+
+from jurygraph.agents.facts.lookup import Finding, look_up
+from jurygraph.agents.facts.opening import facts_of
+from jurygraph.schema import TaskView
+from jurygraph.sources.travelplanner.tables import claims, tables
+from tests.sources.travelplanner.train import lines
+
+DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"
+FLIGHT = {"Flight Number": "F12", "Price": 90, "DepTime": "10:00", "ArrTime": "12:00", "FlightDate": "2022-03-16"}
+FACTS: dict[str, Any] = {
+    "Attractions in Bangor": [{"Name": "The Mill", "City": "Bangor"}],
+    "Restaurants in Bangor": [
+        {"Name": "Tea, Please", "City": "Bangor", "Average Cost": 9, "Cuisines": "Tea, Cafe"},
+        {"Name": "Tea, Please", "City": "Bangor", "Average Cost": 5, "Cuisines": "Tea"},
+    ],
+    "Restaurants in New York": [{"Name": "Deli (West)", "City": "New York", "Average Cost": 7, "Cuisines": "Deli"}],
+    "Accommodations in Bangor": [
+        {"NAME": "Inn", "city": "Bangor", "price": 80.0, "house_rules": "No pets & No parties"}
+    ],
+    "Flight from Bangor to New York on 2022-03-16": [
+        {**FLIGHT, "OriginCityName": "Bangor", "DestCityName": "New York"}
+    ],
+    "Flight from New York to Bangor on 2022-03-18": "There is no flight from New York to Bangor on 2022-03-18.",
+    "Self-driving from Bangor to New York": DRIVE,
+    "Taxi from Bangor to New York": "No valid information.",
+}
+DAYS = tuple(date(2022, 3, day) for day in (16, 17, 18))
+DAY = dict.fromkeys(("breakfast", "lunch", "dinner", "attraction", "accommodation", "transportation"), "-")
+
+
+def read(kind: str, *days: dict[str, Any]) -> list[Finding]:
+    """What becomes of the claims of a plan."""
+    view = TaskView(id="t", query="?", facts={"tables": tables(FACTS), "claims": claims(DAYS)})
+    facts = facts_of(view)
+    plan = [{"days": number, "current_city": "Bangor", **DAY, **day} for number, day in enumerate(days, start=1)]
+    return asyncio.run(look_up(facts.claims[kind], facts.tables, plan))
+
+
+def test_rows_of_a_kind_stand_in_one_table_with_their_places_in_the_source() -> None:
+    made = tables(FACTS)
+    assert [(row["Name"], row["City"], row["row"]) for row in made["restaurants"]["rows"]] == [
+        ("Tea, Please", "Bangor", 1),
+        ("Tea, Please", "Bangor", 2),
+        ("Deli (West)", "New York", 3),
+    ]
+    assert [table["order"] for table in made.values()] == ["row"] * 5
+    assert made["accommodations"]["lists"] == {"house_rules": "&"}
+
+
+def test_ways_by_road_are_rows_and_what_there_is_not_is_none() -> None:
+    made = tables(FACTS)
+    assert made["drives"]["rows"] == [
+        {
+            "mode": "Self-driving",
+            "origin": "Bangor",
+            "destination": "New York",
+            "duration": "13 hours 26 mins",
+            "distance": "1,510 km",
+            "cost": 75.0,
+            "row": 1,
+        }
+    ]
+    assert len(made["flights"]["rows"]) == 1
+
+
+@pytest.mark.parametrize("cost", ["1.2.3", "free", ""])
+def test_a_way_without_a_cost_is_none(cost: str) -> None:
+    assert (
+        tables({"Taxi from A to B": f"taxi, from A to B, duration: 1, distance: 1, cost: {cost}"})["drives"]["rows"]
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"Hotels in Bangor": []}, "holds 'Hotels in Bangor', which is no table of TravelPlanner"),
+        (
+            {"Restaurants in Bangor": ["Tea"]},
+            "holds in 'Restaurants in Bangor' what is no list of rows; each row is an",
+        ),
+        ({"Attractions in Bangor": {"Name": "Mill"}}, "holds in 'Attractions in Bangor' what is no list of rows"),
+        (
+            {"Flight from A to B on 2022-03-16": 5},
+            "holds in 'Flight from A to B on 2022-03-16' what is no list of rows",
+        ),
+    ],
+)
+def test_what_is_no_table_is_named(facts: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match="holds") as caught:
+        tables(facts)
+    assert str(caught.value).startswith(words)
+
+
+def test_the_first_row_of_a_name_counts() -> None:
+    (meal,) = read("meals", {"dinner": "Tea, Please, Bangor"})
+    assert (meal["found"], meal["values"]["Average Cost"], meal["alternatives"]) == ("confirmed", 9, [2])
+
+
+def test_a_name_may_have_several_lines() -> None:
+    (meal,) = read("meals", {"dinner": "Tea,\nPlease, Bangor"})
+    assert meal["found"] == "confirmed"
+
+
+def test_a_name_may_have_commas_and_a_city_its_state() -> None:
+    found = read("meals", {"breakfast": "Deli (West), New York(New York)", "lunch": "Tea, Please, New York"})
+    assert [one["found"] for one in found] == ["confirmed", "elsewhere"]
+
+
+def test_meals_and_attractions_have_a_day_and_a_place() -> None:
+    (meal,) = read("meals", {}, {"lunch": "Tea, Please, Bangor"})
+    assert (meal["values"]["day"], meal["values"]["where"]) == (2, "Bangor")
+    assert [one["text"] for one in read("attractions", {"attraction": "The Mill, Bangor;The Hill, Bangor;"})] == [
+        "The Mill, Bangor",
+        "The Hill, Bangor",
+    ]
+
+
+def test_nights_in_a_row_are_one_stay() -> None:
+    night = {"accommodation": "Inn, Bangor(Maine)"}
+    assert [one["values"]["nights"] for one in read("stays", night, night, {})] == [2]
+    assert [one["values"]["nights"] for one in read("stays", night, {"accommodation": "Barn, Bangor"}, night)] == [
+        1,
+        1,
+        1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("way", "found", "mode"),
+    [
+        ("Flight Number: F12, from Bangor to New York(New York), Departure Time: 10:00, Arrival Time: 12:00",
+         "confirmed", "Flight"),
+        ("Flight Number: F12, from Bangor to New York, Departure Time: 10:00, Arrival Time: 9:30", "differs", "Flight"),
+        ("Self-driving, from Bangor(Maine) to New York, duration: 13 hours, distance: 1,500 km, cost: 75",
+         "confirmed", "Self-driving"),
+        ("Self-driving, from Bangor to New York, duration: 1, distance: 1, cost: 78", "confirmed", "Self-driving"),
+        ("Self-driving, from Bangor to New York, duration: 1, distance: 1, cost: 80", "differs", "Self-driving"),
+        ("Taxi, from Bangor to New York, duration: 1, distance: 1, cost: 1", "unknown", "Taxi"),
+        ("by train to New York", "unread", None),
+    ],
+)  # fmt: skip
+def test_a_leg_is_a_flight_of_that_day_or_a_way_by_road(way: str, found: str, mode: str | None) -> None:
+    (leg,) = read("legs", {"transportation": way})
+    assert (leg["found"], leg["values"].get("mode")) == (found, mode)
+
+
+def test_a_flight_of_another_day_differs() -> None:
+    way = "Flight Number: F12, from Bangor to New York, Departure Time: 10:00, Arrival Time: 12:00"
+    (leg,) = read("legs", {}, {"transportation": way})
+    assert (leg["found"], leg["differs"]) == ("differs", ["FlightDate"])
+
+
+@pytest.mark.parametrize("name", lines())
+def test_no_fact_of_the_training_set_is_lost(name: str) -> None:
+    facts = lines()[name]["facts"]
+    made = tables(facts)
+    listed = sum(len(rows) for rows in facts.values() if isinstance(rows, list))
+    ways = sum(isinstance(text, str) and "cost: " in text for text in facts.values())
+    assert sum(len(table["rows"]) for table in made.values()) == listed + ways
