@@ -107,11 +107,17 @@ class Ledger:
 
     def _begin(self) -> None:
         """Only now does the file come to know that it is written: who merely looks leaves it as it is."""
-        if not self._durable:
+        self.make_durable()
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def make_durable(self) -> None:
+        """Have the file ready to be written. SQLite refuses it while anything of this ledger is being read."""
+        if self._durable:
+            return
+        with self.guarded():
             for setting in _DURABLE:
                 self._connection.execute(f"PRAGMA {setting}")
-            self._durable = True
-        self._connection.execute("BEGIN IMMEDIATE")
+        self._durable = True
 
     def commit(self) -> None:
         """Make what was appended durable: it survives a power cut from here on."""

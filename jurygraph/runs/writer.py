@@ -28,6 +28,7 @@ class Writer:
     """
 
     def __init__(self, ledger: Ledger) -> None:
+        ledger.make_durable()  # before the thread: whoever plans from the ledger reads it meanwhile
         self._ledger = ledger
         self._batches: queue.Queue[_Batch | None] = queue.Queue(_WAITING)
         self._error: BaseException | None = None

@@ -58,3 +58,19 @@ def test_an_error_ends_the_writing_and_is_raised(tmp_path: Path) -> None:
         writer.close()
     ledger.close()
     assert Ledger.open(tmp_path / "run.sqlite").count == 2, "what was durable stays, and nothing is half-written"
+
+
+def test_it_writes_while_the_ledger_that_it_writes_is_read(tmp_path: Path) -> None:
+    """A run that goes on has its plans already: the first thing that it writes comes while a plan is being read."""
+    begun = Ledger.create(tmp_path / "run.sqlite")
+    begun.append(*batch(0))
+    begun.commit()
+    begun.settle()
+    ledger = Ledger.open(tmp_path / "run.sqlite", write=True)
+    writer = Writer(ledger)
+    reading = ledger.keys("trace")
+    assert next(reading) == "0/0"
+    writer.append(batch(1)).result(timeout=5)
+    assert "0/1" in list(reading)
+    writer.close()
+    assert ledger.count == 4
