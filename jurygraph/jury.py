@@ -16,7 +16,6 @@ from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare, score
 from jurygraph.graphs.answering import apart, apart_now, open_evaluator
-from jurygraph.graphs.planning import task_digest
 from jurygraph.graphs.recipe import check_recipe
 from jurygraph.graphs.routing import NOTHING, Recalled, canonical_order
 from jurygraph.graphs.state import Roster, ScoreState
@@ -205,7 +204,7 @@ def _check_plan(plan: Plan, task: Task, roster: Roster) -> None:
     """A plan serves the task it was made from, and those it was made with: of the same names and versions."""
     if plan.task_id != task.id:
         raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
-    if plan.task_digest != task_digest(task):
+    if plan.task_digest != task.content_digest:
         raise InputError(f"the plan was made from another version of task {task.id!r}: prepare it again")
     wanted: list[tuple[str, str, str, Mapping[str, Any]]] = []
     wanted += [("evaluator", q.evaluator, q.version, roster.evaluators) for q in plan.survey.questions]

@@ -36,6 +36,11 @@ def path(text: str) -> Any:
         raise ValueError(f"is no JSONPath ({error}); write one such as $[*].name") from None
 
 
+def path_to(location: tuple[str | int, ...]) -> str:
+    """The JSONPath of one location, normalised as RFC 9535 has it."""
+    return jsonpath.JSONPathNode(value=None, location=location, parent=None, root=None).path()
+
+
 def place(location: Sequence[str | int]) -> tuple[tuple[bool, str | int], ...]:
     """Where a path leads, as something that can be sorted: numbers and names do not compare."""
     return tuple((isinstance(step, str), step) for step in location)

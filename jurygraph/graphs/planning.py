@@ -3,14 +3,12 @@
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
-from typing import TypeVar
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import GROUP_OF_ONE, SUBMITTED
 from jurygraph.schema import (
     Audience,
-    Constraint,
     Criterion,
     Derivation,
     EvaluatorUse,
@@ -20,16 +18,9 @@ from jurygraph.schema import (
     Survey,
     Task,
     TaskView,
-    Tension,
     Wave,
 )
-
-Named = TypeVar("Named", Stakeholder, Criterion, Reviewer, Constraint)
-
-
-def by_id(things: Iterable[Named]) -> tuple[Named, ...]:
-    """In the order of their ids: the order of a file decides nothing."""
-    return tuple(sorted(things, key=lambda thing: thing.id))
+from jurygraph.schema.task import by_id
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
@@ -59,28 +50,6 @@ def _view(task: Task, audience: Audience, about: Stakeholder | Criterion | Revie
         facts=task.facts,
         metadata=task.metadata,
     )
-
-
-def task_digest(task: Task) -> str:
-    """Digest of a task, whatever the order of what has none in its file."""
-    rubric = task.rubric
-    if rubric is not None:
-        edges = tuple(sorted(rubric.edges, key=lambda e: (e.parent, e.child)))
-        rubric = rubric.model_copy(update={"criteria": by_id(rubric.criteria), "edges": edges})
-    ordered = {
-        "stakeholders": tuple(
-            s.model_copy(update={"constraints": by_id(s.constraints)}) for s in by_id(task.stakeholders)
-        ),
-        "tensions": tuple(sorted(map(_ordered, task.tensions), key=lambda t: (t.between, t.strength))),
-        "rubric": rubric,
-        "reviewers": tuple(sorted(task.reviewers)),
-    }
-    return task.model_copy(update=ordered).digest
-
-
-def _ordered(tension: Tension) -> Tension:
-    first, second = sorted(tension.between)
-    return tension.model_copy(update={"between": (first, second)})
 
 
 def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[Derivation, ...]:

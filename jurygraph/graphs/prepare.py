@@ -10,7 +10,6 @@ from jurygraph.graphs.planning import (
     list_derivations,
     list_questions,
     survey_of,
-    task_digest,
     view_task,
 )
 from jurygraph.graphs.recipe import decision_of, freeze_specs
@@ -49,7 +48,7 @@ async def _recipe(state: PrepareState, runtime: Runtime[Roster]) -> Update:
 
 async def _freeze(state: PrepareState) -> Update:
     task = state["task"]
-    plan = Plan(task_id=task.id, task_digest=task_digest(task), survey=state["survey"], decision=state["decision"])
+    plan = Plan(task_id=task.id, task_digest=task.content_digest, survey=state["survey"], decision=state["decision"])
     return {"plan": plan}
 
 

@@ -131,7 +131,10 @@ def _checked(noun: T) -> T:
     """The noun, validated again, since a copy or a construct never was, and known to be writable as JSON."""
     kind = type(noun) if type(noun) in FIELDS else (Verdict if isinstance(noun, Verdict) else Material)
     try:
-        checked = kind.model_validate({name: value for name, value in vars(noun).items() if name in FIELDS[kind]})
+        values = vars(noun)
+        if not values.keys() <= FIELDS[kind]:
+            values = {name: value for name, value in values.items() if name in FIELDS[kind]}
+        checked = kind.model_validate(values)
         checked.model_dump_json()
     except ValidationError as error:
         raise _Malformed(describe(error)) from error
@@ -142,7 +145,7 @@ def _checked(noun: T) -> T:
 
 def _with_checked_evidence(verdict: Verdict, text: str) -> Verdict:
     """Quotations from the response are `verified` when they stand where they say, or anywhere if they say nothing."""
-    if not verdict.evidence:
+    if all(evidence.source != "response" for evidence in verdict.evidence):
         return verdict
     return verdict.model_copy(update={"evidence": tuple(_located(e, text) for e in verdict.evidence)})
 

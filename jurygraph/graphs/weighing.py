@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from jurygraph import aggregation
 from jurygraph.agents.checks.tensions import tensions
 from jurygraph.errors import PlanError
-from jurygraph.graphs.planning import by_id
 from jurygraph.schema import Audience, Stakeholder, Task, WeightsConfig
+from jurygraph.schema.task import by_id
 
 
 def weigh_stakeholders(

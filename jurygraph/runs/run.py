@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import IO
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.graphs.planning import task_digest
 from jurygraph.graphs.rewarding import Row
 from jurygraph.runs import folder as place
 from jurygraph.runs.chain import Draft, Record
@@ -222,7 +221,7 @@ class Run:
             raise InputError(f"{self.folder}: {gone}; `jurygraph close` ends the run without it")
         task = Task.model_validate(content["task"])
         survey = self.shape_of(task_id).survey(read_views(content))
-        return Plan(task_id=task_id, task_digest=task_digest(task), survey=survey, decision=self.decision_of(task_id))
+        return Plan(task_id=task_id, task_digest=task.content_digest, survey=survey, decision=self.decision_of(task_id))
 
     def shape_of(self, task_id: str) -> Shape:
         """The survey of a task, without its texts."""

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from functools import cached_property
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, model_validator
 
@@ -117,6 +117,14 @@ class Reviewer(Noun):
     id: Id
 
 
+Named = TypeVar("Named", Stakeholder, Criterion, Reviewer, Constraint)
+
+
+def by_id(things: Iterable[Named]) -> tuple[Named, ...]:
+    """In the order of their ids: the order of a file decides nothing."""
+    return tuple(sorted(things, key=lambda thing: thing.id))
+
+
 class Task(Noun):
     """One task. It never holds responses, so nothing made from it can depend on one."""
 
@@ -142,6 +150,27 @@ class Task(Noun):
                     wrong = f"`tensions[{place}].between[{end}]` names {_shown(member)}, which is no stakeholder"
                     raise ValueError(f"{wrong}; {_meant(member, known)}")
         return self
+
+    @cached_property
+    def content_digest(self) -> str:
+        """Digest of the task, whatever the order of what has none in its file."""
+        people = (s.model_copy(update={"constraints": by_id(s.constraints)}) for s in by_id(self.stakeholders))
+        rubric = self.rubric
+        if rubric is not None:
+            edges = tuple(sorted(rubric.edges, key=lambda e: (e.parent, e.child)))
+            rubric = rubric.model_copy(update={"criteria": by_id(rubric.criteria), "edges": edges})
+        ordered = {
+            "stakeholders": tuple(people),
+            "tensions": tuple(sorted(map(_ordered, self.tensions), key=lambda t: (t.between, t.strength))),
+            "rubric": rubric,
+            "reviewers": tuple(sorted(self.reviewers)),
+        }
+        return self.model_copy(update=ordered).digest
+
+
+def _ordered(tension: Tension) -> Tension:
+    first, second = sorted(tension.between)
+    return tension.model_copy(update={"between": (first, second)})
 
 
 _MEMBERS: dict[Audience, type] = {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.roles import Evaluator
 from jurygraph.graphs.decide import decide
-from jurygraph.graphs.planning import list_questions, survey_of, task_digest, view_task
+from jurygraph.graphs.planning import list_questions, survey_of, view_task
 from jurygraph.graphs.redecision import redecide
 from jurygraph.graphs.routing import stamps
 from jurygraph.schema import Plan, Question, Reward, Stakeholder, Task, Verdict
@@ -151,7 +151,7 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
     survey = survey_of(views, (), questions)
     audiences = {name: one.audience for name, one in cast.items()}
     decision = redecide(about, survey, read, audiences, COMBINERS)
-    return Plan(task_id=about.id, task_digest=task_digest(about), survey=survey, decision=decision)
+    return Plan(task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision)
 
 
 def _homes(evaluators: Sequence[Mapping[str, Any]]) -> set[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from jurygraph.agents.checks.items import Held, Item, Truth, holds, lacks
 from jurygraph.agents.checks.stated import Check, Scalar, Term
-from jurygraph.agents.checks.values import Amount, amount, key, parts, same
+from jurygraph.agents.checks.values import Amount, amount, is_one_of, key, parts
 from jurygraph.agents.facts.names import shown
 from jurygraph.sources.complaint import shortened
 
@@ -151,19 +151,22 @@ def _with(held: Held, item: Item, lacking: Sequence[str]) -> Held:
 
 def _price(term: Term, item: Item) -> tuple[Amount | None, Sequence[str]]:
     """What an item costs, or the columns that leave it open. Nothing costs less than nothing."""
-    looked_at = [one for one in (term.column, term.times, term.places) if isinstance(one, str)]
-    numbers = {column: found for column in looked_at if (found := amount(item.value(column))) is not None}
-    lacking = [column for column in looked_at if column not in numbers or numbers[column].number < 0]
-    if lacking:
-        return None, lacking
-    times, places = (_number(one, numbers) for one in (term.times or 1.0, term.places))
-    units = 1.0 if term.people is None else _units(term.people, places)
-    price = numbers[term.column]
-    return (None, [str(term.places)]) if units is None else (Amount(price.number * times * units, price.currency), ())
+    stated = (term.column, term.times or 1.0, term.places)
+    price, times, places = (_number(one, item) for one in stated)
+    if price is None or times is None or places is None:
+        return None, [str(one) for one, found in zip(stated, (price, times, places), strict=True) if found is None]
+    units = 1.0 if term.people is None else _units(term.people, places.number)
+    if units is None:
+        return None, [str(term.places)]
+    return Amount(price.number * times.number * units, price.currency), ()
 
 
-def _number(stated: str | float, numbers: Mapping[str, Amount]) -> float:
-    return numbers[stated].number if isinstance(stated, str) else float(stated)
+def _number(stated: str | float, item: Item) -> Amount | None:
+    """A number that is stated, or that stands in a column; None where there is none, or one below 0."""
+    if not isinstance(stated, str):
+        return Amount(float(stated), "")
+    found = amount(item.value(stated))
+    return found if found is not None and found.number >= 0 else None
 
 
 def _units(people: float, places: float) -> float | None:
@@ -206,7 +209,7 @@ class _Seen(NamedTuple):
 
     def among(self, wanted: Sequence[Scalar], *truths: Truth) -> list[_Value]:
         """Those that are wanted and count so."""
-        return [one for one in self.values if one.truth in truths and any(same(one.value, each) for each in wanted)]
+        return [one for one in self.values if one.truth in truths and is_one_of(one.value, wanted)]
 
 
 def _values(check: Check, items: Sequence[Item]) -> Decided:

@@ -14,11 +14,9 @@ from jurygraph.agents.checks.items import Item
 from jurygraph.agents.checks.stated import Check
 from jurygraph.agents.checks.tensions import contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, both_sides, findings
-from jurygraph.agents.facts.lookup import Finding
 from jurygraph.agents.facts.names import shown
 from jurygraph.agents.facts.opening import Facts, facts_of
 from jurygraph.agents.facts.stated import ClaimsStated
-from jurygraph.agents.facts.tables import Table
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, Ask, Evaluator
 from jurygraph.errors import ConfigError, PlanError
@@ -153,16 +151,12 @@ def _items(source: str, ask: Ask) -> list[Item]:
         found = [(node.path(), node.value) for node in nodes]
         return [Item(at, value if isinstance(value, dict) else {"value": value}) for at, value in found]
     facts = facts_of(ask.task)
-    stated, tables = facts.claims[source], facts.tables
-    return [_claimed(one, stated, tables.get(one["table"] or "")) for one in findings(ask)[source]]
-
-
-def _claimed(one: Finding, stated: ClaimsStated, table: Table | None) -> Item:
-    """A claim with the values of its row, and which of them the response gives itself."""
-    own = _own(stated)
-    if table is None:
-        return Item(one["text"], one["values"], one, own=own)
-    return Item(one["text"], one["values"], one, table.stated.lists, own - (table.columns or frozenset()))
+    own = _own(facts.claims[source])
+    known = {name: (table.stated.lists, own - (table.columns or frozenset())) for name, table in facts.tables.items()}
+    return [
+        Item(one["text"], one["values"], one, *known.get(one["table"] or "", ({}, own)))
+        for one in findings(ask)[source]
+    ]
 
 
 def _text(pattern: str, response: Response) -> Verdict:

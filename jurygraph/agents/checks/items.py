@@ -5,7 +5,7 @@ from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.stated import Column, Test, Tests
-from jurygraph.agents.checks.values import compared, parts, same
+from jurygraph.agents.checks.values import compared, is_one_of, parts, same
 from jurygraph.agents.facts.lookup import Finding, told
 from jurygraph.agents.facts.names import missing, shown
 from jurygraph.sources.complaint import quoted
@@ -111,18 +111,14 @@ def _between(value: Any, said: Any, separator: str | None) -> bool | None:
 
 
 def _has(value: Any, said: Any, separator: str | None) -> bool:
-    return any(same(part, said) for part in parts(value, separator))
-
-
-def _one_of(value: Any, said: Iterable[Any], _: str | None) -> bool:
-    return any(same(value, one) for one in said)
+    return is_one_of(said, parts(value, separator))
 
 
 _OF: Mapping[str, Any] = {
     "equals": lambda value, said, _: same(value, said),
     "is_not": lambda value, said, _: not same(value, said),
-    "one_of": _one_of,
-    "none_of": lambda value, said, _: not _one_of(value, said, _),
+    "one_of": lambda value, said, _: is_one_of(value, said),
+    "none_of": lambda value, said, _: not is_one_of(value, said),
     "has": _has,
     "has_not": lambda value, said, separator: not _has(value, said, separator),
     "at_least": _at_least,

@@ -1,6 +1,7 @@
 """Claims as they stand in a response's data: where, in which words, and what they say column by column."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jurygraph.agents import notation
@@ -34,12 +35,18 @@ def _claims(stated: ClaimsStated, data: Any) -> Iterator[Claim]:
     nodes = {node.location: node for path in stated.paths for node in path.find(data)}
     for location, node in nodes.items():
         record = _parent(data, location)
-        steps = notation.place(location)
         place = _order(stated, record)
+        path, steps = _where(location)
         beside = dict(_beside(stated, record))
         for number, text in enumerate(_texts(stated, node.value)):
             form, says = stated.form_of(text)
-            yield Claim(node.path(), text, form, says, beside, (*place, steps, number))
+            yield Claim(path, text, form, says, beside, (*place, steps, number))
+
+
+@lru_cache(maxsize=1 << 14)
+def _where(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
+    """A location as a JSONPath, and as something that can be sorted: the responses of a group have much the same."""
+    return notation.path_to(location), notation.place(location)
 
 
 def _parent(data: Any, location: Sequence[str | int]) -> Any:
