@@ -133,6 +133,10 @@ class Deriver(ABC):
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
 
+    def params_for(self, view: TaskView) -> Params:
+        """What the plan is to state of it: its params, and whatever else the material rests on than the view."""
+        return self.params
+
     @abstractmethod
     def derive(self, ask: DeriverAsk) -> Material | Awaitable[Material]:
         """The material, under the name that it `gives`. May be a coroutine; otherwise it runs in a thread."""

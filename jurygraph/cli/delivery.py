@@ -54,7 +54,7 @@ def refuse_inside(path: str) -> None:
 def _kind(path: str) -> int | None:
     """The mode of what is at the path; None where a new file can be made."""
     if not path:
-        raise InputError("--output '': is empty; name a file")
+        raise InputError("the file to write has an empty name; give it one")
     mode = _mode(path)
     if path.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
         raise InputError(f"{path}: is a folder; name a file in it")

@@ -1,13 +1,14 @@
 """One trace in full, as lines."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, get_args
 
 from jurygraph.cli.sides import opponent, score_for
 from jurygraph.cli.text import number, table, visible
 from jurygraph.schema import Decision, Evidence, Reward, Spec, Trace, Verdict
+from jurygraph.schema.config import Welfare
 
-WELFARE = ("stakeholders", "egalitarian", "nash")
+WELFARE: tuple[str, ...] = get_args(Welfare)
 """The combiners of which a component's inputs are stakeholders."""
 
 

@@ -67,7 +67,7 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
             version=deriver.version,
             view=view.digest,
             needs=deriver.needs,
-            params=dict(deriver.params),
+            params=dict(deriver.params_for(view)),
         )
     return tuple(listed[gives] for gives in sorted(listed))
 

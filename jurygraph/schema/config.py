@@ -12,6 +12,8 @@ from jurygraph.schema.verdict import Layer
 
 Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
+Welfare = Literal["stakeholders", "egalitarian", "nash"]
+"""Rules of welfare, by the names of their combiners."""
 
 
 class _Named(Noun):
@@ -85,7 +87,7 @@ class WeightsConfig(Noun):
     fixed: dict[Id, Positive] = Field(default_factory=dict)
     layers: dict[Layer, Positive] = Field(default_factory=dict)
     cap: Unit = 0.5
-    welfare: Literal["stakeholders", "egalitarian", "nash"] = "stakeholders"
+    welfare: Welfare = "stakeholders"
     floor: Unit = 0.5
     gated: Gated | None = None
 

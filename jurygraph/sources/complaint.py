@@ -145,7 +145,8 @@ def _missing(_: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> 
     if isinstance(path[-1], int):  # lists of a fixed length are pairs here
         return Complaint(path[:-1], f"is a list of {len(value)}", "write a pair of two")
     owner = next((n.__name__ for n in _nouns_at(noun, path[:-1])), noun.__name__)
-    return Complaint(path, "is missing", f"every {_plain(owner)} needs it")
+    name = _plain(owner)
+    return Complaint(path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it")
 
 
 def _unknown(_: ErrorDetails, path: Path, __: Any, noun: type[BaseModel]) -> Complaint:
@@ -213,7 +214,7 @@ _PHRASES: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Complai
 def _plain(name: str) -> str:
     """`ResponseLine` as one says it: response."""
     words = re.findall(r"[A-Z][a-z]*", name)
-    return " ".join(word.lower() for word in words if word not in {"Line", "Use", "Config"}) or "config"
+    return " ".join(word.lower() for word in words if word not in {"Line", "Use", "Config", "Stated"}) or "config"
 
 
 def _nouns_at(annotation: Any, path: Path) -> list[type[BaseModel]]:

@@ -1,14 +1,16 @@
 """Text files, line by line: plain or gzipped, or standard input, with what is needed to know them again."""
 
+import errno
 import gzip
 import hashlib
 import os
+import sqlite3
 import stat
 import sys
 import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
@@ -20,6 +22,19 @@ from jurygraph.sources.formats import GZIP, UTF8_MARK, refuse_foreign
 
 _LONGEST = 256 << 20
 _CHUNK = 1 << 20
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # the last: no folder takes temporary files
+
+
+@contextmanager
+def temporary_room() -> Iterator[None]:
+    """Raise `InputError` where there is no room for temporary files, SQLite's among them."""
+    try:
+        yield
+    except (OSError, sqlite3.OperationalError) as error:
+        if isinstance(error, OSError) and error.errno not in _NO_ROOM:
+            raise
+        wrong = f"there is no room for temporary files ({error})"
+        raise InputError(f"{wrong}; set TMPDIR to a folder that has more than the files to read need") from None
 
 
 class FileMark(Noun):

@@ -1,9 +1,7 @@
 """TASKS and RESPONSES: every line is checked before the first one counts, and read again when it is its turn."""
 
-import errno
-import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -11,13 +9,11 @@ from typing import Self
 from jurygraph.errors import InputError
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
 from jurygraph.sources.complaint import Complaint, nearest, quoted
-from jurygraph.sources.files import FileMark, Line, TextFile
+from jurygraph.sources.files import FileMark, Line, TextFile, temporary_room
 from jurygraph.sources.index import Index
 from jurygraph.sources.json_lines import read_again, read_lines, refuse
 
 Pair = tuple[Task, tuple[Response, ...]]
-
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # the last: no folder takes temporary files
 
 
 class Work:
@@ -75,7 +71,7 @@ def read_work(path: str | Path, responses: str | Path | None = None) -> Work:
     """As `read_tasks`, for files of any size: every line is checked here, and none is kept in memory."""
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
-    with _room(), ExitStack() as held:
+    with temporary_room(), ExitStack() as held:
         index = held.enter_context(closing(Index()))
         tasks = held.enter_context(closing(TextFile(path)))
         _check_tasks(tasks, index, responses_apart=responses is not None)
@@ -86,18 +82,6 @@ def read_work(path: str | Path, responses: str | Path | None = None) -> Work:
         index.sort()
         _refuse_lonely(tasks, index)
         return Work(tasks, apart, index, held.pop_all())
-
-
-@contextmanager
-def _room() -> Iterator[None]:
-    """Say so where there is no room for temporary files."""
-    try:
-        yield
-    except (OSError, sqlite3.OperationalError) as error:
-        if isinstance(error, OSError) and error.errno not in _NO_ROOM:
-            raise
-        wrong = f"there is no room for temporary files ({error})"
-        raise InputError(f"{wrong}; set TMPDIR to a folder that has more than the files to read need") from None
 
 
 def _check_tasks(file: TextFile, index: Index, responses_apart: bool) -> None:

@@ -152,7 +152,7 @@ def test_an_export_follows_a_link(scored: Path, run: Command, tmp_path: Path, th
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ("", "error: --output '': is empty; name a file"),
+        ("", "error: the file to write has an empty name; give it one"),
         ("folder", "folder: is a folder; name a file in it"),
         ("new/", "new/: is a folder; name a file in it"),
         ("none/x.csv", "none/x.csv: the folder that it would lie in does not exist"),

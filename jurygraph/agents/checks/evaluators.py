@@ -1,5 +1,6 @@
 """The evaluator that decides the constraints of stakeholders by the checks that the task states."""
 
+import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -60,12 +61,22 @@ class Constraints(Evaluator):
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
             check = _read(where, constraint.check)
-            if check.function is not None and check.function not in self._functions:
-                hint = nearest(check.function, self._functions) or "list it in the params of checks.constraints"
-                raise PlanError(f"{where}, field check.function: there is no {quoted(check.function)}; {hint}")
+            if check.function is not None:
+                self._check_call(where, check.function, check.params)
             if any(not source.startswith("$") for source, _ in check.items):
                 marks, needs = self._look(where, view, check), self.needs
         return self.question(view, constraint.id, params={**self.params, **marks}, needs=needs)
+
+    def _check_call(self, where: str, name: str, params: Mapping[str, JsonValue]) -> None:
+        """Refuse a function that the config does not list, or that cannot be called so."""
+        if name not in self._functions:
+            hint = nearest(name, self._functions) or "list it in the params of checks.constraints"
+            raise PlanError(f"{where}, field check.function: there is no {quoted(name)}; {hint}")
+        try:
+            inspect.signature(self._functions[name]).bind(None, None, **params)
+        except TypeError as error:
+            called = f"{quoted(name)} is called as (task, response, **params): {error}"
+            raise PlanError(f"{where}, field check.params: {called}; change the params, or the function") from error
 
     def _look(self, where: str, view: TaskView, check: Check) -> Mapping[str, Any]:
         """Refuse kinds and columns that no claim has."""
@@ -88,13 +99,8 @@ class Constraints(Evaluator):
         check = _read(f"constraint {stated.id!r}", stated.check)
         if check.function is not None:
             return self._functions[check.function](ask.task, ask.response, **deepcopy(check.params))
-        if check.text is not None:
-            return _text(check.text, ask.response)
-        if _empty(ask.response.data):
-            return Verdict(score=0.0, met=False, reason="the response has no data in which this could be looked for")
-        items = {source: _items(source, ask) for source, _ in check.items}
-        decided = decide_check(check, items)
-        return _verdict(decided._replace(reason=f"{stated.text or stated.id}: {decided.reason}"), check)
+        said = stated.text or stated.id
+        return _text(said, check.text, ask.response) if check.text is not None else _verdict(said, check, ask)
 
 
 def _function(name: str, path: str) -> Callable[..., Any]:
@@ -159,21 +165,32 @@ def _items(source: str, ask: Ask) -> list[Item]:
     ]
 
 
-def _text(pattern: str, response: Response) -> Verdict:
+def _text(said: str, pattern: str, response: Response) -> Verdict:
     found = notation.pattern(pattern).search(response.text)
     if found is None:
-        return Verdict(score=0.0, met=False, reason=f"the text has nothing like {pattern}")
+        return Verdict(score=0.0, met=False, reason=f"{said}: the text has nothing like {pattern}")
     quote = Evidence(quote=found.group(), start=found.start(), end=found.end())
-    return Verdict(score=1.0, met=True, reason=f"the text has something like {pattern}", evidence=(quote,))
+    return Verdict(score=1.0, met=True, reason=f"{said}: the text has something like {pattern}", evidence=(quote,))
 
 
-def _verdict(decided: Decided, check: Check) -> Verdict:
+def _verdict(said: str, check: Check, ask: Ask) -> Verdict:
+    decided = _decided(check, ask)
+    reason = f"{said}: {decided.reason}"
     if decided.holds is None:
-        return Verdict.abstained(decided.reason)
+        return Verdict.abstained(reason)
     score = 1.0 if decided.holds else decided.share if check.partial else 0.0
     at = [] if decided.holds else decided.at[:_MOST_EVIDENCE]
     evidence = tuple(part for item in at for part in _evidence(item))
-    return Verdict(score=score, met=decided.holds, reason=decided.reason, evidence=evidence)
+    return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
+
+
+def _decided(check: Check, ask: Ask) -> Decided:
+    """What names nothing breaks no rule, and gets nothing for that."""
+    if _empty(ask.response.data):
+        return Decided(False, 0.0, "the response has no data in which this could be looked for")
+    if all(not source.startswith("$") for source, _ in check.items) and not any(findings(ask).values()):
+        return Decided(False, 0.0, "the response's data claims nothing that could be looked up")
+    return decide_check(check, {source: _items(source, ask) for source, _ in check.items})
 
 
 def _evidence(item: Item) -> list[Evidence]:

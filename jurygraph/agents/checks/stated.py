@@ -142,6 +142,10 @@ class Check(Noun):
                 raise ValueError("values have a `column`, and one of `includes`, `excludes` and `distinct`")
         if self.between is not None and not self.between[0] <= self.between[1]:
             raise ValueError(_FALLS)
+        low, high = self.bound
+        if bounds and (high < 0 or (measure == "share" and low > 1)):
+            most = "1" if measure == "share" else "any number"
+            raise ValueError(f"`{bounds[0]}` can never be met: a {measure} lies from 0 to {most}")
 
     @property
     def measure(self) -> str:

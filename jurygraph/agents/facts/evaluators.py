@@ -8,7 +8,7 @@ from jurygraph.agents import notation
 from jurygraph.agents.facts.lookup import Finding, look_up, told
 from jurygraph.agents.facts.opening import facts_of
 from jurygraph.agents.facts.tables import Table, ToolTable
-from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
+from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator, Params
 from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict
 from jurygraph.sources.complaint import nearest, quoted
@@ -29,6 +29,9 @@ class Claims(Deriver):
 
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
         self._tools = {name: _tool(name, path) for name, path in (tools or {}).items()}
+
+    def params_for(self, view: TaskView) -> Params:
+        return self.params if view.facts is None else {**self.params, **facts_of(view).marks}
 
     async def derive(self, ask: DeriverAsk) -> Material:
         facts, data = facts_of(ask.task), ask.response.data

@@ -13,6 +13,7 @@ from jurygraph.agents.facts.names import COMPARED, missing, normalised, rank, sh
 from jurygraph.agents.facts.stated import TableStated
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import canonical
+from jurygraph.sources.files import temporary_room
 from jurygraph.sources.table_rows import plain, read_rows, sha256_of
 
 Key = tuple[str, ...]
@@ -120,7 +121,7 @@ class InlineTable(Table):
 class FileTable(Table):
     """Rows of a file, in a temporary SQLite index that is gone with the process: memory holds none of them.
 
-    Raises `InputError` where the file cannot be read, or is written meanwhile.
+    Raises `InputError` where the file cannot be read, is written meanwhile, or finds no room for its index.
     """
 
     def __init__(self, name: str, stated: TableStated) -> None:
@@ -129,7 +130,8 @@ class FileTable(Table):
         self._state = _state(self._path)
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
-        self._columns = self._read(Path(stated.file or ""), stated.table)
+        with temporary_room():
+            self._columns = self._read(Path(stated.file or ""), stated.table)
         if not self.fresh:
             raise InputError(f"{stated.file}: changed while it was read; leave it as it is and prepare again")
         _refuse_repeated(self, self._repeated() if stated.unique else None)

@@ -526,7 +526,7 @@ def test_the_order_of_items_and_of_their_keys_changes_no_score(
 @given(st.lists(st.floats(0, 1e15), min_size=1, max_size=8), st.randoms())
 def test_a_sum_is_the_same_to_the_last_bit_for_every_order(prices: list[float], random: Any) -> None:
     turned = random.sample(prices, len(prices))
-    one, other = (decide({"sum": PRICES, "equals": -1}, *(row(price=price) for price in of)) for of in (prices, turned))
+    one, other = (decide({"sum": PRICES, "equals": 9}, *(row(price=price) for price in of)) for of in (prices, turned))
     assert one.reason == other.reason
     total = math.fsum(prices)
     assert decide({"sum": PRICES, "equals": total}, *(row(price=price) for price in turned)).holds is True

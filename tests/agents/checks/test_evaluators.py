@@ -242,12 +242,37 @@ def test_one_item_may_give_much_evidence_but_many_do_not_give_all(jury: Jury) ->
 def test_an_empty_response_gets_no_credit(jury: Jury, check: dict[str, Any], data: Any) -> None:
     found = verdict(jury, check, data, text="All within the budget.")
     assert (found.score, found.met) == (0.0, False)
-    assert found.reason == "the response has no data in which this could be looked for"
+    assert found.reason == "c0: the response has no data in which this could be looked for"
 
 
 @pytest.mark.parametrize("data", [0, False, [0], {"days": [False]}], ids=repr)
 def test_nothing_is_not_the_same_as_none(jury: Jury, data: Any) -> None:
-    assert verdict(jury, {"count": "meals", "at_most": 3}, data).met is True
+    assert verdict(jury, {"count": "$[*]", "at_most": 3}, data).met is True
+
+
+@pytest.mark.parametrize("data", ["All is well.", {"days": [{"note": "rest"}]}, [1, 2]], ids=repr)
+@pytest.mark.parametrize(
+    "check",
+    [
+        {"count": "meals", "at_most": 3},
+        {"values": "meals", "column": "kinds", "excludes": ["Fish"]},
+        {"values": "meals", "column": "name", "distinct": True},
+    ],
+    ids=str,
+)
+def test_data_that_claims_nothing_breaks_no_rule_and_gets_no_credit_for_that(
+    jury: Jury, check: dict[str, Any], data: Any
+) -> None:
+    found = verdict(jury, check, data)
+    assert (found.score, found.met) == (0.0, False)
+    assert found.reason == "c0: the response's data claims nothing that could be looked up"
+
+
+def test_a_kind_that_is_not_claimed_breaks_no_rule_where_something_else_is(jury: Jury) -> None:
+    drinks = {**FACTS["claims"]["meals"], "at": ["$.days[*].drink"]}
+    facts = {**FACTS, "claims": {**FACTS["claims"], "drinks": drinks}}
+    no_drinks = {"count": "drinks", "at_most": 0}
+    assert verdict(jury, no_drinks, plan("Fish Bar, Leeds"), facts=facts).met is True
 
 
 # The response's text
@@ -262,7 +287,7 @@ def test_a_text_is_looked_through_and_quoted(jury: Jury) -> None:
 
 def test_a_text_without_it_does_not_hold(jury: Jury) -> None:
     found = verdict(jury, {"text": "^Dear"}, text="Oh dear", facts=None)
-    assert (found.score, found.met, found.reason) == (0.0, False, "the text has nothing like ^Dear")
+    assert (found.score, found.met, found.reason) == (0.0, False, "c0: the text has nothing like ^Dear")
 
 
 @pytest.mark.parametrize("check", [{"text": "^(a+)+$"}, {"share": "$[*]", "where": {"value": {"matches": "^(a+)+$"}}}])
@@ -398,9 +423,14 @@ class TestFunctions:
         found = of_function({"function": "broken"}, broken="ownchecks.broken")
         assert (found.status, found.score, found.reason) == ("failed", None, "out of order")
 
-    def test_params_that_do_not_fit_are_a_failed_verdict(self) -> None:
-        found = of_function({"function": "broken", "params": {"x": 1}}, broken="ownchecks.broken")
-        assert (found.status, found.score) == ("failed", None)
+    @pytest.mark.parametrize(
+        ("params", "words"),
+        [({"x": 1}, "got an unexpected keyword argument 'x'"), ({"task": 1}, "multiple values for argument 'task'")],
+    )
+    def test_params_that_do_not_fit_are_refused_when_the_plan_is_made(self, params: Any, words: str) -> None:
+        called = r"field check\.params: 'broken' is called as \(task, response, \*\*params\): "
+        with pytest.raises(PlanError, match=f"{called}{words}; change the params, or the function"):
+            of_function({"function": "broken", "params": params}, broken="ownchecks.broken")
 
     def test_nobody_knows_how_long_it_takes(self) -> None:
         assert Constraints().quick

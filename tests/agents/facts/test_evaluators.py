@@ -14,6 +14,7 @@ from jurygraph.agents.facts.evaluators import Claims, Confirmed, both_sides
 from jurygraph.agents.facts.opening import facts_of
 from jurygraph.agents.roles import Ask, DeriverAsk
 from jurygraph.conformance import check_evaluator
+from jurygraph.graphs.basis import basis
 from jurygraph.graphs.routing import Recalled
 from jurygraph.schema import Evidence, Material, Plan, Stakeholder
 from jurygraph.sources.travelplanner import read_travelplanner
@@ -264,6 +265,16 @@ def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path
         recalled = Recalled({}, {("claims", "r"): before.material[0]})
         (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], recalled=recalled))
     assert (after.verdicts[0].status, after.verdicts[0].score) == ("failed", None)
+
+
+def test_another_file_is_another_derivation_so_that_a_branch_looks_it_up_anew(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    facts = task(stated(file=str(path)))
+    with jury() as made:
+        before, again = basis(made.prepare(facts).survey), basis(made.prepare(facts).survey)
+        write_table(path, PLACES[1:])
+        after = basis(made.prepare(facts).survey)
+    assert before.material == again.material != after.material
 
 
 def test_material_names_the_files_that_were_looked_into(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ REFUSED = {
         "states no facts, and somebody is asked to look some up; give the task `facts` with `tables` and `claims`, "
         "or leave those evaluators out",
     ),
-    "no tables": ({}, "facts.tables: is missing; every facts stated needs it"),
+    "no tables": ({}, "facts.tables: is missing; facts need it"),
     "an unknown key": ({**stated(), "claim": {}}, "facts.claim: unknown; did you mean claims?"),
     "an unknown key of a table": (stated(unqiue=True), "facts.tables.places.unqiue: unknown; did you mean unique?"),
     "an unknown key of a form": (

@@ -3,6 +3,8 @@
 import asyncio
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Mapping
 from datetime import date
 from decimal import Decimal
@@ -188,6 +190,18 @@ def test_the_index_of_a_file_is_closed_with_its_table(tmp_path: Path) -> None:
     del table
     with pytest.raises(sqlite3.ProgrammingError, match="closed"):
         index.execute("SELECT 1")
+
+
+def test_an_index_that_finds_no_room_is_told(tmp_path: Path) -> None:
+    write_table(tmp_path / "t.csv", [{"name": f"Inn {number}", "note": "x" * 500} for number in range(20_000)])
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))\n"
+        "from tests.agents.facts.test_tables import Path, in_file; in_file(Path('t.csv'), ('name',))"
+    )
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    ended = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=paths, capture_output=True, text=True)
+    assert "jurygraph.errors.InputError: there is no room for temporary files (" in ended.stderr
+    assert ended.stderr.endswith("; set TMPDIR to a folder that has more than the files to read need\n")
 
 
 def test_a_large_file_is_looked_up_in(tmp_path: Path) -> None:
