@@ -19,7 +19,7 @@ from jurygraph.graphs.answering import apart, apart_now, open_evaluator
 from jurygraph.graphs.recipe import check_recipe
 from jurygraph.graphs.routing import NOTHING, Recalled, canonical_order
 from jurygraph.graphs.state import Roster, ScoreState
-from jurygraph.schema import Config, Plan, Response, Task, Trace
+from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.sources import parse_config, read_config
 
 T = TypeVar("T")
@@ -206,6 +206,7 @@ def _check_plan(plan: Plan, task: Task, roster: Roster) -> None:
         raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
     if plan.task_digest != task.content_digest:
         raise InputError(f"the plan was made from another version of task {task.id!r}: prepare it again")
+    _check_basis(plan, roster)
     wanted: list[tuple[str, str, str, Mapping[str, Any]]] = []
     wanted += [("evaluator", q.evaluator, q.version, roster.evaluators) for q in plan.survey.questions]
     wanted += [("deriver", d.deriver, d.version, roster.derivers) for d in plan.survey.derivations]
@@ -215,6 +216,19 @@ def _check_plan(plan: Plan, task: Task, roster: Roster) -> None:
         if found != version:
             made = f"the plan was made with {role} {name!r} of version {version!r}"
             raise InputError(f"{made}; this jury has {found}: prepare it again")
+
+
+def _check_basis(plan: Plan, roster: Roster) -> None:
+    """What derivers rest on beside the task, such as files, is as it was when the plan was made."""
+    for one in plan.survey.derivations:
+        if one.deriver in roster.derivers:
+            now = roster.derivers[one.deriver].params_for(plan.survey.views[one.view])
+            if digest_of(dict(now)) != digest_of(one.params):
+                changed = f"what deriver {one.deriver!r} rests on (its params, or files) is not what it was"
+                raise InputError(
+                    f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
+                    "was, or prepare the task again (a run: score into another --out, with --branch)"
+                )
 
 
 def _check_group(task: Task, responses: Sequence[Response]) -> None:

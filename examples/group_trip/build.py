@@ -18,6 +18,8 @@ from jurygraph import Jury, Response, Task, Trace
 from jurygraph.sources.travelplanner import read_travelplanner
 
 HERE = Path(__file__).parent
+WHOLE = ("nights", "comes-home", "meals-in-place")
+"""What the first of each group sees to for all: a bed a night, the way home, and tables where they are."""
 MEALS = ("breakfast", "lunch", "dinner")
 Plan = list[dict[str, Any]]
 Row = dict[str, Any]
@@ -34,8 +36,10 @@ def main(source: str) -> None:
 
 def _line(jury: Jury, imported: Any, people: dict[str, Any]) -> dict[str, Any]:
     line = imported.model_dump(mode="json", exclude_defaults=True)
+    whole = [{**one, "restrictiveness": 0.2} for one in line["stakeholders"][0]["constraints"] if one["id"] in WHOLE]
     line["stakeholders"] = [
-        {"id": name, "profile": profile, "constraints": needs} for name, (profile, needs) in people.items()
+        {"id": name, "profile": profile, "constraints": [*needs, *(whole if place == 0 else [])]}
+        for place, (name, (profile, needs)) in enumerate(people.items())
     ]
     (reference,) = line.pop("responses")
     task = Task.model_validate(line)
@@ -64,8 +68,7 @@ class Trip:
         yield "invented restaurant", self.invented()
         yield "budget broken", self.first("budget broken", self.dearer(), lambda subject: subject == "budget")
         yield "cuisine dropped", self.first("cuisine dropped", self.without(), lambda s: s in ("cuisines", "taste"))
-        rules = ("room", "smoking-allowed", "pets-allowed", "visitors-allowed", "children-allowed", "stars")
-        yield "house rule broken", self.first("house rule broken", self.other_stays(), lambda s: s in rules)
+        yield "house rule broken", self.first("house rule broken", self.other_stays(), lambda s: s.endswith("-allowed"))
         yield "impossible leg", self.impossible()
 
     def first(self, fault: str, plans: Iterator[Plan], meant: Callable[[str], bool]) -> Plan:
@@ -94,8 +97,8 @@ class Trip:
     def impossible(self) -> Plan:
         plan = copy.deepcopy(self.plan)
         origin = plan[-1]["current_city"].removeprefix("from ").split(" to ")[0]
-        leg = f"Taxi, from {origin} to Honolulu, duration: 2 hours 10 mins, distance: 160 km, cost: 160"
-        plan[-1]["transportation"] = leg
+        times = "Departure Time: 10:00, Arrival Time: 12:10"
+        plan[-1]["transportation"] = f"Flight Number: F0000000, from {origin} to Honolulu, {times}"
         return plan
 
     def dearer(self) -> Iterator[Plan]:

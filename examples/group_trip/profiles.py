@@ -100,12 +100,12 @@ TRAVELLERS: dict[str, dict[str, tuple[str, list[Stated]]]] = {
     "travelplanner-train-22": {
         "edda": ("pays for three others", [budget(7, 1985), never_twice()]),
         "finn": ("cooks, and travels for French kitchens", [eats("French"), likes("Italian", "Chinese"), rated(4)]),
-        "gita": ("misses her mother's Indian kitchen", [eats("Indian"), pace(6, 10)]),
+        "gita": ("asks her cousins in", [allowed("visitors"), eats("Indian"), pace(6, 10)]),
         "hugo": ("needs a door of his own", [room(ENTIRE), flies_between("09:00", "20:00")]),
     },
     "travelplanner-train-24": {
         "ines": ("counts every dollar", [budget(4, 3450), likes("Mexican")]),
-        "jack": ("snores, and knows it", [room(PRIVATE), rated(3)]),
+        "jack": ("snores, and so does his dog", [room(PRIVATE), allowed("pets"), rated(3)]),
         "kim": ("eats Italian when far from home", [eats("Italian"), pace(6, 9)]),
     },
     "travelplanner-train-25": {
@@ -116,12 +116,12 @@ TRAVELLERS: dict[str, dict[str, tuple[str, list[Stated]]]] = {
     },
     "travelplanner-train-28": {
         "lara": ("has the group's budget in her head", [budget(4, 4850), never_twice()]),
-        "milo": ("wants a room of his own", [room(PRIVATE), likes("French", "Indian")]),
+        "milo": ("wants a room for himself and his cat", [room(PRIVATE), allowed("pets"), likes("French", "Indian")]),
         "nora": ("eats Mediterranean food alone", [eats("Mediterranean"), never_by("Flight")]),
         "omar": ("has walked enough in his life", [budget(4, 5000), pace(4, 8), rated(3)]),
     },
     "travelplanner-train-31": {
-        "pia": ("never goes without her dog", [allowed("pets"), likes("Italian")]),
+        "pia": ("never goes without her dog", [allowed("pets"), never_twice()]),
         "quin": ("does not drive, and likes to sleep alone", [room(ENTIRE), never_by("Self-driving"), rated(3)]),
         "rosa": ("saves for a house", [budget(3, 1030), eats("Mexican"), pace(2, 4)]),
     },
@@ -132,7 +132,10 @@ TRAVELLERS: dict[str, dict[str, tuple[str, list[Stated]]]] = {
         "abe": ("eats burgers", [eats("American"), never_twice()]),
     },
     "travelplanner-train-37": {
-        "bea": ("is afraid of flying", [never_by("Flight"), pace(4, 8)]),
+        "bea": (
+            "is afraid of flying, and has friends on the way",
+            [never_by("Flight"), allowed("visitors"), pace(4, 8)],
+        ),
         "carl": ("loves a French table", [eats("French"), likes("Italian", "Chinese"), rated(3)]),
         "dina": ("works on the way", [room(ENTIRE), budget(3, 1200)]),
     },

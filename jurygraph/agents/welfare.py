@@ -17,15 +17,16 @@ from jurygraph.aggregation import stakeholders
 from jurygraph.errors import PlanError
 from jurygraph.schema import Input
 
-RECORDED = ("difficulty",)
+RECORDED = ("difficulty", "calibration")
 """Params that are kept for the record and change nothing."""
 
 
 class _Welfare(Combiner):
     """What the rules have in common: the masses are the weights w_i, frozen before any response was seen.
 
-    Params: `hard` and `soft`, the places of each stakeholder's questions about such constraints; `cap`; and
-    `difficulty`, the terms that the weights came from. The parts are the û_i; the figures those of the group.
+    Params: `hard` and `soft`, the places of each stakeholder's questions about such constraints; `cap`; and, for the
+    record, `difficulty` and `calibration`, the terms and settings that the weights came from. The parts are the û_i;
+    the figures those of the group.
     """
 
     takes: Sequence[str] = ()

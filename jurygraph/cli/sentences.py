@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from jurygraph.cli.sides import decided_against, opponent, score_for
-from jurygraph.cli.traces import WELFARE
+from jurygraph.cli.traces import WELFARE, rule_of
 from jurygraph.schema import Decision, Input, Reward, Spec, Term, Trace, Verdict
 
 _REASON = 300
@@ -57,7 +57,9 @@ def _term(term: Term) -> str:
 
 def _made_of(trace: Trace, name: str, parts: Mapping[str, float], spec: Spec | None) -> str:
     shown = [f"{part} {_n(value)}{_remark(trace, spec, part, value)}" for part, value in parts.items()]
-    return f"{name} is made of {', '.join(shown)}."
+    usual = spec is None or spec.combiner not in WELFARE or spec.combiner == "stakeholders"
+    rule = "" if spec is None or usual else f", and is {rule_of(spec)}"
+    return f"{name} is made of {', '.join(shown)}{rule}."
 
 
 def _remark(trace: Trace, spec: Spec | None, part: str, value: float) -> str:

@@ -64,11 +64,31 @@ def _weight_lines(spec: Spec, reward: Reward) -> Iterator[str]:
         for name, one in spec.inputs.items()
     ]
     yield ""
+    yield f"{visible(spec.name)} is {rule_of(spec)}{_calibration(spec)}"
     yield from table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
     for name, found in terms.items():
-        for other, why in found.get("tensions", {}).items():
+        for other, tension in found.get("tensions", {}).items():
             if name < other:
-                yield f"tension between {visible(name)} and {visible(other)}: {visible('; '.join(why), 300)}"
+                why = visible("; ".join(tension["why"]), 300) if tension["why"] else "as the task states it"
+                yield f"tension between {visible(name)} and {visible(other)}: {number(tension['strength'])}, {why}"
+
+
+def rule_of(spec: Spec) -> str:
+    """How utilities become one number, in words."""
+    if spec.combiner == "nash":
+        return "the product of the û, whatever their w"
+    floor: Any = spec.params.get("floor")
+    limit = "" if floor is None else f", and no more than the least û where that lies below {number(floor)}"
+    return f"the sum of w × û{limit}"
+
+
+def _calibration(spec: Spec) -> str:
+    """What the weights were worked out with."""
+    stated: Any = spec.params.get("calibration")
+    if stated is None:
+        return ""
+    gamma, beta, temperature = (f"{stated[name]:g}" for name in ("gamma", "beta", "temperature"))
+    return f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
 
 
 def _difficulty(terms: Mapping[str, Any]) -> list[str]:

@@ -187,7 +187,10 @@ class _Freezer:
         stated = self.config.weights
         inputs = {s: self._member(sources, "weights.gated", s, w, stated.gated) for s, w in sorted(weights.items())}
         inputs = {s: one.model_copy(update={"weights": self._layered(s, one)}) for s, one in inputs.items()}
-        params: dict[str, Any] = {"difficulty": difficulty} if difficulty else {}
+        params: dict[str, Any] = {}
+        if difficulty:
+            settings = {"gamma": stated.gamma, "beta": stated.beta, "temperature": stated.temperature}
+            params = {"difficulty": difficulty, "calibration": settings}
         for kind in ("hard", "soft"):
             places = {s: self._about(s, one.questions, kind) for s, one in inputs.items()}
             params |= {kind: found} if (found := {s: at for s, at in places.items() if at}) else {}

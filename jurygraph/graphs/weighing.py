@@ -109,10 +109,10 @@ def _conflict(pulled: Sequence[_Tension], member: str) -> float:
 
 
 def _told(pulled: Sequence[_Tension], member: str) -> dict[str, Any]:
-    """Why s_i is what it is, where the constraints show it."""
-    why = {
-        next(name for name in one.between if name != member): list(one.why)
+    """The tensions that make up s_i: with whom, how strong, and why, where the constraints show it."""
+    told = {
+        next(name for name in one.between if name != member): {"strength": one.strength, "why": list(one.why)}
         for one in pulled
-        if member in one.between and one.why
+        if member in one.between
     }
-    return {"tensions": why} if why else {}
+    return {"tensions": told} if told else {}

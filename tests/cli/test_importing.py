@@ -1,5 +1,6 @@
 """`jurygraph import`: whole or nothing, and what comes out can be scored."""
 
+import gzip
 import io
 import json
 import sys
@@ -55,6 +56,39 @@ def test_json_says_where_they_are_and_how_many(two: Path, run: Command, tmp_path
     assert json.loads(ended.out) == {"tasks_file": str(tmp_path / "t.jsonl"), "tasks": 2, "responses": 2}
 
 
+def test_a_name_that_ends_so_is_written_with_gzip_the_same_bytes_every_time(
+    two: Path, run: Command, tmp_path: Path
+) -> None:
+    for name in ("t.jsonl", "a.jsonl.gz", "b.jsonl.gz"):
+        assert run("import", "travelplanner", two, "--out", tmp_path / name).code == 0
+    one, other = ((tmp_path / name).read_bytes() for name in ("a.jsonl.gz", "b.jsonl.gz"))
+    assert one == other
+    assert gzip.decompress(one) == (tmp_path / "t.jsonl").read_bytes()
+
+
+def test_the_file_that_is_read_is_not_written_over(two: Path, run: Command) -> None:
+    before = two.read_bytes()
+    ended = run("import", "travelplanner", two, "--out", two)
+    assert (ended.code, ended.err) == (2, f"error: {two}: is the file that is read; name another to write\n")
+    assert two.read_bytes() == before
+
+
+def test_what_no_rule_reads_in_a_query_is_told(run: Command, tmp_path: Path) -> None:
+    query = f"{LINES[0]['query']} We want no smoking in our rooms."
+    source = written(tmp_path / "one.jsonl", {**LINES[0], "query": query})
+    ended = run("import", "travelplanner", source, "--out", tmp_path / "t.jsonl")
+    assert "1 things that queries speak of in words that no rule reads are no constraints:" in ended.err
+    assert f"  {LINES[0]['id']}: smoking" in ended.err
+    (task,) = read((tmp_path / "t.jsonl").read_text())
+    assert task["metadata"] == {"unread": ["smoking"]}
+
+
+def test_without_plans_the_next_command_asks_for_responses(run: Command, tmp_path: Path) -> None:
+    source = written(tmp_path / "one.jsonl", {**LINES[0], "plan": None})
+    ended = run("import", "travelplanner", source, "--out", tmp_path / "t.jsonl")
+    assert ended.err.endswith("--config jury.yaml --responses RESPONSES --out run\n")
+
+
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_dash_is_standard_output(two: Path, run: Command, tmp_path: Path, options: list[str]) -> None:
     run("import", "travelplanner", two, "--out", tmp_path / "t.jsonl")
@@ -91,7 +125,7 @@ def test_nothing_is_written_where_a_line_is_bad(run: Command, tmp_path: Path, ou
 def test_nothing_is_written_where_a_profile_is_of_no_task(two: Path, run: Command, tmp_path: Path) -> None:
     """Which is known only once the whole file was read."""
     tasks = [*(line["id"] for line in LINES[:2]), "nowhere"]
-    profiles = written(tmp_path / "p.jsonl", *({"task": task, "stakeholders": []} for task in tasks))
+    profiles = written(tmp_path / "p.jsonl", *({"task": task, "stakeholders": [{"id": "ann"}]} for task in tasks))
     before = contents(tmp_path)
     ended = run("import", "travelplanner", two, "--out", tmp_path / "t.jsonl", "--stakeholders", profiles)
     assert (ended.code, ended.out) == (2, "")

@@ -157,6 +157,13 @@ def test_stakeholders_are_told_with_their_frozen_weights():
     spec = composed("stakeholders", "stakeholders", ("ann", 2 / 3), ("ben", 1 / 3))
     said = told(spec, {"ann": 0.4, "ben": 1.0}, 0.6, verdict("ann", score=0.4), verdict("ben", score=1.0))
     assert said[2] == "stakeholders is made of ann 0.4 (weight 0.6667), ben 1 (weight 0.3333)."
+    shares = ("ann", 0.5), ("ben", 0.5)
+    for combiner, params, rule in (
+        ("nash", {}, "the product of the û, whatever their w"),
+        ("egalitarian", {"floor": 0.5}, "the sum of w × û, and no more than the least û where that lies below 0.5000"),
+    ):
+        said = told(composed("people", combiner, *shares, **params), {"ann": 0.4, "ben": 1.0}, 0.4)
+        assert said[2] == f"people is made of ann 0.4 (weight 0.5), ben 1 (weight 0.5), and is {rule}."
 
 
 def test_what_a_product_makes_worthless_is_not_short_of_the_best():

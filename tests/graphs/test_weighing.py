@@ -28,10 +28,12 @@ def test_calibrated_weights_follow_difficulty_and_its_terms_stand_in_the_plan() 
     tensions = [{"between": ["bob", "ann"], "strength": 0.5}]
     config = {"evaluators": [told("kind", audience="stakeholder")], "weights": {"temperature": 2.0}}
     (spec,) = planned(config, task(stakeholders=people, tensions=tensions)).decision.specs
+    pull = {"strength": 0.5, "why": []}
     assert spec.params["difficulty"] == {
-        "ann": {"hard": 3.0, "soft": 1.0, "conflict": 0.5, "difficulty": 3.75},
-        "bob": {"hard": 0.0, "soft": 0.5, "conflict": 0.5, "difficulty": 0.5},
+        "ann": {"hard": 3.0, "soft": 1.0, "conflict": 0.5, "difficulty": 3.75, "tensions": {"bob": pull}},
+        "bob": {"hard": 0.0, "soft": 0.5, "conflict": 0.5, "difficulty": 0.5, "tensions": {"ann": pull}},
     }
+    assert spec.params["calibration"] == {"gamma": 0.5, "beta": 0.5, "temperature": 2.0}
     assert spec.inputs["ann"].mass == pytest.approx(1 / (1 + 2.718281828459045 ** ((0.5 - 3.75) / 2)))
 
 
@@ -89,7 +91,9 @@ SIGHTS = [
 def test_constraints_that_pull_apart_are_a_conflict_and_the_plan_says_which() -> None:
     found = terms(*SIGHTS)
     assert [found[name]["conflict"] for name in ("ann", "bob", "eve")] == [0.5, 0.5, 0.0]
-    assert found["ann"]["tensions"] == {"bob": ["c and c: the bounds 3 and 6 of one count differ"]}
+    assert found["ann"]["tensions"] == {
+        "bob": {"strength": 0.5, "why": ["c and c: the bounds 3 and 6 of one count differ"]}
+    }
     assert "tensions" not in found["eve"]
     assert found["ann"]["difficulty"] == 1.0 + 0.5 * 0.5
 
@@ -97,7 +101,7 @@ def test_constraints_that_pull_apart_are_a_conflict_and_the_plan_says_which() ->
 def test_a_tension_that_is_declared_takes_the_place_of_what_the_constraints_show() -> None:
     found = terms(*SIGHTS, tensions=[{"between": ["bob", "ann"], "strength": 2.0}])
     assert found["bob"]["conflict"] == 2.0
-    assert "tensions" not in found["bob"]
+    assert found["bob"]["tensions"] == {"ann": {"strength": 2.0, "why": []}}
 
 
 def test_the_order_of_people_and_constraints_changes_no_weight() -> None:

@@ -14,14 +14,14 @@ from jurygraph.agents.checks.deciding import Decided, decide_check
 from jurygraph.agents.checks.items import Item
 from jurygraph.agents.checks.stated import Check
 from jurygraph.agents.checks.tensions import contradictions
-from jurygraph.agents.facts.evaluators import CLAIMS, both_sides, findings
+from jurygraph.agents.facts.evaluators import CLAIMS, Itself, both_sides, findings
 from jurygraph.agents.facts.names import shown
 from jurygraph.agents.facts.opening import Facts, facts_of
 from jurygraph.agents.facts.stated import ClaimsStated
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, Ask, Evaluator
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.schema import Constraint, Evidence, Question, Response, Stakeholder, TaskView, Verdict
+from jurygraph.schema import Constraint, Evidence, Material, Question, Response, Stakeholder, TaskView, Verdict
 from jurygraph.sources.complaint import complaint, nearest, quoted
 
 _MOST_EVIDENCE = 10
@@ -49,6 +49,11 @@ class Constraints(Evaluator):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
+        if view.about.profile and not view.about.constraints:
+            raise PlanError(
+                f"task {view.id!r}: stakeholder {view.member!r} has a profile in text alone, and no model is there to "
+                "read it; state its `constraints`, or leave the profile out"
+            )
         asked = [self._question(view, constraint) for constraint in view.about.constraints]
         for pull in contradictions(view.about.constraints):
             both = f"hard constraints {pull.one!r} and {pull.other!r} of {view.member!r}"
@@ -150,19 +155,21 @@ def _empty(data: JsonValue) -> bool:
     return data is None or data == ""
 
 
-def _items(source: str, ask: Ask) -> list[Item]:
+def _items(source: str, ask: Ask) -> Sequence[Item]:
     """The items of a source: claims that were looked up, or what a JSONPath finds, in the order of their paths."""
     if source.startswith("$"):
         nodes = sorted(notation.path(source).find(ask.response.data), key=lambda node: notation.place(node.location))
         found = [(node.path(), node.value) for node in nodes]
         return [Item(at, value if isinstance(value, dict) else {"value": value}) for at, value in found]
-    facts = facts_of(ask.task)
-    own = _own(facts.claims[source])
-    known = {name: (table.stated.lists, own - (table.columns or frozenset())) for name, table in facts.tables.items()}
-    return [
-        Item(one["text"], one["values"], one, *known.get(one["table"] or "", ({}, own)))
-        for one in findings(ask)[source]
-    ]
+    findings(ask)  # which are of the files that the question was planned with
+    return _looked_up(Itself(ask.material[0][CLAIMS]), source, Itself(facts_of(ask.task)))
+
+
+@lru_cache(maxsize=1024)
+def _looked_up(claims: Itself[Material], kind: str, facts: Itself[Facts]) -> Sequence[Item]:
+    found: Any = claims.it.data
+    lists = {name: table.stated.lists for name, table in facts.it.tables.items()}
+    return [Item(one["text"], one["values"], one, lists.get(one["table"] or "", {}), one["own"]) for one in found[kind]]
 
 
 def _text(said: str, pattern: str, response: Response) -> Verdict:
@@ -185,12 +192,14 @@ def _verdict(said: str, check: Check, ask: Ask) -> Verdict:
 
 
 def _decided(check: Check, ask: Ask) -> Decided:
-    """What names nothing breaks no rule, and gets nothing for that."""
+    """What names nothing that is there breaks no rule, and gets nothing for that."""
     if _empty(ask.response.data):
         return Decided(False, 0.0, "the response has no data in which this could be looked for")
-    if all(not source.startswith("$") for source, _ in check.items) and not any(findings(ask).values()):
-        return Decided(False, 0.0, "the response's data claims nothing that could be looked up")
-    return decide_check(check, {source: _items(source, ask) for source, _ in check.items})
+    decided = decide_check(check, {source: _items(source, ask) for source, _ in check.items})
+    looked_up = all(not source.startswith("$") for source, _ in check.items)
+    if decided.holds and looked_up and not any(one["row"] for kind in findings(ask).values() for one in kind):
+        return Decided(False, 0.0, "nothing that the response's data claims is there")
+    return decided
 
 
 def _evidence(item: Item) -> list[Evidence]:

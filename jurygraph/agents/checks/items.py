@@ -1,13 +1,15 @@
 """What a check looks at: items with their values, and whether tests hold of one."""
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents import notation
 from jurygraph.agents.checks.stated import Column, Test, Tests
 from jurygraph.agents.checks.values import compared, is_one_of, parts, same
 from jurygraph.agents.facts.lookup import Finding, told
-from jurygraph.agents.facts.names import missing, shown
+from jurygraph.agents.facts.names import missing, normalised, shown
 from jurygraph.sources.complaint import quoted
 
 Open = Literal["unshown", "untold"]
@@ -54,6 +56,10 @@ class Item(NamedTuple):
         return told(self.finding)
 
 
+ITSELF = ""
+"""Stands among the columns that an item lacks where no table has it."""
+
+
 class Held(NamedTuple):
     """Whether tests hold of an item, and the columns of which that hangs."""
 
@@ -62,8 +68,8 @@ class Held(NamedTuple):
 
 
 def holds(tests: Tests, item: Item) -> Held:
-    """Whether all tests hold of an item. One that fails decides, whatever is not known."""
-    lacking: list[str] = []
+    """Whether an item is there and all tests hold of it. One that fails decides, whatever is not known."""
+    lacking: list[str] = [] if item.finding is None or item.grounded else [ITSELF]
     for column, test in tests.items():
         found = _lacking(column, test, item)
         if found is None:
@@ -105,6 +111,16 @@ def _at_most(value: Any, said: Any, _: str | None) -> bool | None:
     return None if order is None else order <= 0
 
 
+def _names(value: Any, said: Any, _: str | None) -> bool:
+    return _stand_in(normalised(said), normalised(value))
+
+
+@lru_cache(maxsize=1 << 12)
+def _stand_in(words: str, text: str) -> bool:
+    """The places and days of a group's plans are asked about again and again."""
+    return bool(words) and notation.pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
+
+
 def _between(value: Any, said: Any, separator: str | None) -> bool | None:
     ends = _at_least(value, said[0], separator), _at_most(value, said[1], separator)
     return None if None in ends else all(ends)
@@ -121,6 +137,7 @@ _OF: Mapping[str, Any] = {
     "none_of": lambda value, said, _: not is_one_of(value, said),
     "has": _has,
     "has_not": lambda value, said, separator: not _has(value, said, separator),
+    "names": _names,
     "at_least": _at_least,
     "at_most": _at_most,
     "between": _between,

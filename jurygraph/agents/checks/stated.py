@@ -24,7 +24,8 @@ from jurygraph.agents import notation
 from jurygraph.agents.checks.values import compared
 from jurygraph.schema import Noun
 from jurygraph.schema.config import Positive
-from jurygraph.schema.noun import Flag, Id, Number
+from jurygraph.schema.noun import Flag, Id, LongId, Number
+from jurygraph.sources.complaint import quoted
 
 Scalar = str | Number | Flag
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
@@ -39,7 +40,8 @@ class Column(Noun):
 
 
 class Test(Noun):
-    """What a value must be; all that is said must hold. `has` and `has_not` look into columns that hold lists."""
+    """What a value must be; all that is said must hold. `has` and `has_not` look into columns that hold lists, `names`
+    for whole words in a text."""
 
     equals: Scalar | Column | None = None
     is_not: Scalar | Column | None = None
@@ -47,6 +49,7 @@ class Test(Noun):
     none_of: Scalars | None = None
     has: Scalar | None = None
     has_not: Scalar | None = None
+    names: Scalar | Column | None = None
     at_least: Number | str | Column | None = None
     at_most: Number | str | Column | None = None
     between: tuple[Number | str, Number | str] | None = None
@@ -58,9 +61,25 @@ class Test(Noun):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
         if self.matches is not None:
             notation.require("matches", self.matches, notation.pattern)
+        for name, bound in self._ends():
+            if compared(bound, bound) is None:
+                raise ValueError(
+                    f"`{name}` is {quoted(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
+                )
         if self.between is not None and (compared(*self.between) or 0) > 0:
             raise ValueError(_FALLS)
+        if (compared(self.at_least, self.at_most) or 0) > 0:
+            raise ValueError("`at_most` lies below `at_least`, so no value passes; leave one of them out")
         return self
+
+    def _ends(self) -> list[tuple[str, str]]:
+        """The bounds that are written as texts."""
+        ends = [
+            ("at_least", self.at_least),
+            ("at_most", self.at_most),
+            *(("between", end) for end in self.between or ()),
+        ]
+        return [(name, end) for name, end in ends if isinstance(end, str)]
 
     @property
     def others(self) -> tuple[str, ...]:
@@ -99,7 +118,7 @@ class Check(Noun):
     share: Id | None = None
     sum: tuple[Term, ...] | None = Field(default=None, min_length=1)
     values: Id | None = None
-    text: str | None = None
+    text: LongId | None = None
     function: Id | None = None
     where: Tests = Field(default_factory=dict)
     among: Tests = Field(default_factory=dict)
@@ -146,6 +165,8 @@ class Check(Noun):
         if bounds and (high < 0 or (measure == "share" and low > 1)):
             most = "1" if measure == "share" else "any number"
             raise ValueError(f"`{bounds[0]}` can never be met: a {measure} lies from 0 to {most}")
+        if measure == "count" and math.isfinite(low) and math.ceil(low) > high:
+            raise ValueError(f"`{bounds[0]}` can never be met: a count is a whole number")
 
     @property
     def measure(self) -> str:

@@ -7,11 +7,12 @@ measure differ (two budgets) with the share that lies between them.
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, product
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
 from jurygraph.agents.checks.stated import BOUNDS, Check, Column, Test, Tests
+from jurygraph.agents.checks.values import compared, is_one_of, same
 from jurygraph.agents.facts.names import shown
 from jurygraph.schema import Constraint, Stakeholder
 
@@ -57,32 +58,73 @@ def _read(constraint: Constraint) -> Check | None:
 
 
 def _apart(one: Check, other: Check) -> tuple[float, str] | None:
-    if _measured(one) == _measured(other) and one.values is None:
+    if one.values is None and _measured(one) == _measured(other):
         return _bounds_apart(one, other)
-    if one.share is not None and (one.share, one.among) == (other.share, other.among):
+    if one.share is not None and one.share == other.share and not one.among and not other.among:
         least = [check.bound[0] for check in (one, other)]
         column = _tests_apart(one.where, other.where) if sum(least) > 1.0 else None
         return None if column is None else (1.0, f"no {column} of {one.share} passes both")
-    if one.values is not None and (one.values, one.column, one.where) == (other.values, other.column, other.where):
-        both = {*(one.includes or ())} & {*(other.excludes or ())} | {*(one.excludes or ())} & {*(other.includes or ())}
-        wanted = ", ".join(sorted(map(shown, both)))
-        return (1.0, f"{one.column} of {one.values} is to include {wanted}, and not to") if both else None
+    return _demands_apart(one, other) or _demands_apart(other, one)
+
+
+class _Demand(NamedTuple):
+    """What a check says of the items of a kind: that `all`, at `least` or at `most` so many pass the tests."""
+
+    who: Literal["all", "least", "most"]
+    number: float
+    kind: str
+    tests: Tests
+
+
+def _demands(check: Check) -> Iterator[_Demand]:
+    low, high = check.bound
+    if check.share is not None and not check.among and low > 0:
+        yield _Demand("least", 1, check.share, check.where)
+        if low >= 1.0:
+            yield _Demand("all", 1, check.share, check.where)
+    if check.count is not None:
+        yield _Demand("least", low, check.count, check.where)
+        yield _Demand("most", high, check.count, check.where)
+    if check.values is not None and check.column is not None and check.column not in check.where:
+        for one in check.includes or ():
+            yield _Demand("least", 1, check.values, {**check.where, check.column: Test(has=one)})
+        for one in check.excludes or ():
+            yield _Demand("most", 0, check.values, {**check.where, check.column: Test(has=one)})
+
+
+def _demands_apart(one: Check, other: Check) -> tuple[float, str] | None:
+    """Whether one wants more items than the other lets pass."""
+    for wanted, rule in product(_demands(one), _demands(other)):
+        if wanted.who != "least" or wanted.number <= 0 or wanted.kind != rule.kind:
+            continue
+        if rule.who == "all" and _tests_apart(wanted.tests, rule.tests):
+            return 1.0, f"some {wanted.kind} are to be what none of them may be"
+        within = all(wanted.tests.get(column) == test for column, test in rule.tests.items())
+        if rule.who == "most" and within and wanted.number > rule.number:
+            return 1.0, f"more {wanted.kind} are wanted than there may be"
     return None
 
 
 def _measured(check: Check) -> Check:
-    """A check without what it asks of its measure."""
+    """A check without what it asks of its measure, and whatever the order of its terms; a sum as the whole sum."""
     unasked = dict.fromkeys(BOUNDS)
-    return check.model_copy(update={**unasked, "partial": False})
+    terms = None if check.sum is None else tuple(sorted(check.sum, key=lambda term: term.digest))
+    return check.model_copy(update={**unasked, "partial": False, "per": None, "sum": terms})
 
 
 def _bounds_apart(one: Check, other: Check) -> tuple[float, str] | None:
-    (low, high), (other_low, other_high) = one.bound, other.bound
+    (low, high), (other_low, other_high) = _whole(one), _whole(other)
     if max(low, other_low) > min(high, other_high):
         return 1.0, f"no {one.measure} can be both"
     if low == other_low == -math.inf:
         return _gap(one, sorted((high, other_high)))
     return _gap(one, sorted((low, other_low))) if high == other_high == math.inf else None
+
+
+def _whole(check: Check) -> tuple[float, float]:
+    """The bound of what is measured; that of a sum which is divided, multiplied back."""
+    low, high = check.bound
+    return low * (check.per or 1.0), high * (check.per or 1.0)
 
 
 def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
@@ -105,32 +147,46 @@ def _test_apart(one: Test, other: Test) -> bool:
 
 def _excluded(one: Test, other: Test) -> bool:
     """Whether all that one allows, or asks a list to have, the other bars."""
-    allowed = _allowed(one)
-    barred = {*(other.none_of or ()), *([other.is_not] if _is_plain(other.is_not) else [])}
-    listed = one.has is not None and one.has == other.has_not
-    return listed or (allowed is not None and bool(barred) and allowed <= barred)
+    allowed, barred = _allowed(one), [*(other.none_of or ()), *([other.is_not] if _is_plain(other.is_not) else [])]
+    listed = one.has is not None and other.has_not is not None and same(one.has, other.has_not)
+    return listed or (allowed is not None and all(is_one_of(value, barred) for value in allowed))
 
 
 def _disjoint(one: Test, other: Test) -> bool:
-    allowed = _allowed(one), _allowed(other)
-    if allowed[0] is not None and allowed[1] is not None and not allowed[0] & allowed[1]:
+    allowed, others = _allowed(one), _allowed(other)
+    if allowed is not None and others is not None and not any(is_one_of(value, others) for value in allowed):
         return True
-    return _above(one, other) or _above(other, one)
+    return _above(one, other) or _above(other, one) or _beyond(one, other) or _beyond(other, one)
 
 
 def _above(one: Test, other: Test) -> bool:
     """Whether the least that one allows lies above the most that the other does."""
-    least = one.between[0] if one.between else one.at_least
-    most = other.between[1] if other.between else other.at_most
-    if isinstance(least, float | int) and isinstance(most, float | int):
-        return least > most
-    return isinstance(least, str) and isinstance(most, str) and least > most
+    least, most = _least(one), _most(other)
+    return least is not None and most is not None and (compared(least, most) or 0) > 0
 
 
-def _allowed(test: Test) -> set[object] | None:
+def _beyond(one: Test, other: Test) -> bool:
+    """Whether all that one allows lies outside the bounds of the other."""
+    allowed, least, most = _allowed(one), _least(other), _most(other)
+    return allowed is not None and all(
+        (least is not None and (compared(value, least) or 0) < 0)
+        or (most is not None and (compared(value, most) or 0) > 0)
+        for value in allowed
+    )
+
+
+def _least(test: Test) -> Any:
+    return test.between[0] if test.between else None if isinstance(test.at_least, Column) else test.at_least
+
+
+def _most(test: Test) -> Any:
+    return test.between[1] if test.between else None if isinstance(test.at_most, Column) else test.at_most
+
+
+def _allowed(test: Test) -> Sequence[Any] | None:
     if _is_plain(test.equals):
-        return {test.equals}
-    return None if test.one_of is None else set(test.one_of)
+        return [test.equals]
+    return test.one_of
 
 
 def _is_plain(value: object) -> bool:

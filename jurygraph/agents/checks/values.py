@@ -46,9 +46,35 @@ def _amount(value: Any, found: re.Match[str] | None) -> Amount | None:
         return None
 
 
+def moment(text: str) -> tuple[int | None, ...] | None:
+    """A time (9:30, 21:05:10, 9:30 PM), a date (2022-3-1) or both, as something that can be compared; else None.
+
+    What it has of year, month, day, hour, minute and second stands in its place, so that like is compared with like.
+    """
+    found = _MOMENT.fullmatch(text.strip()) if len(text) <= _LONGEST else None
+    if found is None or not (found["day"] or found["hour"]):
+        return None
+    year, month, day, hour, minute, second = (
+        None if found[part] is None else int(found[part])
+        for part in ("year", "month", "day", "hour", "minute", "second")
+    )
+    if hour is not None:
+        second = second or 0
+        if found["half"]:
+            hour = hour % 12 + 12 * (found["half"] in "pP")
+    return year, month, day, hour, minute, second
+
+
+_MOMENT = re.compile(
+    r"(?:(?P<year>\d{4})-(?P<month>\d{1,2})-(?P<day>\d{1,2}))?(?:(?(day)[ T]|)"
+    r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2}))?(?:\s?(?P<half>[aApP])\.?[mM]\.?)?)?",
+    re.ASCII,
+)
+
+
 def key(value: Any) -> Hashable:
-    """What values have in common that are the same to the currency: an amount, or else a normalised text."""
-    return amount(value) or normalised(value)
+    """What values have in common that are the same to the currency: an amount, a time or date, or a normalised text."""
+    return amount(value) or (moment(value) if isinstance(value, str) else None) or normalised(value)
 
 
 def same(one: Any, other: Any) -> bool:
@@ -77,7 +103,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def compared(one: Any, other: Any) -> int | None:
-    """-1, 0 or 1: numbers by value, texts (times, dates) by their characters; None where they are not alike.
+    """-1, 0 or 1: numbers by value, times and dates by the clock and the calendar; None where they are not alike.
 
     A number without a currency compares with any; amounts in two currencies do not.
     """
@@ -85,9 +111,18 @@ def compared(one: Any, other: Any) -> int | None:
     if first is not None and second is not None:
         mixed = first.currency and second.currency and first.currency != second.currency
         return None if mixed else (first.number > second.number) - (first.number < second.number)
-    if isinstance(one, str) and isinstance(other, str) and first is second:  # neither is a number
-        return (one > other) - (one < other)
+    moments = [moment(text) for text in (one, other) if isinstance(text, str)]
+    if len(moments) == 2 and moments[0] and moments[1] and _parts(moments[0]) == _parts(moments[1]):
+        return (_told(moments[0]) > _told(moments[1])) - (_told(moments[0]) < _told(moments[1]))
     return None
+
+
+def _parts(stated: Sequence[int | None]) -> list[bool]:
+    return [part is not None for part in stated]
+
+
+def _told(stated: Sequence[int | None]) -> list[int]:
+    return [part for part in stated if part is not None]
 
 
 def parts(value: Any, separator: str | None) -> Sequence[Any]:

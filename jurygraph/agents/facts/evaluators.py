@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from functools import lru_cache
+from typing import Any, Generic, TypeVar, get_args
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.lookup import Finding, look_up, told
+from jurygraph.agents.facts.lookup import Finding, look_up, same_claim, told
 from jurygraph.agents.facts.opening import facts_of
 from jurygraph.agents.facts.tables import Table, ToolTable
 from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator, Params
@@ -13,6 +14,7 @@ from jurygraph.errors import ConfigError, InputError, PlanError
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict
 from jurygraph.sources.complaint import nearest, quoted
 
+T = TypeVar("T")
 CLAIMS = "claims"
 
 
@@ -31,7 +33,15 @@ class Claims(Deriver):
         self._tools = {name: _tool(name, path) for name, path in (tools or {}).items()}
 
     def params_for(self, view: TaskView) -> Params:
-        return self.params if view.facts is None else {**self.params, **facts_of(view).marks}
+        if view.facts is None:
+            return self.params
+        facts = facts_of(view)
+        for name, table in facts.tables.items():
+            if table.stated.tool is not None and table.stated.tool not in self._tools:
+                hint = nearest(table.stated.tool, self._tools) or "list it in the params of facts.claims"
+                tool = f"there is no tool {quoted(table.stated.tool)} in the config; {hint}"
+                raise PlanError(f"task {view.id!r}: facts.tables.{name}.tool: {tool}, as tools: {{name: package.tool}}")
+        return {**self.params, **facts.marks}
 
     async def derive(self, ask: DeriverAsk) -> Material:
         facts, data = facts_of(ask.task), ask.response.data
@@ -70,6 +80,10 @@ def findings(ask: Ask) -> Mapping[str, Sequence[Finding]]:
     return found  # type: ignore[no-any-return]
 
 
+def _row(one: Finding) -> dict[str, Any]:
+    return {column: value for column, value in one["values"].items() if column not in one["own"]}
+
+
 _MOST_WRONG, _FEW_RIGHT = 20, 1
 """Claims that a verdict tells, with their evidence; the material has all of them."""
 
@@ -77,7 +91,10 @@ _ROW = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
 class Confirmed(Evaluator):
-    """Share of the claims of a kind that are confirmed; a response that claims nothing of the kind is not judged.
+    """Share of the claims of a kind that are confirmed, each counted once however often it is repeated.
+
+    A response that claims nothing of the kind, or has no data, is not judged; data that claims nothing at all has
+    nothing confirmed.
 
     Args:
         audience: `task`, or `stakeholder` where each one's utility is to rest on the facts too.
@@ -108,31 +125,55 @@ class Confirmed(Evaluator):
 
     def answer(self, ask: Ask) -> Verdict:
         kind = str(ask.question.params["kind"])
-        found = findings(ask)[kind]
-        if not found:
+        claimed = findings(ask)
+        if not claimed[kind] and (ask.response.data is None or any(claimed.values())):
             return Verdict.abstained(f"the response's data claims no {kind}")
-        wrong = [one for one in found if one["found"] != "confirmed"]
-        right = len(found) - len(wrong)
-        shown = wrong[:_MOST_WRONG] or found[:_FEW_RIGHT]
-        reasons = [f"{right} of {len(found)} {kind} are confirmed", *map(told, wrong[:_MOST_WRONG])]
-        if len(wrong) > _MOST_WRONG:
-            reasons.append(f"and {len(wrong) - _MOST_WRONG} more")
-        return Verdict(
-            score=right / len(found),
-            met=not wrong,
-            native=right,
-            scale=(0, len(found)),
-            reason="; ".join(reasons),
-            evidence=tuple(part for one in shown for part in both_sides(one)),
-        )
+        return _confirmed(Itself(ask.material[0][CLAIMS]), kind)
+
+
+class Itself(Generic[T]):
+    """Something that is the same as itself alone, so that what every member of an audience asks of it is kept."""
+
+    __slots__ = ("it",)
+
+    def __init__(self, it: T) -> None:
+        self.it = it
+
+    def __hash__(self) -> int:
+        return id(self.it)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Itself) and other.it is self.it
+
+
+@lru_cache(maxsize=1024)
+def _confirmed(claims: Itself[Material], kind: str) -> Verdict:
+    data: Any = claims.it.data
+    found = list({same_claim(one): one for one in reversed(data[kind])}.values())[::-1]
+    if not found:
+        return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
+    wrong = [one for one in found if one["found"] != "confirmed"]
+    right = len(found) - len(wrong)
+    shown = wrong[:_MOST_WRONG] or found[:_FEW_RIGHT]
+    reasons = [f"{right} of {len(found)} {kind} are confirmed", *map(told, wrong[:_MOST_WRONG])]
+    if len(wrong) > _MOST_WRONG:
+        reasons.append(f"and {len(wrong) - _MOST_WRONG} more")
+    return Verdict(
+        score=right / len(found),
+        met=not wrong,
+        native=right,
+        scale=(0, len(found)),
+        reason="; ".join(reasons),
+        evidence=tuple(part for one in shown for part in both_sides(one)),
+    )
 
 
 def both_sides(one: Finding) -> list[Evidence]:
-    """Where a claim stands in the response's data, and the row that it was compared with."""
+    """Where a claim stands in the response's data, and the row that it was compared with, as the table has it."""
     claim = Evidence(quote=one["text"], source=f"data {', '.join(one['at'])}", verified=True)
     if one["row"] is None:
         return [claim]
     return [
         claim,
-        Evidence(quote=_ROW.encode(one["values"]), source=f"{one['table']}, row {one['row']}", verified=True),
+        Evidence(quote=_ROW.encode(_row(one)), source=f"{one['table']}, row {one['row']}", verified=True),
     ]

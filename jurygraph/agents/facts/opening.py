@@ -80,6 +80,7 @@ def _opened(view: TaskView) -> Facts:
     except PlanError as error:
         raise PlanError(f"task {view.id!r}: {error}") from error
     for name, kind in stated.claims.items():
+        _check_merged(f"task {view.id!r}: facts.claims.{name}.merged", kind, tables)
         for place, form in enumerate(kind.forms):
             _check_form(f"task {view.id!r}: facts.claims.{name}.forms[{place}]", kind, form, tables[form.table])
     files = {name: table.digest for name, table in tables.items() if table.digest is not None}
@@ -119,6 +120,14 @@ def _file_table(name: str, stated: TableStated, file: str) -> FileTable:
         return known if known is not None and known.fresh else _keep(_FILES, key, FileTable(name, stated))
     except InputError as error:
         raise PlanError(f"facts.tables.{name}.file: {error}") from error
+
+
+def _check_merged(where: str, kind: ClaimsStated, tables: Mapping[str, Table]) -> None:
+    """The number of what was merged takes no column's place."""
+    for form in kind.forms:
+        if kind.merged is not None and kind.merged in (tables[form.table].columns or ()):
+            wrong = f"is {quoted(kind.merged)}, which is a column of {form.table}"
+            raise PlanError(f"{where}: {wrong}; give the number another name")
 
 
 def _check_form(where: str, kind: ClaimsStated, form: Form, table: Table) -> None:

@@ -31,6 +31,15 @@ def read_claims(stated: ClaimsStated, data: Any) -> list[Claim]:
     return sorted(_claims(stated, data), key=lambda claim: claim.order)
 
 
+def follows(before: Claim, after: Claim) -> bool:
+    """Whether no record lies between those of two claims, by the numbers of their order, else by their places."""
+    (kind, first, _, steps, _), (other_kind, second, _, other_steps, _) = before.order, after.order
+    if kind == other_kind == 0:
+        return bool(second - first <= 1)
+    apart = next((pair for pair in zip(steps, other_steps, strict=False) if pair[0] != pair[1]), None)
+    return apart is None or apart[0][0] or apart[1][0] or bool(apart[1][1] - apart[0][1] <= 1)
+
+
 def _claims(stated: ClaimsStated, data: Any) -> Iterator[Claim]:
     nodes = {node.location: node for path in stated.paths for node in path.find(data)}
     for location, node in nodes.items():

@@ -132,6 +132,8 @@ class FileTable(Table):
         weakref.finalize(self, self._index.close)
         with temporary_room():
             self._columns = self._read(Path(stated.file or ""), stated.table)
+        if not self._columns:
+            raise InputError(f"{stated.file}: holds no rows, so nothing could be found in it; name another file")
         if not self.fresh:
             raise InputError(f"{stated.file}: changed while it was read; leave it as it is and prepare again")
         _refuse_repeated(self, self._repeated() if stated.unique else None)
@@ -210,7 +212,8 @@ def _state(path: Path) -> tuple[int, ...] | None:
 class ToolTable(Table):
     """Rows that a langchain-core tool is asked for: it is given the key's columns, and gives a row, rows or nothing.
 
-    A row that states another key than the one asked for is none: a search that gives what is near has not found.
+    A row that does not state the key that was asked for is none: a search that gives what is near has not found, and
+    what a tool says instead of a row, such as {"error": "not found"}, is no row.
     """
 
     def __init__(self, name: str, stated: TableStated, tool: Any = None) -> None:
@@ -218,9 +221,7 @@ class ToolTable(Table):
         self._tool = tool
 
     async def find(self, key: Key) -> Sequence[Row]:
-        if self._tool is None:
-            tool = f"facts table {self.name!r} names tool {self.stated.tool!r}, which the config does not list"
-            raise LookupError(f"{tool}; list it in the params of facts.claims, such as {{tools: {{…: package.tool}}}}")
+        assert self._tool is not None, "who looks up here was given the config's tools"
         given = await self._tool.ainvoke(dict(zip(self.stated.key, key, strict=True)))
         rows = [] if given is None else [given] if isinstance(given, Mapping) else given
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
@@ -232,7 +233,7 @@ class ToolTable(Table):
 
     def _is_of(self, row: Row, key: Key) -> bool:
         asked = zip(self.stated.key, key, strict=True)
-        return all(normalised(row.values[column]) == part for column, part in asked if column in row.values)
+        return all(normalised(row.values.get(column)) == part for column, part in asked)
 
     def places(self, name: str) -> Collection[Key]:
         return ()

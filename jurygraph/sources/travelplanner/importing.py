@@ -6,8 +6,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import JsonValue, ValidationError
+from pydantic import Field, JsonValue, ValidationError
 
+from jurygraph.errors import InputError
 from jurygraph.schema import Noun, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.noun import Id
 from jurygraph.sources.complaint import Complaint, complaint, nearest, quoted
@@ -15,10 +16,14 @@ from jurygraph.sources.files import TextFile
 from jurygraph.sources.json_lines import read_lines, refuse
 from jurygraph.sources.travelplanner.constraints import constraints
 from jurygraph.sources.travelplanner.query import read_query
-from jurygraph.sources.travelplanner.tables import claims, tables
+from jurygraph.sources.travelplanner.tables import claims, origin_of, tables
 
 N = TypeVar("N", bound=Noun)
 T = TypeVar("T")
+
+
+UNREAD = "unread"
+"""In a task's metadata: what its query speaks of in words that no rule understands."""
 
 
 class _Line(Noun):
@@ -34,7 +39,7 @@ class _Profiles(Noun):
     """Who travels on a task."""
 
     task: Id
-    stakeholders: tuple[Stakeholder, ...]
+    stakeholders: tuple[Stakeholder, ...] = Field(min_length=1)
     tensions: tuple[Tension, ...] = ()
 
 
@@ -59,6 +64,8 @@ def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None)
                 refuse(file.name, line.number, Complaint(("id",), f"is {quoted(found.id)} again", "give each one id"))
             known.add(found.id)
             yield _task(file.name, line.number, found, profiles)
+    if not known:
+        raise InputError(f"{file.name}: holds no lines; name a file of TravelPlanner's queries")
     if profiles is not None:
         _refuse_unknown(profiles, known, file.name)
 
@@ -87,13 +94,16 @@ def _task(name: str, number: int, line: _Line, profiles: _Joined | None) -> Task
     facts = {"tables": _understood(name, number, "facts", lambda: tables(line.facts)), "claims": claims(asked.dates)}
     people: dict[str, Any]
     if profiles is None:
-        people = {"stakeholders": [{"id": "travellers", "constraints": constraints(asked)}]}
+        stated = constraints(asked, origin_of(line.query, line.facts))
+        people = {"stakeholders": [{"id": "travellers", "constraints": stated}]}
     elif line.id in profiles.lines:
         people = profiles.lines[line.id][1].model_dump(mode="json", exclude={"task"})
     else:
         refuse(name, number, Complaint(("id",), f"is {quoted(line.id)}, which {profiles.name} does not have", "add it"))
     reference = {"id": f"{line.id}/reference", "agent": "reference", "text": _shown(line.plan), "data": line.plan}
     content = {"id": line.id, "query": line.query, "facts": facts, **people}
+    if profiles is None and asked.unread:
+        content["metadata"] = {UNREAD: list(asked.unread)}
     return _made(name, number, TaskLine, {**content, "responses": [] if line.plan is None else [reference]})
 
 

@@ -1,8 +1,9 @@
 """What a TravelPlanner query asks for, by rules on its words."""
 
 import re
+from collections.abc import Mapping
 from datetime import date, timedelta
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 _NUMBERS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "pair": 2}
 _N = r"(?P<n>\d+|one|two|three|four|five|six|seven|eight)"
@@ -18,27 +19,37 @@ _MONTH = rf"(?:{'|'.join(_MONTHS)})"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)"
 _ONE_DATE = re.compile(rf"\b(?:({_MONTH}) {_DAY}|{_DAY}(?: of)? ({_MONTH})|{_DAY})")
 _YEAR = re.compile(r"(?<!\$)(?<!\$ )\b(20\d\d)\b")
-_BUDGET = re.compile(r"\$\s?(\d[\d,]*(?:\.\d+)?)")
+_BUDGET = re.compile(
+    r"\$\s?(?P<n>\d[\d,]*(?:\.\d+)?)(?P<k>k\b)?(?P<each> (?:per|a) (?:person|head)| each)?", re.IGNORECASE
+)
 CUISINES = ("American", "Chinese", "French", "Indian", "Italian", "Mediterranean", "Mexican")
 _RULES = {
-    "No smoking": r"(?<!non-)(?<!no )smok",
-    "No parties": r"part(?:y|ies) (?:are |is )?(?:allowed|permitted)|allow part",
+    "No smoking": r"smok(?:e|ing)\b",
+    "No parties": r"part(?:y|ies)\b(?! of)",
     "No children under 10": r"children under",
     "No pets": r"pet-friendly|\bpets\b",
-    "No visitors": r"allow(?:s|ing)? visitors|visitors (?:are )?allowed",
+    "No visitors": r"visitors\b",
 }
+"""The rules of a stay that forbid what travellers speak of in these words."""
+
 _ROOMS = {
-    "Entire home/apt": r"entire rooms?",
+    "Entire home/apt": r"entire (?:rooms?|homes?|apartments?)",
     "Private room": r"private rooms?",
-    "Shared room": r"(?<!not )(?<!non-)shared rooms?",
+    "Shared room": r"shared rooms?",
 }
-_NOT_SHARED = r"(?:not|non-)\s?shared"
-_NO_FLIGHT = r"\b(?:not|avoid|without)\b[^.]{0,40}\bflights?\b"
-_NO_DRIVE = r"non-self-driving|\bnot\b[^.]{0,30}(?:self-driving|drive ourselves)"
+_MODES = {"Flight": r"\bflights?\b|\bfl(?:y|ying)\b", "Self-driving": r"self-driving|drive ourselves"}
+_FOOD = re.compile(r"cuisine|food|dish|dining|meal|\beat|restaurant|culinary|kitchen", re.IGNORECASE)
+_DENIED = re.compile(
+    r"\b(?:no|not|n't|never|nor|without|avoid\w*|non)\b[^.;!?]{0,40}$|(?:n't|\bnon-)[^.;!?]{0,40}$", re.IGNORECASE
+)
+_INDIFFERENT = re.compile(r"\bmind\b[^.;!?]{0,40}$|no (?:specific|particular|special)[^.;!?]{0,60}$", re.IGNORECASE)
 
 
 class Asked(NamedTuple):
-    """What a query asks for. `house_rules` are those of a stay that would forbid what the travellers want."""
+    """What a query asks for. `house_rules` are those of a stay that would forbid what the travellers want.
+
+    `unread` are words of the query that speak of something of the kind, and that no rule here understands.
+    """
 
     people: int
     dates: tuple[date, ...]
@@ -47,28 +58,79 @@ class Asked(NamedTuple):
     room: str | None
     not_shared: bool
     cuisines: tuple[str, ...]
+    unwanted: tuple[str, ...]
     barred: tuple[str, ...]
+    unread: tuple[str, ...]
 
 
 def read_query(query: str) -> Asked:
-    """Read a query. Raises ValueError saying which of people, dates and budget it does not state."""
-    budget = _BUDGET.search(query)
-    if budget is None:
-        raise ValueError("states no budget such as $1,700")
+    """Read a query. Raises ValueError saying which of people, dates and budget it does not state, or states twice."""
+    budget, people = _budget(query), _people(query)
+    rules, rooms, modes = ({name: _said(query, words) for name, words in of.items()} for of in (_RULES, _ROOMS, _MODES))
+    cuisines = {name: _said(query, rf"\b{name}\b") for name in CUISINES if _is_food(query, name)}
+    wanted = next((room for room, said in rooms.items() if said == "wanted"), None)
+    shared_denied = rooms["Shared room"] == "denied" or _NOT_SHARED.search(query) is not None
     return Asked(
-        people=_people(query),
+        people=people,
         dates=_dates(query),
-        budget=float(budget[1].replace(",", "")),
-        house_rules=tuple(rule for rule, words in _RULES.items() if re.search(words, query, re.IGNORECASE)),
-        room=next((room for room, words in _ROOMS.items() if re.search(words, query, re.IGNORECASE)), None),
-        not_shared=re.search(_NOT_SHARED, query, re.IGNORECASE) is not None,
-        cuisines=tuple(cuisine for cuisine in CUISINES if re.search(rf"\b{cuisine}\b", query)),
-        barred=tuple(
-            mode
-            for mode, words in (("Flight", _NO_FLIGHT), ("Self-driving", _NO_DRIVE))
-            if re.search(words, query, re.IGNORECASE)
+        budget=budget.amount * (people if budget.each else 1),
+        house_rules=_those(rules, "wanted"),
+        room=wanted,
+        not_shared=wanted is None and shared_denied,
+        cuisines=_those(cuisines, "wanted"),
+        unwanted=_those(cuisines, "denied"),
+        barred=_those(modes, "denied"),
+        unread=(
+            *(name.removeprefix("No ") for name in _those(rules, "denied")),
+            *(room for room in _those(rooms, "denied") if room != "Shared room"),
         ),
     )
+
+
+Said = Literal["wanted", "denied", "indifferent"]
+_NOT_SHARED = re.compile(r"(?:not|non-)\s?shared", re.IGNORECASE)
+
+
+def _those(said: Mapping[str, Said | None], how: Said) -> tuple[str, ...]:
+    return tuple(name for name, one in said.items() if one == how)
+
+
+def _said(query: str, words: str) -> Said | None:
+    """How a query speaks of something the first time that it does: what stands before it in its sentence decides."""
+    found = re.search(words, query, re.IGNORECASE)
+    if found is None:
+        return None
+    before = query[: found.start()]
+    if _INDIFFERENT.search(before):
+        return "indifferent"
+    return "denied" if _DENIED.search(before) else "wanted"
+
+
+def _is_food(query: str, name: str) -> bool:
+    """Whether a sentence with the name speaks of food."""
+    return any(name in sentence and _FOOD.search(sentence) for sentence in re.split(r"[.!?](?:\s|$)", query))
+
+
+class _Budget(NamedTuple):
+    """An amount, for all or for each."""
+
+    amount: float
+    each: bool
+
+
+def _budget(query: str) -> _Budget:
+    amounts = list(
+        dict.fromkeys(
+            _Budget(float(found["n"].replace(",", "")) * (1000 if found["k"] else 1), found["each"] is not None)
+            for found in _BUDGET.finditer(query)
+        )
+    )
+    if not amounts:
+        raise ValueError("states no budget such as $1,700")
+    if len(amounts) > 1:
+        several = ", ".join(f"${one.amount:,.0f}{' each' if one.each else ''}" for one in amounts)
+        raise ValueError(f"states several budgets ({several}); keep the one that counts")
+    return amounts[0]
 
 
 def _people(query: str) -> int:

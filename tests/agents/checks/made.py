@@ -31,6 +31,7 @@ def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
         table="meals",
         row=number,
         values=values,
+        own=[],
         claimed={},
         differs=[],
         places=[],

@@ -42,8 +42,16 @@ def test_a_count_is_of_the_items_that_pass(bound: dict[str, Any], holds: bool) -
     assert decide({"count": "meals", "where": CHEAP, **bound}, *items).holds is holds
 
 
-def test_without_tests_all_items_count() -> None:
-    assert decide({"count": "meals", "equals": 2}, row(), invented()).holds is True
+def test_without_tests_all_items_count_that_are_there() -> None:
+    assert decide({"count": "meals", "equals": 2}, row(), row()).holds is True
+    found = decide({"count": "meals", "at_least": 2}, row(), invented("Palace"))
+    assert (found.holds, found.share) == (False, 0.0)
+    assert found.reason == (
+        "the number of meals is 1 to 2, and 2 or more is asked for; it cannot be shown, for 'Palace' is not there in "
+        "meals"
+    )
+    assert decide({"count": "meals", "at_most": 0}, invented()).holds is False
+    assert decide({"count": "meals", "at_least": 1}, row(), invented()).holds is True
 
 
 @pytest.mark.parametrize(
@@ -72,7 +80,7 @@ def test_the_share_of_what_was_asked_for(bound: dict[str, Any], number: int, sha
         ({"at_least": 1}, "the number of meals is 2, as asked"),
         ({"at_least": 3}, "the number of meals is 2, not 3 or more"),
         ({"at_most": 1}, "the number of meals is 2, not 1 or less"),
-        ({"equals": 2.5}, "the number of meals is 2, not 2.5"),
+        ({"equals": 3}, "the number of meals is 2, not 3"),
         ({"between": [3, 4]}, "the number of meals is 2, not 3 to 4"),
     ],
 )

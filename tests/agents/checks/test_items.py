@@ -76,7 +76,7 @@ def test_what_a_claim_without_a_row_says_of_itself_is_not_known() -> None:
 
 
 def test_what_stands_beside_a_claim_is_known_without_a_row() -> None:
-    assert held(invented(own="day", day=2), day={"equals": 2}) == "yes"
+    assert held(invented(own="day", day=2), day={"equals": 2}) == "unshown", "all but whether it is there"
     assert held(invented(own="day", day=2), day={"equals": 1}) == "no"
 
 

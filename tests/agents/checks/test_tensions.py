@@ -89,6 +89,56 @@ def test_what_one_wants_and_the_other_bars_pulls() -> None:
     assert strength({**meals, "includes": ["Greek"]}, {**meals, "excludes": ["Thai"]}) == 0.0
 
 
+OSLO, BERGEN = {"city": {"equals": "Oslo"}}, {"city": {"equals": "Bergen"}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"share": "stays", "where": OSLO}, {"count": "stays", "where": BERGEN, "at_least": 1}),
+        ({"share": "stays", "where": {"price": {"at_most": 20}}},
+         {"count": "stays", "where": {"price": {"between": [30, 40]}}, "at_least": 2}),
+        ({"share": "stays", "where": {"city": {"is_not": "Oslo"}}}, {"count": "stays", "where": OSLO, "equals": 1}),
+        ({"values": "meals", "column": "kinds", "includes": ["vegan"]},
+         {"count": "meals", "where": {"kinds": {"has": "vegan"}}, "equals": 0}),
+        ({"values": "meals", "column": "kinds", "includes": ["vegan"]},
+         {"share": "meals", "where": {"kinds": {"has_not": "vegan"}}}),
+        ({"values": "meals", "column": "kinds", "excludes": ["vegan"]},
+         {"share": "meals", "where": {"kinds": {"has": "vegan"}}}),
+        ({"values": "meals", "column": "kinds", "excludes": ["vegan"]},
+         {"count": "meals", "where": {"kinds": {"has": "vegan"}}, "at_least": 1}),
+        ({"count": "stays", "where": OSLO, "at_least": 5}, {"count": "stays", "at_most": 4}),
+        ({"sum": [*COST, {"of": "stays", "column": "price"}], "at_most": 10},
+         {"sum": [{"of": "stays", "column": "price"}, *COST], "at_least": 20}),
+        ({"sum": COST, "per": 2, "at_most": 100}, {"sum": COST, "at_least": 300}),
+        ({"share": "stays", "where": {"price": {"equals": 3}}},
+         {"share": "stays", "where": {"price": {"at_least": 4}}}),
+    ],
+)  # fmt: skip
+def test_what_one_wants_of_some_and_the_other_of_all_or_none_contradicts(one: Any, other: Any) -> None:
+    assert strength(one, other) == 1.0
+    assert contradictions(person("a", one, other).constraints)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"share": "stays", "among": OSLO, "where": {"price": {"at_most": 10}}},
+         {"share": "stays", "among": OSLO, "where": {"price": {"at_least": 20}}}),
+        ({"share": "stays", "where": {"price": {"equals": 20}}},
+         {"share": "stays", "where": {"price": {"equals": "20"}}}),
+        ({"share": "stays", "where": OSLO}, {"share": "stays", "where": {"city": {"equals": "Ｏｓｌｏ"}}}),
+        ({"count": "stays", "where": OSLO, "at_least": 1}, {"count": "stays", "where": BERGEN, "at_least": 1}),
+        ({"count": "stays", "where": OSLO, "at_most": 0}, {"count": "stays", "at_least": 3}),
+        ({"share": "stays", "where": OSLO, "at_least": 0.5}, {"count": "stays", "where": BERGEN, "at_least": 1}),
+        ({"share": "stays", "where": {"opens": {"at_most": "10:00"}}},
+         {"share": "stays", "where": {"opens": {"at_least": "9:30"}}}),
+    ],
+)  # fmt: skip
+def test_what_some_response_meets_is_no_contradiction(one: Any, other: Any) -> None:
+    assert contradictions(person("a", one, other).constraints) == []
+
+
 def test_every_pair_of_constraints_that_pulls_is_told() -> None:
     one, other = person("a", budget(800), ALLOWED), person("b", BARRED, budget(1000))
     found = [(pull.one, pull.other, pull.why) for pull in tensions(one, other)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph import ConfigError, Jury, PlanError, Response, Task, Verdict
+from jurygraph import ConfigError, InputError, Jury, PlanError, Response, Task, Verdict
 from jurygraph.agents.facts import opening
 from jurygraph.agents.facts.evaluators import Claims, Confirmed, both_sides
 from jurygraph.agents.facts.opening import facts_of
@@ -61,25 +61,42 @@ def directly(*texts: str, facts: Any = None) -> Verdict:
 
 @pytest.mark.parametrize(
     ("texts", "score"),
-    [([RIGHT], 1.0), ([RIGHT, WRONG], 0.5), ([WRONG, MOVED], 0.0), ([RIGHT, RIGHT, MOVED], 2 / 3), ([RIGHT, "x"], 0.5)],
+    [
+        ([RIGHT], 1.0),
+        ([RIGHT, WRONG], 0.5),
+        ([WRONG, MOVED], 0.0),
+        ([RIGHT, f"{RIGHT}, 72", MOVED], 2 / 3),
+        ([RIGHT] * 9 + [MOVED], 0.5),
+        ([RIGHT, "x"], 0.5),
+    ],
 )
 def test_the_score_is_the_share_that_is_confirmed(texts: Sequence[str], score: float) -> None:
     for given in (verdict(*texts), directly(*texts)):
-        assert (given.score, given.met, given.scale) == (pytest.approx(score), score == 1.0, (0, len(texts)))
-        assert given.native == pytest.approx(score * len(texts))
+        different = len(set(texts))
+        assert (given.score, given.met, given.scale) == (pytest.approx(score), score == 1.0, (0, different))
+        assert given.native == pytest.approx(score * different)
 
 
-@pytest.mark.parametrize("texts", [[], ["-"], [""]])
-def test_a_response_that_claims_nothing_is_not_judged(texts: Sequence[str]) -> None:
-    for given in (verdict(*texts), directly(*texts)):
-        assert (given.status, given.score) == ("abstained", None)
-        assert given.reason == "the response's data claims no meals"
+def test_a_kind_that_is_not_claimed_is_not_judged_where_another_is() -> None:
+    facts = stated()
+    facts["claims"]["drinks"] = {**facts["claims"]["meals"], "at": ["$[*].drink"]}
+    found = {one.subject: one for one in verdicts(jury(), task(facts), response(RIGHT))}
+    assert found["meals"].score == 1.0
+    assert (found["drinks"].status, found["drinks"].reason) == ("abstained", "the response's data claims no drinks")
 
 
-@pytest.mark.parametrize("data", [None, "Coco Bambu, Rockford", 5, {"meal": RIGHT}])
-def test_data_of_another_shape_is_not_judged(data: Any) -> None:
+@pytest.mark.parametrize(
+    "data", ["Coco Bambu, Rockford", 5, {"meal": RIGHT}, [], {}, "", [{"meal": "-"}], [{"meal": ""}]]
+)
+def test_data_that_claims_nothing_at_all_has_nothing_confirmed(data: Any) -> None:
     (given,) = verdicts(jury(), task(), Response(id="r", text=RIGHT, data=data))
-    assert given.status == "abstained"
+    assert (given.score, given.met) == (0.0, False)
+    assert given.reason == "the response's data claims nothing that could be looked up"
+
+
+def test_a_response_without_data_is_not_judged() -> None:
+    (given,) = verdicts(jury(), task(), Response(id="r", text=RIGHT))
+    assert (given.status, given.reason) == ("abstained", "the response's data claims no meals")
 
 
 def test_what_is_wrong_is_told_with_both_sides() -> None:
@@ -102,7 +119,7 @@ def test_where_all_is_right_the_first_is_shown_with_both_sides_too() -> None:
 
 
 def test_of_very_many_that_are_wrong_the_first_are_told() -> None:
-    given = verdict(*[MOVED] * 50, RIGHT)
+    given = verdict(*[f"{MOVED}{'!' * number}" for number in range(50)], RIGHT)
     assert len(given.evidence) == given.reason.count("is not there") == 20
     assert given.reason.startswith(
         "1 of 51 meals are confirmed; 'Subway, Rockford' is not there in places, but in Peoria"
@@ -193,8 +210,6 @@ def test_a_tool_of_the_config_is_asked(tool: str) -> None:
     [
         ({"maps": f"{TOOLS}.find_trouble"}, "the guide cannot be reached"),
         ({"maps": f"{TOOLS}.find_words"}, "facts table 'places': its tool gave str"),
-        ({}, "facts table 'places' names tool 'maps', which the config does not list; list it in the params of"),
-        ({"map": f"{TOOLS}.find_place"}, "facts table 'places' names tool 'maps', which the config does not list"),
     ],
 )
 def test_a_tool_that_gives_no_answer_earns_nothing(tools: Mapping[str, str], said: str) -> None:
@@ -203,6 +218,19 @@ def test_a_tool_that_gives_no_answer_earns_nothing(tools: Mapping[str, str], sai
     assert given.failure is not None
     assert given.failure.cause == "infrastructure"
     assert said in given.failure.message
+
+
+@pytest.mark.parametrize(
+    ("tools", "hint"),
+    [({}, "list it in the params of facts.claims"), ({"map": f"{TOOLS}.find_place"}, "did you mean map?")],
+)
+def test_a_tool_that_the_config_does_not_list_is_refused(tools: Mapping[str, str], hint: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        verdict(RIGHT, facts=stated(tool="maps"), tools=dict(tools))
+    assert str(caught.value) == (
+        f"task 'trip': facts.tables.places.tool: there is no tool 'maps' in the config; {hint}, as tools: "
+        "{name: package.tool}"
+    )
 
 
 def test_a_tool_in_trouble_is_no_matter_to_a_response_that_claims_nothing_of_it() -> None:
@@ -247,13 +275,22 @@ def test_a_plan_is_not_answered_from_another_file_than_it_was_made_with(tmp_path
         plan = made.prepare(facts)
         (right,) = made.score(facts, [response(RIGHT)], plan=plan)
         write_table(path, [*PLACES, {"name": "Coco Bambo", "city": "Rockford", "cost": 1}])
-        (wrong,) = made.score(facts, [response(WRONG)], plan=plan)
+        with pytest.raises(InputError, match=r"was made with other facts: what deriver 'facts\.claims' rests on"):
+            made.score(facts, [response(WRONG)], plan=plan)
         (planned_again,) = made.score(facts, [response(WRONG)])
     assert right.verdicts[0].score == planned_again.verdicts[0].score == 1.0
-    failure = wrong.verdicts[0].failure
-    assert failure is not None
-    assert failure.cause == "infrastructure"
-    assert failure.message == "facts.tables.places.file: changed since the plan was made; prepare the task again"
+
+
+def test_a_file_that_changes_while_a_group_is_judged_is_not_relied_upon(tmp_path: Path) -> None:
+    path = write_table(tmp_path / "t.csv", PLACES)
+    seen = view(stated(file=str(path)))
+    (question,) = Confirmed().questions(seen)
+    write_table(path, PLACES[1:])
+    material = asyncio.run(Claims().derive(DeriverAsk(seen, response(RIGHT), {})))
+    with pytest.raises(
+        InputError, match=r"facts\.tables\.places\.file: changed since the plan was made; prepare the task"
+    ):
+        Confirmed().answer(Ask(question, seen, (response(RIGHT),), ({"claims": material},)))
 
 
 def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path: Path) -> None:

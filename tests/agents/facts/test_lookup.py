@@ -77,6 +77,7 @@ def test_a_finding_holds_both_sides() -> None:
         "table": "places",
         "row": 1,
         "values": {"day": 3, "name": "Coco Bambu", "city": "Rockford", "cost": 72},
+        "own": ["day"],
         "claimed": {"cost": "70"},
         "differs": ["cost"],
         "places": [],
@@ -312,6 +313,15 @@ def test_equal_claims_in_a_row_are_one_with_their_number() -> None:
     assert nights(coco, "Coco  Bambu, Rockford", "-", "x", "x") == [(coco, "confirmed", 2), ("x", "unread", 2)]
 
 
+@pytest.mark.parametrize("order", ["days", None])
+def test_equal_claims_with_a_gap_between_them_are_not_in_a_row(order: str | None) -> None:
+    coco = "Coco Bambu, Rockford"
+    assert [number for _, _, number in nights(coco, "-", coco, coco, order=order)] == [1, 2]
+    records = [{"stay": coco, "days": day} for day in (1, 3, 4)]
+    found = looked_up(stated(claims={**NIGHTS, "order": "days"}), records)["meals"]
+    assert [one["values"]["nights"] for one in found] == [1, 2]
+
+
 def test_what_was_merged_keeps_all_its_places() -> None:
     records = [{"stay": "Coco Bambu, Rockford", "days": day} for day in (2, 1)]
     (one,) = looked_up(stated(claims=NIGHTS), records)["meals"]
@@ -334,7 +344,8 @@ def test_the_order_of_the_records_changes_no_finding(stays: list[tuple[int, str]
     assert [(one["text"], one["found"], one["values"]["nights"]) for one in found] == [
         ("a, X", "confirmed", 2),
         ("b, X", "elsewhere", 1),
-        ("b, Y", "confirmed", 3),
+        ("b, Y", "confirmed", 2),
+        ("b, Y", "confirmed", 1),
         ("c", "unread", 1),
     ]
 

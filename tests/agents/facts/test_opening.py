@@ -97,6 +97,10 @@ REFUSED = {
         "facts.tables.places: has two rows of name 'Coco Bambu', city 'Rockford', and says that its key is unique; "
         "keep one of them, or leave `unique` out: the others are then listed as alternatives",
     ),
+    "a number of what was merged that takes a column's place": (
+        stated(claims={"merged": "cost"}),
+        "facts.claims.meals.merged: is 'cost', which is a column of places; give the number another name",
+    ),
     "a file that is not there": (
         stated(file="/nowhere/t.csv"),
         "facts.tables.places.file: /nowhere/t.csv: there is no such file; name one that is there",

@@ -171,6 +171,15 @@ def test_a_table_is_fresh_as_long_as_its_file_stays_as_it_is(tmp_path: Path) -> 
     assert numbers(table, *IN_ROCKFORD) == numbers(again, *IN_ROCKFORD) == [1]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"), [("t.csv", ""), ("t.csv", "title,cost\n"), ("t.json", "[]"), ("t.jsonl", "")]
+)
+def test_a_file_without_rows_is_refused(name: str, content: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match="holds no rows, so nothing could be found in it; name another file"):
+        in_file(tmp_path / name)
+
+
 def test_a_file_that_is_written_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
     indexed = FileTable._indexed
@@ -238,13 +247,22 @@ class Giving:
         return self.given
 
 
-def test_a_tools_row_that_says_nothing_of_the_key_is_of_the_key_that_was_asked_for() -> None:
-    assert values(behind(Giving({"cost": 3})), "a", "b") == [{"cost": 3}]
+@pytest.mark.parametrize("said", [{}, [{}], {"error": "not found"}, {"cost": 3}, {"name": "a"}, [{"city": "b"}]])
+def test_what_a_tool_gives_that_does_not_state_the_key_is_no_row(said: Any) -> None:
+    assert values(behind(Giving(said)), "a", "b") == []
 
 
 def test_a_tools_values_are_as_json_has_them() -> None:
-    row = {"on": date(2022, 3, 1), "cost": Decimal("2.50"), "none": float("nan"), "list": ({"a": b"x"},), 1: True}
-    expected = {"on": "2022-03-01", "cost": "2.50", "none": None, "list": [{"a": "x"}], "1": True}
+    key = {"name": "a", "city": "b"}
+    row = {
+        **key,
+        "on": date(2022, 3, 1),
+        "cost": Decimal("2.50"),
+        "none": float("nan"),
+        "list": ({"a": b"x"},),
+        1: True,
+    }
+    expected = {**key, "on": "2022-03-01", "cost": "2.50", "none": None, "list": [{"a": "x"}], "1": True}
     assert values(behind(Giving(row)), "a", "b") == [expected]
 
 
@@ -256,11 +274,6 @@ def test_what_is_no_row_is_said_to_be_none(given: Any, said: str) -> None:
         values(behind(Giving(given)), "a", "b")
     with pytest.raises(TypeError):
         values(behind(find_words), "a", "b")
-
-
-def test_a_tool_that_the_config_does_not_list_is_named() -> None:
-    with pytest.raises(LookupError, match="facts table 'places' names tool 'maps', which the config does not list"):
-        values(behind(None), "a", "b")
 
 
 def test_a_tool_is_not_asked_for_hints() -> None:

@@ -1,5 +1,7 @@
 """A plan's costs and rules worked out a second time: from the raw lines alone, by plain Python of its own."""
 
+import re
+from collections.abc import Iterable
 from itertools import groupby
 from math import ceil
 from typing import Any, NamedTuple
@@ -19,6 +21,12 @@ class Audit(NamedTuple):
     rooms: list[str]
     cuisines: set[str]
     modes: list[str]
+    beds: int
+    """Nights that are slept somewhere."""
+    ends: tuple[set[str], set[str]]
+    """Where legs set out from, and where they lead."""
+    in_place: dict[str, bool]
+    """By kind, whether there are any, and each is in a city that the day names."""
 
 
 def audit(facts: dict[str, Any], plan: list[dict[str, Any]], people: int) -> Audit:
@@ -45,7 +53,30 @@ def audit(facts: dict[str, Any], plan: list[dict[str, Any]], people: int) -> Aud
         rooms=[stay["room type"] for stay, _ in stays],
         cuisines={cuisine.strip() for meal in meals for cuisine in meal["Cuisines"].split(",")},
         modes=[mode for mode, _ in legs],
+        beds=sum(day["accommodation"] != "-" for day in days),
+        ends=ends(day["transportation"] for day in days),
+        in_place={kind: in_place(days, *fields) for kind, fields in KINDS.items()},
     )
+
+
+KINDS = {"meals": ("breakfast", "lunch", "dinner"), "attractions": ("attraction",), "stays": ("accommodation",)}
+
+
+def ends(ways: Iterable[str]) -> tuple[set[str], set[str]]:
+    found = [re.search(r", from ([^,(]+?)(?:\(.*?\))? to ([^,(]+?)(?:\(.*?\))?,", way) for way in ways]
+    return tuple({one[end] for one in found if one} for end in (1, 2))  # type: ignore[return-value]
+
+
+def in_place(days: list[dict[str, Any]], *fields: str) -> bool:
+    """Each place's city, without its state, stands in what the day says of where it is spent."""
+    named = [
+        (day["current_city"], text.rsplit(", ", 1)[1].split("(")[0])
+        for day in days
+        for field in fields
+        for text in day[field].rstrip(";").split(";" if field == "attraction" else "\0")
+        if text.strip() not in ("", "-")
+    ]
+    return bool(named) and all(city in re.split(r"from | to |\(|\)", where) for where, city in named)
 
 
 def first(facts: dict[str, Any], kind: str, text: str) -> Row:

@@ -7,26 +7,37 @@ import pytest
 
 from jurygraph.agents.checks.stated import Check
 from jurygraph.schema import Constraint
-from jurygraph.sources.travelplanner.constraints import constraints, costs
+from jurygraph.sources.travelplanner.constraints import constraints, costs, whole_trip
 from jurygraph.sources.travelplanner.query import Asked
 from tests.agents.checks.made import decide, row
 
-PLAIN = Asked(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), ())
+PLAIN = Asked(2, (date(2022, 3, 1), date(2022, 3, 2)), 1234.5, (), None, False, (), (), (), ())
 FULL = PLAIN._replace(
     house_rules=("No pets", "No children under 10"),
     room="Private room",
     cuisines=("Thai", "Greek"),
+    unwanted=("Fish",),
     barred=("Flight", "Self-driving"),
 )
 
 
 def stated(asked: Asked) -> dict[str, dict[str, Any]]:
-    return {one["id"]: one for one in constraints(asked)}
+    return {one["id"]: one for one in constraints(asked, "Oslo")}
 
 
-def test_a_plain_query_asks_for_days_a_budget_and_long_enough_stays() -> None:
-    assert {name: one["text"] for name, one in stated(PLAIN).items()} == {
+def test_a_plain_query_asks_for_a_whole_trip_a_budget_and_long_enough_stays() -> None:
+    whole = {
         "days": "a plan of 2 days",
+        "nights": "a bed for 1 nights",
+        "sets-out": "sets out from Oslo",
+        "comes-home": "comes back to Oslo",
+        "meals-in-place": "meals where the day is spent",
+        "attractions-in-place": "attractions where the day is spent",
+        "stays-in-place": "stays where the day is spent",
+    }
+    assert {one["id"]: one["text"] for one in whole_trip(PLAIN, "Oslo")} == whole
+    assert whole.keys() - {one["id"] for one in whole_trip(PLAIN, None)} == {"sets-out", "comes-home"}
+    assert {name: one["text"] for name, one in stated(PLAIN).items() if name not in whole} == {
         "budget": "$1,234.50 for 2",
         "minimum-nights": "no stay is shorter than it may be",
     }
@@ -38,6 +49,7 @@ def test_every_wish_is_a_constraint_of_its_own() -> None:
         "house-rule-children-under-10": "children under 10 must be allowed",
         "room-type": "Private room",
         "cuisines": "Thai, Greek",
+        "no-cuisines": "no Fish food",
         "no-flight": "no flight",
         "no-self-driving": "no self-driving",
     }
@@ -45,7 +57,7 @@ def test_every_wish_is_a_constraint_of_its_own() -> None:
 
 @pytest.mark.parametrize("asked", [PLAIN, FULL, PLAIN._replace(not_shared=True)])
 def test_all_are_hard_and_have_checks(asked: Asked) -> None:
-    for one in constraints(asked):
+    for one in constraints(asked, "Oslo"):
         constraint = Constraint.model_validate(one)
         assert constraint.kind == "hard"
         assert Check.model_validate(constraint.check)
@@ -60,6 +72,17 @@ def test_all_are_hard_and_have_checks(asked: Asked) -> None:
         (FULL, "minimum-nights", {"nights": 2, "minimum nights": 2.0}, {"nights": 1, "minimum nights": 2.0}),
         (FULL, "no-flight", {"mode": "Taxi"}, {"mode": "Flight"}),
         (FULL, "no-self-driving", {"mode": "Flight"}, {"mode": "Self-driving"}),
+        (FULL, "no-cuisines", {"Cuisines": "Thai, Tea"}, {"Cuisines": "Thai, Fish"}),
+        (PLAIN, "nights", {"nights": 1}, {"nights": 2}),
+        (PLAIN, "sets-out", {"OriginCityName": "Oslo"}, {"OriginCityName": "Rome"}),
+        (PLAIN, "comes-home", {"DestCityName": "Oslo"}, {"DestCityName": "Rome"}),
+        (
+            PLAIN,
+            "meals-in-place",
+            {"City": "Rome", "where": "from Oslo to Rome(Lazio)"},
+            {"City": "Rome", "where": "Oslo"},
+        ),
+        (PLAIN, "stays-in-place", {"city": "New York", "where": "New York"}, {"city": "York", "where": "Yorkshire"}),
         (FULL, "cuisines", {"Cuisines": "Thai, Tea, Greek"}, {"Cuisines": "Thai, Tea"}),
     ],
 )

@@ -74,6 +74,12 @@ def test_one_stakeholder_holds_the_constraints_of_the_query(tasks: dict[str, Tas
         (travellers,) = task.stakeholders
         *_, rest = READ[name]
         wanted = {"days", "budget", "minimum-nights"} | {"cuisines"} & rest.keys()
+        wanted |= {
+            "nights",
+            "sets-out",
+            "comes-home",
+            *(f"{kind}-in-place" for kind in ("meals", "attractions", "stays")),
+        }
         wanted |= {"room-type"} if "room" in rest else set()
         wanted |= {f"house-rule-{rest['rule'].removeprefix('No ').replace(' ', '-')}"} if "rule" in rest else set()
         wanted |= {f"no-{rest['barred'].lower()}"} if "barred" in rest else set()
@@ -173,6 +179,13 @@ def expected(name: str, found: Audit) -> dict[str, bool]:
     """Which constraints hold, by what a person reads in the query and a second computation finds in the plan."""
     _, first, last, budget, rest = READ[name]
     held = {"days": found.days == last - first + 1, "budget": found.cost <= budget, "minimum-nights": found.nights}
+    home = ORIGINS[name]
+    held |= {
+        "nights": found.beds == last - first,
+        "sets-out": home in found.ends[0],
+        "comes-home": home in found.ends[1],
+    }
+    held |= {f"{kind}-in-place": there for kind, there in found.in_place.items()}
     if "rule" in rest:
         rule = rest["rule"]
         allowed = all(rule not in rules.split(" & ") for rules in found.rules)
@@ -184,6 +197,18 @@ def expected(name: str, found: Audit) -> dict[str, bool]:
     if "barred" in rest:
         held[f"no-{rest['barred'].lower()}"] = rest["barred"] not in found.modes
     return held
+
+
+ORIGINS = dict(
+    pair.split(" ", 1)
+    for pair in (
+        "00 St. Petersburg|01 Kansas City|03 New Orleans|04 Las Vegas|06 Santa Ana|07 Baton Rouge|09 Greer|10 Houston|"
+        "12 Gulfport|13 Daytona Beach|15 Fort Lauderdale|16 Sacramento|18 Washington|19 Fort Lauderdale|21 New York|"
+        "22 San Jose|24 Memphis|25 Santa Ana|27 St. Louis|28 Louisville|30 Houston|31 Bangor|33 Provo|34 Atlanta|"
+        "36 Richmond|37 Sacramento|39 Denver|40 Indianapolis|42 Greensboro|43 Moline"
+    ).split("|")
+)
+"""Where each trip begins and ends, as a person reads it."""
 
 
 def amount(verdict: Verdict) -> float:
@@ -256,10 +281,18 @@ def test_a_plan_in_another_order_costs_the_same(tasks: dict[str, TaskLine], jury
 @pytest.mark.parametrize(
     ("column", "text", "failed"),
     [
-        ("dinner", "The Golden Spoon, Pensacola(Florida)", {"budget"}),
-        ("accommodation", "The Golden Inn, Pensacola(Florida)", {"budget", "minimum-nights"}),
-        ("transportation", "Taxi, from Kansas City to Atlantis, duration: 1, distance: 1, cost: 1", {"budget"}),
-        ("transportation", "by a friend's car", {"budget"}),
+        ("dinner", "The Golden Spoon, Pensacola(Florida)", {"budget", "meals-in-place"}),
+        (
+            "accommodation",
+            "The Golden Inn, Pensacola(Florida)",
+            {"budget", "minimum-nights", "nights", "stays-in-place"},
+        ),
+        (
+            "transportation",
+            "Taxi, from Kansas City to Atlantis, duration: 1, distance: 1, cost: 1",
+            {"budget", "sets-out"},
+        ),
+        ("transportation", "by a friend's car", {"budget", "sets-out"}),
     ],
 )
 def test_what_a_plan_makes_up_is_not_believed(

@@ -64,6 +64,7 @@ def test_a_query_is_read_as_a_person_reads_it(name: str) -> None:
     assert (asked.room, asked.not_shared) == (rest.get("room"), False)
     assert set(asked.cuisines) == set(rest.get("cuisines", "").split())
     assert asked.barred == ((rest["barred"],) if "barred" in rest else ())
+    assert (asked.unwanted, asked.unread) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -109,6 +110,9 @@ def test_dates_may_be_written_in_several_ways(words: str, first: tuple[int, int]
 
 def test_a_budget_may_have_cents_and_is_no_year() -> None:
     assert read_query(TRIP.replace("$900", "$ 1,234.50")).budget == 1234.5
+    assert read_query(TRIP.replace("$900", "$2.5k")).budget == 2500
+    assert read_query(TRIP.replace("$900", "$900 per person")).budget == 1800
+    assert read_query(TRIP.replace("$900", "$900, which is $900 in all")).budget == 900
     asked = read_query("For 2 people and $2010, from March 1st to March 2nd, 2022.")
     assert (asked.budget, asked.dates[0].year) == (2010, 2022)
 
@@ -124,7 +128,24 @@ def test_a_budget_may_have_cents_and_is_no_year() -> None:
             "house_rules",
             ("No parties", "No visitors"),
         ),
+        ("We do not want shared rooms.", "not_shared", True),
+        ("They should not be shared rooms.", "not_shared", True),
+        ("We require entire homes.", "room", "Entire home/apt"),
+        ("We want no private rooms.", "unread", ("Private room",)),
         ("We want a non-smoking room.", "house_rules", ()),
+        ("We want no smoking in our rooms.", "house_rules", ()),
+        ("We want no smoking in our rooms.", "unread", ("smoking",)),
+        ("We are not bringing any pets.", "house_rules", ()),
+        ("We need to host parties and have visitors.", "house_rules", ("No parties", "No visitors")),
+        ("Parties and smoking are to be allowed.", "house_rules", ("No smoking", "No parties")),
+        ("We are a party of two.", "house_rules", ()),
+        ("We like French food, but please no Chinese cuisine.", "cuisines", ("French",)),
+        ("We like French food, but please no Chinese cuisine.", "unwanted", ("Chinese",)),
+        ("We love Indian food. We see an American museum and the French Quarter.", "cuisines", ("Indian",)),
+        ("We do not mind flights, and self-driving is fine.", "barred", ()),
+        ("We would avoid self-driving.", "barred", ("Self-driving",)),
+        ("We want no flights or self-driving.", "barred", ("Flight", "Self-driving")),
+        ("We have no specific preference for private rooms.", "room", None),
         ("Please note that we love flights and self-driving.", "barred", ()),
         ("Please avoid flights, and no, we do not plan to drive ourselves.", "barred", ("Flight", "Self-driving")),
         ("We start in Indianapolis and go to Frenchtown.", "cuisines", ()),
@@ -138,6 +159,7 @@ def test_only_what_is_asked_for_is_read(words: str, field: str, value: Any) -> N
     ("missing", "instead", "words"),
     [
         ("$900", "900 dollars", "states no budget such as $1,700"),
+        ("$900", "$900, now $1,000", "states several budgets ($900, $1,000); keep the one that counts"),
         ("$900", "$, or so", "states no budget such as $1,700"),
         ("2 people", "us all", "does not state how many people travel, such as a group of 4"),
         ("2 people", "0 people", "does not state how many people travel, such as a group of 4"),

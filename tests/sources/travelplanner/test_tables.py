@@ -9,7 +9,7 @@ import pytest
 from jurygraph.agents.facts.lookup import Finding, look_up
 from jurygraph.agents.facts.opening import facts_of
 from jurygraph.schema import TaskView
-from jurygraph.sources.travelplanner.tables import claims, tables
+from jurygraph.sources.travelplanner.tables import claims, origin_of, tables
 from tests.sources.travelplanner.train import lines
 
 DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"
@@ -59,8 +59,8 @@ def test_ways_by_road_are_rows_and_what_there_is_not_is_none() -> None:
     assert made["drives"]["rows"] == [
         {
             "mode": "Self-driving",
-            "origin": "Bangor",
-            "destination": "New York",
+            "OriginCityName": "Bangor",
+            "DestCityName": "New York",
             "duration": "13 hours 26 mins",
             "distance": "1,510 km",
             "cost": 75.0,
@@ -71,11 +71,25 @@ def test_ways_by_road_are_rows_and_what_there_is_not_is_none() -> None:
 
 
 @pytest.mark.parametrize("cost", ["1.2.3", "free", ""])
-def test_a_way_without_a_cost_is_none(cost: str) -> None:
-    assert (
-        tables({"Taxi from A to B": f"taxi, from A to B, duration: 1, distance: 1, cost: {cost}"})["drives"]["rows"]
-        == []
-    )
+def test_a_way_without_a_cost_is_refused(cost: str) -> None:
+    with pytest.raises(ValueError, match=r"^holds in 'Taxi from A to B' 'taxi, from A to B, .*; write mode, ends, "):
+        tables({"Taxi from A to B": f"taxi, from A to B, duration: 1, distance: 1, cost: {cost}"})
+
+
+@pytest.mark.parametrize(
+    "key", ["Attractions in Bangor", "Flight from Bangor to Rome on 2022-03-01", "Taxi from A to B"]
+)
+def test_that_there_is_none_is_said_in_the_sources_words(key: str) -> None:
+    assert not any(table["rows"] for table in tables({key: "There is no such thing."}).values())
+    with pytest.raises(ValueError, match=r"^holds in "):
+        tables({key: "nonsense"})
+
+
+def test_a_trip_begins_where_the_first_city_of_the_facts_is_named() -> None:
+    facts = {"Flight from York to New York on 2022-03-01": [], "Taxi from Rome to York": "No valid information."}
+    assert origin_of("Fly from New York to Rome.", facts) == "New York"
+    assert origin_of("From Rome, and on to York.", facts) == "Rome"
+    assert origin_of("From Paris.", facts) is None
 
 
 @pytest.mark.parametrize(
