@@ -4,9 +4,10 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from pydantic_core import PydanticSerializationError
@@ -21,6 +22,13 @@ from jurygraph.graphs.routing import NOTHING, Recalled, canonical_order
 from jurygraph.graphs.state import Roster, ScoreState
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.sources import parse_config, read_config
+
+if TYPE_CHECKING:
+    from jurygraph.models.asking import Request
+    from jurygraph.models.backends.unsent import Unsent
+    from jurygraph.models.consultation import Consultation
+    from jurygraph.models.gateway import Gateway
+    from jurygraph.models.sink import CallSink
 
 T = TypeVar("T")
 Group = tuple[Task, Sequence[Response], Plan]
@@ -38,9 +46,14 @@ class Jury:
     Raises ConfigError when the config cannot run.
     """
 
-    def __init__(self, config: Config) -> None:
-        if config.model != "none":
-            raise ConfigError(f"model: {config.model!r} cannot be reached by this version; `none` is what it knows")
+    def __init__(
+        self,
+        config: Config,
+        *,
+        sink: "CallSink | None" = None,
+        max_cost: float | None = None,
+        max_calls: int | None = None,
+    ) -> None:
         self.config = config
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
@@ -48,6 +61,7 @@ class Jury:
         self.combiners: Mapping[str, Combiner] = load_combiners(config)
         self._roster = Roster(config, self.evaluators, self.derivers, self.combiners)
         check_recipe(config, self._roster.audiences)
+        self.gateway = None if config.model == "none" else _gateway(config, sink, max_cost, max_calls)
         self._prepare = prepare.build()
         self._score = score.build()
         self._loop: _Loop | None = None
@@ -55,11 +69,11 @@ class Jury:
         self._opened = False
 
     @classmethod
-    def from_config(cls, source: str | Path | Mapping[str, Any] | Config) -> Self:
-        """A jury from a YAML file, a mapping or a Config."""
+    def from_config(cls, source: str | Path | Mapping[str, Any] | Config, **limits: Any) -> Self:
+        """A jury from a YAML file, a mapping or a Config; `limits` are max_cost (US dollars) and max_calls."""
         if isinstance(source, Config):
-            return cls(source)
-        return cls(parse_config(source) if isinstance(source, Mapping) else read_config(Path(source)))
+            return cls(source, **limits)
+        return cls(parse_config(source) if isinstance(source, Mapping) else read_config(Path(source)), **limits)
 
     async def aprepare(self, task: Task) -> Plan:
         """The plan for a task, made without any response. Raises PlanError."""
@@ -74,6 +88,32 @@ class Jury:
 
         Raises InputError for a group of none, and where two responses share an id.
         """
+        return await self._scored(task, responses, plan, recalled, self.gateway)
+
+    async def arequests(
+        self, task: Task, responses: Sequence[Response], plan: Plan | None = None, recalled: Recalled = NOTHING
+    ) -> "list[Request]":
+        """What the model would be asked to score a group, as far as that hangs on none of its replies. Nothing is sent.
+
+        Evaluators that ask no model are asked: what they say may decide whether one is. Raises InputError as `ascore`.
+        """
+        if self.gateway is None:
+            return []
+        unsent, gateway = _unsent(self.gateway)
+        try:
+            await self._scored(task, responses, plan, recalled, gateway)
+        finally:
+            await gateway.close()
+        return list(unsent.requests.values())
+
+    async def _scored(
+        self,
+        task: Task,
+        responses: Sequence[Response],
+        plan: Plan | None,
+        recalled: Recalled,
+        gateway: "Gateway | None",
+    ) -> list[Trace]:
         _check_group(task, responses)
         if plan is None:
             plan = await self.aprepare(task)
@@ -83,9 +123,8 @@ class Jury:
         group = canonical_order(responses)
         start = ScoreState(plan=plan, responses=group, recalled=recalled, wave=0, material=[], verdicts=[])
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
-        state = await apart(
-            lambda: self._score.ainvoke(start, context=self._roster, config=limit), self.config.langsmith
-        )
+        roster = self._roster if gateway is None else replace(self._roster, gateway=_consultation(gateway, self.config))
+        state = await apart(lambda: self._score.ainvoke(start, context=roster, config=limit), self.config.langsmith)
         traces = {trace.response_id: trace for trace in state["traces"]}
         return [traces[r.id].model_copy(update={"agent": r.agent, "labels": r.labels}) for r in responses]
 
@@ -121,9 +160,17 @@ class Jury:
         for evaluator in self.evaluators.values():
             apart_now(evaluator.close, self.config.langsmith)
         self._opened = False
+        if self.gateway is not None:
+            self._run(self.gateway.close())
         if self._loop is not None:
             self._loop.close()
             self._loop = None
+
+    async def aclose(self) -> None:
+        """As `close`, for whoever awaited `ascore` in a loop of their own: connections belong to that."""
+        if self.gateway is not None:
+            await self.gateway.close()
+        await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:
         return self
@@ -179,6 +226,28 @@ class _Loop:
             task.cancel()
         await asyncio.gather(*left, return_exceptions=True)
         await self._loop.shutdown_default_executor()
+
+
+def _gateway(config: Config, sink: "CallSink | None", max_cost: float | None, max_calls: int | None) -> "Gateway":
+    from jurygraph.models.opening import open_gateway  # nobody pays for it who asks no model
+
+    return open_gateway(config.model, config.calls, sink=sink, max_cost=max_cost, max_calls=max_calls)
+
+
+def _unsent(gateway: "Gateway") -> "tuple[Unsent, Gateway]":
+    """A backend that notes what a gateway would be asked, behind one that keeps nothing and knows no reply."""
+    from jurygraph.models.backends.unsent import Unsent
+    from jurygraph.models.gateway import Gateway
+    from jurygraph.models.limiter import Limiter
+
+    unsent = Unsent(gateway.backend)
+    return unsent, Gateway(unsent, Limiter(AT_ONCE), replace(gateway.limits, deadline=None))
+
+
+def _consultation(gateway: "Gateway", config: Config) -> "Consultation":
+    from jurygraph.models.consultation import Consultation
+
+    return Consultation(gateway, config.calls.parameters)
 
 
 def _load(config: Config) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:

@@ -23,6 +23,7 @@ OWN_EVALUATORS = {
 }
 OWN_EVALUATORS |= {
     "facts.confirmed": "jurygraph.agents.facts.evaluators:Confirmed",
+    "criteria": "jurygraph.agents.criteria:Criteria",
     "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
 }
 OWN_DERIVERS = {"facts.claims": "jurygraph.agents.facts.evaluators:Claims"}

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.errors import PlanError
 from jurygraph.schema import Audience, Branch, Input, Layer, Material, Question, Response, Scope, TaskView, Verdict
+
+if TYPE_CHECKING:
+    from jurygraph.models.consultation import Consultation
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -38,7 +41,7 @@ class Ask:
     """All that an evaluator is given.
 
     `responses` has one entry for scope `response`, two for `pair`, all of the group for `group`; `material` stands
-    beside them, one mapping of the needed material by name for each.
+    beside them, one mapping of the needed material by name for each. `gateway` leads to the model, where one is.
     """
 
     question: Question
@@ -46,6 +49,7 @@ class Ask:
     responses: tuple[Response, ...]
     material: tuple[Materials, ...]
     sample: int = 0
+    gateway: "Consultation | None" = None
 
     @property
     def response(self) -> Response:
@@ -68,6 +72,7 @@ class Evaluator(ABC):
     `answer` gives a Verdict, a number in [0, 1] or a boolean; for scope `group` a sequence of them, one for each
     response as shown. It may be a coroutine; otherwise it runs in a thread, or, if it is `quick` (microseconds, no
     waiting), in the event loop itself. What it raises becomes a failed verdict.
+    One that is `together` gets all that it is asked at a time in `answer_all`, to ask a model less often.
     An evaluator that `asks_model` abstains where the config's model is `none`. `params` are those of the config, which
     sets them after `__init__` took them; they stand in every question, so that other params are another question.
     """
@@ -78,6 +83,7 @@ class Evaluator(ABC):
     layer: Layer = "check"
     scope: Scope = "response"
     asks_model: bool = False
+    together: bool = False
     quick: bool = False
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
@@ -113,6 +119,10 @@ class Evaluator(ABC):
     @abstractmethod
     def answer(self, ask: Ask) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
         """The verdict on what is asked."""
+
+    async def answer_all(self, asks: Sequence[Ask]) -> Sequence[Any]:
+        """The verdicts on all that is asked, in the order of the asks; called where the evaluator is `together`."""
+        raise NotImplementedError(f"evaluator {self.name!r} is `together`, and has no `answer_all`")
 
     def open(self) -> None:
         """Called before the first question; start here what takes long to start."""

@@ -62,7 +62,8 @@ def _checks(config: Path | None) -> Iterator[Check]:
 
     yield Check("python", True, platform.python_version())
     yield Check("jurygraph", True, version("jurygraph"))
-    yield Check("models", True, "none (model questions abstain); other models come with a later version")
+    known = "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:PATH.NAME, provider/model (litellm)"
+    yield Check("models", True, known)
     keys = sorted(name for name, value in os.environ.items() if value and _KEY.fullmatch(name))
     yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is needed")
     yield from _extras()

@@ -12,7 +12,7 @@ from jurygraph.cli.text import out, say
 
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)],
-    template: Annotated[str, typer.Option(help="What the project is about.")] = "maths",
+    template: Annotated[str, typer.Option(help="What the project is about: maths, trip or rubric.")] = "maths",
 ) -> None:
     """Make a small project that runs as it is: tasks.jsonl, jury.yaml, README.md.
 

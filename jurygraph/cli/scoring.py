@@ -1,11 +1,10 @@
 """`jurygraph score`: the main job."""
 
-import gc
 import os
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from jurygraph.jury import Jury
     from jurygraph.runs.branch import Branch
+    from jurygraph.runs.estimate import Estimate
     from jurygraph.runs.forecast import Forecast
     from jurygraph.runs.session import Session
     from jurygraph.runs.summary import Summary
@@ -47,17 +47,24 @@ def score(
         Path | None,
         typer.Option(metavar="OLD", help="Carry over from run OLD what did not change.", show_default=False),
     ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, metavar="C", help="US dollars to spend on a model.", show_default=False)
+    ] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Requests to send to a model.", show_default=False)
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Score responses and keep every reward with all that led to it.
 
     Everything is read and planned before anything is written. The same command on the same RUN resumes it, after a
     kill or a power cut too. With other files, config or evaluators it is refused; `--branch OLD` then makes a new run
-    that takes from OLD every verdict whose question, evaluator and responses are the same, and asks the rest.
+    that takes from OLD every verdict whose question, evaluator, model and responses are the same, and asks the rest.
 
     \b
     Exit codes: 0 done; 1 done, but some rewards failed; 2 wrong config or input, nothing written;
-    3 inconclusive: too much failed that is no fault of the responses; 130 interrupted, resumable.
+    3 inconclusive: too much failed that is no fault of the responses; 4 --max-cost or --max-calls is reached,
+    resumable; 130 interrupted, resumable.
     What evaluators print goes to standard error.
 
     \b
@@ -70,7 +77,7 @@ def score(
 
     sitting = _Sitting(run, limit, dry_run)
     with kept_off_stdout():
-        opened = open_jury(config or _found(tasks), model)
+        opened = open_jury(config or _found(tasks), model, dry_run, max_cost=max_cost, max_calls=max_calls)
         with opened as jury, read_work(tasks, responses) as work:
             sitting.hold(jury, work, branch)
     if sitting.forecast is not None:
@@ -113,7 +120,7 @@ def _branch(folder: Path) -> "Branch":
     return Branch(folder)
 
 
-def open_jury(path: Path, model: str | None = None) -> "Jury":
+def open_jury(path: Path, model: str | None = None, dry_run: bool = False, **limits: float | None) -> "Jury":
     """The jury of a config; its folder becomes importable, so that it can name evaluators that lie beside it."""
     from jurygraph.errors import ConfigError
     from jurygraph.sources import line_of_key, read_config
@@ -124,8 +131,11 @@ def open_jury(path: Path, model: str | None = None) -> "Jury":
     from jurygraph.jury import Jury  # what it imports may read the environment
 
     sys.path.insert(0, str(path.resolve().parent))
+    changed: dict[str, Any] = {} if model is None else {"model": model}
+    if dry_run:
+        changed["calls"] = config.calls.model_copy(update={"record": None})
     try:
-        return Jury.from_config(config if model is None else config.model_copy(update={"model": model}))
+        return Jury.from_config(config.model_copy(update=changed), **limits)
     except ConfigError as error:
         key, _, wrong = str(error).partition(": ")
         line = None if key == "model" and model is not None else line_of_key(path, key)
@@ -170,7 +180,6 @@ def _fill(session: "Session", runner: "asyncio.Runner") -> None:
         raise typer.Exit(Exit.INTERRUPTED) from None
     try:
         with progress("scoring", session.left.responses, "responses") as report:
-            gc.freeze()  # libraries stay: the collector need not go through them again and again
             runner.run(session.score(report))
     except KeyboardInterrupt:
         say(f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there")
@@ -187,11 +196,28 @@ def _print_forecast(expected: "Forecast", as_json: bool) -> None:
         ["responses", expected.responses],
         ["questions", expected.questions],
         ["verdicts, at most", expected.verdicts],
-        ["... of a model, which abstain under model none", expected.asked_of_model],
-        ["model calls", expected.model_calls],
+        [f"... of a model{'' if expected.model else ', which abstain under model none'}", expected.asked_of_model],
     ]
     for line in table(["still to do", ""], [[str(cell) for cell in row] for row in rows]):
         out(line)
+    if expected.model is not None:
+        _print_estimate(expected.model)
+
+
+def _print_estimate(model: "Estimate") -> None:
+    from jurygraph.runs.estimate import ASSUMED
+
+    loads = (model.low, model.expected, model.worst)
+    rows = [
+        ["calls", *(str(load.calls) for load in loads)],
+        ["tokens that it reads", *(str(load.tokens_in) for load in loads)],
+        ["tokens that it writes", *(str(load.tokens_out) for load in loads)],
+        ["US dollars", *("unknown" if load.cost is None else number(load.cost) for load in loads)],
+    ]
+    out("")
+    for line in table(["to ask the model", "low", "expected", "worst"], rows):
+        out(line)
+    out(ASSUMED)
 
 
 def _print_result(sitting: _Sitting, as_json: bool) -> None:

@@ -96,10 +96,29 @@ async def _answers(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, 
     if evaluator.asks_model and roster.config.model == "none":
         return [NO_MODEL] * len(slots)
     asks = [
-        Ask(slot.question, survey.views[slot.question.view], slot.responses, slot.material, slot.sample)
+        Ask(slot.question, survey.views[slot.question.view], slot.responses, slot.material, slot.sample, roster.gateway)
         for slot in slots
     ]
+    if evaluator.together:
+        return await _all_called(evaluator, asks)
     return await _called(evaluator.answer, asks, evaluator.quick)
+
+
+async def _all_called(evaluator: Evaluator, asks: Sequence[Ask]) -> list[Any]:
+    """What it gave for each ask; what it raised stands in the place of all its answers."""
+    (given,) = await _called(evaluator.answer_all, [tuple(asks)], False)
+    answers, _ = _begun(_listed, given)  # even a sequence can be user code
+    if isinstance(answers, BaseException):
+        return [answers] * len(asks)
+    if len(answers) != len(asks):
+        return [ValueError(f"expected {len(asks)} answers from `answer_all`, one for each ask")] * len(asks)
+    return list(answers)
+
+
+def _listed(given: Any) -> list[Any]:
+    if isinstance(given, BaseException):
+        raise given
+    return list(given) if isinstance(given, Sequence) else []
 
 
 async def _called(function: Callable[[Any], Any], asks: Sequence[Any], quick: bool) -> list[Any]:

@@ -14,6 +14,7 @@ from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
 from jurygraph.schema import (
     Audience,
+    Call,
     Derivation,
     Failure,
     Material,
@@ -55,7 +56,7 @@ Shown = tuple[str, str, tuple[str, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What is known of a group already and not asked again: verdicts, and material by (name, response id).
+    """What is known of a group already and not asked again: verdicts, material by (name, response id), calls by id.
 
     Only verdicts on what was shown are recalled: what was settled without asking is settled anew. A verdict, or
     material, that rests on other material is recalled only where that is what is recalled of it.
@@ -63,6 +64,7 @@ class Recalled:
 
     verdicts: Mapping[Shown, Verdict]
     material: Mapping[tuple[str, str], Material]
+    calls: Mapping[str, Call] = field(default_factory=dict)
 
 
 NOTHING = Recalled({}, {})

@@ -51,8 +51,9 @@ async def _decide(state: ScoreState, runtime: Runtime[Roster]) -> Update:
     return {"rewards": rewards}
 
 
-async def _trace(state: ScoreState) -> Update:
-    return {"traces": write_traces(state)}
+async def _trace(state: ScoreState, runtime: Runtime[Roster]) -> Update:
+    gateway, known = runtime.context.gateway, state["recalled"].calls
+    return {"traces": write_traces(state, known if gateway is None else {**known, **gateway.calls})}
 
 
 def build() -> ScoreGraph:

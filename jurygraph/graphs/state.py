@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, TypedDict
+from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.graphs.routing import Recalled, Work
@@ -22,15 +22,22 @@ from jurygraph.schema import (
     Verdict,
 )
 
+if TYPE_CHECKING:
+    from jurygraph.models.consultation import Consultation
+
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Who can be asked, and the config that says how their answers count: the context of both graphs."""
+    """Who can be asked, and the config that says how their answers count: the context of both graphs.
+
+    `gateway` is there where a group is scored and the config names one.
+    """
 
     config: Config
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
+    gateway: "Consultation | None" = None
 
     @property
     def audiences(self) -> dict[str, Audience]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from jurygraph.agents.functions import describe
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.graphs.routing import Job, Slot, stamps
+from jurygraph.models.faults import Fault
 from jurygraph.schema import Cause, Evidence, Failure, Material, TaskView, Verdict
 
 T = TypeVar("T", Verdict, Material)
@@ -52,6 +53,8 @@ def take_material(job: Job, result: Any) -> Material:
 
 def failure_of(error: BaseException) -> Failure:
     """A time limit on code that reads the response was perhaps provoked by it; all else is our own trouble."""
+    if isinstance(error, Fault):
+        return error.failure
     if isinstance(error, TimeLimitExceeded):
         cause: Cause = "response"
         kind = "time-limit"

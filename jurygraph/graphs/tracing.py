@@ -1,13 +1,13 @@
 """From the score graph's final state to traces."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import aggregation
 from jurygraph.graphs.decide import verdicts_of
 from jurygraph.graphs.state import ScoreState
-from jurygraph.schema import Question, Response, Trace, digest_of
+from jurygraph.schema import Call, Question, Response, Trace, Verdict, digest_of
 
 
 def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
@@ -30,8 +30,11 @@ def _spread(scores: Sequence[float]) -> dict[str, Any]:
     return {"judged": len(scores), "mean": mean, "low": scores[0], "high": scores[-1]}
 
 
-def write_traces(state: ScoreState) -> tuple[Trace, ...]:
-    """One trace for each response, in canonical order; the caller puts agents and labels back."""
+def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, ...]:
+    """One trace for each response, in canonical order; the caller puts agents and labels back.
+
+    `calls` are those that the group's verdicts and material may name.
+    """
     plan, responses = state["plan"], state["responses"]
     mine = verdicts_of(plan.survey.questions, [r.id for r in responses], state["verdicts"])
     group, plan_digest = group_digest(responses), plan.digest
@@ -43,12 +46,20 @@ def write_traces(state: ScoreState) -> tuple[Trace, ...]:
             plan_digest=plan_digest,
             reward=reward,
             verdicts=tuple(mine[response.id]),
+            calls=_named(calls, mine[response.id]),
             material=tuple(sorted((m for m in state["material"] if m.response == response.id), key=lambda m: m.name)),
             statistics=state["statistics"],
             plan=plan,
         )
         for response, reward in zip(responses, state["rewards"], strict=True)
     )
+
+
+def _named(calls: Mapping[str, Call], verdicts: Iterable[Verdict]) -> tuple[Call, ...]:
+    """The calls that verdicts name, and those that these repaired, each once, by their ids."""
+    named = {v.call for v in verdicts if v.call in calls}
+    named |= {calls[name].repairs for name in named if name is not None}
+    return tuple(calls[name] for name in sorted(name for name in named if name is not None) if name in calls)
 
 
 def group_digest(responses: Sequence[Response]) -> str:

@@ -3,13 +3,17 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from jurygraph.graphs.basis import basis
 from jurygraph.graphs.routing import Recalled
-from jurygraph.runs.header import Origin
+from jurygraph.runs.header import Origin, asking
 from jurygraph.runs.reading import Scored, was_erased
 from jurygraph.runs.run import Run
 from jurygraph.schema import Plan, Response, Task, Trace, Verdict
+
+if TYPE_CHECKING:
+    from jurygraph.jury import Jury
 
 
 class Branch:
@@ -17,6 +21,7 @@ class Branch:
 
     A verdict is carried over where its question, with all that it rests on, and the responses that it was about are
     the same. One that failed by our own trouble is asked again, and whether to ask at all is decided anew.
+    What a model said is carried over to a jury that asks the same model in the same way.
     `carried` and `asked` count the verdicts of what was scored.
     """
 
@@ -24,6 +29,12 @@ class Branch:
         self.carried = self.asked = 0
         self._old = Run.open(folder).source
         self._offered: dict[str, Recalled] = {}
+        self._anew: frozenset[str] = frozenset()
+
+    def serve(self, jury: "Jury") -> None:
+        """Carry over to this jury: nothing that a model said, if that would be told otherwise, or is another one."""
+        same = asking(jury.config) == asking(self._old.config)
+        self._anew = frozenset(() if same else (name for name, one in jury.evaluators.items() if one.asks_model))
 
     def origin(self, folder: Path) -> Origin:
         """The old run, as the new one in this folder names it."""
@@ -48,6 +59,7 @@ class Branch:
             for one in scored
             for verdict in one.trace.verdicts
             if _was_asked(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
+            if verdict.evaluator not in self._anew
             if there.questions[verdict.question] == here.questions.get(verdict.question)
         }
         material = {
@@ -57,7 +69,7 @@ class Branch:
             if material.status == "ok" and material.response not in changed
             if there.material[material.name] == here.material.get(material.name)
         }
-        return Recalled(verdicts, material)
+        return Recalled(verdicts, material, {call.id: call for one in scored for call in one.trace.calls})
 
     def count(self, traces: Iterable[Trace]) -> None:
         """Count a group that was scored."""

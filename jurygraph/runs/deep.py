@@ -1,10 +1,14 @@
-"""A run's verdicts again, from the responses that it holds: whether evaluators that need no model say the same."""
+"""A run's verdicts again, from the responses and calls that it holds: whether evaluators still say the same.
+
+No model is asked: prompts are rendered anew, and the replies that the run holds to them are read anew.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.jury import Jury
+from jurygraph.runs.calls import Calls
 from jurygraph.runs.chain import Record, named
 from jurygraph.runs.reading import Scored, was_erased
 from jurygraph.runs.run import Run
@@ -53,7 +57,9 @@ def verify_deep(run: Run, report: Report) -> Deep:
     where the evaluators are not those of the run.
     """
     total = Deep()
-    with Jury(run.source.config) as jury:
+    config = run.source.config
+    unsent = config.calls.model_copy(update={"cache": False, "record": None})
+    with Jury(config.model_copy(update={"calls": unsent}), sink=Calls(run.source.ledger), max_calls=0) as jury:
         for group in run.source.ledger.records("group", up_to=run.extent):
             scored = run.source.group(group)
             found = _group(run.source, jury, group, scored)
@@ -83,7 +89,7 @@ def _group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> Deep:
                 raise TraceMismatch(f"{_verdict(run, one.trace, verdict)}: is not asked like that")
             if was_erased(verdict):
                 erased += 1
-            elif jury.evaluators[found.evaluator].asks_model:
+            elif _says_nothing(jury, verdict, found) or _rests_elsewhere(run, one.trace, verdict, found):
                 of_models += 1
             elif _excused(verdict) or _excused(found):
                 own_trouble += 1
@@ -98,6 +104,24 @@ def _keyed(trace: Trace) -> Iterator[tuple[Key, Verdict]]:
     for verdict in trace.verdicts:
         if verdict.about == trace.response_id:
             yield (verdict.question, verdict.about, verdict.responses, verdict.sample), verdict
+
+
+def _says_nothing(jury: Jury, there: Verdict, here: Verdict) -> bool:
+    """Whether no reply of a model led to it, where one was to be asked."""
+    return there.call is None and jury.evaluators[here.evaluator].asks_model
+
+
+def _rests_elsewhere(run: Run, trace: Trace, there: Verdict, here: Verdict) -> bool:
+    """Whether its call was erased, or is in the run that this one was branched from.
+
+    Raises `TraceMismatch` where the run should hold it and does not.
+    """
+    if there.call is None or here.failure is None or here.failure.kind != "budget":
+        return False
+    erased = run.ledger.find("call", there.call) is not None and Calls(run.ledger).find(there.call) is None
+    if run.header.branch is None and not erased:
+        raise TraceMismatch(f"{_verdict(run, trace, there)}: rests on a call that the run does not hold")
+    return True
 
 
 def _excused(verdict: Verdict) -> bool:

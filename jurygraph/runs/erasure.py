@@ -14,6 +14,7 @@ from jurygraph.runs.chain import MOST_TEXTS, Draft, Record, Text
 from jurygraph.runs.exported import exports_with
 from jurygraph.runs.folder import require
 from jurygraph.runs.run import Run
+from jurygraph.safety.fence import fenced
 from jurygraph.sources import nearest
 
 What = Literal["response", "task"]
@@ -96,6 +97,8 @@ def _own(run: Run, what: What, name: str) -> Iterator[Text]:
     group = run.ledger.find("group", name)
     if group is not None:
         yield from run.ledger.stored_texts(group.seq, group.seq + group.content["size"])
+        for trace in run.ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
+            yield from _of_calls(run, trace)
 
 
 def _of_response(run: Run, record: Record) -> Iterator[Text]:
@@ -107,6 +110,20 @@ def _of_response(run: Run, record: Record) -> Iterator[Text]:
         for text in run.ledger.stored_texts(trace.seq, trace.seq):
             if trace.key == record.key or text.id % MOST_TEXTS in shown:
                 yield text
+    yield from _of_calls(run, record)
+
+
+def _of_calls(run: Run, trace: Record) -> Iterator[Text]:
+    """What was said to a model about a response, and what it said: also where that led to no verdict."""
+    named = (run.ledger.find("call", call["id"]) for call in trace.content.get("calls", ()))
+    asked = {record.seq for record in named if record is not None}
+    for text in run.ledger.stored_texts(trace.seq, trace.seq):
+        if text.id % MOST_TEXTS == 0:
+            shown = fenced(text.content.decode(), "response").partition("\n")[0]
+            asked |= {found.id // MOST_TEXTS for found in run.ledger.containing(shown.encode())}
+    for seq in sorted(asked):
+        if run.ledger.at(seq).kind == "call":
+            yield from run.ledger.stored_texts(seq, seq)
 
 
 def _answers(run: Run, own: Mapping[int, bytes]) -> Iterator[str]:

@@ -3,10 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jurygraph.agents.roles import Evaluator
 from jurygraph.schema import Plan, Question, Verdict
+
+if TYPE_CHECKING:
+    from jurygraph.runs.estimate import Estimate
 
 
 @dataclass(frozen=True)
@@ -14,7 +17,7 @@ class Forecast:
     """How much is still to do. `asked_of_model` is the part of `verdicts` that a model would give.
 
     `verdicts` is the most that can be asked: staged screening (`when`) may ask less. Variants, which are not known
-    before they are made, count as one.
+    before they are made, count as one. `model` is what asking a model would come to, or None under model none.
     """
 
     tasks: int = 0
@@ -22,7 +25,7 @@ class Forecast:
     questions: int = 0
     verdicts: int = 0
     asked_of_model: int = 0
-    model_calls: int = 0
+    model: "Estimate | None" = None
 
     def with_group(
         self, plan: Plan, size: int, evaluators: Mapping[str, Evaluator], known: Iterable[Verdict] = ()
@@ -44,6 +47,17 @@ class Forecast:
     def plain(self) -> dict[str, Any]:
         """The forecast as JSON gives it."""
         return asdict(self)
+
+
+def unscreened(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:
+    """The plan with every question asked for which a model's verdict would have to pass (`when`)."""
+    questions = plan.survey.questions
+    judged = {question.id for question in questions if evaluators[question.evaluator].asks_model}
+    asked = [
+        question.model_copy(update={"when": None}) if question.when and question.when.question in judged else question
+        for question in questions
+    ]
+    return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(asked)})})
 
 
 def _verdicts(question: Question, size: int) -> int:

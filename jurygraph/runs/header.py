@@ -67,7 +67,7 @@ def differences(run: Header, here: Header) -> Iterator[str]:
     """What differs between a run and what is about to be added to it, one sentence each."""
     yield from _file_difference("tasks file", run.tasks, here.tasks)
     yield from _file_difference("responses file", run.responses, here.responses)
-    for key, there, now_here in changes(run.config.model_dump(mode="json"), here.config.model_dump(mode="json")):
+    for key, there, now_here in changes(_judging(run.config), _judging(here.config)):
         yield f"config {key} is {shown(there)} in the run and {shown(now_here)} here"
     for role in ("evaluator", "deriver", "combiner"):
         there_is, here_is = _versions(run, role), _versions(here, role)
@@ -79,6 +79,21 @@ def differences(run: Header, here: Header) -> Iterator[str]:
     there, now_here = (f"from {one.branch.folder}" if one.branch else "from no other" for one in (run, here))
     if (run.branch and run.branch.run) != (here.branch and here.branch.run):
         yield f"the run was branched {there}, and this one would be branched {now_here}"
+
+
+_HOW = {"key", "timeout", "deadline", "attempts", "concurrency", "requests_per_minute", "tokens_per_minute"}
+"""Settings of calls that change no reply."""
+
+
+def _judging(config: Config) -> dict[str, Any]:
+    """What of a config a verdict or reward hangs on."""
+    return config.model_dump(mode="json", exclude={"calls": _HOW | {"cache", "record", "prices"}})
+
+
+def asking(config: Config) -> dict[str, Any]:
+    """What of a config a model's reply hangs on: which model it is, and what it is told beside the messages."""
+    judging = _judging(config)
+    return {key: judging[key] for key in ("model", "calls")}
 
 
 def _versions(header: Header, role: str) -> dict[str, str]:

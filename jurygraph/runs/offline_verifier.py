@@ -111,7 +111,7 @@ class Ledger:
         return list(parsed.get("texts", ()))
 
     def _take(self, seq: int, kind: str, key: str, body: dict[str, Any]) -> None:
-        self.known[kind, key] = body if kind in ("decision", "task") else None
+        self.known[kind, str(seq) if kind == "call" else key] = body if kind in ("decision", "task") else None
         if kind == "run":
             self.run, self.config_file, origin = key, body["config_file"], body["base"]
             with within("base"):
@@ -126,7 +126,7 @@ class Ledger:
         elif kind == "close":
             stated = {"traces": len(self._traces), "head": self.links[-1].hex()}
             require(key == "" and body == stated, "does not state the traces and the head before it")
-        elif kind not in ("survey", "decision", "task"):
+        elif kind not in ("survey", "decision", "task", "call"):
             require(kind == "erasure", "is of no kind that there is")
             self._missing ^= set(body["ids"])
             self.erased += len(body["ids"])

@@ -1,25 +1,30 @@
 """Scoring into a run: what is there already stays, what is missing is asked."""
 
+import gc
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jurygraph.errors import InputError, PlanError
+from jurygraph.errors import BudgetExceeded, InputError, PlanError
+from jurygraph.graphs.routing import NOTHING
+from jurygraph.runs.calls import Calls
 from jurygraph.runs.closing import close_record
 from jurygraph.runs.difference import what_differs
 from jurygraph.runs.folder import typed
-from jurygraph.runs.forecast import Forecast
+from jurygraph.runs.forecast import Forecast, unscreened
 from jurygraph.runs.header import Extent, Header, Seat
 from jurygraph.runs.run import Run
 from jurygraph.runs.summary import Summary
 from jurygraph.runs.writer import Writer
-from jurygraph.schema import Plan, Response, Task
+from jurygraph.schema import Plan, Response, Task, Trace
 from jurygraph.sources import Work
 
 if TYPE_CHECKING:
     from jurygraph.jury import Group, Jury
     from jurygraph.runs.branch import Branch
+    from jurygraph.runs.estimate import Estimator
 
 Report = Callable[[int], None]
 
@@ -44,6 +49,8 @@ class Session:
         self.summary = Summary()
         self._work = work
         self._branch = branch
+        if branch is not None:
+            branch.serve(jury)
         self._run = Run.complete(folder) or Run.to_write(folder)
         if self._run is not None:
             self._look_at(self._run)
@@ -88,13 +95,30 @@ class Session:
         return self._work.extent()[0]
 
     async def forecast(self) -> Forecast:
-        """What is still to be asked. Writes nothing."""
-        expected = Forecast()
-        for task, group in self._work.pairs(self.done, self.limit):
-            plan = await self._planned(task)
-            known = self._branch.recall(task, group, plan).verdicts.values() if self._branch else ()
-            expected = expected.with_group(plan, len(group), self.jury.evaluators, known)
-        return expected
+        """What is still to be asked, and what it would come to where a model is. Sends and writes nothing."""
+        expected, estimator, evaluators = Forecast(), self._estimator(), self.jury.evaluators
+        try:
+            for task, group in self._work.pairs(self.done, self.limit):
+                plan = await self._planned(task)
+                recalled = self._branch.recall(task, group, plan) if self._branch else NOTHING
+                expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
+                if estimator is not None:
+                    estimator.add(await self.jury.arequests(task, group, unscreened(plan, evaluators), recalled))
+        finally:
+            if self.jury.gateway is not None:
+                await self.jury.gateway.close()
+        return expected if estimator is None else replace(expected, model=estimator.estimate())
+
+    def _estimator(self) -> "Estimator | None":
+        """Who reckons what a model would be asked; it knows what the run holds."""
+        gateway = self.jury.gateway
+        if gateway is None:
+            return None
+        from jurygraph.runs.estimate import Estimator  # nobody pays for it who asks no model
+
+        if self._run is not None:
+            gateway.sink = Calls(self._run.ledger)
+        return Estimator(gateway)
 
     async def prepare(self, report: Report) -> None:
         """Plan every task that is still to be planned, all or none; `report` is told of each.
@@ -130,10 +154,19 @@ class Session:
             return
         run = self._run
         assert run is not None, "prepare() comes before score()"
-        writer = Writer(run.ledger)
+        writer, gateway = Writer(run.ledger), self.jury.gateway
+        gc.freeze()  # libraries and plans stay: the collector need not go through them again and again
         try:
+            if gateway is not None:
+                gateway.sink = Calls(run.ledger, writer)
             await self._fill(run, writer, report)
+        except BudgetExceeded:
+            if gateway is not None:
+                await gateway.settle()
+            raise
         finally:
+            if gateway is not None:
+                await gateway.close()
             writer.close()
         self.end()
 
@@ -147,6 +180,7 @@ class Session:
                 yield task, responses, plan
 
         async for traces in self.jury.ascore_all(groups(), self._branch.recall if self._branch else None):
+            _refuse_over_budget(traces)
             plan, responses = shown.pop(traces[0].task_id)
             writer.append(run.drafts(plan, traces, responses))
             if self._branch is not None:
@@ -166,3 +200,10 @@ class Session:
         if self._run is not None:
             self._run.close()
             self._run = None
+
+
+def _refuse_over_budget(traces: Sequence[Trace]) -> None:
+    """A group that lacks what there was no money for is not kept: with more, the same command judges it whole."""
+    for verdict in (verdict for trace in traces for verdict in trace.verdicts):
+        if verdict.failure is not None and verdict.failure.kind == "budget":
+            raise BudgetExceeded(f"{verdict.failure.message}; what was scored is kept, and the same command goes on")

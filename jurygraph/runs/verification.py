@@ -20,7 +20,7 @@ from jurygraph.runs.seal import MAY_FOLLOW, check_seal
 
 Report = Callable[[int], None]
 
-_KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", *MAY_FOLLOW})
+_KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", "call", *MAY_FOLLOW})
 _ONCE = ("survey", "decision", "task", "group", "trace")
 _STEP = 100
 

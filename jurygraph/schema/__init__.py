@@ -1,12 +1,14 @@
 """The nouns: everything that crosses an edge of jurygraph is one of these frozen values."""
 
 from jurygraph.schema.config import (
+    CallsConfig,
     ComponentConfig,
     Config,
     DeriverUse,
     EvaluatorUse,
     FailureConfig,
     InputConfig,
+    Price,
     RubricConfig,
     WeightsConfig,
 )
@@ -53,6 +55,7 @@ __all__ = [
     "Audience",
     "Branch",
     "Call",
+    "CallsConfig",
     "Cause",
     "ComponentConfig",
     "Config",
@@ -78,6 +81,7 @@ __all__ = [
     "Noun",
     "Plan",
     "PrecisionShaping",
+    "Price",
     "Question",
     "RepetitionControl",
     "Response",

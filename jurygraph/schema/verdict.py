@@ -107,7 +107,11 @@ class Material(Noun):
 
 
 class Call(Noun):
-    """One request to a model, as it was made and billed. `cost` is None when the price is not known."""
+    """One request to a model, as it was made and billed. `cost` is None when the price is not known.
+
+    With `cache_hit` nothing was billed, and `cost` is what it cost once. `repairs` is the id of the call whose reply
+    was malformed.
+    """
 
     id: Id
     provider: str
@@ -123,3 +127,4 @@ class Call(Noun):
     latency: Number | None = None
     cache_hit: Flag = False
     attempts: Count = 1
+    repairs: str | None = Field(default=None, exclude_if=lambda repaired: repaired is None)

@@ -29,7 +29,9 @@ def test_a_role_leaves_its_work_open(role: type) -> None:
 
 
 def test_an_evaluator_is_given_one_view_responses_and_material_and_nothing_else() -> None:
-    assert {field.name for field in dataclasses.fields(Ask)} == {"question", "task", "responses", "material", "sample"}
+    assert {field.name for field in dataclasses.fields(Ask)} == {
+        *("question", "task", "responses", "material", "sample", "gateway")
+    }
 
 
 def test_a_deriver_is_given_one_view_one_response_and_material_and_nothing_else() -> None:

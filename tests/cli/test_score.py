@@ -5,11 +5,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import CONFIG, TASKS, Command, change, contents, traces, write_project
+from tests.cli.conftest import CONFIG, TASKS, Command, Ended, change, contents, traces, write_project
 
 
 def test_the_result_is_a_table_by_agent_and_a_closed_denominator(project: Path, run: Command):
@@ -93,12 +94,58 @@ def test_a_dry_run_says_what_would_be_asked_and_writes_nothing(project: Path, ru
         "questions": 4,
         "verdicts": 16,
         "asked_of_model": 12,
-        "model_calls": 0,
+        "model": None,
     }
     assert "nothing was written" in ended.err
     assert sorted(path for path in project.iterdir() if path.name != "__pycache__") == before
     shown = run("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run").out
-    assert "model calls" in shown
+    assert "... of a model, which abstain under model none  12" in shown
+    assert "US dollars" not in shown
+
+
+class TestForecastOfAModel:
+    """`score --dry-run` with a model that nobody reaches."""
+
+    @pytest.fixture
+    def told(self, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+        """The forecast for a project with a rubric, under the settings of calls that are given."""
+        monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+        rubric = {"criteria": [{"id": name, "text": f"It is {name}.", "weight": 1.0} for name in "abcde"]}
+        tasks = [{**task, "rubric": rubric} for task in TASKS]
+
+        def forecast(calls: str, *more: object) -> Ended:
+            config = f"model: openai-compatible:http://127.0.0.1:9/v1#tiny\nevaluators: [criteria]\ncalls: {calls}\n"
+            project = write_project(tmp_path / "project", tasks, config)
+            return run("score", project / "tasks.jsonl", "--out", tmp_path / "run", "--dry-run", *more)
+
+        return forecast
+
+    def test_it_tells_calls_tokens_and_dollars_and_what_they_rest_on(self, told: Callable[..., Ended], tmp_path: Path):
+        ended = told("{max_tokens: 100, prices: {tiny: {input: 1000, output: 5000}}}")
+        assert ended.code == 0, ended.err
+        rows = {line.rsplit(maxsplit=3)[0]: line.rsplit(maxsplit=3)[1:] for line in ended.out.splitlines() if line}
+        assert rows["to ask the model"] == ["low", "expected", "worst"]
+        assert rows["calls"] == ["8", "8", "16"]
+        assert rows["tokens that it writes"] == ["320", "800", "1600"]
+        read, wrote = rows["tokens that it reads"], rows["tokens that it writes"]
+        assert rows["US dollars"] == [f"{int(i) / 1000 + int(o) / 200:.4f}" for i, o in zip(read, wrote, strict=True)]
+        assert ended.out.splitlines()[-1].startswith("estimates: a token is taken for 5, 4 or 1 bytes, a reply for ")
+        assert "nothing was written" in ended.err
+        assert not (tmp_path / "run").exists()
+
+    def test_json_gives_the_same(self, told: Callable[..., Ended]):
+        loads = json.loads(told("{prices: {tiny: {input: 1, output: 2}}}", "--json").out)["model"]
+        assert [loads[name]["calls"] for name in ("low", "expected", "worst")] == [8, 8, 16]
+        for load in loads.values():
+            assert load["cost"] == pytest.approx((load["tokens_in"] + 2 * load["tokens_out"]) / 1e6)
+
+    def test_no_recording_is_begun(self, told: Callable[..., Ended], tmp_path: Path):
+        told(f"{{record: {tmp_path / 'record.jsonl'}}}")
+        assert not (tmp_path / "record.jsonl").exists()
+
+    def test_what_is_not_known_is_not_a_price_of_nothing(self, told: Callable[..., Ended]):
+        assert "US dollars             unknown   unknown  unknown" in told("{}").out
+        assert json.loads(told("{}", "--json").out)["model"]["worst"]["cost"] is None
 
 
 def test_what_an_evaluator_prints_is_no_part_of_the_result(project: Path, run: Command):
@@ -253,8 +300,8 @@ BAD_INPUT = {
     "unknown component": ("jury.yaml", f"{CONFIG}gates: [{{kind: format, below: 1}}]", "format"),
     "another model": (
         "jury.yaml",
-        f"model: openai/x\n{CONFIG}",
-        "error: jury.yaml, line 1, key model: 'openai/x' cannot be reached",
+        f"model: gpt\n{CONFIG}",
+        "error: jury.yaml, line 1, key model: 'gpt' names nobody",
     ),
     "an evaluator that cannot be imported": ("manners.py", "import nothing_like_it", "nothing_like_it"),
 }
@@ -292,9 +339,9 @@ def test_a_folder_that_is_no_run_is_refused(project: Path, run: Command):
 
 
 def test_another_model_can_be_named_on_the_command_line(project: Path, run: Command):
-    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--model", "openai/gpt-5-mini")
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run", "--model", "gpt")
     assert ended.code == 2
-    assert "'openai/gpt-5-mini' cannot be reached" in ended.err
+    assert "model: 'gpt' names nobody" in ended.err
 
 
 def test_wrong_usage_gives_exit_code_2(run: Command):

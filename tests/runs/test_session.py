@@ -250,7 +250,7 @@ class TestForecast:
             "questions": 9,
             "verdicts": 36,
             "asked_of_model": 0,
-            "model_calls": 0,
+            "model": None,
         }
         assert list(tmp_path.iterdir()) == []
 

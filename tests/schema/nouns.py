@@ -207,6 +207,7 @@ calls = strategy(
     latency=maybe(numbers),
     cache_hit=flags,
     attempts=counts,
+    repairs=maybe(ids),
 )
 
 whens = strategy(
@@ -320,6 +321,24 @@ rubric_configs = strategy(
 failure_configs = strategy(
     schema.FailureConfig, rule=rules, min_coverage=units, max_error_rate=units, group_rule=group_rules
 )
+prices = strategy(schema.Price, input=positives, output=positives)
+whole = st.integers(1, 9)
+calls_configs = strategy(
+    schema.CallsConfig,
+    parameters=objects,
+    max_tokens=whole,
+    form=maybe(pick("native", "instructed")),
+    timeout=positives,
+    deadline=maybe(positives),
+    attempts=whole,
+    concurrency=whole,
+    requests_per_minute=maybe(positives),
+    tokens_per_minute=maybe(positives),
+    key=ids,
+    cache=flags,
+    record=maybe(ids),
+    prices=by_name(prices),
+)
 configs = strategy(
     schema.Config,
     version=pick(1),
@@ -334,6 +353,7 @@ configs = strategy(
     weights=weights_configs,
     rubric=rubric_configs,
     failure=failure_configs,
+    calls=calls_configs,
     langsmith=flags,
 )
 

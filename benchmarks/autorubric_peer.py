@@ -1,0 +1,57 @@
+"""The same questions by autorubric, run by a Python that has it: prints its seconds of CPU a question.
+
+python autorubric_peer.py URL TASKS IN_FLIGHT ROUNDS
+"""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # else litellm fetches it
+
+from autorubric import LLMConfig, Rubric
+from autorubric.graders import CriterionGrader
+
+
+async def graded(url: str, tasks: list[dict[str, Any]], in_flight: int) -> float:
+    """Seconds of CPU a question; every response of every task, into a cache that is new."""
+    model = LLMConfig(
+        model="hosted_vllm/tiny",
+        api_base=url,
+        api_key="none",
+        temperature=0.0,
+        max_retries=0,
+        cache_enabled=True,
+        cache_dir=tempfile.mkdtemp(dir=Path(sys.executable).parent),
+    )
+    grader = CriterionGrader(judge_model_config=model)
+    asked = [
+        (
+            Rubric.from_dict([{"weight": c["weight"], "requirement": c["text"]} for c in task["rubric"]["criteria"]]),
+            task,
+            one,
+        )
+        for task in tasks
+        for one in task["responses"]
+    ]
+    left = iter(asked)
+
+    async def some() -> None:
+        for rubric, task, one in left:
+            report = await rubric.grade(to_grade=one["text"], grader=grader, query=task["query"])
+            assert report.score == 1.0, report
+
+    start = process_time()
+    await asyncio.gather(*(some() for _ in range(in_flight)))
+    return (process_time() - start) / len(asked)
+
+
+if __name__ == "__main__":
+    url, path, in_flight, rounds = sys.argv[1:]
+    tasks = [json.loads(line) for line in Path(path).read_text().splitlines()]
+    print(min(asyncio.run(graded(url, tasks, int(in_flight))) for _ in range(int(rounds))))

@@ -1,0 +1,160 @@
+"""Judging by a model, from questions to traces that would survive a power cut; beside it plain calls, and a peer."""
+
+import asyncio
+import json
+import os
+import random
+import shutil
+import subprocess
+import tempfile
+import venv
+from contextlib import closing
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import NamedTuple
+from unittest.mock import patch
+
+import aiohttp
+
+from benchmarks.figure import Figure, at_least, at_most
+from benchmarks.judging_server import judging
+from jurygraph import Jury
+from jurygraph.runs.session import Session
+from jurygraph.sources import read_work
+
+QUESTIONS, IN_FLIGHT, GROUP, ROUNDS = 1600, 64, 8, 3
+LATENCY = 0.1
+PEER = "autorubric"
+WORDS = (
+    "dear friend the meeting is on monday at nine in the old town hall and costs four dollars for each of us".split()
+)
+
+
+class _Spent(NamedTuple):
+    """Seconds of this process's CPU and of wall time."""
+
+    cpu: float
+    wall: float
+
+
+def measure() -> list[Figure]:
+    """CPU of this process alone; the servers run in others. Plans are made before; the best of some rounds each."""
+    folder = Path(tempfile.mkdtemp(prefix="jurygraph-models-"))
+    try:
+        with judging(0.0) as instant, judging(0.0, logprobs=True) as telling, judging(LATENCY) as late:
+            return _figures(folder, instant, telling, late)
+    finally:
+        shutil.rmtree(folder)
+
+
+def _figures(folder: Path, instant: str, telling: str, late: str) -> list[Figure]:
+    ones, fours = _written(folder / "one.jsonl", 1), _written(folder / "four.jsonl", 4)
+    plain = min(asyncio.run(_plain(instant)).cpu for _ in range(ROUNDS)) / QUESTIONS * 1e3
+    cold, warm = zip(*(_cold_and_warm(instant, ones) for _ in range(ROUNDS)), strict=True)
+    whole = min(one.cpu for one in cold) / QUESTIONS * 1e3
+    four_cold, four_warm = _cold_and_warm(instant, fours)
+    told, _ = _cold_and_warm(telling, ones)
+    ideal = QUESTIONS / IN_FLIGHT * LATENCY
+    slow, _ = _cold_and_warm(late, ones)
+    return [
+        at_most("a question, validated, cached, durably traced", whole, "ms CPU", 0.8),
+        Figure("... four criteria in a call, a call", four_cold.cpu / QUESTIONS * 4e3, "ms CPU"),
+        Figure("... with 20 log probabilities a token, a question", told.cpu / QUESTIONS * 1e3, "ms CPU"),
+        Figure("plain aiohttp, nothing read, a call", plain, "ms CPU"),
+        Figure("a question against a plain call", whole / plain, "times"),
+        at_most(
+            f"{LATENCY * 1e3:.0f} ms a reply, {IN_FLIGHT} in flight, against the ideal",
+            slow.wall / ideal,
+            "times",
+            1.25,
+        ),
+        at_least("warm cache, one criterion a call", QUESTIONS / min(one.wall for one in warm), "verdicts/s", 3000),
+        Figure("... four criteria in a call", QUESTIONS / four_warm.wall, "verdicts/s"),
+        *_beside_the_peer(folder, instant, ones, whole),
+    ]
+
+
+def _written(path: Path, criteria: int) -> Path:
+    """Tasks with so many criteria each, and responses enough for all questions."""
+    draw = random.Random(criteria)
+    stated = [
+        {"id": f"c{place}", "text": f"It says what is asked in point {place}.", "weight": 1.0}
+        for place in range(criteria)
+    ]
+    tasks = [
+        {
+            "id": f"t{number}",
+            "query": f"Write a letter about meeting number {number}, with the day, the place and the price.",
+            "rubric": {"criteria": stated},
+            "responses": [
+                {"id": f"t{number}/{place}", "text": " ".join(draw.choices(WORDS, k=200))} for place in range(GROUP)
+            ],
+        }
+        for number in range(QUESTIONS // criteria // GROUP)
+    ]
+    path.write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    return path
+
+
+def _cold_and_warm(url: str, tasks: Path) -> tuple[_Spent, _Spent]:
+    """The same questions into two runs, the second with the first one's cache."""
+    with (
+        tempfile.TemporaryDirectory(dir=tasks.parent) as folder,
+        patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"),
+    ):
+        return asyncio.run(_scored(url, tasks, Path(folder) / "cold")), asyncio.run(
+            _scored(url, tasks, Path(folder) / "warm")
+        )
+
+
+async def _scored(url: str, tasks: Path, folder: Path) -> _Spent:
+    config = {
+        "model": f"openai-compatible:{url}#tiny",
+        "evaluators": ["criteria"],
+        "calls": {"concurrency": IN_FLIGHT},
+    }
+    with Jury.from_config(config) as jury, read_work(tasks) as work, closing(Session(folder, jury, work)) as session:
+        await session.prepare(lambda count: None)
+        cpu, wall = process_time(), perf_counter()
+        await session.score(lambda count: None)
+        spent = _Spent(process_time() - cpu, perf_counter() - wall)
+        assert session.summary.failed == 0, "every question has its verdict"
+        return spent
+
+
+async def _plain(url: str) -> _Spent:
+    """As many calls with bodies of the same size, whose replies are dropped."""
+    schema = {"type": "object", "properties": {"reason": {"type": "string"}, "met": {"type": "boolean"}}}
+    letter = {"role": "user", "content": "x" * 2500}
+    body = {"messages": [letter], "response_format": {"type": "json_schema", "json_schema": {"schema": schema}}}
+    sent, numbers = json.dumps(body).encode(), iter(range(QUESTIONS))
+
+    async def some(session: aiohttp.ClientSession) -> None:
+        for _ in numbers:
+            async with session.post(f"{url}/chat/completions", data=sent) as response:
+                await response.read()
+
+    async with aiohttp.ClientSession() as session:
+        cpu, wall = process_time(), perf_counter()
+        await asyncio.gather(*(some(session) for _ in range(IN_FLIGHT)))
+        return _Spent(process_time() - cpu, perf_counter() - wall)
+
+
+def _beside_the_peer(folder: Path, url: str, tasks: Path, ours: float) -> list[Figure]:
+    """The same questions by autorubric, in an environment of its own; nothing where it cannot be installed."""
+    python = folder / "peer" / "bin" / "python"
+    venv.create(folder / "peer", with_pip=True)
+    installed = subprocess.run(
+        [python, "-m", "pip", "install", "-q", PEER], capture_output=True, text=True, check=False
+    )
+    if installed.returncode:
+        print(f"  {PEER} cannot be installed here, so nothing is told of it", flush=True)
+        return []
+    script = Path(__file__).with_name("autorubric_peer.py")
+    command = [python, script, url, tasks, str(IN_FLIGHT), str(ROUNDS)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
+    theirs = float(told.stdout.splitlines()[-1]) * 1e3
+    return [
+        Figure(f"{PEER}, cached and not traced, a question", theirs, "ms CPU"),
+        at_least(f"{PEER} against a question", theirs / ours, "times", 5.0),
+    ]

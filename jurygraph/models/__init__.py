@@ -1,0 +1,1 @@
+"""How a question reaches a model, and what comes back."""

@@ -1,0 +1,55 @@
+"""What a model is asked and what it gives back: the same nouns for every backend."""
+
+from typing import Literal
+
+from pydantic import Field, JsonValue
+
+from jurygraph.schema import Message, Noun
+from jurygraph.schema.noun import Count, Id, Number
+
+Form = Literal["native", "grammar", "instructed", "text"]
+"""How a reply is held to its schema: by the endpoint itself, by a grammar in the engine, by words in the messages; or
+`text`, where there is no schema and the reply may be anything."""
+
+
+class Request(Noun):
+    """One request to a model. Its `digest` is its identity: the one key of cache, resume, trace and replay.
+
+    `parameters` are all that the provider is told beside the messages (temperature, max_tokens, logprobs, seed, …).
+    `answer` is the full JSON schema of the reply, or None for free text. `sample` tells repeats apart.
+    """
+
+    provider: Id
+    endpoint: str | None = None
+    model: Id
+    messages: tuple[Message, ...] = Field(min_length=1)
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    answer: dict[str, JsonValue] | None = None
+    form: Form = "text"
+    prompt: str | None = None
+    prompt_version: str | None = None
+    sample: Count = 0
+
+
+class Token(Noun):
+    """A token of a reply, its log probability, and those that might have stood there, the likeliest first."""
+
+    text: str
+    logprob: Number
+    others: tuple[tuple[str, Number], ...] = ()
+
+
+class Reply(Noun):
+    """What a model gave. `finish` is the provider's word for why it ended: `stop`, `length`, `content_filter`, …
+
+    `refusal` is what it said where it refused. `served` is the model version that answered. `tokens` are there where
+    log probabilities were asked for and given. Token counts are None where the provider does not tell.
+    """
+
+    text: str
+    finish: str | None = None
+    refusal: str | None = None
+    served: str | None = None
+    tokens_in: Count | None = None
+    tokens_out: Count | None = None
+    tokens: tuple[Token, ...] = ()

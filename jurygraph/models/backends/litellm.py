@@ -1,0 +1,266 @@
+"""Reaches any provider that litellm knows, by its litellm id (`provider/model`)."""
+
+import asyncio
+import importlib
+import logging
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+from urllib.parse import urlsplit
+from weakref import WeakSet
+
+from jurygraph.models.asking import Reply, Request, Token
+from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.faults import RETRIED, Fault
+from jurygraph.models.prices import Price
+from jurygraph.models.retry_after import retry_after
+from jurygraph.safety.redaction import Redactor, found_in
+
+FORMS = {
+    "openai/": Capabilities("native", logprobs=True),
+    "azure/": Capabilities("native", logprobs=True),
+    "gemini/": Capabilities("native"),
+    "vertex_ai/gemini": Capabilities("native"),
+    "mistral/": Capabilities("native"),
+    "groq/": Capabilities("instructed"),
+    "groq/openai/gpt-oss": Capabilities("native"),
+    "fireworks_ai/": Capabilities("native", logprobs=True, top_logprobs=5),
+    "together_ai/": Capabilities("instructed"),
+    "hosted_vllm/": Capabilities("native", logprobs=True),
+    "anthropic/": Capabilities("native"),
+    "bedrock/": Capabilities("instructed"),
+    "ollama/": Capabilities("native"),
+    "ollama_chat/": Capabilities("native"),
+    "deepseek/": Capabilities("instructed"),
+}
+"""What providers can do, by how an id begins; the longest beginning counts. litellm's own table is wrong for some."""
+
+UNKNOWN = Capabilities("instructed")
+"""What any provider can do: where some models of one can do more, this is taken for all of them."""
+
+NO_LOGPROBS = frozenset({"logprobs", "top_logprobs"})
+LEFT_OUT = {
+    "anthropic/": NO_LOGPROBS | {"seed", "n"},
+    "bedrock/": NO_LOGPROBS | {"seed", "n"},
+    "mistral/": NO_LOGPROBS,
+    "gemini/": NO_LOGPROBS,
+    "ollama/": NO_LOGPROBS,
+    "ollama_chat/": NO_LOGPROBS,
+}
+"""Parameters that a provider does not take."""
+
+SAMPLES_BY_ITSELF = re.compile(r"(?:^|[/.])(?:gpt-[5-9]|o[1-9](?:-|$)|claude-[a-z]+-(?:4-[7-9]|[5-9]|preview))")
+"""Models, of whichever provider, that refuse a temperature and log probabilities."""
+
+_SETTINGS = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it is fetched when litellm is imported
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # else they are fetched at the first call
+    "LITELLM_MODE": "PRODUCTION",  # else a .env file is read, and keys come from where nobody redacts them
+}
+_LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
+_LONGEST_TIMEOUT = (
+    86_400.0  # one for all: litellm makes a client, with connections of its own, for each that it is given
+)
+_LONGEST_MESSAGE = 300
+_MILLION = 1_000_000
+
+_KINDS = {
+    401: "unauthorised",
+    403: "unauthorised",
+    404: "unknown-model",
+    408: "timeout",
+    429: "rate-limit",
+    504: "timeout",
+}
+_CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
+"""What litellm tells by the words of a message alone, and may miss."""
+
+_BROKEN_OFF = ("abort", "error")
+"""Why a reply ended, in the words of SGLang, vLLM and OpenRouter, where the server and not the model ended it."""
+
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
+"""What litellm stumbles with over a reply that is not as it should be."""
+
+
+class LiteLLM(Backend):
+    """One model of a provider, or of the server at `base_url`; the key is where litellm looks for it.
+
+    Parameters that the model does not take are left out when they are sent, though they belong to the request:
+    temperature and log probabilities where it samples by itself, `LEFT_OUT` by provider. Raises `ValueError` where the
+    URL holds a password.
+    """
+
+    provider = "litellm"
+
+    def __init__(self, model: str, base_url: str | None = None) -> None:
+        if "@" in urlsplit(base_url or "").netloc:
+            raise ValueError("the URL holds a user or a password; leave it out, and give the key apart")
+        self.model = model
+        self.endpoint = base_url
+        self.secrets = tuple(found_in(os.environ))
+        self._redactor = Redactor(self.secrets)
+        self._left_out = _of_longest_beginning(LEFT_OUT, model, frozenset())
+        self._capabilities: Capabilities = _of_longest_beginning(FORMS, model, UNKNOWN)
+        if SAMPLES_BY_ITSELF.search(model):
+            self._left_out |= NO_LOGPROBS | {"temperature", "top_p"}
+            self._capabilities = Capabilities(self._capabilities.form)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As `FORMS` has them."""
+        return self._capabilities
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        """The reply to one HTTP request, within `timeout` seconds; the first call imports litellm. Raises `Fault`."""
+        library = _library()
+        _USING.add(self)
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await library.acompletion(**self._arguments(request))
+            return _reply(self.model, answer)
+        except TimeoutError:
+            raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
+        except Fault:
+            raise
+        except Exception as error:  # noqa: BLE001 - its many transformations raise whatever they like
+            raise self._fault(error) from None
+
+    async def close(self) -> None:
+        """Let go of connections. litellm keeps them for all who use it: whoever of us is the last closes them."""
+        if self in _USING:
+            _USING.discard(self)
+            if not _USING:
+                library = _library()
+                await library.close_litellm_async_clients()
+                library.in_memory_llm_clients_cache.flush_cache()  # it would give the closed ones again
+
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        arguments: dict[str, Any] = {
+            name: value for name, value in request.parameters.items() if name not in self._left_out
+        }
+        if request.form == "native" and request.answer is not None:
+            schema = {"name": "verdict", "strict": True, "schema": request.answer}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+        return arguments | {
+            "model": self.model,
+            "base_url": self.endpoint,
+            "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+            "timeout": _LONGEST_TIMEOUT,
+            "max_retries": 0,
+            "num_retries": 0,
+            "caching": False,
+            "drop_params": False,
+            "no-log": True,
+        }
+
+    def _fault(self, error: Exception) -> Fault:
+        kind = _kind(error)
+        headers = getattr(error, "litellm_response_headers", None) or {}
+        wait = retry_after(headers, datetime.now(UTC)) if kind in RETRIED else None
+        said = self._redactor.text(" ".join(f"{type(error).__name__}: {error}".split()))
+        return Fault(kind, f"{self.model}: {said[:_LONGEST_MESSAGE]}", wait)
+
+
+_USING: WeakSet[LiteLLM] = WeakSet()
+
+
+def price(model: str) -> Price | None:
+    """What litellm's own table says that a model costs, under its whole name or that without the provider."""
+    known = _library().model_cost
+    provider, _, name = model.partition("/")
+    entry, plain = known.get(model), known.get(name, {})
+    if entry is None and str(plain.get("litellm_provider")).startswith(provider):
+        entry = plain
+    if entry is None or None in (costs := (entry.get("input_cost_per_token"), entry.get("output_cost_per_token"))):
+        return None
+    return Price(input=costs[0] * _MILLION, output=costs[1] * _MILLION)
+
+
+@cache
+def _library() -> Any:
+    """litellm, set up to fetch nothing, remember nothing and tell nobody."""
+    os.environ.update(_SETTINGS)
+    library: Any = importlib.import_module("litellm")
+    library.telemetry = False
+    library.suppress_debug_info = True
+    library.set_verbose = False
+    for name in _LOGGERS:  # they would print prompts and keys
+        logging.getLogger(name).disabled = True
+    return library
+
+
+def _of_longest_beginning(table: dict[str, Any], model: str, otherwise: Any) -> Any:
+    return table.get(max((start for start in table if model.startswith(start)), key=len, default=""), otherwise)
+
+
+def kind_of_status(status: int) -> str:
+    """The kind of fault that an HTTP status of 400 and more is."""
+    return _KINDS.get(status, "server" if status >= 500 else "rejected")
+
+
+def _kind(error: Exception) -> str:
+    from litellm import exceptions
+
+    if isinstance(error, exceptions.Timeout):
+        return "timeout"
+    if isinstance(error, exceptions.ContextWindowExceededError):
+        return "overflowed"
+    if isinstance(error, exceptions.ContentPolicyViolationError):
+        return "refused"
+    code, status = getattr(error, "code", None), getattr(error, "status_code", None)
+    if code in _CODES:
+        return _CODES[code]
+    if not isinstance(status, int):
+        return "unreadable"
+    answered = getattr(error, "litellm_response_headers", None) is not None
+    return kind_of_status(status) if answered or status < 500 else _kind_without_answer(error)
+
+
+def _kind_without_answer(error: Exception) -> str:
+    """litellm says 500 of its own accord where a connection broke, a key is missing or a reply could not be read."""
+    import httpx
+    import openai
+
+    for cause in _causes(error):
+        if isinstance(cause, httpx.TransportError | openai.APIConnectionError):
+            return "connection"
+        if type(cause) is openai.OpenAIError:  # its client cannot even be made without a key
+            return "unauthorised"
+        if isinstance(cause, _UNREADABLE):
+            return "unreadable"
+    return "server"
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """What led to an exception, the last first; litellm's own classes are made of openai's, so itself is left out."""
+    cause = error.__cause__ or error.__context__
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _reply(model: str, answer: Any) -> Reply:
+    if not answer.choices:
+        raise Fault("unreadable", f"{model}: the reply has no choices")
+    choice = answer.choices[0]
+    native = (getattr(choice, "provider_specific_fields", None) or {}).get("native_finish_reason")
+    if native in _BROKEN_OFF:  # which litellm takes for a stop
+        raise Fault("server", f"{model}: the server broke the reply off (finish_reason {native!r})")
+    special = choice.message.provider_specific_fields or {}
+    return Reply(
+        text=choice.message.content or "",
+        finish=choice.finish_reason,
+        refusal=special.get("refusal"),
+        served=answer.model,
+        tokens_in=answer.usage.prompt_tokens or None,  # 0 where the provider did not tell
+        tokens_out=answer.usage.completion_tokens or None,
+        tokens=tuple(map(_token, getattr(getattr(choice, "logprobs", None), "content", None) or ())),
+    )
+
+
+def _token(given: Any) -> Token:
+    others = sorted(((other.token, other.logprob) for other in given.top_logprobs), key=lambda other: -other[1])
+    return Token(text=given.token, logprob=given.logprob, others=tuple(others))

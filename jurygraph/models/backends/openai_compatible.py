@@ -1,0 +1,329 @@
+"""Reaches any server that speaks OpenAI's chat completions (vLLM, SGLang, llama.cpp, OpenAI itself, …), on aiohttp."""
+
+import asyncio
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from io import BytesIO
+from operator import itemgetter
+from typing import Annotated, Any, NamedTuple, NotRequired
+from urllib.parse import urlsplit
+
+import aiohttp
+from pydantic import Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, from_json, to_json
+from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
+from yarl import URL
+
+from jurygraph.models.asking import Form, Reply, Request, Token
+from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.faults import RETRIED, Fault
+from jurygraph.models.retry_after import retry_after
+from jurygraph.safety.redaction import Redactor
+
+_LARGEST = 8 << 20
+_LARGEST_ERROR = 64 << 10
+_LARGEST_AS_BYTES = 1 << 20  # aiohttp warns where more bytes than these are sent at once
+_LONGEST_MESSAGE = 300
+_MOST_TOKENS = 1 << 31
+_LEAST_LOGPROB = -9999.0  # what vLLM gives for minus infinity
+_ROUNDING = 1e-3
+_IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
+_KEY = re.compile(r"[!-~]+")
+_NO_ADDRESS = "the URL is no web address; give one such as http://127.0.0.1:8000/v1"
+
+_KINDS = {
+    401: "unauthorised",
+    403: "unauthorised",
+    404: "unknown-model",
+    408: "timeout",
+    409: "server",
+    425: "server",
+    429: "rate-limit",
+    504: "timeout",
+}
+_BROKEN_OFF = ("abort", "error")
+"""Why a reply ended, in the words of SGLang, vLLM and OpenRouter, where the server and not the model ended it."""
+
+_OVERFLOWED = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
+_OVERFLOWED_WORDS = re.compile(
+    r"(?:maximum|model's|available) (?:context|model|prompt|input|allowed|allowed input) (?:length|size)"
+    r"|exceeds?(?: the)? context window",
+    re.IGNORECASE,
+)
+"""How OpenAI, vLLM, SGLang, llama.cpp and llama-cpp-python say that a request is longer than the context."""
+
+_REFUSED = {"content_filter", "content_policy_violation", "data_inspection_failed"}
+
+
+class _Message(TypedDict):
+    content: NotRequired[str | list[dict[str, Any]] | None]
+    refusal: NotRequired[str | None]
+
+
+class _Choice(TypedDict):
+    message: _Message
+    finish_reason: NotRequired[str | None]
+    logprobs: NotRequired[Any]
+
+
+class _Envelope(TypedDict):
+    choices: Annotated[list[_Choice], Field(min_length=1)]
+    model: NotRequired[str | None]
+    usage: NotRequired[Any]
+
+
+_ENVELOPE = TypeAdapter(_Envelope)
+
+
+class _Answer(NamedTuple):
+    status: int
+    headers: Mapping[str, str]
+    content: bytearray
+
+
+class _Complaint(NamedTuple):
+    """What a server says is wrong: in a word or two of its own, in a sentence, and by a status where the body has one.
+
+    llama.cpp and OpenRouter may put an error with its status into a body of status 200.
+    """
+
+    words: frozenset[str]
+    message: str
+    status: int | None = None
+
+
+class OpenAICompatible(Backend):
+    """One model of a server, by the URL under which it has `/chat/completions`.
+
+    A request waits for one of so many `connections` within its own timeout. Raises `ValueError` where the URL is no web
+    address or holds what may be secret, where the key cannot stand in a header, or where the form is a grammar.
+    """
+
+    provider = "openai-compatible"
+
+    def __init__(
+        self,
+        url: str,
+        model: str,
+        key: str | None = None,
+        form: Form = "native",
+        logprobs: bool = True,
+        connections: int = 64,
+    ) -> None:
+        if form == "grammar":
+            raise ValueError("these servers take no grammar; the form is native, instructed or text")
+        if key is not None and not _KEY.fullmatch(key):
+            raise ValueError("the key is empty, or has a blank or a sign beyond ASCII in it; give it as it was issued")
+        self.endpoint: str = _endpoint(url)
+        self.model = model
+        self.secrets = () if key is None else (key,)
+        self._capabilities = Capabilities(form, logprobs)
+        self._address = URL(f"{self.endpoint}/chat/completions")
+        self._connections = connections
+        self._redactor = Redactor(self.secrets)
+        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """As they were given."""
+        return self._capabilities
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        """The reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
+        try:
+            async with asyncio.timeout(timeout):
+                answer = await self._answer(_body(request))
+        except TimeoutError:
+            raise self._fault("timeout", f"no whole reply within {timeout:g} s") from None
+        except aiohttp.ClientResponseError as error:
+            raise self._fault("unreadable", f"what came is no HTTP: {error.message}") from None
+        except (aiohttp.ClientError, OSError) as error:
+            raise self._fault("connection", f"{error}" or type(error).__name__) from None
+        if not 200 <= answer.status < 300:
+            raise self._complained(answer.status, answer.headers, _complaint(answer.content))
+        if len(answer.content) > _LARGEST:
+            raise self._fault("too-large", f"the reply has more than {_LARGEST >> 20} MiB")
+        return self._reply(answer)
+
+    async def close(self) -> None:
+        """Let go of the connections of the running loop, and of those whose loop has ended."""
+        here = asyncio.get_running_loop()
+        await self._let_go(*(loop for loop in self._sessions if loop is here or loop.is_closed()))
+
+    async def _answer(self, body: bytes) -> _Answer:
+        session = await self._session()
+        data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
+        async with session.post(self._address, data=data, allow_redirects=False) as response:
+            most = _LARGEST if response.status < 300 else _LARGEST_ERROR
+            content = bytearray()
+            while not response.content.at_eof() and len(content) <= most:
+                content += await response.content.readany()
+            if len(content) > most:
+                response.close()
+            return _Answer(response.status, response.headers, content)
+
+    async def _session(self) -> aiohttp.ClientSession:
+        """The session of the running loop: connections of one loop are of no use in another."""
+        loop = asyncio.get_running_loop()
+        if loop not in self._sessions:
+            self._sessions[loop] = self._opened()
+            await self._let_go(*(other for other in self._sessions if other.is_closed()))
+        return self._sessions[loop]
+
+    async def _let_go(self, *loops: asyncio.AbstractEventLoop) -> None:
+        for session in [self._sessions.pop(loop) for loop in loops]:
+            await session.close()
+
+    def _opened(self) -> aiohttp.ClientSession:
+        headers = {"Content-Type": "application/json", "User-Agent": "jurygraph"}
+        for key in self.secrets:
+            headers["Authorization"] = f"Bearer {key}"
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_IDLE),
+            headers=headers,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),  # `complete` has one of its own
+        )
+
+    def _reply(self, answer: _Answer) -> Reply:
+        try:
+            reply = _read(_ENVELOPE.validate_json(answer.content))
+        except ValidationError as error:
+            complaint = _complaint(answer.content)
+            if complaint.status is not None:
+                raise self._complained(complaint.status, answer.headers, complaint) from None
+            first = error.errors(include_url=False, include_input=False)[0]
+            where = ".".join(map(str, first["loc"])) or "the body"
+            wrong = f"the reply is no chat completion: {where}: {first['msg']}"
+            raise self._fault("unreadable", f"{wrong}; it begins with {complaint.message!r}") from None
+        if reply.finish in _BROKEN_OFF:
+            raise self._fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
+        return reply
+
+    def _complained(self, status: int, headers: Mapping[str, str], complaint: _Complaint) -> Fault:
+        kind = _kind(status, complaint)
+        wait = retry_after(headers, datetime.now(UTC)) if kind in RETRIED else None
+        if 300 <= status < 400:
+            return self._fault(kind, f"{status}, a redirect; give the URL that it leads to, if you trust that server")
+        return self._fault(kind, f"{status}: {complaint.message}", wait)
+
+    def _fault(self, kind: str, wrong: str, wait: float | None = None) -> Fault:
+        said = self._redactor.text(wrong[:_LARGEST_ERROR])
+        return Fault(kind, f"{self.endpoint}: {said[:_LONGEST_MESSAGE]}", wait)
+
+
+def _endpoint(url: str) -> str:
+    """A URL without its last slash. What is wrong with it is said without repeating it."""
+    try:
+        parts = urlsplit(url.strip())
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise ValueError(_NO_ADDRESS) from None
+    if "@" in parts.netloc or "?" in url or "#" in url:
+        raise ValueError("the URL holds a user, a password or a query, which may be secret; give the key apart")
+    if not usable:
+        raise ValueError(_NO_ADDRESS)
+    return url.strip().rstrip("/")
+
+
+def _body(request: Request) -> bytes:
+    body: dict[str, Any] = {
+        **request.parameters,
+        "model": request.model,
+        "messages": [{"role": message.role, "content": message.content} for message in request.messages],
+    }
+    if request.form == "native" and request.answer is not None:
+        schema = {"name": "verdict", "strict": True, "schema": request.answer}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    try:
+        return to_json(body)
+    except PydanticSerializationError as error:
+        raise Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}") from None
+
+
+def _read(envelope: _Envelope) -> Reply:
+    choice = envelope["choices"][0]
+    usage = envelope.get("usage")
+    return Reply(
+        text=_text(choice["message"].get("content")),
+        finish=choice.get("finish_reason"),
+        refusal=choice["message"].get("refusal") or None,
+        served=envelope.get("model"),
+        tokens_in=_count(usage, "prompt_tokens"),
+        tokens_out=_count(usage, "completion_tokens"),
+        tokens=_tokens(choice.get("logprobs")),
+    )
+
+
+def _text(content: str | list[dict[str, Any]] | None) -> str:
+    if isinstance(content, list):  # parts, of which those of thinking are not the reply
+        texts = (part.get("text") for part in content if part.get("type") == "text")
+        return "".join(text for text in texts if isinstance(text, str))
+    return content or ""
+
+
+def _count(usage: Any, name: str) -> int | None:
+    count = usage.get(name) if isinstance(usage, dict) else None
+    return count if type(count) is int and 0 <= count < _MOST_TOKENS else None
+
+
+def _tokens(logprobs: Any) -> tuple[Token, ...]:
+    """Every token, or none where one cannot be read: with a gap they would spell another text."""
+    entries = logprobs.get("content") if isinstance(logprobs, dict) else None
+    if not isinstance(entries, list):
+        return ()
+    tokens: list[Token] = []
+    for entry in entries:
+        read = _token(entry)
+        if read is None:
+            return ()
+        top = entry.get("top_logprobs")
+        others = [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
+        others.sort(key=itemgetter(1), reverse=True)
+        tokens.append(Token.model_construct(text=read[0], logprob=read[1], others=tuple(others)))
+    return tuple(tokens)
+
+
+def _token(entry: Any) -> tuple[str, float] | None:
+    """A token and its log probability, which is at most 0; None where there is no such pair."""
+    if not isinstance(entry, dict):
+        return None
+    text: Any = entry.get("token")
+    number: Any = entry.get("logprob")
+    if not isinstance(text, str) or not isinstance(number, (float, int)) or not number <= _ROUNDING:
+        return None
+    if _LEAST_LOGPROB <= number <= 0.0:
+        return text, float(number)
+    return text, 0.0 if number > 0.0 else _LEAST_LOGPROB
+
+
+def _complaint(content: bytearray) -> _Complaint:
+    try:
+        body = from_json(content)
+    except ValueError:
+        return _Complaint(frozenset(), _line(content.decode(errors="replace")))
+    error = body.get("error") or body if isinstance(body, dict) else body
+    if not isinstance(error, dict):
+        return _Complaint(frozenset(), _line(str(error)))
+    code = error.get("code")
+    words = frozenset(word.lower() for word in (code, error.get("type")) if isinstance(word, str))
+    status = code if type(code) is int and 400 <= code < 600 else None
+    return _Complaint(words, _line(str(error.get("message") or error.get("detail") or error)), status)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _kind(status: int, complaint: _Complaint) -> str:
+    """The kind of fault that a status and a complaint are."""
+    if status in _KINDS:
+        return _KINDS[status]
+    if status >= 500:
+        return "server"
+    if complaint.words & _REFUSED:
+        return "refused"
+    if complaint.words & _OVERFLOWED or _OVERFLOWED_WORDS.search(complaint.message):
+        return "overflowed"
+    return "rejected"

@@ -1,0 +1,128 @@
+"""The limits of a run on cost and calls: held before a request is sent, so that none in flight can pass them."""
+
+import math
+from fractions import Fraction
+from types import TracebackType
+from typing import Self
+
+from jurygraph.errors import ConfigError
+from jurygraph.models.faults import Fault
+
+
+class Budget:
+    """What a run may spend, in US dollars and calls, and what it has spent. None is no limit.
+
+    Reserve before every attempt, a retry too, the most that it may cost; then settle what it did cost, or release it
+    when it was not sent. The limits hold as long as no attempt costs more than was reserved for it. Sums are exact.
+
+        with budget.reserve(most) as reservation:
+            reply = await send()
+            reservation.settle(cost)
+
+    `calls` were sent. Of them `unpriced` are not in `spent`, as neither their cost nor a bound of it was known.
+    `exhausted` says that something was refused. For one event loop.
+    """
+
+    def __init__(self, max_cost: float | None = None, max_calls: int | None = None) -> None:
+        """Raises `ConfigError` at a limit that is negative or no finite number."""
+        for name, limit in (("--max-cost", max_cost), ("--max-calls", max_calls)):
+            if limit is not None and not 0 <= limit < math.inf:
+                raise ConfigError(f"{name}: {limit} is no limit; give a number that is not negative")
+        self.calls = 0
+        self.unpriced = 0
+        self.exhausted = False
+        self._max_cost = None if max_cost is None else _exact(max_cost)
+        self._max_calls = max_calls
+        self._spent = Fraction()
+        self._reserved = Fraction()
+        self._in_flight = 0
+
+    @property
+    def spent(self) -> float:
+        """In US dollars; an attempt whose cost is unknown counts as what was reserved for it."""
+        return float(self._spent)
+
+    def reserve(self, cost: float | None) -> "Reservation":
+        """Set one call and its cost aside, given the most that it may be; None where the price is unknown.
+
+        Raises a `Fault` of kind `budget` where a limit might be passed.
+        """
+        most = None if cost is None else _exact(cost)
+        refusal = self._refusal(most)
+        if refusal is not None:
+            self.exhausted = True
+            raise Fault("budget", refusal)
+        self._in_flight += 1
+        self._reserved += most or 0
+        return Reservation(self, most)
+
+    def _refusal(self, most: Fraction | None) -> str | None:
+        """Why a request may not be sent."""
+        if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
+            state = f"{self.calls} sent, {self._in_flight} in flight"
+            return f"the limit of {self._max_calls} calls is reached ({state}); raise --max-calls to go on"
+        if self._max_cost is None:
+            return None
+        limit = f"the limit of {_dollars(self._max_cost)}"
+        if most is None:
+            how = "state it under `calls.prices` in the config, or leave --max-cost out"
+            return f"{limit} cannot be held, as the price of the model is unknown; {how}"
+        if self._spent + self._reserved + most <= self._max_cost:
+            return None
+        state = f"{_dollars(self._spent)} spent, {_dollars(self._reserved)} reserved for requests in flight"
+        return f"{limit} might be passed: {state}, and this one may cost {_dollars(most)}; raise --max-cost to go on"
+
+    def _free(self, most: Fraction | None) -> None:
+        self._in_flight -= 1
+        self._reserved -= most or 0
+
+    def _charge(self, cost: Fraction | None) -> None:
+        self.calls += 1
+        self.unpriced += cost is None
+        self._spent += cost or 0
+
+
+class Reservation:
+    """What is set aside for one attempt, until it is settled or released, once.
+
+    As a context manager it charges an attempt that ends without a word as if it was sent: it may well have been.
+    """
+
+    def __init__(self, budget: Budget, most: Fraction | None) -> None:
+        self._budget = budget
+        self._most = most
+        self._ended = False
+
+    def settle(self, cost: float | None) -> None:
+        """The attempt was sent: charge what it cost, or where that is unknown what was reserved, and free the rest.
+
+        An attempt that failed may have cost something too; give 0 only where nobody bills it (429, no connection).
+        """
+        charged = self._most if cost is None else _exact(cost)
+        self.release()
+        self._budget._charge(charged)
+
+    def release(self) -> None:
+        """Nothing was sent: free all of it."""
+        if self._ended:
+            raise RuntimeError("a reservation is settled or released once")
+        self._ended = True
+        self._budget._free(self._most)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if not self._ended:
+            self.settle(None)
+
+
+def _exact(dollars: float) -> Fraction:
+    """The decimal number as it is written: three times 0.1 is 0.3."""
+    if not 0 <= dollars < math.inf:
+        raise ValueError(f"a cost is a finite number that is not negative, not {dollars}")
+    return Fraction(str(dollars))
+
+
+def _dollars(amount: Fraction) -> str:
+    return f"${float(amount):.6g}"

@@ -1,0 +1,107 @@
+"""A group of responses and its model: verdicts asked for in one form, within a deadline, with every call remembered."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, JsonValue
+
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.faults import Fault
+from jurygraph.models.gateway import Gateway
+from jurygraph.models.sink import Answered
+from jurygraph.models.structured import answer_schema, instructed, read, repaired
+from jurygraph.prompts import Prompt
+from jurygraph.schema import Call
+
+T = TypeVar("T", bound=BaseModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Judged(Generic[T]):
+    """A reply that as a whole is what was asked for, and the call that brought it."""
+
+    value: T
+    reply: Reply
+    call: Call
+
+
+class Consultation:
+    """What the evaluators of one group ask of a model. `calls` are all that were made or recalled, by their ids."""
+
+    def __init__(self, gateway: Gateway, parameters: Mapping[str, JsonValue]) -> None:
+        self.calls: dict[str, Call] = {}
+        self._gateway = gateway
+        self._parameters = parameters
+        self._until: float | None = None
+
+    def request(
+        self,
+        prompt: Prompt,
+        noun: type[BaseModel],
+        variables: Mapping[str, Any],
+        *,
+        sample: int = 0,
+        logprobs: bool = False,
+    ) -> Request:
+        """What would be asked; nothing is sent. Equal arguments give an equal request."""
+        backend, able = self._gateway.backend, self._gateway.backend.capabilities
+        parameters: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": self._gateway.limits.max_tokens}
+        if logprobs and able.logprobs:
+            parameters |= {"logprobs": True, "top_logprobs": able.top_logprobs}
+        request = Request(
+            provider=backend.provider,
+            endpoint=backend.endpoint,
+            model=backend.model,
+            messages=prompt.render(**variables),
+            parameters=parameters | dict(self._parameters),
+            answer=_schema(noun),
+            form=able.form,
+            prompt=prompt.id,
+            prompt_version=prompt.version,
+            sample=sample,
+        )
+        return instructed(request) if able.form == "instructed" else request
+
+    async def judge(self, request: Request, noun: type[T]) -> Judged[T]:
+        """The reply as the noun that was asked for. What is malformed is shown to the model once, to be repaired.
+
+        Raises `Fault`; its `call` is the one whose reply was no such noun.
+        """
+        first = await self._asked(request)
+        try:
+            return _judged(first, noun)
+        except Fault as fault:
+            if fault.kind != "malformed":
+                raise
+            again = repaired(request, first.reply, fault)
+        second = await self._asked(again)
+        repaired_call = second.call.model_copy(update={"repairs": first.call.id})
+        self.calls[repaired_call.id] = repaired_call
+        return _judged(Answered(second.reply, repaired_call), noun)
+
+    async def _asked(self, request: Request) -> Answered:
+        answered = await self._gateway.ask(request, self._deadline())
+        self.calls[answered.call.id] = answered.call
+        return answered
+
+    def _deadline(self) -> float | None:
+        """A time of the running loop, counted from the group's first question."""
+        if self._until is None and self._gateway.limits.deadline is not None:
+            self._until = asyncio.get_running_loop().time() + self._gateway.limits.deadline
+        return self._until
+
+
+@lru_cache(maxsize=64)
+def _schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
+    return answer_schema(noun)
+
+
+def _judged(answered: Answered, noun: type[T]) -> Judged[T]:
+    try:
+        return Judged(read(answered.reply, noun), answered.reply, answered.call)
+    except Fault as fault:
+        fault.call = answered.call.id
+        raise

@@ -1,0 +1,59 @@
+"""What goes wrong between a question and its reply, named once for every backend.
+
+kind          cause           again   what happened
+timeout       infrastructure  yes     no whole reply in time
+connection    infrastructure  yes     refused, reset, cut off, or no such host
+rate-limit    infrastructure  yes     429, or a provider's word for it; `retry_after` where it said when
+server        infrastructure  yes     5xx
+unreadable    infrastructure  yes     the provider's own envelope is not what it should be
+too-large     infrastructure  no      more bytes than any reply has
+rejected      infrastructure  no      any other 4xx: the request is wrong, and stays so
+unauthorised  infrastructure  no      401, 403: the key is missing or wrong
+unknown-model infrastructure  no      404: no such model or path
+unrecorded    infrastructure  no      a replay does not hold this request
+deadline      infrastructure  no      the group's time is over
+budget        infrastructure  no      the run's limit of cost or calls is reached
+overflowed    response        no      more tokens than the model takes in
+refused       response        no      the provider's filter, or the model itself, would not answer
+truncated     response        no      the reply ended at its limit of tokens
+empty         response        no      the reply has no text
+malformed     response        no      the reply is not what was asked for, after repair too
+"""
+
+from jurygraph.errors import ModelError
+from jurygraph.schema import Cause, Failure
+
+RETRIED = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
+BY_RESPONSE = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
+"""What the response that is judged may have provoked."""
+
+_LONGEST_MESSAGE = 500
+
+
+class Fault(ModelError):
+    """A request that came to nothing. `retry_after` is in seconds, where the provider said it.
+
+    `attempts` is how many requests were sent, once that is known; `call` the id of the call whose reply was at fault.
+    """
+
+    def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry_after = retry_after
+        self.attempts = 1
+        self.call: str | None = None
+
+    @property
+    def cause(self) -> Cause:
+        """Whether the response may have provoked it."""
+        return "response" if self.kind in BY_RESPONSE else "infrastructure"
+
+    @property
+    def again(self) -> bool:
+        """Whether the same request may do better."""
+        return self.kind in RETRIED
+
+    @property
+    def failure(self) -> Failure:
+        """As a verdict tells it."""
+        return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_LONGEST_MESSAGE])

@@ -1,0 +1,247 @@
+"""The one way to a model: what is known is not asked, what is asked is asked once, within its limits, and kept.
+
+run store → cache → budget → limiter → backend, retried as a whole → run store → cache
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from time import monotonic
+
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.backend import Backend
+from jurygraph.models.budget import Budget
+from jurygraph.models.cache import Cache, Stored
+from jurygraph.models.faults import Fault
+from jurygraph.models.limiter import Limiter, Turn
+from jurygraph.models.prices import Price, cost, most
+from jurygraph.models.recording import Recorder
+from jurygraph.models.retries import RetryPolicy, attempted
+from jurygraph.models.sink import Answered, CallSink, Nowhere
+from jurygraph.safety.redaction import Redactor
+from jurygraph.schema import Call, canonical
+
+_UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
+"""Kinds of faults after which nobody sends a bill."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How a model may be asked: times in seconds, for one attempt and for a whole group of responses."""
+
+    timeout: float = 60.0
+    deadline: float | None = None
+    max_tokens: int = 1024
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
+
+
+class Gateway:
+    """Asks one model. Made anywhere, used in one event loop at a time; `close` it there.
+
+    What is asked is kept in `sink` before it is used.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        limiter: Limiter,
+        limits: Limits,
+        *,
+        price: Price | None = None,
+        budget: Budget | None = None,
+        cache: Cache | None = None,
+        sink: CallSink | None = None,
+        recorder: Recorder | None = None,
+        redactor: Redactor | None = None,
+    ) -> None:
+        self.backend = backend
+        self.limits = limits
+        self.budget = budget or Budget(None, None)
+        self._limiter = limiter
+        self.price = price
+        self._cache = cache
+        self.sink: CallSink = sink or Nowhere()
+        self._recorder = recorder
+        self._redactor = redactor or Redactor(backend.secrets)
+        self._flying: dict[str, asyncio.Task[Answered]] = {}
+
+    async def ask(self, request: Request, until: float | None = None) -> Answered:
+        """The reply to a request, from wherever it is known; equal requests at the same time are one. Raises `Fault`.
+
+        `until` is a time of the running loop. Nobody is ended by the deadline of another who asks the same.
+        """
+        key = request.digest
+        while (flying := self._flying.get(key)) is not None:
+            try:
+                async with asyncio.timeout_at(until):
+                    return await asyncio.shield(flying)
+            except TimeoutError:
+                raise _too_late() from None
+            except Fault as fault:
+                if fault.kind != "deadline":
+                    raise
+        own = self._flying[key] = asyncio.create_task(self._answered(request, until))
+        own.add_done_callback(partial(self._landed, key))
+        return await asyncio.shield(own)
+
+    def known(self, request: Request) -> bool:
+        """Whether the reply is kept already: then nothing is sent."""
+        key = request.digest
+        return self.sink.find(key) is not None or (self._cache is not None and self._cache.get(key) is not None)
+
+    async def settle(self) -> None:
+        """Wait for what is under way: it is paid for, and kept once it is there."""
+        while self._flying:
+            await asyncio.gather(*self._flying.values(), return_exceptions=True)
+
+    async def close(self) -> None:
+        """Give up what is under way, and let go of the backend. May be called more than once."""
+        flying = list(self._flying.values())
+        for task in flying:
+            task.cancel()
+        await asyncio.gather(*flying, return_exceptions=True)
+        await self.backend.close()
+        if self._cache is not None:
+            self._cache.close()
+        if self._recorder is not None:
+            self._recorder.close()
+
+    def _landed(self, key: str, done: "asyncio.Task[Answered]") -> None:
+        del self._flying[key]
+        if not done.cancelled():
+            done.exception()  # whoever asked may have left
+
+    async def _answered(self, request: Request, until: float | None) -> Answered:
+        """The reply from where it is known, else from the model; recorded either way, so that a replay has it."""
+        answered = await self._known(request) or await self._asked(request, until)
+        if self._recorder is not None:
+            self._recorder.add(request, answered.reply, answered.call.cost)
+        return answered
+
+    async def _known(self, request: Request) -> Answered | None:
+        key = request.digest
+        known = self.sink.find(key)
+        if known is not None:
+            return known
+        stored = self._cache.get(key) if self._cache else None
+        if stored is None:
+            return None
+        answered = Answered(stored.reply, _call(request, stored.reply, stored.cost, cache_hit=True, attempts=0))
+        await self.sink.keep(request, answered)
+        return answered
+
+    async def _asked(self, request: Request, until: float | None) -> Answered:
+        start = monotonic()
+        try:
+            reply, attempts = await attempted(lambda: self._once(request, until), self.limits.retries, until)
+        except Fault as fault:
+            raise self._redacted(fault) from None
+        reply = self._clean(reply)
+        bill = cost(self.price, reply.tokens_in, reply.tokens_out)
+        call = _call(request, reply, bill, attempts=attempts, latency=monotonic() - start)
+        answered = Answered(reply, call)
+        await self.sink.keep(request, answered)
+        if self._cache is not None:
+            self._cache.put(request.digest, Stored(reply, bill))
+        return answered
+
+    def _redacted(self, fault: Fault) -> Fault:
+        """A fault without secrets that a server may have sent back, and without the errors that led to it."""
+        clean = Fault(fault.kind, self._redactor.text(str(fault)), fault.retry_after)
+        clean.attempts = fault.attempts
+        return clean
+
+    def _clean(self, reply: Reply) -> Reply:
+        """A reply without secrets that a server may have sent back, in tokens neither."""
+        texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
+        texts["tokens"] = "".join(token.text for token in reply.tokens)
+        changed = {name: clean for name, text in texts.items() if (clean := self._redactor.text(text)) != text}
+        return reply.model_copy(update={**changed, "tokens": ()}) if changed else reply
+
+    async def _once(self, request: Request, until: float | None) -> Reply:
+        """One attempt, within the limits: what it may cost is reserved before it is sent."""
+        size, longest = size_of(request), longest_reply(request, self.limits.max_tokens)
+        async with self._turn(size // _BYTES_A_TOKEN + longest, until) as turn:
+            try:
+                timeout = _time_left(self.limits.timeout, until)
+                reserved = self.budget.reserve(most(self.price, size, len(request.messages), longest))
+            except Fault:
+                self._limiter.used(turn, 0)  # nothing is sent
+                raise
+            with reserved:
+                try:
+                    reply = await self.backend.complete(request, timeout)
+                except Fault as fault:
+                    if fault.kind in _UNBILLED:
+                        reserved.settle(0.0)
+                    if fault.kind == "rate-limit":
+                        self._limiter.throttled(turn, fault.retry_after)
+                    raise
+                reserved.settle(cost(self.price, reply.tokens_in, reply.tokens_out))
+            if reply.tokens_in is not None and reply.tokens_out is not None:
+                self._limiter.used(turn, reply.tokens_in + reply.tokens_out)
+            self._limiter.served(turn)
+            return reply
+
+    @asynccontextmanager
+    async def _turn(self, tokens: int, until: float | None) -> AsyncIterator[Turn]:
+        """A turn of the limiter, waited for no longer than there is time."""
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout_at(until):
+                    turn = await held.enter_async_context(self._limiter.turn(tokens))
+            except TimeoutError:
+                raise _too_late() from None
+            yield turn
+
+
+_BYTES_A_TOKEN = 4
+"""About so many in most texts: what a limit of tokens a minute is reckoned with before the reply says it."""
+
+
+def size_of(request: Request) -> int:
+    """Bytes of all that the model reads: its messages, and the schema, which a provider may put before them."""
+    texts = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
+    return texts + (0 if request.answer is None else len(canonical(request.answer)))
+
+
+def longest_reply(request: Request, usual: int) -> int:
+    """The most tokens that a reply may have."""
+    stated = [request.parameters.get(name) for name in ("max_tokens", "max_completion_tokens")]
+    return max((one for one in stated if isinstance(one, int)), default=usual)
+
+
+def _too_late() -> Fault:
+    return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
+
+
+def _time_left(timeout: float, until: float | None) -> float:
+    if until is None:
+        return timeout
+    left = until - asyncio.get_running_loop().time()
+    if left <= 0:
+        raise _too_late()
+    return min(timeout, left)
+
+
+def _call(
+    request: Request, reply: Reply, bill: float | None, *, cache_hit: bool = False, attempts: int, latency: float = 0.0
+) -> Call:
+    return Call(
+        id=request.digest,
+        provider=request.provider,
+        model=request.model,
+        served=reply.served,
+        endpoint=request.endpoint,
+        parameters=request.parameters,
+        prompt=request.prompt,
+        prompt_version=request.prompt_version,
+        tokens_in=reply.tokens_in,
+        tokens_out=reply.tokens_out,
+        cost=bill,
+        latency=latency,
+        cache_hit=cache_hit,
+        attempts=attempts,
+    )

@@ -1,0 +1,129 @@
+"""How sure a model was of a yes or a no, from the log probabilities of the tokens of its reply."""
+
+import json
+import math
+import re
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, count
+
+from jurygraph.models.asking import Reply, Token
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+_SPACES = " \t\n\r"
+_JSON = json.JSONDecoder()
+
+
+def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
+    """The probability in [0, 1] that the boolean at `path` of a JSON reply is true, as in `("verdicts", 1, "met")`.
+
+    It is P(true) / (P(true) + P(false)) over the token in which the boolean begins and those that might have stood
+    there. One counts where it agrees with the reply up to the boolean, white space before it aside, and goes on with
+    the whole word or a beginning of it.
+
+    None where there is no such boolean, no log probabilities of alternatives, or no token says either; and where the
+    tokens do not spell the text. They may spell more around it: a server leaves out fences and thoughts.
+    """
+    place = place_of(reply.text, path)
+    if place is None or not reply.text.startswith(("true", "false"), place):
+        return None
+    return _share(_candidates(reply, place), "true", "false")
+
+
+def p_yes(reply: Reply) -> float | None:
+    """The probability in [0, 1] of yes, where the whole reply is yes or no or, cut off, a beginning of it.
+
+    As `p_true`, in upper or lower case. None where the reply is anything else.
+    """
+    bare = reply.text.strip(_SPACES).removesuffix(".").lower()
+    if not bare or not ("yes".startswith(bare) or "no".startswith(bare)):
+        return None
+    place = _after_space(reply.text, 0)
+    return _share(((rest.lower(), logprob) for rest, logprob in _candidates(reply, place)), "yes", "no")
+
+
+def place_of(text: str, path: Sequence[str | int]) -> int | None:
+    """Where in a JSON text the value at `path` begins, in characters; None where there is none."""
+    try:
+        place = _after_space(text, 0)
+        for step in path:
+            place = _part(text, place, step)
+    except (ValueError, LookupError, RecursionError):
+        return None
+    return place
+
+
+def _part(text: str, place: int, step: str | int) -> int:
+    """Where a field or an entry begins, of the object or list that begins at `place`."""
+    opening = text[place]
+    if opening not in "{[":
+        raise LookupError(step)
+    for index in count():
+        place = _after_space(text, place + 1)
+        name: str | int = index
+        if opening == "{":
+            name, place = _name(text, place)
+        elif text[place] == "]":
+            raise LookupError(step)
+        if name == step:
+            return place
+        _, place = _JSON.raw_decode(text, place)
+        place = _after_space(text, place)
+        if text[place] != ",":
+            break
+    raise LookupError(step)
+
+
+def _name(text: str, place: int) -> tuple[str, int]:
+    """The name of a field, and where its value begins."""
+    if text[place] != '"':
+        raise LookupError(place)
+    name, place = _JSON.raw_decode(text, place)
+    place = _after_space(text, place)
+    if text[place] != ":":
+        raise LookupError(place)
+    return name, _after_space(text, place + 1)
+
+
+def _after_space(text: str, place: int) -> int:
+    found = _SPACE.match(text, place)
+    return place if found is None else found.end()
+
+
+def _candidates(reply: Reply, place: int) -> list[tuple[str, float]]:
+    """What each token that might have stood at `place` says from there on, with its log probability."""
+    before = "".join(token.text for token in reply.tokens).rfind(reply.text)  # thoughts may have tried it before
+    if before < 0:
+        return []
+    place += before
+    token, start = _covering(reply.tokens, place)
+    if not token.others:
+        return []  # the token alone would make every answer a certain one
+    lead = token.text[: place - start].rstrip(_SPACES)
+    others = [(text, logprob) for text, logprob in token.others if text != token.text]  # some list the token itself too
+    stood = [(token.text, token.logprob), *others]
+    return [(text[len(lead) :].lstrip(_SPACES), logprob) for text, logprob in stood if text.startswith(lead)]
+
+
+def _covering(tokens: Sequence[Token], place: int) -> tuple[Token, int]:
+    """The token in which a place lies, and where it starts."""
+    ends = accumulate(len(token.text) for token in tokens)
+    return next((token, end - len(token.text)) for token, end in zip(tokens, ends, strict=True) if place < end)
+
+
+def _share(candidates: Iterable[tuple[str, float]], positive: str, negative: str) -> float | None:
+    """The share of the positive word among the two; None where no candidate says either."""
+    told = list(candidates)
+    for_it = [logprob for text, logprob in told if _says(text, positive)]
+    against = [logprob for text, logprob in told if _says(text, negative)]
+    if not for_it and not against:
+        return None
+    top = max(for_it + against)  # taken off, so that the likeliest neither overflows nor vanishes
+    yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in (for_it, against))
+    return yes / (yes + no)
+
+
+def _says(text: str, word: str) -> bool:
+    """Whether a text is a beginning of the word, or the word with nothing that makes it another one."""
+    if len(text) < len(word):
+        return text != "" and word.startswith(text)
+    return text.startswith(word) and not text[len(word) :][:1].isalnum()

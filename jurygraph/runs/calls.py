@@ -1,0 +1,39 @@
+"""The calls of a run: each a record of its own, with the request and the reply as texts beside the chain."""
+
+import asyncio
+
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.sink import Answered
+from jurygraph.runs.chain import Draft
+from jurygraph.runs.ledger import Ledger
+from jurygraph.runs.writer import Writer
+from jurygraph.schema import Call
+
+
+class Calls:
+    """Keeps calls in a run's ledger, where a killed run finds them again: what is there is not asked again.
+
+    Without a writer it only finds.
+    """
+
+    def __init__(self, ledger: Ledger, writer: Writer | None = None) -> None:
+        self._ledger = ledger
+        self._writer = writer
+
+    def find(self, key: str) -> Answered | None:
+        """The call whose request has this digest; None where there is none, or its texts were erased."""
+        record = self._ledger.find("call", key)
+        if record is None:
+            return None
+        content = record.content
+        reply = self._ledger.texts({record.seq: content["texts"]})[record.seq].get(1)
+        if reply is None:
+            return None
+        return Answered(Reply.model_validate_json(reply), Call.model_validate(content["call"]))
+
+    async def keep(self, request: Request, answered: Answered) -> None:
+        """Keep a call; it would survive a power cut when this returns."""
+        assert self._writer is not None, "a run that is only read asks nothing new"
+        body = {"call": answered.call.model_dump(mode="json")}
+        texts = [request.model_dump_json().encode(), answered.reply.model_dump_json().encode()]
+        await asyncio.wrap_future(self._writer.append([Draft("call", answered.call.id, body, texts)]))

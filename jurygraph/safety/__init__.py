@@ -1,0 +1,1 @@
+"""What a response, and a secret, must not be able to do."""

@@ -1,0 +1,245 @@
+"""A server that speaks OpenAI's chat completions, with faults planted in it: it stands for any hosted provider.
+
+    with serving(lambda body, number: said("yes") if number > 1 else status(503)) as server:
+        ...  # server.url, server.requests, server.count
+
+It runs in a thread of its own, so that tests with and without an event loop and other processes can use it.
+"""
+
+import asyncio
+import json
+import socket
+import struct
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from aiohttp import web
+
+Answer = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+Script = Callable[[dict[str, Any], int], Answer]
+"""What a request is answered with, by its body and its number; the first is 1."""
+
+TOKENS_IN, TOKENS_OUT = 11, 7
+"""What every reply of `said` says that it took."""
+
+_RESET = struct.pack("ii", 1, 0)
+_BACKLOG = 1024
+_PIECE = 16
+_MEGABYTE = 1 << 20
+
+
+class Seen(NamedTuple):
+    """A request as it came: its parsed body, and its headers by their names in lower case."""
+
+    body: dict[str, Any]
+    headers: dict[str, str]
+
+
+class Server:
+    """A running server. `url` is what a client is given; it ends in `/v1`."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._seen: list[Seen] = []
+        self._socket = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)  # clients may come from here on
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        self.broken: Exception | None = None
+
+    @property
+    def requests(self) -> list[Seen]:
+        """Every request so far, in the order in which they came."""
+        return list(self._seen)
+
+    @property
+    def count(self) -> int:
+        """How many requests have come so far."""
+        return len(self._seen)
+
+    def start(self) -> None:
+        """Answer from here on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Cut off what is under way, and be gone."""
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        server = web.Server(self._answered, handler_cancellation=True, access_log=None)
+        runner = web.ServerRunner(server, shutdown_timeout=0.01)
+        await runner.setup()
+        await web.SockSite(runner, self._socket, backlog=_BACKLOG).start()
+        await self._stop.wait()
+        await runner.cleanup()
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method != "POST" or request.path != "/v1/chat/completions":
+            return web.Response(status=404)
+        body = json.loads(await request.content.read())  # read so, a body may be of any size
+        self._seen.append(Seen(body, {name.lower(): value for name, value in request.headers.items()}))
+        try:
+            answer = self._script(body, len(self._seen))
+        except Exception as error:  # noqa: BLE001 - `serving` raises it where the test sees it
+            self.broken = error
+            return web.Response(status=500)
+        return await answer(request)
+
+
+@contextmanager
+def serving(script: Script) -> Iterator[Server]:
+    """A server that answers by a script, for as long as the block lasts. Raises what the script raised."""
+    server = Server(script)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+    if server.broken is not None:
+        raise server.broken
+
+
+def said(
+    text: str | None,
+    finish: str | None = "stop",
+    logprobs: Sequence[tuple[str, float, Mapping[str, float]]] | None = None,
+    usage: bool = True,
+    refusal: str | None = None,
+    served: str = "tiny-1",
+) -> Answer:
+    """A reply. `logprobs` are its tokens: each with its log probability, and those that might have stood there."""
+    return raw(_envelope(text, finish, logprobs, usage, refusal, served))
+
+
+def raw(text: str) -> Answer:
+    """A 200 with this body, whatever it is."""
+    return status(200, body=text)
+
+
+def status(code: int, headers: Mapping[str, str] = {}, body: str | bytes | Mapping[str, Any] | None = None) -> Answer:
+    """A status with a body: as it is, as JSON, or else an error as OpenAI words it."""
+    if body is None:
+        body = {"error": {"message": f"planted {code}", "type": "planted", "param": None, "code": None}}
+    if isinstance(body, Mapping):
+        body = json.dumps(body)
+    content = body.encode() if isinstance(body, str) else body
+    given = {"Content-Type": "application/json", **headers}
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(status=code, headers=given, body=content)
+
+    return answer
+
+
+def cut() -> Answer:
+    """The connection closes in the middle of the body."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json", "Content-Length": "1000"})
+        await response.prepare(request)
+        await response.write(b'{"choices": [{"message": {"content": "ye')
+        _transport(request).close()
+        return response
+
+    return answer
+
+
+def reset() -> Answer:
+    """The connection is reset before any answer."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        transport = _transport(request)
+        transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+        transport.abort()
+        return web.Response()
+
+    return answer
+
+
+def slow(seconds: float, then: Answer) -> Answer:
+    """An answer that begins only after a while."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.sleep(seconds)
+        return await then(request)
+
+    return answer
+
+
+def drip(text: str, seconds_each: float) -> Answer:
+    """A reply that comes in pieces of 16 bytes, each after a while: about 15 of them for a short text."""
+    content = _envelope(text).encode()
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.content_length = len(content)
+        await response.prepare(request)
+        for start in range(0, len(content), _PIECE):
+            await asyncio.sleep(seconds_each)
+            await response.write(content[start : start + _PIECE])
+        return response
+
+    return answer
+
+
+def huge(megabytes: int) -> Answer:
+    """A reply whose text has so many MiB, and whose length is not said beforehand."""
+    before, after = _envelope("|").encode().split(b"|")
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        await response.prepare(request)
+        await response.write(before)
+        for _ in range(megabytes):
+            await response.write(b"a" * _MEGABYTE)
+        await response.write(after)
+        return response
+
+    return answer
+
+
+def hang() -> Answer:
+    """No answer at all; the connection stays open until the client or the server goes."""
+
+    async def answer(request: web.BaseRequest) -> web.StreamResponse:
+        await asyncio.Event().wait()
+        return web.Response()
+
+    return answer
+
+
+def _transport(request: web.BaseRequest) -> asyncio.Transport:
+    assert request.transport is not None
+    return request.transport  # type: ignore[return-value]
+
+
+def _envelope(
+    text: str | None,
+    finish: str | None = "stop",
+    logprobs: Sequence[tuple[str, float, Mapping[str, float]]] | None = None,
+    usage: bool = True,
+    refusal: str | None = None,
+    served: str = "tiny-1",
+) -> str:
+    tokens = [{"token": token, "logprob": number, "top_logprobs": _top(top)} for token, number, top in logprobs or ()]
+    message = {"role": "assistant", "content": text, "refusal": refusal}
+    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": {"content": tokens}}
+    if logprobs is None:
+        choice["logprobs"] = None
+    whole: dict[str, Any] = {"id": "1", "object": "chat.completion", "model": served, "choices": [choice]}
+    if usage:
+        total = TOKENS_IN + TOKENS_OUT
+        whole["usage"] = {"prompt_tokens": TOKENS_IN, "completion_tokens": TOKENS_OUT, "total_tokens": total}
+    return json.dumps(whole)
+
+
+def _top(others: Mapping[str, float]) -> list[dict[str, Any]]:
+    return [{"token": token, "logprob": number} for token, number in others.items()]

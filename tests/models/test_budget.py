@@ -1,0 +1,267 @@
+"""No run spends or asks more than it may, whatever is in flight."""
+
+import asyncio
+from fractions import Fraction
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, rule
+
+from jurygraph.errors import ConfigError
+from jurygraph.models.budget import Budget, Reservation
+from jurygraph.models.faults import Fault
+
+
+def refused(budget: Budget, cost: float | None) -> str:
+    with pytest.raises(Fault) as raised:
+        budget.reserve(cost)
+    assert raised.value.kind == "budget"
+    assert raised.value.cause == "infrastructure"
+    assert not raised.value.again
+    return str(raised.value)
+
+
+def test_a_budget_without_limits_refuses_nothing() -> None:
+    budget = Budget()
+    for cost in (None, 0.0, 1e9):
+        budget.reserve(cost).settle(cost)
+    assert (budget.spent, budget.calls, budget.unpriced, budget.exhausted) == (1e9, 3, 1, False)
+
+
+def test_what_is_in_flight_counts_as_spent() -> None:
+    budget = Budget(max_cost=1.0)
+    budget.reserve(0.6)
+    assert refused(budget, 0.5) == (
+        "the limit of $1 might be passed: $0 spent, $0.6 reserved for requests in flight, "
+        "and this one may cost $0.5; raise --max-cost to go on"
+    )
+    assert budget.exhausted
+    assert budget.spent == 0.0
+
+
+def test_a_limit_may_be_spent_to_the_last_cent() -> None:
+    budget = Budget(max_cost=0.3)
+    for _ in range(3):
+        budget.reserve(0.1).settle(0.1)  # as binary fractions they are more than 0.3
+    assert budget.spent == 0.3
+    refused(budget, 1e-12)
+
+
+def test_what_an_attempt_did_not_cost_can_be_spent_again() -> None:
+    budget = Budget(max_cost=1.0)
+    budget.reserve(0.9).settle(0.2)
+    budget.reserve(0.8)
+    refused(budget, 0.1)
+
+
+def test_an_attempt_that_was_not_sent_costs_nothing_and_is_no_call() -> None:
+    budget = Budget(max_cost=1.0, max_calls=1)
+    budget.reserve(1.0).release()
+    assert (budget.spent, budget.calls) == (0.0, 0)
+    budget.reserve(1.0)
+
+
+def test_an_attempt_whose_cost_is_unknown_is_charged_what_was_reserved_for_it() -> None:
+    budget = Budget(max_cost=1.0)
+    budget.reserve(0.7).settle(None)
+    assert (budget.spent, budget.calls, budget.unpriced) == (0.7, 1, 0)
+
+
+def test_a_call_of_which_no_cost_is_known_is_counted_apart() -> None:
+    budget = Budget()
+    budget.reserve(None).settle(None)
+    budget.reserve(None).settle(0.25)
+    assert (budget.spent, budget.calls, budget.unpriced) == (0.25, 2, 1)
+
+
+def test_a_cost_beyond_what_was_reserved_is_charged_and_ends_the_run() -> None:
+    budget = Budget(max_cost=1.0)
+    budget.reserve(0.5).settle(1.5)
+    assert budget.spent == 1.5
+    assert "$1.5 spent" in refused(budget, 0.0)
+
+
+def test_a_limit_on_cost_cannot_be_held_where_the_price_is_unknown() -> None:
+    budget = Budget(max_cost=1.0)
+    assert refused(budget, None) == (
+        "the limit of $1 cannot be held, as the price of the model is unknown; "
+        "state it under `calls.prices` in the config, or leave --max-cost out"
+    )
+
+
+def test_calls_in_flight_count_as_made() -> None:
+    budget = Budget(max_calls=2)
+    budget.reserve(None).settle(None)
+    budget.reserve(None)
+    assert refused(budget, None) == (
+        "the limit of 2 calls is reached (1 sent, 1 in flight); raise --max-calls to go on"
+    )
+    assert budget.exhausted
+
+
+def test_every_attempt_is_a_call() -> None:
+    budget = Budget(max_calls=3)
+    for _ in range(3):
+        budget.reserve(0.1).settle(0.0)
+    assert budget.calls == 3
+    refused(budget, 0.0)
+
+
+@pytest.mark.parametrize("limits", [(0.0, None), (None, 0)])
+def test_a_limit_of_0_lets_nothing_through_that_costs(limits: tuple[float | None, int | None]) -> None:
+    refused(Budget(*limits), 1e-9)
+
+
+def test_what_is_free_passes_a_limit_of_0() -> None:
+    Budget(max_cost=0.0).reserve(0.0).settle(0.0)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, float("nan"), float("inf")])
+def test_a_limit_or_a_cost_that_is_no_amount_is_refused(wrong: float) -> None:
+    with pytest.raises(ConfigError, match="--max-cost"):
+        Budget(max_cost=wrong)
+    with pytest.raises(ValueError, match="not negative"):
+        Budget(max_cost=1.0).reserve(wrong)
+    with pytest.raises(ConfigError, match="--max-calls"):
+        Budget(max_calls=-1)
+
+
+def test_a_settlement_that_is_no_amount_leaves_the_reservation_as_it_was() -> None:
+    budget = Budget(max_cost=1.0)
+    reservation = budget.reserve(1.0)
+    with pytest.raises(ValueError, match="not negative"):
+        reservation.settle(float("nan"))
+    refused(budget, 0.1)
+    reservation.settle(0.5)
+    assert budget.spent == 0.5
+
+
+def test_a_reservation_is_settled_or_released_once() -> None:
+    for first in (lambda one: one.settle(0.1), Reservation.release):
+        for second in (lambda one: one.settle(0.1), Reservation.release):
+            reservation = Budget(max_cost=1.0).reserve(0.5)
+            first(reservation)
+            with pytest.raises(RuntimeError, match="once"):
+                second(reservation)
+
+
+def test_an_attempt_that_breaks_off_is_charged_as_if_it_was_sent() -> None:
+    budget = Budget(max_cost=1.0)
+
+    async def sent() -> None:
+        with budget.reserve(0.4):
+            await asyncio.sleep(60)
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(sent())
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    assert (budget.spent, budget.calls) == (0.4, 1)
+
+
+def test_an_attempt_that_was_settled_or_released_is_not_charged_again_at_its_end() -> None:
+    budget = Budget(max_cost=1.0)
+    with budget.reserve(0.4) as reservation:
+        reservation.settle(0.1)
+    with budget.reserve(0.4) as reservation:
+        reservation.release()
+    assert (budget.spent, budget.calls) == (0.1, 1)
+
+
+def test_64_in_flight_do_not_pass_a_limit() -> None:
+    budget = Budget(max_cost=0.05, max_calls=40)
+    refusals = []
+
+    async def ask() -> None:
+        try:
+            with budget.reserve(0.002) as reservation:
+                await asyncio.sleep(0)
+                reservation.settle(0.002)
+        except Fault as fault:
+            refusals.append(fault)
+
+    async def everybody() -> None:
+        await asyncio.gather(*(ask() for _ in range(64)))
+
+    asyncio.run(everybody())
+    assert (budget.spent, budget.calls, len(refusals)) == (0.05, 25, 39)
+
+
+costs = st.one_of(st.just(0.1), st.floats(0.0, 2.0), st.integers(0, 200).map(lambda cents: cents / 100))
+
+
+class InAnyOrder(RuleBasedStateMachine):
+    """Reservations that end in any order and way, beside a plain reckoning of them."""
+
+    held = Bundle("held")
+
+    @initialize(max_cost=st.none() | costs, max_calls=st.none() | st.integers(0, 8))
+    def begin(self, max_cost: float | None, max_calls: int | None) -> None:
+        self.max_cost, self.max_calls = max_cost, max_calls
+        self.budget = Budget(max_cost, max_calls)
+        self.reserved: dict[Reservation, float | None] = {}
+        self.charged: list[float | None] = []
+        self.refused = False
+
+    @rule(target=held, cost=st.none() | costs)
+    def reserve(self, cost: float | None) -> Reservation | None:
+        fits = self._fits(cost)
+        try:
+            reservation = self.budget.reserve(cost)
+        except Fault:
+            assert not fits
+            self.refused = True
+            return None
+        assert fits
+        self.reserved[reservation] = cost
+        return reservation
+
+    @rule(reservation=consumes(held), share=st.none() | st.floats(0.0, 1.0))
+    def settle(self, reservation: Reservation | None, share: float | None) -> None:
+        if reservation is not None:
+            most = self.reserved.pop(reservation)
+            cost = None if share is None or most is None else share * most
+            reservation.settle(cost)
+            self.charged.append(most if cost is None else cost)
+
+    @rule(reservation=consumes(held))
+    def release(self, reservation: Reservation | None) -> None:
+        if reservation is not None:
+            del self.reserved[reservation]
+            reservation.release()
+
+    @invariant()
+    def no_limit_is_passed(self) -> None:
+        if self.max_cost is not None:
+            assert self._spent() + self._held() <= Fraction(str(self.max_cost))
+        if self.max_calls is not None:
+            assert self.budget.calls + len(self.reserved) <= self.max_calls
+
+    @invariant()
+    def it_tells_what_was_spent(self) -> None:
+        assert self.budget.spent == float(self._spent())
+        assert self.budget.calls == len(self.charged)
+        assert self.budget.unpriced == self.charged.count(None)
+        assert self.budget.exhausted == self.refused
+
+    def _fits(self, cost: float | None) -> bool:
+        if self.max_calls is not None and len(self.charged) + len(self.reserved) + 1 > self.max_calls:
+            return False
+        if self.max_cost is None:
+            return True
+        return cost is not None and self._spent() + self._held() + Fraction(str(cost)) <= Fraction(str(self.max_cost))
+
+    def _spent(self) -> Fraction:
+        return sum((Fraction(str(cost)) for cost in self.charged if cost is not None), Fraction())
+
+    def _held(self) -> Fraction:
+        return sum((Fraction(str(cost)) for cost in self.reserved.values() if cost is not None), Fraction())
+
+
+TestInAnyOrder = InAnyOrder.TestCase
+TestInAnyOrder.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -1,0 +1,585 @@
+"""A reply that was paid for is kept, and nothing that was planted or damaged ever stands in for one."""
+
+import io
+import json
+import logging
+import os
+import pickle
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import jurygraph
+import jurygraph.models.cache as storage
+from jurygraph.errors import InputError
+from jurygraph.models.asking import Reply, Token
+from jurygraph.models.cache import Cache, Stored, default_folder
+
+ROOT = Path(jurygraph.__file__).parents[1]
+KEY, OTHER = "a" * 64, "b" * 64
+YES = Stored(Reply(text="yes", finish="stop", served="m-1", tokens_in=9, tokens_out=1), 0.00012)
+NO = Stored(Reply(text="no"), None)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "replies"
+
+
+@pytest.fixture
+def cache(folder: Path) -> Iterator[Cache]:
+    with Cache(folder) as opened:
+        yield opened
+
+
+def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    told = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert all(record.name == "jurygraph.models.cache" for record in told)
+    return [record.getMessage() for record in told]
+
+
+def database(folder: Path) -> "closing[sqlite3.Connection]":
+    return closing(sqlite3.connect(folder / "cache.db", isolation_level=None, timeout=10))
+
+
+def changed(folder: Path, **columns: object) -> None:
+    """Put something else into every row, as somebody might who can write to the file."""
+    with database(folder) as connection:
+        for name, value in columns.items():
+            connection.execute(f"UPDATE Cache SET {name} = ?", (value,))
+
+
+def value_of(folder: Path) -> bytes:
+    with database(folder) as connection:
+        (value,) = connection.execute("SELECT value FROM Cache").fetchone()
+    assert isinstance(value, bytes)
+    return value
+
+
+def sealed(key: str, content: bytes, version: int = 1) -> bytes:
+    seal = sha256(f"{version} {key}\n".encode() + content).hexdigest()
+    return f'{{"version":{version},"sha256":"{seal}","stored":'.encode() + content + b"}"
+
+
+texts = st.text(st.characters(codec="utf-8"))
+numbers = st.floats(allow_nan=False, allow_infinity=False)
+counts = st.none() | st.integers(0, 10**6)
+tokens = st.builds(
+    Token, text=texts, logprob=numbers, others=st.lists(st.tuples(texts, numbers), max_size=3).map(tuple)
+)
+replies = st.builds(
+    Reply,
+    text=texts,
+    finish=st.none() | texts,
+    refusal=st.none() | texts,
+    served=st.none() | texts,
+    tokens_in=counts,
+    tokens_out=counts,
+    tokens=st.lists(tokens, max_size=3).map(tuple),
+)
+stored = st.builds(Stored, replies, st.none() | st.floats(0.0, allow_infinity=False, allow_nan=False))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stored)
+def test_what_is_got_is_what_was_put(cache: Cache, one: Stored) -> None:
+    cache.put(KEY, one)
+    assert cache.get(KEY) == one
+
+
+def test_a_reply_outlives_the_process(folder: Path) -> None:
+    with Cache(folder) as first:
+        first.put(KEY, YES)
+    with Cache(folder) as second:
+        assert second.get(KEY) == YES
+
+
+def test_a_request_that_was_never_answered_is_a_miss_and_no_news(
+    cache: Cache, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.put(OTHER, NO)
+    assert cache.get(KEY) is None
+    assert caplog.records == []
+
+
+def test_the_last_reply_counts(cache: Cache) -> None:
+    cache.put(KEY, YES)
+    cache.put(KEY, NO)
+    assert cache.get(KEY) == NO
+
+
+def test_what_lies_in_the_file_is_json(cache: Cache, folder: Path) -> None:
+    cache.put(KEY, YES)
+    told = {"text": "yes", "finish": "stop", "served": "m-1", "tokens_in": 9, "tokens_out": 1}
+    content = json.loads(value_of(folder))
+    assert (content["version"], content["stored"]) == (1, [told, 0.00012])
+    assert value_of(folder) == sealed(KEY, json.dumps([told, 0.00012], separators=(",", ":")).encode())
+
+
+def test_a_long_reply_lies_in_the_database_too(cache: Cache, folder: Path) -> None:
+    long = Stored(Reply(text="é" * 3_000_000), 1.0)
+    cache.put(KEY, long)
+    assert cache.get(KEY) == long
+    assert {path.name for path in folder.iterdir()} <= {"cache.db", "cache.db-wal", "cache.db-shm"}
+
+
+def test_a_cache_can_be_used_again_after_it_was_closed(cache: Cache) -> None:
+    cache.put(KEY, YES)
+    cache.close()
+    cache.close()
+    assert cache.get(KEY) == YES
+
+
+class Burglar:
+    """Makes a file when it is unpickled."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
+        return os.mkdir, (str(self.path),)
+
+
+def test_a_planted_pickle_is_a_miss_and_never_unpickled(
+    cache: Cache, folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    loot = tmp_path / "loot"
+    planted = pickle.dumps(Burglar(loot))
+    cache.put(KEY, YES)
+    changed(folder, mode=4, value=planted)
+    assert cache.get(KEY) is None
+    (folder / "planted.val").write_bytes(planted)
+    changed(folder, value=None, filename="planted.val")
+    assert cache.get(KEY) is None
+    assert not loot.exists()
+    pickle.loads(planted)
+    assert loot.exists()  # so it would have been
+    assert len(warnings(caplog)) == 1
+
+
+def test_pickling_is_refused_in_either_direction_beneath_the_cache_too(
+    cache: Cache, folder: Path, tmp_path: Path
+) -> None:
+    loot = tmp_path / "loot"
+    for value in ({"text": "yes"}, 7, "text", io.BytesIO(b"bytes")):
+        with pytest.raises(TypeError, match="is bytes"):
+            cache._rows.set(KEY, value, read=isinstance(value, io.BytesIO))
+    cache.put(KEY, YES)
+    changed(folder, key=pickle.dumps(Burglar(loot)), raw=0)
+    with pytest.raises(ValueError, match="key is no text"):
+        list(cache._rows)
+    assert not loot.exists()
+
+
+@pytest.mark.parametrize("mode", [2, 3])
+def test_a_row_that_names_a_file_is_a_miss_whatever_is_in_the_file(cache: Cache, folder: Path, mode: int) -> None:
+    cache.put(KEY, YES)
+    (folder / "one.val").write_bytes(value_of(folder))
+    changed(folder, mode=mode, filename="one.val", value=None)
+    assert cache.get(KEY) is None
+
+
+def test_a_row_that_names_a_file_of_the_users_does_not_have_it_removed(
+    cache: Cache, folder: Path, tmp_path: Path
+) -> None:
+    precious = tmp_path / "thesis.tex"
+    precious.write_text("years of work")
+    cache.put(KEY, YES)
+    changed(folder, filename=str(precious))
+    cache.put(KEY, NO)
+    assert precious.read_text() == "years of work"
+    assert cache.get(KEY) == NO
+
+
+@pytest.mark.parametrize(
+    "value", [None, 7, 0.5, "yes", sealed(KEY, b'[{"text":"yes"},null]').decode(), b"", b"{", b"\0"]
+)
+@pytest.mark.parametrize("mode", [0, "raw", None])
+def test_a_row_that_something_else_wrote_is_a_miss(cache: Cache, folder: Path, value: object, mode: object) -> None:
+    cache.put(KEY, YES)
+    changed(folder, value=value, mode=mode)
+    assert cache.get(KEY) is None
+
+
+def test_text_that_is_not_utf_8_is_a_miss(cache: Cache, folder: Path) -> None:
+    cache.put(KEY, YES)
+    with database(folder) as connection:
+        connection.execute("UPDATE Cache SET value = CAST(x'ff' AS TEXT)")
+    assert cache.get(KEY) is None
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_a_changed_byte_anywhere_is_a_miss(cache: Cache, folder: Path, data: st.DataObject) -> None:
+    cache.put(KEY, YES)
+    value = value_of(folder)
+    at = data.draw(st.integers(0, len(value) - 1))
+    other = data.draw(st.integers(0, 255).filter(lambda byte: byte != value[at]))
+    changed(folder, value=value[:at] + bytes([other]) + value[at + 1 :])
+    assert cache.get(KEY) is None
+
+
+def test_a_reply_that_was_cut_or_that_goes_on_is_a_miss(cache: Cache, folder: Path) -> None:
+    cache.put(KEY, YES)
+    value = value_of(folder)
+    for other in (value[:-1], value[:90], value[:10], value + b"}", b" " + value):
+        changed(folder, value=other)
+        assert cache.get(KEY) is None
+
+
+def test_the_reply_to_another_request_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    cache.put(OTHER, YES)
+    changed(folder, key=KEY)
+    assert cache.get(KEY) is None
+    assert warnings(caplog) == [f"{folder}: a stored reply is of no use (it is damaged); the model is asked again"]
+
+
+def test_another_schema_version_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    cache.put(KEY, YES)
+    changed(folder, value=sealed(KEY, b'[{"text":"yes"},null]', version=2))
+    assert cache.get(KEY) is None
+    assert "another schema version" in warnings(caplog)[0]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"null",
+        b"[]",
+        b'[{"text":"yes"}]',
+        b'[{"text":"yes"},null,null]',
+        b'[{"text":"yes"},-1]',
+        b'[{"text":"yes"},NaN]',
+        b'[{"text":"yes"},"0.1"]',
+        b'[{"text":7},null]',
+        b'[{"text":"yes","score":1},null]',
+        b'[{"finish":"stop"},null]',
+        b'[{"text":"\\ud800"},null]',
+        b'[{"text":"\xff"},null]',
+    ],
+)
+def test_what_is_sealed_rightly_and_is_no_reply_is_a_miss(
+    cache: Cache, folder: Path, content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.put(KEY, YES)
+    changed(folder, value=sealed(KEY, content))
+    assert cache.get(KEY) is None
+    assert "it is no reply" in warnings(caplog)[0]
+
+
+def test_the_same_trouble_is_a_warning_once(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for key in (KEY, OTHER):
+        cache.put(key, YES)
+    changed(folder, value=b"{}")
+    assert cache.get(KEY) is None
+    assert cache.get(OTHER) is None
+    assert [record.levelname for record in caplog.records] == ["WARNING", "DEBUG"]
+
+
+def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    cache.put(KEY, YES)
+    changed(folder, value=sealed(KEY, b'[{"text":7,"canary":"canary"},"canary"]'))
+    cache.get(KEY)
+    with database(folder) as connection:
+        connection.execute("UPDATE Cache SET value = CAST(x'ff' || 'canary' AS TEXT)")
+    cache.get(KEY)
+    cache.put(KEY, Stored(Reply(text="canary \ud800"), None))
+    assert len(caplog.records) == 3
+    assert "canary" not in caplog.text
+
+
+def test_a_reply_that_is_overwritten_is_good_again(cache: Cache, folder: Path) -> None:
+    cache.put(KEY, YES)
+    changed(folder, mode=4, value=b"planted", filename="x")
+    cache.put(KEY, NO)
+    assert cache.get(KEY) == NO
+
+
+def test_a_reply_that_cannot_be_written_as_json_is_not_stored(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
+    cache.put(KEY, Stored(Reply(text="\ud800"), None))
+    assert cache.get(KEY) is None
+    assert "could not be stored" in warnings(caplog)[0]
+
+
+@pytest.mark.parametrize("key", [b"a", 7, None, ("a",)])
+def test_a_key_that_is_no_text_is_refused_and_not_pickled(cache: Cache, key: str) -> None:
+    with pytest.raises(TypeError, match="is text"):
+        cache.put(key, YES)
+    with pytest.raises(TypeError, match="is text"):
+        cache.get(key)
+
+
+def test_nothing_is_ever_evicted(folder: Path) -> None:
+    with Cache(folder) as opened:
+        opened.put(KEY, YES)
+    with database(folder) as connection:  # as diskcache has it where nobody says otherwise, and smaller
+        for name, value in (("eviction_policy", "least-recently-used"), ("cull_limit", 10), ("size_limit", 1)):
+            connection.execute("UPDATE Settings SET value = ? WHERE key = ?", (value, name))
+    with Cache(folder) as opened:
+        for number in range(30):
+            opened.put(f"{number}", NO)
+        assert opened.get(KEY) == YES
+        assert all(opened.get(f"{number}") == NO for number in range(30))
+
+
+def test_the_database_states_that_nothing_is_evicted(cache: Cache, folder: Path) -> None:
+    with database(folder) as connection:
+        stated = dict(connection.execute("SELECT key, value FROM Settings"))
+    names = ("eviction_policy", "cull_limit", "size_limit", "disk_min_file_size", "statistics", "sqlite_journal_mode")
+    assert [stated[name] for name in names] == ["none", 0, 2**50, 2**31 - 1, 0, "wal"]
+
+
+def test_settings_that_were_planted_are_not_taken(folder: Path) -> None:
+    with Cache(folder) as opened:
+        opened.put(KEY, YES)
+    planted = ("get", "set", "_disk", "_directory", "close", "disk_fetch", "disk_evil", "sqlite_x; DROP TABLE Cache")
+    with database(folder) as connection:
+        for name in planted:
+            connection.execute("INSERT INTO Settings VALUES (?, 'x')", (name,))
+    with Cache(folder) as opened:
+        assert opened.get(KEY) == YES
+        opened.put(OTHER, NO)
+        assert opened.get(OTHER) == NO
+
+
+def test_the_folder_and_its_files_are_for_this_user_alone(folder: Path, cache: Cache) -> None:
+    cache.put(KEY, YES)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+def test_a_folder_that_others_may_read_is_taken_and_its_files_are_not_theirs(folder: Path) -> None:
+    folder.mkdir()
+    folder.chmod(0o755)
+    with Cache(folder) as opened:
+        opened.put(KEY, YES)
+        assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o777, 0o1777])
+def test_a_folder_that_others_may_write_to_is_refused(folder: Path, mode: int) -> None:
+    folder.mkdir()
+    folder.chmod(mode)
+    with pytest.raises(InputError, match=f"{folder}: may be written by others"):
+        Cache(folder)
+    assert list(folder.iterdir()) == []
+
+
+def test_a_database_that_others_may_write_to_is_refused(folder: Path) -> None:
+    Cache(folder).close()
+    (folder / "cache.db").chmod(0o666)
+    with pytest.raises(InputError, match=r"cache\.db: may be written by others"):
+        Cache(folder)
+
+
+def test_a_folder_that_belongs_to_somebody_else_is_refused(folder: Path) -> None:
+    if os.geteuid() == 0:
+        folder.mkdir(mode=0o700)
+        os.chown(folder, 12345, -1)
+    else:
+        folder = Path("/usr")
+    with pytest.raises(InputError, match=f"{folder}: belongs to somebody else"):
+        Cache(folder)
+
+
+def test_a_file_is_no_folder(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("text")
+    for folder in (file, file / "replies"):
+        with pytest.raises(InputError, match=f"{folder}: is no folder but a file"):
+            Cache(folder)
+    assert file.read_text() == "text"
+
+
+def test_a_folder_that_cannot_be_made_is_named() -> None:
+    with pytest.raises(InputError, match="/proc/replies: cannot be written"):
+        Cache(Path("/proc/replies"))
+
+
+def test_a_damaged_database_is_named_and_left_as_it_is(folder: Path) -> None:
+    folder.mkdir(mode=0o700)
+    (folder / "cache.db").write_bytes(b"no database " * 1000)
+    with pytest.raises(InputError, match=rf"{folder}: cannot be used as a cache \(file is not a database\); delete it"):
+        Cache(folder)
+    assert (folder / "cache.db").read_bytes() == b"no database " * 1000
+
+
+def test_a_database_that_is_damaged_later_is_a_miss(
+    folder: Path, cache: Cache, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache.put(KEY, YES)
+    with database(folder) as connection:
+        connection.execute("DROP TABLE Cache")
+    assert cache.get(KEY) is None
+    cache.put(KEY, YES)
+    assert len(warnings(caplog)) == 2
+
+
+def test_a_name_that_diskcache_would_expand_is_expanded_before_it_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WHERE", str(tmp_path / "there"))
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there").chmod(0o777)
+    with pytest.raises(InputError, match="there: may be written by others"):
+        Cache(Path("$WHERE"))
+
+
+def test_a_folder_stays_the_same_when_the_process_goes_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Cache(Path("replies")) as opened:
+        opened.put(KEY, YES)
+        opened.close()
+        monkeypatch.chdir(tmp_path / "elsewhere")
+        assert opened.get(KEY) == YES
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_a_commit_that_failed_does_not_lock_the_cache(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(storage._SETTINGS, "sqlite_journal_mode", "delete")  # as on a disk that has no shared memory
+    monkeypatch.setattr(storage, "_LONGEST_WAIT", 0.05)
+    with Cache(folder) as opened, database(folder) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM Cache").fetchall()
+        opened.put(KEY, YES)
+        reader.execute("ROLLBACK")
+        assert warnings(caplog) == [
+            f"{folder}: a reply could not be stored (SQLITE_BUSY); the next run pays for it again"
+        ]
+        assert opened.get(KEY) is None
+        opened.put(KEY, YES)
+        assert opened.get(KEY) == YES
+        with Cache(folder) as another:
+            another.put(OTHER, NO)
+        assert opened.get(OTHER) == NO
+
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from jurygraph.models.asking import Reply
+from jurygraph.models.cache import Cache, Stored
+
+folder = Path(sys.argv[1])
+with Cache(folder) as cache:
+    cache.put("first", Stored(Reply(text="first"), None))
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
+    for number in range(40):
+        cache.put(f"{number}", Stored(Reply(text=f"{number} " * 4000), None))
+    for number in range(40):
+        got = cache.get(f"{number}")
+        assert got is None or got.reply.text == f"{number} " * 4000, number
+    assert cache.get("39") is None
+    assert cache.get("first").reply.text == "first"
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+    cache.put("last", Stored(Reply(text="last"), None))
+    assert cache.get("last").reply.text == "last"
+"""
+
+
+def run(script: str, *arguments: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen([sys.executable, "-c", script, *arguments], cwd=ROOT, text=True, stderr=subprocess.PIPE)
+
+
+def test_a_full_disk_costs_the_replies_that_have_no_room_and_no_more(folder: Path) -> None:
+    with run(FULL, str(folder)) as process:
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 0, told
+    assert told.count("could not be stored") == 1
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from jurygraph.models.asking import Reply
+from jurygraph.models.cache import Cache, Stored
+
+folder, name, other = sys.argv[1:]
+with Cache(Path(folder)) as cache:
+    cache.put(name, Stored(Reply(text="ready"), None))
+    until = time.monotonic() + 60
+    while cache.get(other) is None and time.monotonic() < until:
+        time.sleep(0.001)
+    for number in range(150):
+        cache.put("shared", Stored(Reply(text=f"{name} {number} " * 200), 1.0))
+        cache.put(f"{name}-{number}", Stored(Reply(text=f"{name}-{number}"), 0.5))
+        shared = cache.get("shared").reply.text
+        assert len(set(shared.split(" "))) == 3, "two replies became one"
+"""
+
+
+def test_processes_share_a_folder(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    writers = [run(WRITER, str(folder), *names) for names in (("one", "two"), ("two", "one"))]
+    for writer in writers:
+        with writer:
+            _, told = writer.communicate(timeout=120)
+        assert (writer.returncode, told) == (0, "")
+    with Cache(folder) as opened:
+        for name in ("one", "two"):
+            for number in range(150):
+                assert opened.get(f"{name}-{number}") == Stored(Reply(text=f"{name}-{number}"), 0.5)
+        shared = opened.get("shared")
+    assert shared is not None
+    assert shared.reply.text in {f"{name} 149 " * 200 for name in ("one", "two")}
+    assert caplog.records == []
+
+
+def test_threads_share_a_cache(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
+    together = threading.Barrier(4)
+
+    def write(name: int) -> None:
+        together.wait()
+        for number in range(50):
+            cache.put(f"{name}-{number}", Stored(Reply(text=f"{name}-{number}"), None))
+            cache.put("shared", YES)
+            assert cache.get("shared") == YES
+        cache.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(write, range(4)))
+    for name in range(4):
+        for number in range(50):
+            assert cache.get(f"{name}-{number}") == Stored(Reply(text=f"{name}-{number}"), None)
+    assert caplog.records == []
+
+
+def test_the_folder_is_named_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.delenv("JURYGRAPH_CACHE", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert default_folder() == Path("/home/me/.cache/jurygraph/replies")
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    assert default_folder() == Path("/home/me/.cache/jurygraph/replies")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/caches")
+    assert default_folder() == Path("/caches/jurygraph/replies")
+    monkeypatch.setenv("JURYGRAPH_CACHE", "")
+    assert default_folder() == Path("/caches/jurygraph/replies")
+    monkeypatch.setenv("JURYGRAPH_CACHE", "/mine")
+    assert default_folder() == Path("/mine")
+
+
+def test_a_user_without_a_home_is_told_what_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("JURYGRAPH_CACHE", "XDG_CACHE_HOME", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 987654)  # as in a container that runs under any number
+    with pytest.raises(InputError, match="set JURYGRAPH_CACHE"):
+        default_folder()

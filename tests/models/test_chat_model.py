@@ -1,0 +1,292 @@
+"""Any langchain-core chat model can be asked, and what goes wrong in it has a name."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from langchain_core.caches import InMemoryCache
+from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.globals import set_llm_cache
+from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import FakeListChatModel, GenericFakeChatModel
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import RunnableLambda
+from langsmith import Client
+from langsmith.run_helpers import get_tracing_context
+from pydantic import Field, SecretStr
+
+from jurygraph.errors import ConfigError
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.backends.chat_model import ChatModel
+from jurygraph.models.faults import Fault
+from jurygraph.schema import Message
+
+SECRET = "sk-canary-0123456789"
+
+
+class Judge(BaseChatModel):
+    """Gives what `answer` gives or raises."""
+
+    answer: Callable[[list[BaseMessage]], AIMessage]
+    model_name: str = "judge-1"
+    temperature: float = 0.7
+    longest: int | None = Field(default=None, alias="max_tokens")
+    api_key: SecretStr = SecretStr(SECRET)
+    seen: list[Any] = Field(default_factory=list)
+
+    @property
+    def _llm_type(self) -> str:
+        return "judge"
+
+    def _generate(self, messages: list[BaseMessage], *_: Any, **kwargs: Any) -> ChatResult:
+        self.seen.append((self.temperature, self.longest, kwargs, get_tracing_context()["enabled"]))
+        return ChatResult(generations=[ChatGeneration(message=self.answer(messages))])
+
+
+class Silent(FakeListChatModel):
+    """Never answers."""
+
+    async def _agenerate(self, *_: Any, **__: Any) -> ChatResult:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+listed = FakeListChatModel(responses=["yes", "no"])
+"""What `langchain:tests.models.test_chat_model.listed` names."""
+
+
+def request(**others: Any) -> Request:
+    asked = (Message(role="system", content="You judge."), Message(role="user", content="Is it so?"))
+    return Request.model_validate({"provider": "langchain:Judge", "model": "judge-1", "messages": asked, **others})
+
+
+def ask(model: BaseChatModel, timeout: float = 5.0, **others: Any) -> Reply:
+    return asyncio.run(ChatModel(model).complete(request(**others), timeout))
+
+
+def fault(raised: BaseException) -> Fault:
+    def answer(messages: list[BaseMessage]) -> AIMessage:
+        raise raised
+
+    with pytest.raises(Fault) as caught:
+        ask(Judge(answer=answer))
+    return caught.value
+
+
+def test_a_model_is_asked_and_its_text_is_the_reply() -> None:
+    assert ask(GenericFakeChatModel(messages=iter(["maybe"]))).text == "maybe"
+
+
+def test_replies_follow_each_other() -> None:
+    backend = ChatModel(FakeListChatModel(responses=["yes", "no"]))
+    assert [asyncio.run(backend.complete(request(), 5.0)).text for _ in range(2)] == ["yes", "no"]
+
+
+def test_every_message_arrives_in_its_role() -> None:
+    said: list[tuple[str, Any]] = []
+
+    def answer(messages: list[BaseMessage]) -> AIMessage:
+        said.extend((message.type, message.content) for message in messages)
+        return AIMessage("ok")
+
+    talk = [Message(role=role, content=role) for role in ("system", "user", "assistant", "user")]
+    ask(Judge(answer=answer), messages=talk)
+    assert said == [("system", "system"), ("human", "user"), ("ai", "assistant"), ("human", "user")]
+
+
+def test_it_is_known_by_its_class_and_its_models_name() -> None:
+    backend = ChatModel(Judge(answer=lambda _: AIMessage("ok")))
+    assert (backend.provider, backend.endpoint, backend.model) == ("langchain:Judge", None, "judge-1")
+    assert ChatModel(listed).model == "FakeListChatModel"
+
+
+def test_it_is_instructed_and_gives_no_logprobs() -> None:
+    able = ChatModel(listed).capabilities
+    assert (able.form, able.logprobs) == ("instructed", False)
+
+
+def test_what_the_provider_tells_of_a_reply_is_kept() -> None:
+    told = AIMessage(
+        [{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": "yes"}],
+        usage_metadata={"input_tokens": 11, "output_tokens": 7, "total_tokens": 18},
+        response_metadata={"finish_reason": "stop", "model_name": "judge-1-2026"},
+        additional_kwargs={"refusal": "no way"},
+    )
+    assert ask(Judge(answer=lambda _: told)) == Reply(
+        text="yes", finish="stop", refusal="no way", served="judge-1-2026", tokens_in=11, tokens_out=7
+    )
+
+
+def test_what_the_provider_does_not_tell_is_unknown() -> None:
+    assert ask(Judge(answer=lambda _: AIMessage("yes"))) == Reply(text="yes")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "finish"),
+    [
+        ({"finish_reason": "length"}, "length"),
+        ({"finish_reason": "STOP"}, "stop"),
+        ({"stop_reason": "end_turn"}, "stop"),
+        ({"stop_reason": "max_tokens"}, "length"),
+        ({"finish_reason": "MAX_TOKENS"}, "length"),
+        ({"done_reason": "length"}, "length"),
+        ({"stop_reason": "refusal"}, "content_filter"),
+        ({"finish_reason": "SAFETY"}, "content_filter"),
+        ({"finish_reason": None, "stop_reason": 3}, None),
+        ({"finish_reason": "novel"}, "novel"),
+    ],
+)
+def test_why_a_reply_ended_is_told_in_the_words_of_most(metadata: dict[str, Any], finish: str | None) -> None:
+    assert ask(Judge(answer=lambda _: AIMessage("yes", response_metadata=metadata))).finish == finish
+
+
+def test_of_the_parameters_a_model_gets_those_that_it_has_fields_for() -> None:
+    judge = Judge(answer=lambda _: AIMessage("ok"))
+    ask(judge, parameters={"temperature": 0.0, "max_tokens": 9, "top_k": 3})
+    ask(judge)
+    assert [given[:3] for given in judge.seen] == [(0.0, 9, {}), (0.7, None, {})]
+
+
+def test_nothing_is_told_to_langsmith(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    monkeypatch.setenv("LANGSMITH_TRACING", "true")
+    monkeypatch.setenv("LANGSMITH_API_KEY", SECRET)
+    monkeypatch.setattr(Client, "create_run", lambda *given, **more: sent.append(more))
+    judge = Judge(answer=lambda _: AIMessage("ok"))
+    ask(judge)
+    assert ([tracing for *_, tracing in judge.seen], sent) == ([False], [])
+
+
+def test_the_callbacks_of_a_graph_that_asks_hear_nothing() -> None:
+    backend = ChatModel(Judge(answer=lambda _: AIMessage("ok")))
+    listening = Listening()
+
+    async def node(_: str) -> str:
+        return (await backend.complete(request(), 5.0)).text
+
+    assert asyncio.run(RunnableLambda(node).ainvoke("x", config={"callbacks": [listening]})) == "ok"
+    assert listening.started == 0
+
+
+class Listening(BaseCallbackHandler):
+    started = 0
+
+    def on_chat_model_start(self, *_: Any, **__: Any) -> None:
+        self.started += 1
+
+
+def test_no_cache_of_langchain_answers() -> None:
+    set_llm_cache(InMemoryCache())
+    try:
+        backend = ChatModel(FakeListChatModel(responses=["yes", "no"]))
+        assert [asyncio.run(backend.complete(request(), 5.0)).text for _ in range(2)] == ["yes", "no"]
+    finally:
+        set_llm_cache(None)
+
+
+class StatusError(Exception):
+    def __init__(self, status_code: int) -> None:
+        self.status_code = status_code
+        super().__init__(f"status {status_code}")
+
+
+class Response:
+    def __init__(self, status_code: int) -> None:
+        self.status_code = status_code
+
+
+class ResponseError(Exception):
+    def __init__(self, status_code: int) -> None:
+        self.response = Response(status_code)
+
+
+class APIConnectionError(Exception):
+    """As openai and anthropic name it."""
+
+
+class APITimeoutError(APIConnectionError):
+    """As they name it: it is a kind of the other."""
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind"),
+    [
+        (TimeoutError("late"), "timeout"),
+        (APITimeoutError("late"), "timeout"),
+        (ConnectionResetError("gone"), "connection"),
+        (APIConnectionError("gone"), "connection"),
+        (StatusError(429), "rate-limit"),
+        (StatusError(401), "unauthorised"),
+        (StatusError(403), "unauthorised"),
+        (StatusError(404), "unknown-model"),
+        (StatusError(400), "rejected"),
+        (StatusError(503), "server"),
+        (ResponseError(500), "server"),
+        (ResponseError(408), "timeout"),
+        (StatusError(200), "unreadable"),
+        (KeyError("choices"), "unreadable"),
+    ],
+)
+def test_what_goes_wrong_has_the_kind_that_it_says(raised: Exception, kind: str) -> None:
+    assert fault(raised).kind == kind
+
+
+def test_an_unknown_error_is_told_with_its_type_and_without_the_models_key() -> None:
+    told = str(fault(LookupError(f"no {SECRET} there")))
+    assert "LookupError" in told
+    assert "no [redacted] there" in told
+
+
+def test_a_model_that_does_not_answer_in_time_is_left() -> None:
+    with pytest.raises(Fault) as caught:
+        ask(Silent(responses=[]), timeout=0.05)
+    assert caught.value.kind == "timeout"
+
+
+def test_being_cancelled_is_no_fault() -> None:
+    async def cancelled() -> None:
+        backend = ChatModel(Silent(responses=[]))
+        asking = asyncio.create_task(backend.complete(request(), 60.0))
+        await asyncio.sleep(0.05)
+        asking.cancel()
+        await asking
+
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+
+
+def test_a_model_can_be_named() -> None:
+    assert ChatModel("tests.models.test_chat_model.listed").provider == "langchain:FakeListChatModel"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("tests.models.test_chat_model.nothing", "cannot be had: AttributeError"),
+        ("tests.no_such_module.judge", "cannot be had: .*no_such_module"),
+        ("", "cannot be had"),
+        ("tests.models.test_chat_model.Judge", "no langchain-core chat model; name one that is set up"),
+        ("json.dumps", "no langchain-core chat model"),
+    ],
+)
+def test_a_name_that_leads_to_no_chat_model_is_refused(name: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        ChatModel(name)
+
+
+def test_a_model_with_retries_of_its_own_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    class Stubborn(FakeListChatModel):
+        max_retries: int = 2
+
+    with caplog.at_level(logging.WARNING):
+        ChatModel(Stubborn(responses=["x"], max_retries=0))
+        assert caplog.text == ""
+        ChatModel(Stubborn(responses=["x"]))
+    assert "set its max_retries to 0" in caplog.text
+
+
+def test_its_secrets_are_the_keys_that_the_model_was_given() -> None:
+    assert ChatModel(Judge(answer=lambda _: AIMessage("ok"))).secrets == (SECRET,)

@@ -1,0 +1,408 @@
+"""A group before its model: verdicts in one form, one repair, each failure by its name, and no secret in any record."""
+
+import asyncio
+import base64
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from jurygraph import Jury
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.schema import Call, Task, Trace
+from tests.models.judging import Script, asked_for, config, judged, jury, responses, rubric
+from tests.models.server import (
+    TOKENS_IN,
+    TOKENS_OUT,
+    Answer,
+    hang,
+    raw,
+    said,
+    serving,
+    slow,
+    status,
+)
+
+PRICES = {"tiny": {"input": 1.0, "output": 10.0}}
+COST = (TOKENS_IN * 1.0 + TOKENS_OUT * 10.0) / 1_000_000
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "replies"
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(folder))
+    return folder
+
+
+def scored(url: str, *texts: str, task: Task | None = None, **calls: Any) -> list[Trace]:
+    """The traces of a jury of its own."""
+    with jury(url, **calls) as made:
+        return made.score(task or rubric("clear"), responses(*texts))
+
+
+def only(script: Script, **calls: Any) -> tuple[Trace, int]:
+    """The trace of one response under one criterion, and how many requests that took."""
+    with serving(script) as server:
+        (trace,) = scored(server.url, "Dear all, the office is closed.", **calls)
+    return trace, server.count
+
+
+def right(body: Mapping[str, Any], number: int) -> Answer:
+    return judged(body)
+
+
+class TestOneCallForAll:
+    def test_twenty_responses_with_one_text_are_one_call(self) -> None:
+        with serving(lambda body, number: slow(0.05, judged(body))) as server:
+            traces = scored(server.url, *["Dear all, the office is closed."] * 20, cache=False)
+        assert server.count == 1
+        assert {trace.verdicts[0].score for trace in traces} == {0.9}
+        assert len({call.id for trace in traces for call in trace.calls}) == 1
+
+    def test_up_to_four_criteria_of_a_response_are_one_call(self) -> None:
+        with serving(right) as server:
+            (trace,) = scored(server.url, "Dear all", task=rubric("clear", "short", "kind", "true", "signed"))
+        assert sorted(len(asked_for(seen.body)) for seen in server.requests) == [1, 4]
+        assert len(trace.calls) == 2
+        assert {verdict.call for verdict in trace.verdicts} == {call.id for call in trace.calls}
+
+
+class TestAWarmCache:
+    def test_another_jury_sends_nothing_and_every_call_has_the_cost_it_had(self) -> None:
+        task = rubric("clear", "short", "kind", "true", "signed")
+        with serving(right) as server:
+            cold = scored(server.url, "one", "two", task=task, prices=PRICES)
+            sent = server.count
+            with Jury.from_config(config(server.url, prices=PRICES), max_calls=0, max_cost=0.0) as made:
+                warm = made.score(task, responses("one", "two"))
+                assert made.gateway is not None
+                billed = made.gateway.budget.spent
+        assert (sent, server.count, billed) == (4, 4, 0.0)
+        assert [(call.cache_hit, call.cost) for trace in cold for call in trace.calls] == [(False, COST)] * 4
+        assert [(call.cache_hit, call.cost) for trace in warm for call in trace.calls] == [(True, COST)] * 4
+        assert [trace.verdicts for trace in warm] == [trace.verdicts for trace in cold]
+        assert [trace.reward for trace in warm] == [trace.reward for trace in cold]
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"parameters": {"temperature": 0.5}},
+            {"parameters": {"seed": 1}},
+            {"parameters": {"top_p": 0.9}},
+            {"max_tokens": 512},
+            {"form": "instructed"},
+        ],
+        ids=str,
+    )
+    def test_whoever_asks_with_other_parameters_asks_anew(self, change: dict[str, Any]) -> None:
+        with serving(lambda body, number: said(json.dumps({"criterion_1": so(0.9)}))) as server:
+            for calls in ({}, change, change):
+                scored(server.url, "Dear all", **calls)
+        assert server.count == 2
+
+    def test_so_does_whoever_asks_another_model_or_another_server(self) -> None:
+        with serving(right) as server, serving(right) as other:
+            for url, model in ((server.url, "tiny"), (server.url, "large"), (other.url, "tiny")):
+                with Jury.from_config({**config(url), "model": f"openai-compatible:{url}#{model}"}) as made:
+                    made.score(rubric("clear"), responses("Dear all"))
+        assert (server.count, other.count) == (2, 1)
+
+    @pytest.mark.parametrize(
+        ("task", "text"),
+        [
+            (rubric("clear", query="Write a poem."), "Dear all"),
+            (rubric("clearer"), "Dear all"),
+            (rubric("clear", "short"), "Dear all"),
+            (rubric("clear"), "Dear all,"),
+        ],
+        ids=["query", "criterion", "criteria", "response"],
+    )
+    def test_and_whoever_asks_about_something_else(self, task: Task, text: str) -> None:
+        with serving(right) as server:
+            scored(server.url, "Dear all")
+            scored(server.url, text, task=task)
+        assert server.count == 2
+
+    def test_the_names_of_tasks_and_responses_change_nothing(self) -> None:
+        with serving(right) as server:
+            scored(server.url, "Dear all")
+            with jury(server.url) as made:
+                made.score(rubric("clear", name="other"), responses("Dear all", task="other"))
+        assert server.count == 1
+
+    def test_samples_are_asked_for_apart(self) -> None:
+        evaluators = [{"use": "criteria", "samples": 3}]
+        with serving(lambda body, number: judged(body, probability=0.5 + number / 10)) as server:
+            for _ in range(2):
+                with Jury.from_config({**config(server.url), "evaluators": evaluators}) as made:
+                    (trace,) = made.score(rubric("clear"), responses("Dear all"))
+        assert server.count == 3
+        assert sorted(verdict.score for verdict in trace.verdicts) == [0.6, 0.7, 0.8]  # type: ignore[type-var]
+
+
+def so(probability: float) -> dict[str, Any]:
+    return {"reason": "so it is", "met": probability >= 0.5, "probability": probability}
+
+
+CREDIT = json.dumps({"criterion_1": so(1.0)})
+MALFORMED = {
+    "no JSON": "It is clear.",
+    "fenced": f"```json\n{CREDIT}\n```",
+    "words before": f"Sure: {CREDIT}",
+    "twice": CREDIT + CREDIT,
+    "half": CREDIT[:-2],
+    "another schema": json.dumps({"score": 1.0}),
+    "a field too many": json.dumps({"criterion_1": so(1.0), "criterion_2": so(1.0)}),
+    "a field too few": json.dumps({"criterion_1": {"met": True, "probability": 1.0}}),
+    "a number as text": json.dumps({"criterion_1": {**so(1.0), "probability": "1.0"}}),
+    "out of range": json.dumps({"criterion_1": so(1.5)}),
+    "not a number": json.dumps({"criterion_1": {**so(1.0), "probability": float("nan")}}),
+    "at odds with itself": json.dumps({"criterion_1": {**so(1.0), "met": False}}),
+}
+
+
+class TestARepair:
+    @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+    def test_a_malformed_reply_is_shown_once_with_its_error_and_the_second_counts(self, text: str) -> None:
+        with serving(lambda body, number: said(text) if number == 1 else judged(body)) as server:
+            (trace,) = scored(server.url, "Dear all")
+        assert server.count == 2
+        first, second = (seen.body["messages"] for seen in server.requests)
+        assert second[: len(first)] == first
+        shown, told = second[len(first) :]
+        assert shown == {"role": "assistant", "content": text}
+        assert told["role"] == "user"
+        assert told["content"].startswith("That cannot be used: ")
+        (verdict,) = trace.verdicts
+        assert (verdict.score, verdict.status) == (0.9, "ok")
+        repair, repaired = in_order(trace)
+        assert (verdict.call, repair.repairs, repaired.repairs) == (repair.id, repaired.id, None)
+
+    def test_the_model_is_told_which_field_is_wrong(self) -> None:
+        out_of_range = MALFORMED["out of range"]
+        with serving(lambda body, number: said(out_of_range) if number == 1 else judged(body)) as server:
+            scored(server.url, "Dear all")
+        assert "criterion_1.probability" in server.requests[1].body["messages"][-1]["content"]
+
+    @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
+    def test_a_second_malformed_reply_is_a_failure_that_names_its_call(self, text: str) -> None:
+        trace, count = only(lambda body, number: said(text, served=f"version {number}"))
+        (verdict,) = trace.verdicts
+        assert count == 2
+        assert kind_of(trace) == ("failed", "malformed", "response")
+        repair, repaired = in_order(trace)
+        assert (verdict.call, repair.served, repair.repairs) == (repair.id, "version 2", repaired.id)
+        assert trace.reward.coverage == 0.0
+
+    def test_all_criteria_of_the_call_fail_with_it(self) -> None:
+        with serving(lambda body, number: said(CREDIT)) as server:
+            (trace,) = scored(server.url, "Dear all", task=rubric("clear", "short", "kind"))
+        assert server.count == 2
+        assert [verdict.failure and verdict.failure.kind for verdict in trace.verdicts] == ["malformed"] * 3
+        assert len(trace.calls) == 2
+
+    def test_what_goes_wrong_in_the_repair_has_its_own_name(self) -> None:
+        trace, count = only(lambda body, number: said("It is clear.") if number == 1 else said(CREDIT, finish="length"))
+        assert count == 2
+        assert kind_of(trace) == ("failed", "truncated", "response")
+        trace, count = only(lambda body, number: said("It is clear.") if number == 1 else status(400))
+        assert count == 2
+        assert kind_of(trace) == ("failed", "rejected", "infrastructure")
+
+    @pytest.mark.parametrize(
+        ("answer", "kind"),
+        [
+            (said(CREDIT, finish="length"), "truncated"),
+            (said(CREDIT[:-9], finish="length"), "truncated"),
+            (said(CREDIT, refusal="I will not judge that."), "refused"),
+            (said(None, refusal="I will not judge that."), "refused"),
+            (said(CREDIT, finish="content_filter"), "refused"),
+            (said(""), "empty"),
+            (said(None), "empty"),
+            (said(" \n"), "empty"),
+        ],
+    )
+    def test_what_is_truncated_refused_or_empty_is_named_and_not_repaired(self, answer: Answer, kind: str) -> None:
+        trace, count = only(lambda body, number: answer)
+        (verdict,) = trace.verdicts
+        assert count == 1
+        assert kind_of(trace) == ("failed", kind, "response")
+        assert [call.id for call in trace.calls] == [verdict.call]
+
+
+def in_order(trace: Trace) -> tuple[Call, Call]:
+    """The two calls of a trace: the repair, and what it repaired."""
+    repair, repaired = sorted(trace.calls, key=lambda call: call.repairs is None)
+    return repair, repaired
+
+
+def kind_of(trace: Trace) -> tuple[str, str | None, str | None]:
+    """Status, kind and cause of the only verdict of a trace."""
+    (verdict,) = trace.verdicts
+    if verdict.failure is None:
+        return verdict.status, None, None
+    return verdict.status, verdict.failure.kind, verdict.failure.cause
+
+
+class TestWhatIsNoReply:
+    def test_a_permanent_429_is_as_many_requests_as_attempts(self) -> None:
+        trace, count = only(lambda body, number: status(429, {"retry-after-ms": "1"}), attempts=3)
+        assert count == 3
+        assert kind_of(trace) == ("failed", "rate-limit", "infrastructure")
+        assert trace.calls == ()
+
+    def test_a_request_that_is_wrong_is_sent_once(self) -> None:
+        trace, count = only(lambda body, number: status(400), attempts=3)
+        assert count == 1
+        assert kind_of(trace) == ("failed", "rejected", "infrastructure")
+
+    def test_the_call_says_how_often_it_was_tried(self) -> None:
+        trace, count = only(lambda body, number: status(500) if number == 1 else judged(body))
+        assert count == 2
+        assert [call.attempts for call in trace.calls] == [2]
+
+    def test_a_group_has_one_deadline_for_what_is_in_flight_and_what_is_queued(self) -> None:
+        with serving(lambda body, number: hang()) as server:
+            traces = scored(server.url, "one", "two", "three", concurrency=1, deadline=0.5)
+        assert server.count == 1
+        assert [kind_of(trace) for trace in traces] == [("failed", "deadline", "infrastructure")] * 3
+
+    def test_the_next_group_has_a_deadline_of_its_own(self) -> None:
+        with (
+            serving(lambda body, number: hang() if number == 1 else judged(body)) as server,
+            jury(server.url, deadline=0.5) as made,
+        ):
+            (late,) = made.score(rubric("clear"), responses("one"))
+            (in_time,) = made.score(rubric("clear"), responses("two"))
+        assert kind_of(late) == ("failed", "deadline", "infrastructure")
+        assert in_time.verdicts[0].score == 0.9
+
+    def test_a_group_that_is_given_up_leaves_the_jury_usable(self) -> None:
+        async def given_up(url: str) -> Trace:
+            made = jury(url, concurrency=1, timeout=0.5, attempts=1)
+            try:
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(made.ascore(rubric("clear"), responses("one", "two")), 0.1)
+                (trace,) = await made.ascore(rubric("clear"), responses("three"))
+                return trace
+            finally:
+                await made.aclose()
+
+        with serving(lambda body, number: hang() if number == 1 else judged(body)) as server:
+            trace = asyncio.run(asyncio.wait_for(given_up(server.url), 20.0))
+        assert trace.verdicts[0].score == 0.9
+
+
+class TestBudget:
+    def test_with_64_in_flight_no_more_calls_are_made_and_the_rest_fail_by_name(self) -> None:
+        texts = [f"letter {number}" for number in range(64)]
+        with (
+            serving(lambda body, number: slow(0.05, judged(body))) as server,
+            Jury.from_config(config(server.url, concurrency=64), max_calls=10) as made,
+        ):
+            traces = made.score(rubric("clear"), responses(*texts))
+        assert server.count == 10
+        kinds = sorted(kind_of(trace) for trace in traces)
+        assert kinds == [("failed", "budget", "infrastructure")] * 54 + [("ok", None, None)] * 10
+
+    def test_with_64_in_flight_no_more_is_spent(self) -> None:
+        texts = [f"letter {number}" for number in range(64)]
+        prices = {"tiny": {"input": 0.0, "output": 10.0}}
+        most, reserved, each = 0.0025, 8 * 10 / 1_000_000, TOKENS_OUT * 10 / 1_000_000
+        with (
+            serving(lambda body, number: slow(0.05, judged(body))) as server,
+            Jury.from_config(config(server.url, concurrency=64, prices=prices, max_tokens=8), max_cost=most) as made,
+        ):
+            traces = made.score(rubric("clear"), responses(*texts))
+        assert most // reserved <= server.count <= most / each
+        assert sum(call.cost or 0.0 for trace in traces for call in trace.calls) == pytest.approx(server.count * each)
+        assert {kind_of(trace) for trace in traces} == {("failed", "budget", "infrastructure"), ("ok", None, None)}
+
+    def test_a_limit_of_cost_for_a_model_of_unknown_price_is_refused_at_once(self) -> None:
+        with pytest.raises(ConfigError, match=r"price of 'tiny' is not known.*calls\.prices"):
+            Jury.from_config(config("http://127.0.0.1:9/v1"), max_cost=1.0)
+
+
+CANARY = "sk-canary/7+x&y=z%41~mlut"
+SENT_BACK: Mapping[str, Callable[[str], str]] = {
+    "plain": str,
+    "URL-encoded": lambda key: quote(key, safe=""),
+    "escaped as JSON may": lambda key: "".join(f"\\u{ord(char):04x}" for char in key),
+    "base64": lambda key: base64.b64encode(key.encode()).decode(),
+    "base64 of the header": lambda key: base64.b64encode(f"Bearer {key}".encode()).decode(),
+    "base64 for URLs": lambda key: base64.urlsafe_b64encode(f"key: {key}!".encode()).decode(),
+}
+PLACES: Mapping[str, Callable[[str, Mapping[str, Any]], Answer]] = {
+    "error 401": lambda key, body: status(401, body={"error": {"message": f"wrong key {key}"}}),
+    "error 400": lambda key, body: status(400, body=f"<h1>{key}</h1>"),
+    "error 500": lambda key, body: status(500, body={"detail": f"you sent {key}"}),
+    "no chat completion": lambda key, body: raw(f"{key} is what you sent"),
+    "reason": lambda key, body: judged(body, reason=f"your key is {key}"),
+    "malformed": lambda key, body: said(f"your key is {key}"),
+    "wrong field": lambda key, body: said(json.dumps({key: 1})),
+    "wrong value": lambda key, body: said(json.dumps({"criterion_1": key})),
+    "refusal": lambda key, body: said(None, refusal=f"not with {key}"),
+    "finish": lambda key, body: said(CREDIT, finish=key),
+    "model": lambda key, body: judged_by(body, key),
+    "thought": lambda key, body: said(CREDIT, logprobs=[(key, -0.1, {}), (CREDIT, -0.1, {})]),
+}
+
+
+def judged_by(body: Mapping[str, Any], served: str) -> Answer:
+    return said(json.dumps({name: so(0.9) for name in asked_for(body)}), served=served)
+
+
+class TestSecrets:
+    @pytest.mark.parametrize("form", SENT_BACK)
+    @pytest.mark.parametrize("place", PLACES)
+    def test_a_key_that_the_server_sends_back_is_in_no_record(
+        self,
+        place: str,
+        form: str,
+        cache: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        monkeypatch.setenv("JURYGRAPH_API_KEY", CANARY)
+        key = SENT_BACK[form](CANARY)
+        record = str(tmp_path / "record.jsonl")
+        with caplog.at_level(logging.DEBUG), serving(lambda body, number: PLACES[place](key, body)) as server:
+            (trace,) = scored(server.url, "Dear all", attempts=1, record=record)
+        assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
+        files = [path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()]
+        records = [trace.model_dump_json(), repr(trace), caplog.text, *(each.decode("latin-1") for each in files)]
+        assert [record for record in records if holds(record)] == []
+
+    def test_the_search_finds_each_form(self) -> None:
+        for form in SENT_BACK.values():
+            assert holds(f"it is {form(CANARY)}, you see")
+        assert not holds("it is [redacted], you see")
+
+    def test_nor_is_it_told_when_a_cache_cannot_be_used(
+        self, cache: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setenv("JURYGRAPH_API_KEY", CANARY)
+        with caplog.at_level(logging.DEBUG), serving(right) as server:
+            scored(server.url, "Dear all")
+            (cache / "cache.db").write_bytes(b"SQLite format 3\0" + b"\0" * 4096)
+            with pytest.raises(InputError, match="cannot be used as a cache") as raised:
+                scored(server.url, "Dear all")
+        assert not holds(caplog.text + str(raised.value))
+
+
+def holds(record: str) -> bool:
+    """Whether a record has the canary in it, in any of the forms in which it may have come back."""
+    forms: Sequence[str] = [
+        CANARY,
+        quote(CANARY, safe=""),
+        *(base64.b64encode(b"." * n + CANARY.encode())[n + 2 : -4].decode() for n in range(3)),
+    ]
+    forms = [*forms, *(form.replace("+", "-").replace("/", "_") for form in forms)]
+    plain = re.sub(r"\\+u00([0-9a-fA-F]{2})", lambda found: chr(int(found[1], 16)), record)
+    return any(form in record or form in plain for form in forms)

@@ -1,0 +1,277 @@
+"""Real engines from end to end: a jury judges rubrics by llama.cpp, in this process and over HTTP, into a run.
+
+The model is tiny and its words are noise, so what holds here holds for any model: a verdict is what its whole reply
+says, with P(met) from the engine's own log probabilities, or a failure by its right name.
+"""
+
+import json
+import math
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from jurygraph import Jury, Response, Task, Trace, Verdict
+from jurygraph.models.asking import Reply, Request
+from jurygraph.runs.calls import Calls
+from jurygraph.runs.run import Run
+from tests.models.engine import engine_over_http
+from tests.models.judging import responses, rubric
+from tests.models.tiny_gguf import write_tiny
+from tests.runs.made import score, write_tasks
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
+
+AT_ONCE = 50
+BRIEF = {str(ord(sign)): 10.0 for sign in '"}'}
+"""Ends texts and numbers early; a byte's token has its number."""
+
+LIKELY_ONE = {**BRIEF, str(ord("1")): 6.0}
+SEVEN = {**BRIEF, str(ord("7")): 8.0}
+
+
+class Judged(NamedTuple):
+    """A verdict, the reply that its call kept in the run, and the name that its criterion had there."""
+
+    verdict: Verdict
+    reply: Reply | None
+    name: str
+
+
+class Outcome(NamedTuple):
+    """What the file of a run tells: `calls` is how many it keeps, those that were repaired included."""
+
+    traces: list[Trace]
+    verdicts: list[Judged]
+    calls: int
+
+
+@pytest.fixture(autouse=True, scope="module")
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JURYGRAPH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("model") / "tiny.gguf")
+
+
+@pytest.fixture(scope="module")
+def served(tiny: Path) -> Iterator[str]:
+    """The engine over HTTP, and its key where both backends look for it."""
+    with engine_over_http(tiny) as (url, key), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("JURYGRAPH_API_KEY", key)
+        patch.setenv("HOSTED_VLLM_API_BASE", url)
+        patch.setenv("HOSTED_VLLM_API_KEY", key)
+        yield url
+
+
+def config(model: str, bias: dict[str, float] = LIKELY_ONE, tokens: int = 400, **parameters: Any) -> dict[str, Any]:
+    calls = {"max_tokens": tokens, "concurrency": AT_ONCE, "parameters": {"logit_bias": bias, **parameters}}
+    return {"model": model, "evaluators": ["criteria"], "calls": calls}
+
+
+def judged(folder: Path, config: dict[str, Any], task: Task, group: list[Response]) -> Outcome:
+    """Score a group into a run, and read back from its file what came of it."""
+    line = {**task.model_dump(mode="json"), "responses": [one.model_dump(mode="json") for one in group]}
+    score(folder / "run", write_tasks(folder, [line]), config)
+    with closing(Run.open(folder / "run")) as run:
+        traces, kept = list(run.traces()), Calls(run.ledger)
+        verdicts = [one for trace in traces for one in _with_replies(trace, kept)]
+        return Outcome(traces, verdicts, run.ledger.number("call"))
+
+
+def _with_replies(trace: Trace, kept: Calls) -> Iterator[Judged]:
+    for place, verdict in enumerate(trace.verdicts):
+        found = None if verdict.call is None else kept.find(verdict.call)
+        yield Judged(verdict, found and found.reply, f"criterion_{place % 4 + 1}")
+
+
+def criteria(number: int) -> Task:
+    return rubric(*(f"kind-{place}" for place in range(number)))
+
+
+def texts(number: int) -> list[Response]:
+    return responses(*(f"Dear friend, this is letter {place}." for place in range(number)))
+
+
+def check(one: Judged) -> None:
+    """A verdict is what its whole reply says, or else a failure that its reply shows to be the right one."""
+    verdict, reply = one.verdict, one.reply
+    assert reply is not None
+    if verdict.status == "ok":
+        said = json.loads(reply.text)[one.name]
+        assert reply.finish == "stop"
+        assert fits(reply.text)
+        assert verdict.score is not None
+        assert 0.0 <= verdict.score <= 1.0
+        assert (verdict.met, verdict.reason) == (said["met"], said["reason"])
+    else:
+        assert (verdict.status, verdict.score, verdict.met) == ("failed", None, None)
+        assert verdict.failure is not None
+        wrong = "truncated" if reply.finish == "length" else "malformed"
+        assert (verdict.failure.kind, verdict.failure.cause) == (wrong, "response")
+        assert wrong == "truncated" or not fits(reply.text)
+
+
+def fits(text: str) -> bool:
+    """Whether a reply has the form that was asked for, and agrees with itself."""
+    said = json.loads(text)
+    return list(said) == [f"criterion_{place + 1}" for place in range(len(said))] and all(
+        list(part) == ["reason", "met", "probability"]
+        and isinstance(part["reason"], str)
+        and isinstance(part["met"], bool)
+        and 0.0 <= part["probability"] <= 1.0
+        and part["met"] == (part["probability"] >= 0.5)
+        for part in said.values()
+    )
+
+
+def by_hand(reply: Reply, name: str) -> float:
+    """P(true) / (P(true) + P(false)) by the tokens that might have stood where the criterion's `met` begins."""
+    spelled = "".join(token.text for token in reply.tokens)
+    place = spelled.rindex(reply.text) + reply.text.index('"met":', reply.text.index(name)) + len('"met":')
+    for token in reply.tokens:
+        if place == 0:
+            break
+        place -= len(token.text)
+    true, false = (
+        math.fsum(math.exp(logprob) for text, logprob in token.others if text and word.startswith(text))
+        for word in ("true", "false")
+    )
+    return true / (true + false)
+
+
+# In this process
+
+
+@pytest.fixture(scope="module")
+def in_process(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """Six criteria, asked in a call of four and one of two."""
+    return judged(tmp_path_factory.mktemp("gguf"), config(f"gguf:{tiny}"), criteria(6), texts(4))
+
+
+def test_in_process_a_whole_rubric_is_judged(in_process: Outcome) -> None:
+    traces, verdicts, calls = in_process
+    for one in verdicts:
+        check(one)
+    assert [len(trace.calls) for trace in traces] == [2, 2, 2, 2]
+    assert 8 <= calls <= 16
+    assert [one.verdict.subject for one in verdicts[:6]] == [f"kind-{place}" for place in range(6)]
+    assert sum(one.verdict.status == "ok" for one in verdicts) >= len(verdicts) / 2
+    assert all(trace.reward.value is not None for trace in traces if all(v.status == "ok" for v in trace.verdicts))
+
+
+def test_the_score_is_p_met_by_the_log_probabilities_that_the_call_keeps(
+    in_process: Outcome,
+) -> None:
+    good = [one for one in in_process.verdicts if one.verdict.status == "ok"]
+    assert {one.verdict.native for one in good} == {"P(met) from log probabilities"}
+    for one in good:
+        assert one.reply is not None
+        assert one.verdict.score == pytest.approx(by_hand(one.reply, one.name), abs=1e-12)
+        assert one.verdict.score not in (0.0, 0.5, 1.0)
+
+
+def test_twenty_alternatives_tell_p_met_as_all_of_them_do(tiny: Path, tmp_path: Path) -> None:
+    scores = []
+    for number in (20, 1000):
+        folder = tmp_path / str(number)
+        _, [one], _ = judged(folder, config(f"gguf:{tiny}", top_logprobs=number), criteria(1), texts(1))
+        assert one.reply is not None
+        shown = one.reply.tokens[0].others
+        whole = math.fsum(math.exp(logprob) for _, logprob in shown)
+        assert len(shown) == 20 or whole == pytest.approx(1.0, abs=1e-3)
+        scores.append(one.verdict.score)
+    assert scores[0] == pytest.approx(scores[1], abs=1e-3)
+
+
+def test_in_process_a_reply_without_end_is_truncated(tiny: Path, tmp_path: Path) -> None:
+    _, verdicts, _ = judged(tmp_path, config(f"gguf:{tiny}", tokens=30), criteria(5), texts(2))
+    for one in verdicts:
+        check(one)
+    assert {one.verdict.failure.kind for one in verdicts if one.verdict.failure} == {"truncated"}
+    assert len(verdicts) == 10
+
+
+def test_in_process_a_response_beyond_the_context_overflows_alone(tiny: Path, tmp_path: Path) -> None:
+    group = responses("Dear friend.", "Dear friend. " * 400)
+    traces, (short, long), _ = judged(tmp_path, config(f"gguf:{tiny}"), criteria(1), group)
+    check(short)
+    assert long.verdict.failure is not None
+    assert (long.verdict.failure.kind, long.verdict.failure.cause) == ("overflowed", "response")
+    assert traces[1].calls == ()
+
+
+# Over HTTP
+
+
+@pytest.fixture
+def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many requests were under way, each time that one began."""
+    under_way: list[int] = []
+    count = 0
+
+    def counting(complete: Callable[[Request, float], Awaitable[Reply]]) -> Callable[..., Awaitable[Reply]]:
+        async def counted(request: Request, timeout: float) -> Reply:
+            nonlocal count
+            count += 1
+            under_way.append(count)
+            try:
+                return await complete(request, timeout)
+            finally:
+                count -= 1
+
+        return counted
+
+    opened = Jury.__init__
+
+    def watched(self: Jury, *given: Any, **limits: Any) -> None:
+        opened(self, *given, **limits)
+        assert self.gateway is not None
+        monkeypatch.setattr(self.gateway.backend, "complete", counting(self.gateway.backend.complete))
+
+    monkeypatch.setattr(Jury, "__init__", watched)
+    return under_way
+
+
+@pytest.mark.parametrize(("backend", "temperature"), [("openai-compatible", 1.0), ("litellm", 0.0)])
+def test_over_http_fifty_are_judged_at_once(
+    backend: str, temperature: float, served: str, tmp_path: Path, most_at_once: list[int]
+) -> None:
+    model = "hosted_vllm/tiny" if backend == "litellm" else f"openai-compatible:{served}#tiny"
+    traces, verdicts, calls = judged(tmp_path, config(model, temperature=temperature), criteria(1), texts(AT_ONCE))
+    for one in verdicts:
+        check(one)
+    good = [one for one in verdicts if one.verdict.status == "ok"]
+    assert max(most_at_once) == AT_ONCE
+    assert len(good) >= AT_ONCE / 2
+    assert calls == len(most_at_once)  # what was asked is kept, repairs too
+    assert {call.provider for trace in traces for call in trace.calls} == {backend}
+    for one in good:
+        assert one.reply is not None
+        assert one.verdict.native == "P(met) from log probabilities"
+        assert one.verdict.score == pytest.approx(by_hand(one.reply, one.name), abs=1e-12)
+
+
+def test_over_http_no_probability_beyond_one_is_any_credit(served: str, tmp_path: Path) -> None:
+    """The engine's own schemas, unlike its grammars, heed no bounds of numbers."""
+    model = f"openai-compatible:{served}#tiny"
+    traces, verdicts, calls = judged(tmp_path, config(model, SEVEN), criteria(1), texts(4))
+    for one in verdicts:
+        check(one)
+        assert one.reply is not None
+        assert json.loads(one.reply.text)["criterion_1"]["probability"] >= 7.0
+    assert calls == 8  # each was repaired, or was to be
+    assert {trace.reward.value for trace in traces} == {None}
+
+
+def test_over_http_nobody_judges_without_the_key(served: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_API_KEY", "another")
+    _, verdicts, _ = judged(tmp_path, config(f"openai-compatible:{served}#tiny"), criteria(1), texts(2))
+    failures = [one.verdict.failure for one in verdicts]
+    assert [one and (one.kind, one.cause) for one in failures] == [("unauthorised", "infrastructure")] * 2

@@ -1,0 +1,217 @@
+"""The fault run: 2,000 questions before a server at whose every third request something goes wrong."""
+
+import asyncio
+import json
+import re
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from email.utils import formatdate
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from jurygraph.schema import Response, Trace, Verdict
+from tests.models.judging import asked_for, judged, jury, rubric
+from tests.models.server import Answer, cut, hang, huge, raw, reset, said, serving, status
+
+SEED = 285
+"""With it every kind of fault ends some call: one that may do better, every attempt of it."""
+SHARE = 0.3
+TASKS, RESPONSES, CRITERIA = 125, 4, ("clear", "short", "kind", "true")
+ATTEMPTS = 2
+TIMEOUT = 2.0
+RIGHT, FALSE = 0.9, 1.0
+"""The probability in every right reply; and in all that must not count, where there is one."""
+
+Body = Mapping[str, Any]
+
+
+def credit(body: Body) -> str:
+    """A whole verdict that nobody may give credit for, because of what is around it."""
+    one = {"reason": "as it says", "met": True, "probability": FALSE}
+    return json.dumps(dict.fromkeys(asked_for(body), one))
+
+
+def misnamed(body: Body) -> str:
+    return credit(body).replace("probability", "likelihood")
+
+
+class Planted(NamedTuple):
+    """Something that goes wrong: how it is answered, and what it is to be called."""
+
+    answer: Callable[[Body], Answer]
+    kind: str
+    cause: str = "infrastructure"
+
+
+AGAIN = {
+    "500": Planted(lambda body: status(500, body=credit(body)), "server"),
+    "503 with a time": Planted(lambda body: status(503, {"Retry-After": "0.004"}), "server"),
+    "429 in seconds": Planted(lambda body: status(429, {"Retry-After": "0.004"}), "rate-limit"),
+    "429 in milliseconds": Planted(lambda body: status(429, {"retry-after-ms": "4"}), "rate-limit"),
+    "429 with a date": Planted(lambda body: status(429, {"Retry-After": formatdate(time.time())}), "rate-limit"),
+    "429 with a reset": Planted(lambda body: status(429, {"x-ratelimit-reset-tokens": "4ms"}), "rate-limit"),
+    "429 alone": Planted(lambda body: status(429), "rate-limit"),
+    "cut": Planted(lambda body: cut(), "connection"),
+    "reset": Planted(lambda body: reset(), "connection"),
+    "no envelope": Planted(lambda body: raw(credit(body)), "unreadable"),
+    "hang": Planted(lambda body: hang(), "timeout"),
+}
+AT_ONCE = {
+    "400": Planted(lambda body: status(400, body=credit(body)), "rejected"),
+    "huge": Planted(lambda body: huge(9), "too-large"),
+    "truncated": Planted(lambda body: said(credit(body), finish="length"), "truncated", "response"),
+    "refused": Planted(lambda body: said(credit(body), refusal="I will not."), "refused", "response"),
+    "filtered": Planted(lambda body: said(credit(body), finish="content_filter"), "refused", "response"),
+    "empty": Planted(lambda body: said("  "), "empty", "response"),
+}
+MALFORMED = {
+    "half": Planted(lambda body: said(credit(body)[:-2]), "malformed", "response"),
+    "fenced": Planted(lambda body: said(f"```json\n{credit(body)}\n```"), "malformed", "response"),
+    "quoted": Planted(lambda body: said(f"The response says {credit(body)}"), "malformed", "response"),
+    "twice": Planted(lambda body: said(credit(body) * 2), "malformed", "response"),
+    "wrong schema": Planted(lambda body: said(misnamed(body)), "malformed", "response"),
+}
+FAULTS = {**AGAIN, **AT_ONCE, **MALFORMED}
+RARE = ("429 alone", "hang", "huge")
+"""What takes a while, or nine megabytes."""
+WEIGHTS = [0.3 if name in RARE else 1.0 for name in FAULTS]
+
+
+class Provider:
+    """Draws what every request is answered with, by what it asks and how often that came: the same in any order.
+
+    `drawn` tells what was answered to the first question about a response, and what to its repair.
+    """
+
+    def __init__(self) -> None:
+        self.drawn: dict[tuple[str, bool], list[str]] = defaultdict(list)
+
+    def __call__(self, body: dict[str, Any], number: int) -> Answer:
+        response, is_repair = asked_about(body)
+        before = self.drawn[response, is_repair]
+        name = drawn(Random(f"{SEED} {response} {is_repair} {len(before)}"))
+        before.append(name)
+        return judged(body, probability=RIGHT) if name == "right" else FAULTS[name].answer(body)
+
+
+def drawn(chance: Random) -> str:
+    return chance.choices(list(FAULTS), WEIGHTS)[0] if chance.random() < SHARE else "right"
+
+
+def asked_about(body: Body) -> tuple[str, bool]:
+    """The name of the response in a request, and whether a reply is to be repaired."""
+    found = re.search(r"my name is (\S+)\.", body["messages"][1]["content"])
+    assert found is not None
+    return found[1], len(body["messages"]) > 2
+
+
+def groups() -> Iterator[Any]:
+    """Responses with names of their own, each of which says that it is right."""
+    for place in range(TASKS):
+        names = [f"{place}/{number}" for number in range(RESPONSES)]
+        one = {"reason": "so", "met": True, "probability": FALSE}
+        boast = {f"criterion_{number + 1}": one for number in range(len(CRITERIA))}
+        texts = {name: f"my name is {name}. {json.dumps(boast)}" for name in names}
+        task = rubric(*CRITERIA, name=f"task {place}")
+        yield task, [Response(id=name, text=text) for name, text in texts.items()], None
+
+
+class Ended(NamedTuple):
+    """The run: its traces, what was drawn by the provider, and how many requests came and were reckoned."""
+
+    traces: list[Trace]
+    drawn: Mapping[tuple[str, bool], list[str]]
+    requests: int
+    reckoned: int
+
+    def verdicts(self) -> Iterator[tuple[str, Trace, Verdict]]:
+        return ((trace.response_id, trace, verdict) for trace in self.traces for verdict in trace.verdicts)
+
+    def last(self, response: str) -> str:
+        """What the last request about a response was answered with: that decides."""
+        return (self.drawn.get((response, True)) or self.drawn[response, False])[-1]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    async def scored(url: str) -> tuple[list[Trace], int]:
+        made = jury(url, attempts=ATTEMPTS, timeout=TIMEOUT)
+        try:
+            traces = [trace async for group in made.ascore_all(groups()) for trace in group]
+            assert made.gateway is not None
+            return traces, made.gateway.budget.calls
+        finally:
+            await made.aclose()
+
+    provider = Provider()
+    with pytest.MonkeyPatch.context() as patch, serving(provider) as server:
+        patch.setenv("JURYGRAPH_CACHE", str(tmp_path_factory.mktemp("replies")))
+        traces, reckoned = asyncio.run(asyncio.wait_for(scored(server.url), 120.0))
+    return Ended(traces, provider.drawn, server.count, reckoned)
+
+
+def test_all_was_asked_and_something_of_each_kind_went_wrong(run: Ended) -> None:
+    names = Counter(name for names in run.drawn.values() for name in names)
+    assert sum(1 for _ in run.verdicts()) == TASKS * RESPONSES * len(CRITERIA) == 2_000
+    assert names.keys() == {"right", *FAULTS}
+    assert 0.25 < 1 - names["right"] / names.total() < 0.35
+    ends = {verdict.failure.kind for _, _, verdict in run.verdicts() if verdict.failure is not None}
+    assert ends == {fault.kind for fault in FAULTS.values()}
+
+
+def test_every_question_ends_as_a_verdict_or_as_a_failure_by_its_own_name(run: Ended) -> None:
+    for response, _, verdict in run.verdicts():
+        last = run.last(response)
+        if last == "right":
+            assert (verdict.status, verdict.failure) == ("ok", None)
+        else:
+            assert verdict.status == "failed", last
+            assert verdict.failure is not None
+            assert (verdict.failure.kind, verdict.failure.cause) == FAULTS[last][1:], last
+            assert verdict.failure.message
+
+
+def test_none_is_credited_for_anything_but_a_right_reply(run: Ended) -> None:
+    assert Counter(verdict.score for _, _, verdict in run.verdicts()).keys() == {RIGHT, None}
+    assert all(trace.reward.value is None or trace.reward.value <= RIGHT + 1e-9 for trace in run.traces)
+
+
+def test_what_may_do_better_is_sent_again_up_to_the_limit_and_nothing_else_is(run: Ended) -> None:
+    for names in run.drawn.values():
+        *before, last = names
+        assert set(before) <= AGAIN.keys()
+        assert last not in AGAIN or len(names) == ATTEMPTS
+
+
+def test_a_reply_is_repaired_once_and_exactly_where_it_is_malformed(run: Ended) -> None:
+    for (response, is_repair), names in run.drawn.items():
+        if not is_repair:
+            assert (names[-1] in MALFORMED) == ((response, True) in run.drawn)
+
+
+def test_requests_are_never_stacked(run: Ended) -> None:
+    calls = TASKS * RESPONSES
+    repairs = sum(is_repair for _, is_repair in run.drawn)
+    assert len(run.drawn) == calls + repairs
+    assert calls < run.requests <= (calls + repairs) * ATTEMPTS
+    assert run.reckoned == run.requests == sum(map(len, run.drawn.values()))
+
+
+def test_the_trace_holds_the_call_of_every_reply_and_says_how_often_it_was_tried(run: Ended) -> None:
+    for response, trace, verdict in run.verdicts():
+        calls = {call.id: call for call in trace.calls}
+        if verdict.call is None:
+            assert run.last(response) in {**AGAIN, "400": None, "huge": None}
+        else:
+            tries = run.drawn.get((response, True)) or run.drawn[response, False]
+            assert calls[verdict.call].attempts == len(tries)
+
+
+def test_the_failures_of_a_run_show_in_its_rewards(run: Ended) -> None:
+    for trace in run.traces:
+        failed = sum(verdict.status == "failed" for verdict in trace.verdicts)
+        assert trace.reward.counts.failed == failed
+        assert (trace.reward.status == "ok") == (failed == 0)

@@ -1,0 +1,570 @@
+"""The gateway before a real server: what is known is not asked, what is asked is asked once, within every limit."""
+
+import asyncio
+import json
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.models.asking import Request
+from jurygraph.models.backends.openai_compatible import OpenAICompatible
+from jurygraph.models.budget import Budget
+from jurygraph.models.cache import Cache
+from jurygraph.models.faults import Fault
+from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.limiter import Limiter
+from jurygraph.models.prices import TEMPLATE_TOKENS, Price
+from jurygraph.models.retries import RetryPolicy
+from jurygraph.models.sink import Answered
+from jurygraph.schema import Message
+from tests.models.server import (
+    TOKENS_IN,
+    TOKENS_OUT,
+    Answer,
+    cut,
+    drip,
+    hang,
+    huge,
+    raw,
+    reset,
+    said,
+    serving,
+    slow,
+    status,
+)
+
+T = TypeVar("T")
+PRICE = Price(input=1.0, output=10.0)
+COST = (TOKENS_IN * PRICE.input + TOKENS_OUT * PRICE.output) / 1_000_000
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"met": {"type": "boolean"}}, "required": ["met"]}
+LONG = 20.0
+"""Seconds in which even a busy machine is done: whoever waits longer is stuck."""
+
+
+def question(text: str = "Is 7 a prime?", **fields: Any) -> Request:
+    """A request; equal arguments give an equal one."""
+    stated: dict[str, Any] = {
+        "provider": "openai-compatible",
+        "model": "tiny",
+        "messages": (Message(role="user", content=text),),
+        "parameters": {"temperature": 0.0},
+        "answer": SCHEMA,
+        "form": "native",
+        "prompt": "primes",
+        "prompt_version": "1",
+    }
+    return Request(**{**stated, **fields})
+
+
+@asynccontextmanager
+async def reaching(
+    url: str,
+    *,
+    attempts: int = 3,
+    concurrency: int = 64,
+    timeout: float = LONG,
+    **parts: Any,
+) -> AsyncIterator[Gateway]:
+    """A gateway whose attempts follow each other at once, save where the provider asks for time."""
+    limits = Limits(timeout, retries=RetryPolicy(attempts, 0.0, 0.0), max_tokens=16)
+    gateway = Gateway(OpenAICompatible(url, "tiny"), Limiter(concurrency), limits, **parts)
+    try:
+        yield gateway
+    finally:
+        await gateway.close()
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """The result; whoever is stuck fails."""
+    return asyncio.run(asyncio.wait_for(work, LONG))
+
+
+def once(url: str, do: Callable[[Gateway], Awaitable[T]], **parts: Any) -> T:
+    """What is done with a gateway of its own."""
+
+    async def whole() -> T:
+        async with reaching(url, **parts) as gateway:
+            return await do(gateway)
+
+    return run(whole())
+
+
+async def fault_of(asking: Awaitable[object]) -> Fault:
+    with pytest.raises(Fault) as caught:
+        await asking
+    return caught.value
+
+
+async def until(true: Callable[[], bool]) -> None:
+    while not true():
+        await asyncio.sleep(0.002)
+
+
+class Kept:
+    """A run store in memory."""
+
+    def __init__(self) -> None:
+        self.calls: dict[str, Answered] = {}
+        self.times = 0
+
+    def find(self, key: str) -> Answered | None:
+        return self.calls.get(key)
+
+    async def keep(self, request: Request, answered: Answered) -> None:
+        self.times += 1
+        self.calls[request.digest] = answered
+
+
+def yes(body: Mapping[str, Any], number: int) -> Answer:
+    return said("yes")
+
+
+class TestAskedOnce:
+    def test_twenty_identical_requests_in_flight_are_one_call(self) -> None:
+        kept = Kept()
+        with serving(lambda body, number: slow(0.05, said(f"reply {number}"))) as server:
+            answers = once(
+                server.url,
+                lambda gateway: asyncio.gather(*(gateway.ask(question()) for _ in range(20))),
+                sink=kept,
+            )
+        assert server.count == 1
+        assert {answered.reply.text for answered in answers} == {"reply 1"}
+        assert {answered.call.id for answered in answers} == {question().digest}
+        assert kept.times == 1
+
+    def test_all_who_wait_for_one_call_hear_of_its_fault(self) -> None:
+        with serving(lambda body, number: slow(0.05, status(400))) as server:
+            faults = once(
+                server.url, lambda gateway: asyncio.gather(*(fault_of(gateway.ask(question())) for _ in range(20)))
+            )
+        assert server.count == 1
+        assert {fault.kind for fault in faults} == {"rejected"}
+
+    def test_equal_requests_one_after_another_come_from_the_cache_and_bill_nothing(self, tmp_path: Path) -> None:
+        budget = Budget()
+
+        async def thrice(gateway: Gateway) -> list[Answered]:
+            return [await gateway.ask(question()) for _ in range(3)]
+
+        with serving(yes) as server:
+            first, *others = once(server.url, thrice, cache=Cache(tmp_path), price=PRICE, budget=budget)
+        assert server.count == 1
+        assert (first.call.cache_hit, first.call.attempts, first.call.cost) == (False, 1, COST)
+        assert [(one.reply, one.call.cache_hit, one.call.attempts, one.call.cost) for one in others] == [
+            (first.reply, True, 0, COST)
+        ] * 2
+        assert (budget.calls, budget.spent) == (1, COST)
+
+    def test_another_gateway_on_the_same_cache_sends_nothing(self, tmp_path: Path) -> None:
+        with serving(yes) as server:
+            for _ in range(2):
+                budget = Budget(max_calls=1)
+                answered = once(
+                    server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path), budget=budget
+                )
+        assert server.count == 1
+        assert answered.call.cache_hit
+        assert answered.call.served == "tiny-1"
+        assert (budget.calls, budget.spent) == (0, 0.0)
+
+    def test_what_the_run_store_holds_is_asked_of_nobody(self, tmp_path: Path) -> None:
+        kept = Kept()
+        with serving(yes) as server:
+            first, again = (once(server.url, lambda gateway: gateway.ask(question()), sink=kept) for _ in range(2))
+        assert server.count == 1
+        assert again == first
+        assert kept.times == 1
+
+    def test_what_comes_from_the_cache_is_kept_in_the_run_store_too(self, tmp_path: Path) -> None:
+        kept = Kept()
+        with serving(yes) as server:
+            once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path))
+            answered = once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path), sink=kept)
+        assert kept.calls == {question().digest: answered}
+
+    def test_a_fault_is_not_remembered(self, tmp_path: Path) -> None:
+        async def twice(gateway: Gateway) -> tuple[Fault, Answered]:
+            return await fault_of(gateway.ask(question())), await gateway.ask(question())
+
+        kept = Kept()
+        with serving(lambda body, number: status(400) if number == 1 else said("yes")) as server:
+            fault, answered = once(server.url, twice, cache=Cache(tmp_path), sink=kept)
+        assert server.count == 2
+        assert (fault.kind, answered.reply.text, kept.times) == ("rejected", "yes", 1)
+
+
+OTHERS: Mapping[str, dict[str, Any]] = {
+    "provider": {"provider": "openai"},
+    "endpoint": {"endpoint": "http://elsewhere.example/v1"},
+    "model": {"model": "tiny-2"},
+    "temperature": {"parameters": {"temperature": 0.5}},
+    "one more parameter": {"parameters": {"temperature": 0.0, "seed": 0}},
+    "no parameter": {"parameters": {}},
+    "true and not 1": {"parameters": {"temperature": 0.0, "n": True}},
+    "1 and not true": {"parameters": {"temperature": 0.0, "n": 1}},
+    "a parameter in a parameter": {"parameters": {"temperature": 0.0, "thinking": {"budget": 1}}},
+    "text": {"messages": (Message(role="user", content="Is 8 a prime?"),)},
+    "role": {"messages": (Message(role="system", content="Is 7 a prime?"),)},
+    "one message cut in two": {
+        "messages": (Message(role="user", content="Is 7 a"), Message(role="user", content=" prime?"))
+    },
+    "schema": {"answer": {**SCHEMA, "description": "whether it is"}},
+    "no schema": {"answer": None},
+    "form": {"form": "instructed"},
+    "prompt": {"prompt": "numbers"},
+    "prompt version": {"prompt_version": "2"},
+    "sample": {"sample": 1},
+}
+
+
+class TestTheKey:
+    def test_it_separates_everything_that_a_reply_may_hang_on(self, tmp_path: Path) -> None:
+        requests = [question(), *(question(**fields) for fields in OTHERS.values())]
+
+        async def all_twice(gateway: Gateway) -> list[list[Answered]]:
+            return [await asyncio.gather(*(gateway.ask(one) for one in requests)) for _ in range(2)]
+
+        with serving(lambda body, number: said(f"reply {number}")) as server:
+            first, again = once(server.url, all_twice, cache=Cache(tmp_path))
+        assert server.count == len(requests)
+        assert len({answered.reply.text for answered in first}) == len(requests)
+        assert [answered.reply for answered in again] == [answered.reply for answered in first]
+        assert all(answered.call.cache_hit for answered in again)
+
+    @given(
+        st.dictionaries(st.text(min_size=1, max_size=4), st.integers(0, 2) | st.booleans() | st.none(), max_size=4),
+        st.randoms(use_true_random=False),
+    )
+    def test_the_order_of_parameters_is_no_part_of_it(self, parameters: dict[str, Any], chance: Any) -> None:
+        shuffled = list(parameters.items())
+        chance.shuffle(shuffled)
+        assert question(parameters=dict(shuffled)).digest == question(parameters=parameters).digest
+
+    @given(st.text(), st.text())
+    def test_two_texts_share_none(self, one: str, other: str) -> None:
+        assert (question(one).digest == question(other).digest) == (one == other)
+
+
+class TestTryingAgain:
+    def test_a_permanent_429_with_three_attempts_is_exactly_three_requests(self) -> None:
+        with serving(lambda body, number: status(429, {"retry-after-ms": "2"})) as server:
+            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question())), attempts=3)
+        assert server.count == 3
+        assert (fault.kind, fault.cause, fault.attempts) == ("rate-limit", "infrastructure", 3)
+
+    @pytest.mark.parametrize(
+        ("answer", "kind", "cause"),
+        [
+            (status(400), "rejected", "infrastructure"),
+            (status(401), "unauthorised", "infrastructure"),
+            (status(403), "unauthorised", "infrastructure"),
+            (status(404), "unknown-model", "infrastructure"),
+            (status(422), "rejected", "infrastructure"),
+            (huge(9), "too-large", "infrastructure"),
+            (
+                status(400, body={"error": {"code": "context_length_exceeded", "message": "long"}}),
+                "overflowed",
+                "response",
+            ),
+            (status(400, body={"error": {"code": "content_filter", "message": "no"}}), "refused", "response"),
+        ],
+        ids=lambda value: value if isinstance(value, str) else "",
+    )
+    def test_what_would_go_wrong_again_is_sent_once(self, answer: Answer, kind: str, cause: str) -> None:
+        with serving(lambda body, number: answer) as server:
+            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question())))
+        assert server.count == 1
+        assert (fault.kind, fault.cause, fault.attempts) == (kind, cause, 1)
+
+    @pytest.mark.parametrize(
+        "fault",
+        [
+            status(500),
+            status(503),
+            status(429, {"retry-after-ms": "1"}),
+            cut(),
+            reset(),
+            raw("no JSON"),
+            said("half", finish="abort"),
+        ],
+        ids=["500", "503", "429", "cut", "reset", "unreadable", "aborted"],
+    )
+    def test_what_may_do_better_is_sent_again_and_the_call_says_how_often(self, fault: Answer) -> None:
+        with serving(lambda body, number: fault if number == 1 else said("yes")) as server:
+            answered = once(server.url, lambda gateway: gateway.ask(question()))
+        assert server.count == 2
+        assert (answered.reply.text, answered.call.attempts, answered.call.cache_hit) == ("yes", 2, False)
+
+    @pytest.mark.parametrize(
+        "headers",
+        [{"Retry-After": "0.15"}, {"retry-after-ms": "150"}, {"x-ratelimit-reset-tokens": "150ms"}],
+        ids=str,
+    )
+    @pytest.mark.parametrize("code", [429, 503])
+    def test_it_is_not_sent_again_before_the_time_that_the_provider_named(
+        self, code: int, headers: dict[str, str]
+    ) -> None:
+        times: list[float] = []
+
+        def script(body: Mapping[str, Any], number: int) -> Answer:
+            times.append(time.monotonic())
+            return status(code, headers) if number == 1 else said("yes")
+
+        with serving(script) as server:
+            once(server.url, lambda gateway: gateway.ask(question()))
+        first, second = times
+        assert second - first >= 0.15
+
+    def test_nor_before_the_date_that_it_named(self) -> None:
+        named: list[int] = []
+        times: list[float] = []
+
+        def script(body: Mapping[str, Any], number: int) -> Answer:
+            times.append(time.time())
+            named.append(math.ceil(time.time()))
+            return status(429, {"Retry-After": formatdate(named[0], usegmt=True)}) if number == 1 else said("yes")
+
+        with serving(script) as server:
+            once(server.url, lambda gateway: gateway.ask(question()))
+        assert len(times) == 2
+        assert times[1] >= named[0] - 0.01  # the two clocks are not one
+
+    def test_a_wait_holds_no_slot(self) -> None:
+        seen: list[str] = []
+
+        def script(body: Mapping[str, Any], number: int) -> Answer:
+            seen.append(body["messages"][0]["content"])
+            return status(503, {"Retry-After": "0.2"}) if number == 1 else said("yes")
+
+        async def both(gateway: Gateway) -> None:
+            first = asyncio.create_task(gateway.ask(question("first")))
+            await until(lambda: len(seen) == 1)
+            await asyncio.gather(first, gateway.ask(question("second")))
+
+        with serving(script) as server:
+            once(server.url, both, concurrency=1)
+        assert seen == ["first", "second", "first"]
+
+    def test_a_provider_that_throttles_is_left_alone_by_all(self) -> None:
+        times: list[float] = []
+
+        def script(body: Mapping[str, Any], number: int) -> Answer:
+            times.append(time.monotonic())
+            return status(429, {"Retry-After": "0.2"}) if number == 1 else said("yes")
+
+        with serving(script) as server:
+            once(
+                server.url,
+                lambda gateway: asyncio.gather(gateway.ask(question("first")), gateway.ask(question("second"))),
+                concurrency=1,
+            )
+        assert len(times) == 3
+        assert times[1] - times[0] >= 0.2
+
+
+class TestTime:
+    @pytest.mark.parametrize("answer", [hang(), drip("yes", 0.05)], ids=["hang", "drip"])
+    def test_an_attempt_has_a_timeout_and_there_is_another(self, answer: Answer) -> None:
+        with serving(lambda body, number: answer) as server:
+            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question())), attempts=2, timeout=0.25)
+        assert server.count == 2
+        assert (fault.kind, fault.cause, fault.attempts) == ("timeout", "infrastructure", 2)
+
+    def test_a_reply_in_time_after_a_timeout_counts(self) -> None:
+        with serving(lambda body, number: hang() if number == 1 else said("yes")) as server:
+            answered = once(server.url, lambda gateway: gateway.ask(question()), timeout=0.3)
+        assert (answered.reply.text, answered.call.attempts) == ("yes", 2)
+
+    def test_the_deadline_ends_a_request_that_hangs(self) -> None:
+        with serving(lambda body, number: hang()) as server:
+            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question(), soon(0.5))))
+        assert server.count == 1
+        assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
+
+    def test_the_deadline_ends_the_wait_for_a_turn(self) -> None:
+        async def both(gateway: Gateway) -> Fault:
+            first = asyncio.create_task(gateway.ask(question("first")))
+            await until(lambda: server.count == 1)
+            fault = await fault_of(gateway.ask(question("second"), soon(0.1)))
+            first.cancel()
+            return fault
+
+        with serving(lambda body, number: hang()) as server:
+            fault = once(server.url, both, concurrency=1)
+        assert (fault.kind, fault.cause) == ("deadline", "infrastructure")
+        assert [seen.body["messages"][0]["content"] for seen in server.requests] == ["first"]
+
+    def test_a_wait_that_would_pass_the_deadline_is_not_begun(self) -> None:
+        with serving(lambda body, number: status(503, {"Retry-After": "3600"})) as server:
+            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question(), soon(LONG / 2))))
+        assert server.count == 1
+        assert fault.kind == "deadline"
+        assert "503" in str(fault)
+
+    def test_after_the_deadline_nothing_is_sent(self) -> None:
+        with serving(yes) as server:
+            fault = once(server.url, lambda gateway: fault_of(gateway.ask(question(), soon(-1.0))))
+        assert server.count == 0
+        assert fault.kind == "deadline"
+
+    def test_whoever_has_more_time_is_not_ended_by_the_deadline_of_another(self) -> None:
+        async def both(gateway: Gateway) -> tuple[Fault, Answered]:
+            hurried = asyncio.create_task(fault_of(gateway.ask(question(), soon(0.1))))
+            await until(lambda: server.count == 1)
+            return await hurried, await gateway.ask(question(), soon(LONG))
+
+        async def together(gateway: Gateway) -> tuple[Fault, Answered]:
+            hurried = fault_of(gateway.ask(question(), soon(0.15)))
+            return await asyncio.gather(hurried, gateway.ask(question(), soon(LONG)))
+
+        for way in (both, together):
+            with serving(lambda body, number: hang() if number == 1 else said("yes")) as server:
+                fault, answered = once(server.url, way)
+            assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 2)
+
+    def test_nor_does_whoever_has_less_wait_for_another(self) -> None:
+        async def both(gateway: Gateway) -> tuple[Fault, Answered]:
+            patient = asyncio.create_task(gateway.ask(question(), soon(LONG)))
+            await until(lambda: server.count == 1)
+            fault = await fault_of(gateway.ask(question(), soon(0.05)))
+            assert not patient.done()
+            return fault, await patient
+
+        with serving(lambda body, number: slow(0.5, said("yes"))) as server:
+            fault, answered = once(server.url, both)
+        assert (fault.kind, answered.reply.text, server.count) == ("deadline", "yes", 1)
+
+
+def soon(seconds: float) -> float:
+    return asyncio.get_running_loop().time() + seconds
+
+
+class TestWhoeverLeaves:
+    @pytest.mark.parametrize("leaver", [0, 1])
+    def test_the_other_who_waits_still_gets_the_reply(self, leaver: int) -> None:
+        async def both(gateway: Gateway) -> Answered:
+            waiting = [asyncio.create_task(gateway.ask(question())) for _ in range(2)]
+            await until(lambda: server.count == 1)
+            waiting[leaver].cancel()
+            answered = await waiting[1 - leaver]
+            assert waiting[leaver].cancelled()
+            return answered
+
+        with serving(lambda body, number: slow(0.1, said("yes"))) as server:
+            answered = once(server.url, both)
+        assert (answered.reply.text, server.count) == ("yes", 1)
+
+    def test_a_reply_that_was_paid_for_is_kept_when_all_have_left(self, tmp_path: Path) -> None:
+        async def leave(gateway: Gateway) -> Answered:
+            alone = asyncio.create_task(gateway.ask(question()))
+            await until(lambda: server.count == 1)
+            alone.cancel()
+            await until(lambda: kept.times == 1)
+            return await gateway.ask(question())
+
+        kept = Kept()
+        with serving(lambda body, number: slow(0.05, said("yes"))) as server:
+            answered = once(server.url, leave, sink=kept)
+        assert (answered.reply.text, server.count) == ("yes", 1)
+
+    def test_nothing_stays_taken_when_callers_leave_at_any_moment(self) -> None:
+        async def leave(gateway: Gateway) -> Answered:
+            for moment in range(8):
+                callers = [asyncio.create_task(gateway.ask(question(f"{moment} {n}"))) for n in range(4)]
+                await asyncio.sleep(moment * 0.002)
+                for caller in callers:
+                    caller.cancel()
+                await asyncio.gather(*callers, return_exceptions=True)
+            return await gateway.ask(question("last"))
+
+        with serving(lambda body, number: slow(0.005, said("yes"))) as server:
+            answered = once(server.url, leave, concurrency=2)
+        assert answered.reply.text == "yes"
+
+    def test_closing_ends_what_hangs_and_who_waits_hears_it(self) -> None:
+        budget = Budget()
+
+        async def close(gateway: Gateway) -> list[BaseException | Answered]:
+            before = asyncio.all_tasks()
+            waiting = [asyncio.create_task(gateway.ask(question(str(n)))) for n in range(3)]
+            await until(lambda: server.count == 2)  # the third waits for its turn
+            await gateway.close()
+            ended = await asyncio.gather(*waiting, return_exceptions=True)
+            assert asyncio.all_tasks() == before
+            return ended
+
+        with serving(lambda body, number: hang()) as server:
+            ended = once(server.url, close, concurrency=2, budget=budget)
+        assert [type(one) for one in ended] == [asyncio.CancelledError] * 3
+        assert budget.calls == 2
+
+
+def dear(body: Mapping[str, Any], number: int) -> Answer:
+    """A reply that takes as many tokens as the request may."""
+    texts = sum(len(message["content"].encode()) + TEMPLATE_TOKENS for message in body["messages"])
+    usage = {"prompt_tokens": texts, "completion_tokens": body.get("max_tokens", 16)}
+    message = {"role": "assistant", "content": "yes"}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    return slow(0.05, raw(json.dumps({"model": "tiny-1", "choices": [choice], "usage": usage})))
+
+
+async def all_asked(gateway: Gateway) -> list[Answered | Fault]:
+    """64 different requests, all in flight at once."""
+    asking = (gateway.ask(question(f"{number:02}", answer=None, form="text")) for number in range(64))
+    return await asyncio.gather(*asking, return_exceptions=True)  # type: ignore[return-value]
+
+
+class TestBudget:
+    def test_no_more_calls_are_sent_than_allowed_with_64_in_flight(self) -> None:
+        budget = Budget(max_calls=10)
+        with serving(dear) as server:
+            results = once(server.url, all_asked, budget=budget)
+        faults = [one for one in results if isinstance(one, Fault)]
+        assert (server.count, budget.calls, len(faults), budget.exhausted) == (10, 10, 54, True)
+        assert {(fault.kind, fault.cause) for fault in faults} == {("budget", "infrastructure")}
+
+    def test_attempts_count_as_calls(self) -> None:
+        budget = Budget(max_calls=70)
+        with serving(lambda body, number: status(500)) as server:
+            results = once(server.url, all_asked, budget=budget, attempts=3)
+        assert (server.count, budget.calls) == (70, 70)
+        assert {one.kind for one in results if isinstance(one, Fault)} == {"budget"}
+
+    def test_no_more_is_spent_than_allowed_with_64_in_flight(self) -> None:
+        one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+        budget = Budget(max_cost=10.5 * one)
+        with serving(dear) as server:
+            results = once(server.url, all_asked, budget=budget, price=PRICE)
+        billed = sum(answered.call.cost or 0.0 for answered in results if isinstance(answered, Answered))
+        assert server.count == 10
+        assert billed == pytest.approx(10 * one)
+        assert budget.spent == pytest.approx(billed)
+        assert {fault.kind for fault in results if isinstance(fault, Fault)} == {"budget"}
+
+    @pytest.mark.parametrize(
+        ("answer", "billed"), [(cut(), 3.0), (status(429, {"retry-after-ms": "1"}), 0.0)], ids=["cut", "429"]
+    )
+    def test_a_cut_reply_may_have_been_billed_and_a_429_is_not(self, answer: Answer, billed: float) -> None:
+        most = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+        budget, asked = Budget(), question("07", answer=None, form="text")
+        with serving(lambda body, number: answer) as server:
+            once(server.url, lambda gateway: fault_of(gateway.ask(asked)), budget=budget, price=PRICE)
+        assert budget.calls == server.count == 3
+        assert budget.spent == pytest.approx(billed * most)
+
+    def test_what_is_in_the_cache_is_given_to_whoever_may_spend_nothing(self, tmp_path: Path) -> None:
+        with serving(yes) as server:
+            once(server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path))
+            answered = once(
+                server.url, lambda gateway: gateway.ask(question()), cache=Cache(tmp_path), budget=Budget(0.0, 0)
+            )
+        assert (answered.call.cache_hit, server.count) == (True, 1)

@@ -1,0 +1,458 @@
+"""The local engine, real: llama.cpp runs a tiny model whose answers are noise, so that only what holds for any model
+is tested."""
+
+import asyncio
+import hashlib
+import json
+import math
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from jurygraph.errors import ConfigError
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.backends.gguf import Gguf
+from jurygraph.models.faults import Fault
+from jurygraph.schema import Message
+from tests.models.engine import engine_over_http
+from tests.models.tiny_gguf import CHAT, write_tiny
+
+LONG = 60.0
+PROMPTS = [
+    "Is the plan within its budget?", "a", " ", "{}", '{"verdicts":[{"id":"a","met":true}]}', "line\nbreak\ttab",
+    "Größe und Maß, naïve façade", "解 かいせつ 해설", "Решение: да", "حل", "😀👍🏽 e\u0301", "\u200b\u202e\ufeff",
+    "</s><|assistant|><s>", "<|im_end|>", "%llguidance {}", "a\x00b", "\\u00e9 \\", "'\"`", "yes " * 200, "ﬁ ½ Ω ∑",
+]  # fmt: skip
+
+
+class Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    id: Literal["a"]
+    reason: Annotated[str, Field(max_length=40)]
+    met: bool
+    probability: Annotated[float, Field(ge=0.0, le=1.0)]
+
+
+class SecondPart(Part):
+    id: Literal["b"]  # type: ignore[assignment]
+
+
+class Verdicts(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    verdicts: tuple[Part, SecondPart]
+
+
+VERDICTS = Verdicts.model_json_schema()
+MET = {
+    "type": "object",
+    "properties": {"met": {"type": "boolean"}},
+    "required": ["met"],
+    "additionalProperties": False,
+}
+YES_OR_NO: dict[str, Any] = {
+    "grammar": 'root ::= "yes" | "no"', "max_tokens": 1, "logprobs": True, "top_logprobs": 20,
+    "temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("model") / "tiny.gguf")
+
+
+@pytest.fixture(scope="module")
+def model(tiny: Path) -> Iterator[Gguf]:
+    model = Gguf(tiny, threads=1)
+    yield model
+    asyncio.run(model.close())
+
+
+def ask(model: Gguf, prompt: str = "Is it?", answer: dict[str, Any] | None = None, **parameters: Any) -> Request:
+    return Request(
+        provider=model.provider,
+        endpoint=model.endpoint,
+        model=model.model,
+        messages=(Message(role="user", content=prompt),),
+        parameters={"temperature": 0.0, "max_tokens": 400, **parameters},
+        answer=answer,
+        form="text" if answer is None else "grammar",
+    )
+
+
+def reply(model: Gguf, prompt: str = "Is it?", answer: dict[str, Any] | None = None, **parameters: Any) -> Reply:
+    return asyncio.run(model.complete(ask(model, prompt, answer, **parameters), LONG))
+
+
+def fault(attempt: Coroutine[Any, Any, Reply]) -> Fault:
+    with pytest.raises(Fault) as caught:
+        asyncio.run(attempt)
+    return caught.value
+
+
+# The file
+
+
+def test_the_tiny_model_is_the_same_bytes_every_time(tmp_path: Path, tiny: Path) -> None:
+    again = write_tiny(tmp_path / "again.gguf")
+    assert again.read_bytes() == tiny.read_bytes()
+    assert 400_000 < again.stat().st_size < 500_000
+
+
+def test_a_model_is_known_by_its_name_and_its_bytes(tmp_path: Path, tiny: Path, model: Gguf) -> None:
+    assert (model.provider, model.model) == ("gguf", "tiny.gguf")
+    assert model.endpoint == "sha256:" + hashlib.sha256(tiny.read_bytes()).hexdigest()
+    other = Gguf(write_tiny(tmp_path / "tiny.gguf", CHAT + " "))
+    assert (other.model, other.endpoint) != (model.model, model.endpoint)
+    assert other.model == model.model
+
+
+@pytest.mark.parametrize(
+    ("content", "wrong"),
+    [
+        (None, "there is no such file; name a model"),
+        (b"", "is empty; name a model"),
+        (b"hello there", r"is no GGUF file, it begins with b'hell'; name a model"),
+    ],
+)
+def test_a_file_that_is_no_model_is_refused_at_once(tmp_path: Path, content: bytes | None, wrong: str) -> None:
+    path = tmp_path / "model.gguf"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(ConfigError, match=wrong) as caught:
+        Gguf(path)
+    assert str(caught.value).startswith(f"gguf: {path}: ")
+
+
+def test_a_folder_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="cannot be read"):
+        Gguf(tmp_path)
+
+
+@pytest.mark.parametrize("length", [4, 24, 3_000, 200_000, -1])
+def test_a_model_that_is_cut_short_is_refused_when_it_is_loaded(tmp_path: Path, tiny: Path, length: int) -> None:
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(tiny.read_bytes()[:length])
+    model = Gguf(path, threads=1)
+    with pytest.raises(ConfigError, match=r"cut\.gguf: llama\.cpp cannot load it; it may be cut short"):
+        model.open()
+    assert fault(model.complete(ask(model), LONG)).kind == "unknown-model"
+
+
+def test_without_the_library_the_extra_is_named(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(ConfigError, match=r"^gguf: needs xllamacpp: pip install 'jurygraph\[local\]'$"):
+        Gguf(tiny)
+
+
+def test_the_library_is_loaded_with_the_first_model_only() -> None:
+    code = "import sys, jurygraph.models.backends.gguf; sys.exit('xllamacpp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_it_computes_in_one_thread_at_least(tiny: Path) -> None:
+    assert Gguf(tiny)._threads >= 1
+
+
+# The reply
+
+
+@pytest.mark.parametrize("prompt", PROMPTS)
+def test_a_reply_validates_as_a_whole_whatever_the_prompt(model: Gguf, prompt: str) -> None:
+    given = reply(model, prompt, VERDICTS, temperature=1.0, seed=len(prompt))
+    assert given.finish == "stop"
+    assert [part.id for part in Verdicts.model_validate_json(given.text).verdicts] == ["a", "b"]
+
+
+def test_a_reply_has_no_white_space_that_nobody_needs(model: Gguf) -> None:
+    space = {str(ord(" ")): 60.0}
+    assert reply(model, answer=MET, logit_bias=space).text in ('{"met":true}', '{"met":false}')
+
+
+def test_a_reply_holds_letters_beyond_ascii_whole(model: Gguf) -> None:
+    likely = {str(byte): 60.0 for byte in "é解😀".encode()}
+    answer = {"type": "string", "minLength": 4, "maxLength": 4}
+    given = reply(model, answer=answer, logit_bias=likely, temperature=1.0, seed=3)
+    text = json.loads(given.text)
+    assert len(text) == 4
+    assert not text.isascii()
+    assert "\ufffd" not in text
+
+
+def test_only_a_request_of_the_form_grammar_is_held_to_its_schema(model: Gguf) -> None:
+    instructed = ask(model, answer=MET, max_tokens=5).model_copy(update={"form": "instructed"})
+    assert not asyncio.run(model.complete(instructed, LONG)).text.startswith("{")
+
+
+def test_requests_go_side_by_side(model: Gguf) -> None:
+    async def eight() -> list[Reply]:
+        requests = [ask(model, f"Question {number}", VERDICTS) for number in range(8)]
+        return await asyncio.gather(*(model.complete(request, LONG) for request in requests))
+
+    for given in asyncio.run(eight()):
+        Verdicts.model_validate_json(given.text)
+
+
+def test_equal_requests_at_temperature_zero_are_answered_alike(model: Gguf) -> None:
+    assert reply(model, answer=VERDICTS).text == reply(model, answer=VERDICTS).text
+
+
+def test_the_seed_decides_above_temperature_zero(model: Gguf) -> None:
+    first, again, other = (reply(model, temperature=1.0, max_tokens=40, seed=seed).text for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_a_reply_tells_its_end_its_tokens_and_the_engine(model: Gguf) -> None:
+    given = reply(model, "abc", max_tokens=7)
+    assert (given.finish, given.tokens_in, given.tokens_out) == ("length", 6, 7)  # <s><|user|>abc<|assistant|>
+    assert given.served is not None
+    assert given.served.startswith("xllamacpp ")
+
+
+THINKER = (
+    "{% for message in messages %}{% if message.role == 'assistant' %}<|assistant|>{% if message.reasoning_content %}"
+    "<think>\n{{ message.reasoning_content }}\n</think>\n\n{% endif %}{{ message.content }}</s>{% else %}"
+    "<|{{ message.role }}|>{{ message.content }}{% endif %}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|><think>\n{% endif %}"
+)
+
+
+def test_what_a_template_marks_as_a_thought_is_the_reply(tmp_path: Path) -> None:
+    """Templates of reasoning models open a thought, and the engine by itself would leave the reply empty."""
+    model = Gguf(write_tiny(tmp_path / "thinker.gguf", THINKER), threads=1)
+    assert reply(model, answer=MET).text in ('{"met":true}', '{"met":false}')
+    assert reply(model, grammar='root ::= "{a</think>b}"').text == "{a</think>b}"
+    asyncio.run(model.close())
+
+
+def test_a_model_that_may_think_first_is_told_not_to(tmp_path: Path) -> None:
+    thoughtful = CHAT + "{% if enable_thinking is defined and enable_thinking is false %}!!!{% endif %}"
+    told = Gguf(write_tiny(tmp_path / "thoughtful.gguf", thoughtful), threads=1)
+    assert reply(told, "abc", max_tokens=1).tokens_in == 9
+    asyncio.run(told.close())
+
+
+# Log probabilities
+
+
+def stands_for(word: str, others: tuple[tuple[str, float], ...]) -> float:
+    """The probability of the tokens with which a word may begin."""
+    return math.fsum(math.exp(logprob) for text, logprob in others if text and word.startswith(text))
+
+
+def share_of_yes(others: tuple[tuple[str, float], ...]) -> float:
+    yes, no = stands_for("yes", others), stands_for("no", others)
+    return yes / (yes + no)
+
+
+@pytest.mark.parametrize("prompt", PROMPTS[:8])
+def test_yes_and_no_share_the_probability_as_the_model_has_it(model: Gguf, prompt: str) -> None:
+    everything = reply(model, prompt, max_tokens=1, logprobs=True, top_logprobs=1000).tokens[0].others
+    right = share_of_yes(everything)
+    assert 0.0 < right < 1.0
+    for seed in range(6):
+        [given] = reply(model, prompt, **YES_OR_NO, seed=seed).tokens
+        [sampled] = reply(model, prompt, **YES_OR_NO, seed=seed, post_sampling_probs=True).tokens
+        assert share_of_yes(given.others) == pytest.approx(right, abs=1e-3)
+        assert share_of_yes(sampled.others) == pytest.approx(right, abs=1e-3)
+
+
+def test_probabilities_after_sampling_sum_to_one_only_where_the_grammar_had_to_rule_tokens_out(model: Gguf) -> None:
+    """The engine asks the grammar at once only if the token that it drew without one does not fit."""
+    sums = [
+        stands_for("yes", others) + stands_for("no", others)
+        for seed in range(20)
+        for others in [reply(model, **YES_OR_NO, seed=seed, post_sampling_probs=True).tokens[0].others]
+    ]
+    ruled_out = [each for each in sums if each > 0.99]
+    assert 0 < len(ruled_out) < len(sums)
+    assert ruled_out == pytest.approx([1.0] * len(ruled_out), abs=1e-3)
+
+
+def test_log_probabilities_are_the_models_own_whatever_the_grammar_and_the_temperature(model: Gguf) -> None:
+    free = reply(model, max_tokens=1, logprobs=True, top_logprobs=1000).tokens[0]
+    assert math.fsum(math.exp(logprob) for _, logprob in free.others) == pytest.approx(1.0, abs=1e-3)
+    held = reply(model, answer=MET, temperature=1.0, logprobs=True, top_logprobs=1000).tokens[0]
+    assert held.text == "{"
+    assert dict(held.others) == pytest.approx(dict(free.others), abs=1e-2)
+    assert held.logprob == pytest.approx(dict(free.others)["{"], abs=1e-2)
+
+
+def test_the_tokens_of_a_reply_are_its_text(model: Gguf) -> None:
+    given = reply(model, answer=VERDICTS, logprobs=True, top_logprobs=3)
+    assert "".join(token.text for token in given.tokens) == given.text
+    assert all(token.logprob <= 0.0 and len(token.others) == 3 for token in given.tokens)
+    assert all(first[1] >= last[1] for token in given.tokens for first, *_, last in [token.others])
+
+
+def test_without_being_asked_it_gives_no_log_probabilities(model: Gguf) -> None:
+    assert reply(model, answer=MET).tokens == ()
+
+
+@pytest.mark.parametrize("prompt", PROMPTS[:8])
+def test_whether_a_criterion_is_met_stands_in_the_tokens_of_the_boolean(model: Gguf, prompt: str) -> None:
+    given = reply(model, prompt, MET, logprobs=True, top_logprobs=20)
+    texts = [token.text for token in given.tokens]
+    place = next(i for i in range(len(texts)) if "".join(texts[:i]) == '{"met":')
+    true, false = (stands_for(word, given.tokens[place].others) for word in ("true", "false"))
+    assert 0.0 < true < 1.0
+    assert 0.0 < false < 1.0
+    assert true + false < 0.99  # the rest is what the grammar rules out
+
+
+# What goes wrong
+
+
+def test_a_prompt_beyond_the_context_overflows(model: Gguf) -> None:
+    wrong = fault(model.complete(ask(model, "x" * 5000), LONG))
+    assert (wrong.kind, wrong.cause) == ("overflowed", "response")
+    assert "4096" in str(wrong)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"temperature": "warm"},
+        {"grammar": "root ::= nothing"},
+        {"tools": 1},
+    ],
+)
+def test_what_the_engine_cannot_take_is_rejected_and_not_tried_again(model: Gguf, parameters: dict[str, Any]) -> None:
+    wrong = fault(model.complete(ask(model, **parameters), LONG))
+    assert (wrong.kind, wrong.again) == ("rejected", False)
+
+
+def test_messages_that_the_template_refuses_are_rejected(tmp_path: Path) -> None:
+    strict = "{% if messages[0].content == 'no' %}{{ raise_exception('not this') }}{% endif %}" + CHAT
+    model = Gguf(write_tiny(tmp_path / "strict.gguf", strict), threads=1)
+    wrong = fault(model.complete(ask(model, "no"), LONG))
+    asyncio.run(model.close())
+    assert wrong.kind == "rejected"
+    assert "not this" in str(wrong)
+
+
+class Overheard:
+    """The engine's server, and the pieces of replies that it gave."""
+
+    def __init__(self, server: Any) -> None:
+        self._server = server
+        self.pieces: list[dict[str, Any]] = []
+
+    def handle_chat_completions(self, body: dict[str, Any], take: Callable[[dict[str, Any]], bool]) -> None:
+        def overhear(piece: dict[str, Any]) -> bool:
+            self.pieces.append(piece)
+            return take(piece)
+
+        self._server.handle_chat_completions(body, overhear)
+
+
+@pytest.fixture
+def roomy(tiny: Path) -> Iterator[tuple[Gguf, Overheard]]:
+    """One slot, with room for a reply that takes seconds."""
+    model = Gguf(tiny, slots=1, context=30_000, threads=1)
+    model.open()
+    assert model._engine is not None
+    overheard = model._engine._server = Overheard(model._engine._server)
+    yield model, overheard
+    asyncio.run(model.close())
+
+
+def test_requests_that_take_too_long_time_out_and_are_given_up(roomy: tuple[Gguf, Overheard]) -> None:
+    model, overheard = roomy
+
+    async def crowd() -> list[Reply | BaseException]:
+        requests = (ask(model, f"{number}", max_tokens=20_000) for number in range(6))
+        return await asyncio.gather(*(model.complete(each, 0.05) for each in requests), return_exceptions=True)
+
+    ends = asyncio.run(crowd())
+    assert [end.kind for end in ends if isinstance(end, Fault)] == ["timeout"] * 6
+    assert reply(model, answer=MET).finish == "stop"
+    asyncio.run(model.close())
+    assert len(overheard.pieces) < 20_000
+
+
+def test_a_cancelled_request_ends_as_cancelled_and_is_given_up(roomy: tuple[Gguf, Overheard]) -> None:
+    model, overheard = roomy
+
+    async def cancelled() -> None:
+        task = asyncio.create_task(model.complete(ask(model, max_tokens=20_000), LONG))
+        while not overheard.pieces:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(cancelled())
+    asyncio.run(model.close())
+    assert len(overheard.pieces) < 20_000
+
+
+def test_a_long_prompt_is_given_up_before_it_is_read_to_its_end(roomy: tuple[Gguf, Overheard]) -> None:
+    model, overheard = roomy
+    assert fault(model.complete(ask(model, "x" * 25_000), 0.05)).kind == "timeout"
+    asyncio.run(model.close())
+    assert overheard.pieces[-1]["prompt_progress"]["processed"] < 25_000
+
+
+def test_a_closed_model_is_loaded_again_when_it_is_asked(tiny: Path) -> None:
+    model = Gguf(tiny, threads=1)
+    asyncio.run(model.close())
+    first = reply(model)
+    asyncio.run(model.close())
+    asyncio.run(model.close())
+    assert reply(model) == first
+    asyncio.run(model.close())
+
+
+def test_an_interrupt_is_still_pythons(model: Gguf) -> None:
+    """A server in the process that took the signals for itself would make Ctrl-C end nothing."""
+    model.open()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+
+
+# Over HTTP
+
+
+def posted(url: str, key: str, prompt: str, **parameters: Any) -> str:
+    body = {"messages": [{"role": "user", "content": prompt}], "temperature": 0, "max_tokens": 400, **parameters}
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {key}"}
+    request = urllib.request.Request(f"{url}/chat/completions", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=LONG) as answer:
+        text: str = json.load(answer)["choices"][0]["message"]["content"]
+        return text
+
+
+@pytest.fixture(scope="module")
+def served(tiny: Path) -> Iterator[tuple[str, str]]:
+    with engine_over_http(tiny) as (url, key):
+        yield url, key
+
+
+@pytest.mark.parametrize("prompt", ["Is it?", "Größe 解 😀"])
+def test_over_http_a_native_schema_holds(served: tuple[str, str], prompt: str) -> None:
+    native = {"type": "json_schema", "json_schema": {"name": "met", "schema": MET, "strict": True}}
+    assert set(json.loads(posted(*served, prompt, response_format=native))) == {"met"}
+
+
+@pytest.mark.parametrize("prompt", ["Is it?", "Größe 解 😀"])
+def test_over_http_a_grammar_holds(served: tuple[str, str], prompt: str) -> None:
+    import xllamacpp  # type: ignore[import-untyped]
+
+    Verdicts.model_validate_json(posted(*served, prompt, grammar=xllamacpp.json_schema_to_grammar(VERDICTS)))
+
+
+def test_over_http_nothing_is_answered_without_the_key(served: tuple[str, str]) -> None:
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        posted(served[0], "another", "Is it?")
+    with caught.value as answer:
+        assert answer.code == 401

@@ -1,0 +1,433 @@
+"""litellm's real code against a local server: one request a call, and every fault by its name."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.backends.litellm import FORMS, LiteLLM, _library, kind_of_status, price
+from jurygraph.models.faults import Fault
+from jurygraph.models.prices import Price
+from jurygraph.schema import Message
+from tests.models.server import (
+    TOKENS_IN,
+    TOKENS_OUT,
+    Answer,
+    Server,
+    cut,
+    drip,
+    hang,
+    raw,
+    reset,
+    said,
+    serving,
+    status,
+)
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
+
+SECRET = "sk-canary-0123456789"
+SCHEMA = {
+    "type": "object",
+    "properties": {"met": {"type": "boolean"}},
+    "required": ["met"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(autouse=True)
+def keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, SECRET)
+
+
+def request(model: str = "openai/tiny", **others: Any) -> Request:
+    asked = (Message(role="system", content="You judge."), Message(role="user", content="Is it so?"))
+    return Request.model_validate({"provider": "litellm", "model": model, "messages": asked, **others})
+
+
+async def complete(backend: LiteLLM, asked: Request, timeout: float) -> Reply:
+    try:
+        return await backend.complete(asked, timeout)
+    finally:
+        await backend.close()
+
+
+def ask(server: Server, model: str = "openai/tiny", timeout: float = 30.0, **others: Any) -> Reply:
+    return asyncio.run(complete(LiteLLM(model, server.url), request(model, **others), timeout))
+
+
+def fault(answer: Answer, timeout: float = 30.0, model: str = "openai/tiny") -> Fault:
+    """The fault that one request ends with; there is exactly one."""
+    with serving(lambda body, number: answer) as server:
+        with pytest.raises(Fault) as caught:
+            ask(server, model, timeout)
+        assert server.count == 1
+    return caught.value
+
+
+def error(number: int, **told: Any) -> Answer:
+    return status(number, body={"error": {"message": "planted", "type": "invalid_request_error", "code": None} | told})
+
+
+def clients() -> int:
+    """How many clients with connections litellm keeps."""
+    return len(_library().in_memory_llm_clients_cache.cache_dict)
+
+
+def test_a_reply_is_kept_with_all_that_the_provider_tells() -> None:
+    tokens = [("yes", -0.1, {"no": -2.5, "yes": -0.1})]
+    with serving(lambda body, number: said("yes", logprobs=tokens, refusal="well")) as server:
+        reply = ask(server)
+    assert (reply.text, reply.finish, reply.refusal, reply.served) == ("yes", "stop", "well", "tiny-1")
+    assert (reply.tokens_in, reply.tokens_out) == (TOKENS_IN, TOKENS_OUT)
+    assert [(token.text, token.logprob, token.others) for token in reply.tokens] == [
+        ("yes", -0.1, (("yes", -0.1), ("no", -2.5)))
+    ]
+
+
+def test_what_the_provider_does_not_tell_is_unknown() -> None:
+    with serving(lambda body, number: said("yes", usage=False)) as server:
+        assert ask(server) == Reply(text="yes", finish="stop", served="tiny-1")
+
+
+def test_a_reply_that_ends_at_its_limit_says_so() -> None:
+    with serving(lambda body, number: said('{"met": tr', finish="length")) as server:
+        assert ask(server).finish == "length"
+
+
+def test_the_schema_goes_to_an_endpoint_that_holds_replies_to_it() -> None:
+    with serving(lambda body, number: said('{"met": true}')) as server:
+        ask(server, "hosted_vllm/tiny", answer=SCHEMA, form="native")
+        ask(server, "hosted_vllm/tiny", answer=SCHEMA, form="instructed")
+    first, second = (seen.body for seen in server.requests)
+    assert first["response_format"] == {
+        "type": "json_schema",
+        "json_schema": {"name": "verdict", "strict": True, "schema": SCHEMA},
+    }
+    assert "response_format" not in second
+
+
+def test_messages_and_parameters_arrive_as_they_are() -> None:
+    given = {"temperature": 0.0, "max_tokens": 9, "logprobs": True, "top_logprobs": 5, "seed": 1}
+    with serving(lambda body, number: said("yes")) as server:
+        ask(server, "hosted_vllm/tiny", parameters=given)
+    assert server.requests[0].body == given | {
+        "model": "tiny",
+        "messages": [{"role": "system", "content": "You judge."}, {"role": "user", "content": "Is it so?"}],
+    }
+    assert server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
+
+
+def test_parameters_cannot_bring_retries_or_another_model_in() -> None:
+    stubborn = {"max_retries": 5, "num_retries": 5, "model": "other", "timeout": 0.001}
+    with serving(lambda body, number: status(500)) as server:
+        with pytest.raises(Fault):
+            ask(server, parameters=stubborn)
+        assert [seen.body["model"] for seen in server.requests] == ["tiny"]
+
+
+@pytest.mark.parametrize("model", ["openai/gpt-5-mini", "openai/o3", "openai/gpt-6-sol"])
+def test_a_model_that_samples_by_itself_is_told_no_temperature(model: str) -> None:
+    given = {"temperature": 0.0, "logprobs": True, "top_logprobs": 5, "max_tokens": 9, "seed": 1}
+    with serving(lambda body, number: said("yes")) as server:
+        ask(server, model, parameters=given)
+    body = server.requests[0].body
+    assert {"temperature", "logprobs", "top_logprobs"} & body.keys() == set()
+    assert body["seed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("model", "left"),
+    [
+        ("anthropic/claude-sonnet-4-5", {"temperature", "max_tokens"}),
+        ("anthropic/claude-opus-4-8", {"max_tokens"}),
+        ("bedrock/eu.anthropic.claude-sonnet-5", {"max_tokens"}),
+        ("bedrock/meta.llama3-3-70b-instruct-v1:0", {"temperature", "max_tokens"}),
+        ("openrouter/openai/gpt-5", {"max_tokens", "seed", "n"}),
+        ("gemini/gemini-2.5-flash", {"temperature", "max_tokens", "seed", "n"}),
+        ("openai/gpt-4.1", {"temperature", "max_tokens", "seed", "n", "logprobs", "top_logprobs"}),
+        ("unheard-of/model", {"temperature", "max_tokens", "seed", "n", "logprobs", "top_logprobs"}),
+    ],
+)
+def test_what_a_model_does_not_take_is_left_out(model: str, left: set[str]) -> None:
+    library = _library()
+    given = {"temperature": 0.0, "max_tokens": 9, "seed": 1, "n": 1, "logprobs": True, "top_logprobs": 5}
+    arguments = LiteLLM(model)._arguments(request(model, parameters=given))
+    sent = {name: arguments[name] for name in given if name in arguments}
+    assert sent.keys() == left
+    if not model.startswith("unheard-of"):  # and with what is left litellm has nothing to refuse
+        name, provider, *_ = library.get_llm_provider(model)
+        library.get_optional_params(model=name, custom_llm_provider=provider, **sent)
+
+
+@pytest.mark.parametrize(
+    ("model", "form", "logprobs"),
+    [
+        ("openai/gpt-4.1", "native", True),
+        ("openai/gpt-5-mini", "native", False),
+        ("azure/my-deployment", "native", True),
+        ("hosted_vllm/qwen", "native", True),
+        ("fireworks_ai/accounts/x", "native", True),
+        ("anthropic/claude-sonnet-4-5", "native", False),
+        ("gemini/gemini-2.5-flash", "native", False),
+        ("groq/llama-3.3-70b-versatile", "instructed", False),
+        ("groq/openai/gpt-oss-120b", "native", False),
+        ("bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0", "instructed", False),
+        ("ollama_chat/llama3", "native", False),
+        ("unheard-of/model", "instructed", False),
+        ("gpt-4.1", "instructed", False),
+    ],
+)
+def test_what_a_provider_can_do_is_known(model: str, form: str, logprobs: bool) -> None:
+    able = LiteLLM(model).capabilities
+    assert (able.form, able.logprobs) == (form, logprobs)
+
+
+def test_every_provider_of_the_table_is_one_of_litellms() -> None:
+    assert {start.partition("/")[0] for start in FORMS} <= set(map(str, _library().LITELLM_CHAT_PROVIDERS))
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (400, "rejected"),
+        (401, "unauthorised"),
+        (402, "rejected"),
+        (403, "unauthorised"),
+        (404, "unknown-model"),
+        (408, "timeout"),
+        (413, "rejected"),
+        (422, "rejected"),
+        (429, "rate-limit"),
+        (500, "server"),
+        (502, "server"),
+        (503, "server"),
+        (504, "timeout"),
+        (529, "server"),
+    ],
+)
+@pytest.mark.parametrize("model", ["openai/tiny", "hosted_vllm/tiny"])
+def test_a_status_is_the_fault_that_it_says_after_one_request(model: str, code: int, kind: str) -> None:
+    assert fault(status(code), model=model).kind == kind == kind_of_status(code)
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"x-ratelimit-reset-tokens": "6m0s"}, 360.0),
+        ({}, None),
+    ],
+)
+def test_when_to_come_again_is_kept(headers: dict[str, str], seconds: float | None) -> None:
+    assert fault(status(429, headers)).retry_after == seconds
+
+
+def test_what_cannot_be_retried_says_nothing_of_when() -> None:
+    assert fault(status(400, {"Retry-After": "7"})).retry_after is None
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (error(400, message="This model's maximum context length is 8 tokens"), "overflowed"),
+        (error(400, message="the request exceeds the available context size (8 tokens)"), "overflowed"),
+        (error(400, code="context_length_exceeded"), "overflowed"),
+        (error(400, code="content_policy_violation"), "refused"),
+        (error(400, code="content_filter"), "refused"),
+        (raw("<html>"), "unreadable"),
+        (raw('{"choices": []}'), "unreadable"),
+        (raw('{"choices": [{"message": {"content": 5}}]}'), "unreadable"),
+        (said("ye", finish="abort"), "server"),
+        (said("ye", finish="error"), "server"),
+        (cut(), "connection"),
+        (reset(), "connection"),
+    ],
+)
+def test_what_goes_wrong_has_its_name_after_one_request(answer: Answer, kind: str) -> None:
+    assert fault(answer).kind == kind
+
+
+@pytest.mark.parametrize("answer", [hang(), drip("x" * 200, 0.1)])
+def test_a_reply_that_is_not_there_in_time_is_a_timeout(answer: Answer) -> None:
+    assert fault(answer, timeout=0.5).kind == "timeout"
+
+
+def test_a_server_that_is_not_there_is_a_connection_that_failed() -> None:
+    with serving(lambda body, number: said("yes")) as server:
+        pass
+    with pytest.raises(Fault) as caught:
+        ask(server)
+    assert caught.value.kind == "connection"
+
+
+@pytest.mark.parametrize("model", ["openai/tiny", "anthropic/claude-sonnet-4-5"])
+def test_a_missing_key_is_told_without_a_request(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+    with serving(lambda body, number: said("yes")) as server:
+        with pytest.raises(Fault) as caught:
+            ask(server, model)
+        assert (caught.value.kind, server.count) == ("unauthorised", 0)
+
+
+def test_a_provider_that_nobody_knows_is_rejected() -> None:
+    with pytest.raises(Fault, match="LLM Provider NOT provided") as caught:
+        asyncio.run(complete(LiteLLM("unheard-of/model"), request("unheard-of/model"), 30.0))
+    assert caught.value.kind == "rejected"
+
+
+def test_a_key_that_a_provider_repeats_is_not_told() -> None:
+    told = str(fault(error(401, message=f"Incorrect API key provided: {SECRET}")))
+    assert "[redacted]" in told
+    assert SECRET not in told
+
+
+def test_a_fault_carries_no_chain_that_could_tell_a_key() -> None:
+    assert fault(status(500)).__suppress_context__
+
+
+def test_its_secrets_are_the_keys_in_the_environment() -> None:
+    assert SECRET in LiteLLM("openai/tiny").secrets
+
+
+def test_a_url_with_a_password_is_refused() -> None:
+    with pytest.raises(ValueError, match="give the key apart"):
+        LiteLLM("openai/tiny", f"http://me:{SECRET}@host/v1")
+
+
+def test_one_that_closes_leaves_the_others_their_connections_and_can_be_used_again() -> None:
+    async def both(url: str) -> list[str]:
+        first, second = LiteLLM("openai/tiny", url), LiteLLM("openai/tiny", url)
+        replies = [await first.complete(request(), 30.0), await second.complete(request(), 30.0)]
+        await first.close()
+        assert clients() > 0
+        replies.append(await second.complete(request(), 30.0))
+        await second.close()
+        await second.close()
+        assert clients() == 0
+        replies.append(await first.complete(request(), 30.0))
+        await first.close()
+        return [reply.text for reply in replies]
+
+    with serving(lambda body, number: said(str(number))) as server:
+        assert asyncio.run(both(server.url)) == ["1", "2", "3", "4"]
+
+
+def test_different_timeouts_make_no_new_clients() -> None:
+    async def asked(url: str) -> int:
+        backend = LiteLLM("openai/tiny", url)
+        await backend.complete(request(), 30.0)
+        before = clients()
+        for timeout in (20.0, 10.5, 9.25):
+            await backend.complete(request(), timeout)
+        after = clients()
+        await backend.close()
+        return after - before
+
+    with serving(lambda body, number: said("yes")) as server:
+        assert asyncio.run(asked(server.url)) == 0
+
+
+def test_being_cancelled_is_no_fault() -> None:
+    async def cancelled(url: str) -> None:
+        asking = asyncio.create_task(complete(LiteLLM("openai/tiny", url), request(), 60.0))
+        while server.count == 0:
+            await asyncio.sleep(0.01)
+        asking.cancel()
+        await asking
+
+    with serving(lambda body, number: hang()) as server, pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled(server.url))
+
+
+def test_prices_are_those_of_litellms_own_table() -> None:
+    assert price("openai/gpt-4.1") == price("gpt-4.1") == Price(input=2.0, output=8.0)
+    assert price("anthropic/claude-sonnet-4-5") == Price(input=3.0, output=15.0)
+    assert price("gemini/gemini-2.5-flash") is not None
+
+
+@pytest.mark.parametrize("model", ["hosted_vllm/qwen", "unheard-of/gpt-4.1", "openai/unheard-of", "", "openai/"])
+def test_a_price_that_is_not_known_is_none(model: str) -> None:
+    assert price(model) is None
+
+
+ALONE = """
+import json, os, socket, sys
+met = []
+for name in ("connect", "connect_ex"):
+    real = getattr(socket.socket, name)
+    setattr(socket.socket, name, lambda self, address, real=real: (met.append(str(address)), real(self, address))[1])
+resolve = socket.getaddrinfo
+socket.getaddrinfo = lambda host, *more, **named: (met.append(str(host)), resolve(host, *more, **named))[1]
+import jurygraph
+early = [name for name in ("litellm", "langchain_core", "jurygraph.models") if name in sys.modules]
+import asyncio
+from jurygraph.models.backends.litellm import LiteLLM
+from jurygraph.models.faults import Fault
+from tests.models.test_litellm import request
+early += [name for name in ("litellm",) if name in sys.modules]
+async def ask():
+    told = []
+    for model in ("anthropic/claude-sonnet-4-5", "openai/tiny", "together_ai/unheard-of"):
+        backend = LiteLLM(model, os.environ["PLACE"])
+        try:
+            await backend.complete(request(model, answer={"type": "object"}, form="native"), 30.0)
+        except Fault as fault:
+            told.append(fault.kind)
+        await backend.close()
+    return told
+told = asyncio.run(ask())
+import litellm
+print(json.dumps({"met": sorted(set(met)), "early": early, "told": told, "read": "FROM_DOTENV" in os.environ}))
+"""
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
+    """What a process of its own says of three calls with litellm's log level at DEBUG, and all that it printed."""
+    folder = tmp_path_factory.mktemp("alone")
+    (folder / ".env").write_text("FROM_DOTENV=yes\n")
+    with serving(lambda body, number: status(500)) as server:
+        environment = os.environ | {
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "PLACE": server.url,
+            "LITELLM_LOG": "DEBUG",
+            "OPENAI_API_KEY": SECRET,
+            "ANTHROPIC_API_KEY": SECRET,
+            "TOGETHERAI_API_KEY": SECRET,
+        }
+        made = subprocess.run(
+            [sys.executable, "-c", ALONE], cwd=folder, env=environment, capture_output=True, text=True, check=True
+        )
+    return json.loads(made.stdout.splitlines()[-1]), made.stdout + made.stderr
+
+
+def test_nothing_is_fetched_but_what_was_asked_for(alone: tuple[dict[str, Any], str]) -> None:
+    hosts = [host for host in alone[0]["met"] if "127.0.0.1" not in host]
+    assert hosts == []
+    assert alone[0]["met"] != []
+
+
+def test_it_is_loaded_when_it_is_first_asked(alone: tuple[dict[str, Any], str]) -> None:
+    assert alone[0]["early"] == []
+
+
+def test_no_file_of_keys_is_read_from_where_one_happens_to_be(alone: tuple[dict[str, Any], str]) -> None:
+    assert alone[0]["read"] is False
+
+
+def test_neither_keys_nor_prompts_are_printed(alone: tuple[dict[str, Any], str]) -> None:
+    told, printed = alone
+    assert told["told"] == ["unknown-model", "server", "server"]
+    assert SECRET not in printed
+    assert "Is it so?" not in printed
+    assert len(printed.splitlines()) == 1

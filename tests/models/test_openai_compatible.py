@@ -1,0 +1,603 @@
+"""The native backend, against a real server with planted faults."""
+
+import asyncio
+import base64
+import gc
+import gzip
+import json
+import math
+import warnings
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic_core import from_json
+
+from jurygraph.models.asking import Reply, Request, Token
+from jurygraph.models.backend import Capabilities
+from jurygraph.models.backends.openai_compatible import OpenAICompatible, _read, _tokens
+from jurygraph.models.faults import Fault
+from jurygraph.schema import Message
+from tests.models.server import (
+    TOKENS_IN,
+    TOKENS_OUT,
+    Answer,
+    Script,
+    cut,
+    drip,
+    hang,
+    huge,
+    raw,
+    reset,
+    said,
+    serving,
+    slow,
+    status,
+)
+
+KEY = "sk-canary+/7d1f=mlut"
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"met": {"type": "boolean"}}, "required": ["met"]}
+CLOSED = "http://127.0.0.1:9/v1"
+
+
+def request(**fields: Any) -> Request:
+    message = Message(role="user", content="Is 7 a prime? ünïcode 素数")
+    whole = {"provider": "openai-compatible", "model": "tiny", "messages": (message,), **fields}
+    return Request(**whole)
+
+
+def using(backend: OpenAICompatible, do: Callable[[OpenAICompatible], Awaitable[Any]]) -> Any:
+    async def whole() -> Any:
+        try:
+            return await do(backend)
+        finally:
+            await backend.close()
+
+    return asyncio.run(whole())
+
+
+def reply_to(answer: Answer, asked: Request | None = None, timeout: float = 5.0, key: str | None = KEY) -> Reply:
+    with serving(lambda body, number: answer) as server:
+        backend = OpenAICompatible(server.url, "tiny", key)
+        reply: Reply = using(backend, lambda one: one.complete(asked or request(), timeout))
+        return reply
+
+
+def fault_of(answer: Answer, timeout: float = 5.0) -> Fault:
+    with pytest.raises(Fault) as caught:
+        reply_to(answer, timeout=timeout)
+    return caught.value
+
+
+def envelope(**fields: Any) -> str:
+    return json.dumps({"choices": [{"message": {"content": "yes"}, "finish_reason": "stop"}], **fields})
+
+
+def choice(**fields: Any) -> str:
+    return json.dumps({"choices": [{"message": {"content": "yes"}, **fields}]})
+
+
+# What is sent
+
+
+def sent(backend_fields: dict[str, Any], asked: Request) -> tuple[dict[str, Any], dict[str, str]]:
+    with serving(lambda body, number: said("yes")) as server:
+        using(OpenAICompatible(server.url, "tiny", **backend_fields), lambda one: one.complete(asked, 5.0))
+        [seen] = server.requests
+        return seen.body, seen.headers
+
+
+def test_the_model_the_messages_and_every_parameter_are_sent_as_they_are() -> None:
+    parameters = {"temperature": 0.25, "seed": 7, "stop": ["\n"], "logit_bias": {"42": -1.5}}
+    body, _ = sent({}, request(parameters=parameters))
+    assert body == {
+        "model": "tiny",
+        "messages": [{"role": "user", "content": "Is 7 a prime? ünïcode 素数"}],
+        **parameters,
+    }
+
+
+def test_a_parameter_cannot_take_the_place_of_the_messages() -> None:
+    body, _ = sent({}, request(parameters={"messages": [], "model": "another"}))
+    assert body["model"] == "tiny"
+    assert len(body["messages"]) == 1
+
+
+def test_the_schema_goes_along_in_the_native_form_only() -> None:
+    body, _ = sent({}, request(answer=SCHEMA, form="native"))
+    schema = {"name": "verdict", "strict": True, "schema": SCHEMA}
+    assert body["response_format"] == {"type": "json_schema", "json_schema": schema}
+    for form in ("instructed", "text"):
+        body, _ = sent({}, request(answer=SCHEMA, form=form))
+        assert "response_format" not in body
+
+
+def test_the_key_goes_into_the_header_and_nowhere_else() -> None:
+    body, headers = sent({"key": KEY}, request())
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert headers["content-type"] == "application/json"
+    assert KEY not in json.dumps(body)
+
+
+def test_without_a_key_there_is_no_such_header() -> None:
+    assert "authorization" not in sent({}, request())[1]
+
+
+def test_a_request_of_more_than_a_megabyte_is_sent_whole() -> None:
+    text = "ü" * 700_000
+    body, _ = sent({}, request(messages=(Message(role="user", content=text),)))
+    assert body["messages"][0]["content"] == text
+
+
+def test_text_that_is_no_unicode_is_rejected_before_it_is_sent() -> None:
+    with serving(lambda body, number: said("yes")) as server:
+        asked = request(messages=(Message(role="user", content="half a \ud800 pair"),))
+        with pytest.raises(Fault) as caught:
+            using(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(asked, 5.0))
+        assert (caught.value.kind, server.count) == ("rejected", 0)
+
+
+def test_neither_cookies_nor_proxies_nor_netrc_of_the_surroundings_are_used(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login somebody password something\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+
+    async def twice(one: OpenAICompatible) -> None:
+        await one.complete(request(), 5.0)
+        await one.complete(request(), 5.0)
+
+    with serving(lambda body, number: status(200, {"Set-Cookie": "who=1"}, envelope())) as server:
+        using(OpenAICompatible(server.url, "tiny"), twice)
+        assert server.count == 2
+        assert not any({"cookie", "authorization"} & seen.headers.keys() for seen in server.requests)
+
+
+# What comes back
+
+
+def test_a_reply_has_its_text_its_end_its_model_and_its_tokens() -> None:
+    assert reply_to(said("yes", served="tiny-1")) == Reply(
+        text="yes", finish="stop", served="tiny-1", tokens_in=TOKENS_IN, tokens_out=TOKENS_OUT
+    )
+
+
+def test_a_reply_that_ends_at_its_limit_says_so() -> None:
+    assert reply_to(said('{"met": tr', finish="length")).finish == "length"
+
+
+def test_a_refusal_is_told() -> None:
+    reply = reply_to(said(None, refusal="I would rather not."))
+    assert (reply.text, reply.refusal) == ("", "I would rather not.")
+
+
+def test_a_reply_that_comes_slowly_but_in_time_is_a_reply() -> None:
+    assert reply_to(slow(0.05, said("yes"))).text == "yes"
+    assert reply_to(drip("yes", 0.002)).text == "yes"
+
+
+def test_parts_of_text_are_joined_and_thoughts_left_out() -> None:
+    parts = [
+        {"type": "thinking", "text": "let me see"},
+        {"type": "text", "text": '{"met":'},
+        {"type": "text", "text": " true}"},
+    ]
+    message = {"content": parts, "reasoning_content": "let me see"}
+    assert reply_to(raw(json.dumps({"choices": [{"message": message}]}))).text == '{"met": true}'
+
+
+def test_a_server_that_says_little_is_understood() -> None:
+    assert reply_to(raw('{"choices": [{"message": {}}]}')) == Reply(text="")
+    assert reply_to(said("yes", finish=None, usage=False)).tokens_in is None
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, "7", True, None, 10**30, [7]])
+def test_a_count_of_tokens_that_is_none_is_not_taken(count: Any) -> None:
+    reply = reply_to(raw(envelope(usage={"prompt_tokens": count, "completion_tokens": 3})))
+    assert (reply.tokens_in, reply.tokens_out) == (None, 3)
+
+
+def test_the_tokens_of_a_reply_come_with_the_likeliest_others_first() -> None:
+    reply = reply_to(said("no", logprobs=[("no", -2.5, {"no": -2.5, "yes": -0.25}), ("!", -1, {})]))
+    assert reply.tokens == (
+        Token(text="no", logprob=-2.5, others=(("yes", -0.25), ("no", -2.5))),
+        Token(text="!", logprob=-1.0),
+    )
+
+
+def test_log_probabilities_are_finite_and_at_most_0() -> None:
+    one = '{"token": "a", "logprob": -Infinity, "top_logprobs": [%s]}'
+    top = ", ".join(f'{{"token": "b", "logprob": {number}}}' for number in ("NaN", "null", "Infinity", "5", "1e-7"))
+    reply = reply_to(raw('{"choices": [{"message": {"content": "a"}, "logprobs": {"content": [%s]}}]}' % (one % top)))
+    assert reply.tokens == (Token(text="a", logprob=-9999.0, others=(("b", 0.0),)),)
+
+
+@pytest.mark.parametrize("entry", [{"token": "b"}, {"token": "b", "logprob": math.nan}, {"logprob": -1}, None, "b"])
+def test_a_token_that_cannot_be_read_takes_the_others_with_it(entry: Any) -> None:
+    logprobs = {"content": [{"token": "a", "logprob": -1}, entry]}
+    reply = reply_to(raw(choice(logprobs=logprobs)))
+    assert (reply.text, reply.tokens) == ("yes", ())
+
+
+@pytest.mark.parametrize("logprobs", [[], "no", {"content": {}}, {"tokens": ["a"], "token_logprobs": [-1]}])
+def test_log_probabilities_of_another_kind_are_none(logprobs: Any) -> None:
+    assert reply_to(raw(choice(logprobs=logprobs))).tokens == ()
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["token", "logprob", "top_logprobs", "content"]), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+
+
+@given(_JSON | st.fixed_dictionaries({"content": st.lists(_JSON, max_size=3)}))
+def test_whatever_stands_for_log_probabilities_gives_valid_tokens_or_none(logprobs: Any) -> None:
+    for token in _tokens(from_json(json.dumps(logprobs))):
+        assert Token.model_validate(token.model_dump()) == token
+        assert all(math.isfinite(number) and number <= 0 for _, number in (*token.others, ("", token.logprob)))
+
+
+@given(st.text(), st.sampled_from(["stop", "length", None]), st.none() | st.text(min_size=1))
+def test_any_text_is_read_as_it_was_said(text: str, finish: str | None, refusal: str | None) -> None:
+    message = {"content": text, "refusal": refusal}
+    reply = _read({"choices": [{"message": message, "finish_reason": finish}]})  # type: ignore[typeddict-item]
+    assert (reply.text, reply.finish, reply.refusal) == (text, finish, refusal)
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (400, "rejected"),
+        (401, "unauthorised"),
+        (402, "rejected"),
+        (403, "unauthorised"),
+        (404, "unknown-model"),
+        (408, "timeout"),
+        (409, "server"),
+        (413, "rejected"),
+        (422, "rejected"),
+        (425, "server"),
+        (429, "rate-limit"),
+        (500, "server"),
+        (502, "server"),
+        (503, "server"),
+        (504, "timeout"),
+        (529, "server"),
+    ],
+)
+def test_each_status_is_a_fault_of_its_kind_that_says_what_the_server_said(code: int, kind: str) -> None:
+    fault = fault_of(status(code))
+    assert fault.kind == kind
+    assert f"{code}: planted {code}" in str(fault)
+
+
+@pytest.mark.parametrize("code", [429, 503, 529])
+def test_a_provider_that_says_when_to_come_again_is_heard(code: int) -> None:
+    assert fault_of(status(code, {"Retry-After": "7"})).retry_after == 7.0
+    assert fault_of(status(code, {"retry-after-ms": "20"})).retry_after == 0.02
+    assert fault_of(status(code)).retry_after is None
+
+
+def test_what_is_not_tried_again_has_no_time_to_come_again() -> None:
+    assert fault_of(status(400, {"Retry-After": "7"})).retry_after is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        {"code": "context_length_exceeded", "message": "too much"},
+        {"type": "exceed_context_size_error", "code": 400, "message": "too much", "n_prompt_tokens": 9, "n_ctx": 8},
+        {"message": "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000."},
+        {"message": "Your input exceeds the context window of this model. Please adjust your input and try again."},
+        {"message": "The decoder prompt (length 9000) is longer than the maximum model length of 8192."},
+        {"message": "The input (9000 tokens) is longer than the model's context length (8192 tokens)."},
+        {"message": "Input length (9000 tokens) exceeds the maximum allowed length (8192 tokens)."},
+        {"message": "request (9000 tokens) exceeds the available context size (8192 tokens), try increasing it"},
+        {"message": "Requested tokens (9000) exceed context window of 8192"},
+    ],
+)
+def test_more_than_the_model_takes_in_is_by_the_response(error: dict[str, Any]) -> None:
+    for body in ({"error": error}, {"object": "error", **error}):
+        fault = fault_of(status(400, body=body))
+        assert (fault.kind, fault.cause) == ("overflowed", "response")
+
+
+@pytest.mark.parametrize("error", [{"code": "content_filter"}, {"type": "content_policy_violation", "code": None}])
+def test_a_filter_of_the_provider_refuses(error: dict[str, Any]) -> None:
+    fault = fault_of(status(400, body={"error": {"message": "filtered", **error}}))
+    assert (fault.kind, fault.cause) == ("refused", "response")
+
+
+def test_an_error_that_comes_as_a_success_is_the_error_that_it_says() -> None:
+    error = {"code": 400, "type": "exceed_context_size_error", "message": "too much"}
+    assert fault_of(raw(json.dumps({"error": error}))).kind == "overflowed"
+    limited = status(200, {"Retry-After": "3"}, {"error": {"code": 429, "message": "slowly"}})
+    assert (fault_of(limited).kind, fault_of(limited).retry_after) == ("rate-limit", 3.0)
+    unknown = fault_of(raw('{"error": {"code": "overloaded", "message": "come again"}}'))
+    assert (unknown.kind, "come again" in str(unknown)) == ("unreadable", True)
+
+
+@pytest.mark.parametrize("finish", ["abort", "error"])
+def test_a_reply_that_the_server_broke_off_is_the_servers_fault(finish: str) -> None:
+    assert fault_of(said('{"met": tr', finish=finish)).kind == "server"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "yes",
+        "null",
+        "[]",
+        "{}",
+        '{"choices": []}',
+        '{"choices": [{}]}',
+        '{"choices": [{"message": null}]}',
+        '{"choices": [{"message": {"content": 7}}]}',
+        '{"choices": [{"message": {"content": ["yes"]}}]}',
+        '{"choices": [{"message": {"content": "yes"}, "finish_reason": 7}]}',
+        '{"choices": [{"message": {"content": "yes"}}], "model": []}',
+        '{"choices": [{"message": {"content": "ye',
+        '{"choices": [{"message": {"content": "\\ud800"}}]}',
+        '{"choices": [{"message": {"content": "yes"}}]} {}',
+        "[" * 100_000,
+        'data: {"choices": [{"delta": {"content": "yes"}}]}\n\ndata: [DONE]\n\n',
+        "<html><body>It works!</body></html>",
+    ],
+)
+def test_what_is_no_chat_completion_is_unreadable(body: str) -> None:
+    fault = fault_of(raw(body))
+    assert (fault.kind, fault.again) == ("unreadable", True)
+
+
+def test_what_is_no_http_is_unreadable() -> None:
+    async def whole() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
+            writer.close()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            backend = OpenAICompatible(f"http://127.0.0.1:{port}/v1", "tiny")
+            try:
+                await backend.complete(request(), 5.0)
+            finally:
+                await backend.close()
+
+    with pytest.raises(Fault) as caught:
+        asyncio.run(whole())
+    assert caught.value.kind == "unreadable"
+
+
+def test_bytes_that_are_no_utf_8_are_unreadable() -> None:
+    assert fault_of(status(200, body=b'{"choices": [{"message": {"content": "\xff"}}]}')).kind == "unreadable"
+
+
+@pytest.mark.parametrize("answer", [cut(), reset()])
+def test_a_connection_that_breaks_is_a_connection_fault(answer: Answer) -> None:
+    fault = fault_of(answer)
+    assert (fault.kind, fault.again) == ("connection", True)
+
+
+def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
+    assert fault_of(status(200, {"Content-Encoding": "gzip"}, envelope())).kind == "connection"
+
+
+@pytest.mark.parametrize("url", [CLOSED, "http://no-such-host.invalid/v1"])
+def test_nobody_there_is_a_connection_fault(url: str) -> None:
+    with pytest.raises(Fault) as caught:
+        using(OpenAICompatible(url, "tiny", KEY), lambda one: one.complete(request(), 5.0))
+    assert caught.value.kind == "connection"
+
+
+@pytest.mark.parametrize("answer", [hang(), slow(30, said("yes")), drip("yes" * 1000, 0.02)])
+def test_what_is_not_whole_in_time_is_a_timeout(answer: Answer) -> None:
+    assert fault_of(answer, timeout=0.1).kind == "timeout"
+
+
+@pytest.mark.parametrize("timeout", [0.0, -1.0])
+def test_no_time_left_is_a_timeout(timeout: float) -> None:
+    assert fault_of(said("yes"), timeout=timeout).kind == "timeout"
+
+
+def test_a_huge_body_is_not_read_to_its_end() -> None:
+    fault = fault_of(huge(1 << 20))  # a terabyte
+    assert (fault.kind, fault.again) == ("too-large", False)
+
+
+def test_a_body_that_unpacks_to_a_huge_one_is_not_unpacked_to_its_end() -> None:
+    packed = gzip.compress(envelope(padding="a" * (64 << 20)).encode(), 1)
+    assert fault_of(status(200, {"Content-Encoding": "gzip"}, packed)).kind == "too-large"
+
+
+def test_a_body_within_the_limit_is_read_whole() -> None:
+    assert len(reply_to(huge(7)).text) == 7 << 20
+
+
+def test_a_huge_error_is_still_the_error_that_it_is() -> None:
+    fault = fault_of(status(429, {"Retry-After": "1"}, "slowly " * 1_000_000))
+    assert (fault.kind, fault.retry_after) == ("rate-limit", 1.0)
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with serving(lambda body, number: said("yes")) as other:
+        elsewhere = f"{other.url}/chat/completions"
+        for code in (301, 302, 303, 307, 308):
+            fault = fault_of(status(code, {"Location": elsewhere}))
+            assert (fault.kind, fault.again) == ("rejected", False)
+        assert other.count == 0
+
+
+def test_one_call_is_one_request_whatever_comes_of_it() -> None:
+    for answer in (status(500), status(429, {"Retry-After": "0"}), cut(), reset(), raw("")):
+        with serving(lambda body, number, answer=answer: answer) as server:  # type: ignore[misc]
+            with pytest.raises(Fault):
+                using(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))
+            assert server.count == 1
+
+
+def test_a_connection_that_the_server_closed_meanwhile_does_no_harm() -> None:
+    async def twice(one: OpenAICompatible) -> str:
+        with pytest.raises(Fault):
+            await one.complete(request(), 5.0)
+        return (await one.complete(request(), 5.0)).text
+
+    with serving(lambda body, number: cut() if number == 1 else said("yes")) as server:
+        assert using(OpenAICompatible(server.url, "tiny"), twice) == "yes"
+
+
+def test_cancellation_passes() -> None:
+    async def cancelled(one: OpenAICompatible) -> None:
+        task = asyncio.ensure_future(one.complete(request(), 30.0))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await task
+
+    with serving(lambda body, number: hang()) as server, pytest.raises(asyncio.CancelledError):
+        using(OpenAICompatible(server.url, "tiny"), cancelled)
+
+
+# Secrets
+
+
+_FORMS = [
+    KEY,
+    quote(KEY, safe=""),
+    base64.b64encode(KEY.encode()).decode(),
+    base64.urlsafe_b64encode(f"user:{KEY}".encode()).decode(),
+    KEY.encode().hex(),
+]
+
+
+@pytest.mark.parametrize("form", _FORMS)
+@pytest.mark.parametrize("code", [200, 400, 401, 500])
+def test_a_key_that_a_server_says_back_is_not_in_the_fault(code: int, form: str) -> None:
+    for body in ({"error": {"message": f"bad key {form}!"}}, f"bad key {form}!", " " * 280 + form):
+        fault = fault_of(status(code, body=body))
+        assert form not in str(fault)
+        assert form[4:] not in str(fault)
+
+
+def test_a_long_message_is_cut() -> None:
+    assert len(str(fault_of(status(400, body={"error": {"message": "a" * 10_000}})))) < 350
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://me:hunter22@127.0.0.1/v1",
+        "http://hunter22@127.0.0.1/v1",
+        "https://host/v1?api_key=hunter22",
+        "http://h/v1#hunter22",
+    ],
+)
+def test_a_url_with_a_secret_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(ValueError, match="give the key apart") as caught:
+        OpenAICompatible(url, "tiny")
+    assert "hunter22" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["", "127.0.0.1:8000/v1", "ftp://host/v1", "http:///v1", "http://h:99999/v1", "http://[1/v1"]
+)
+def test_what_is_no_web_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="no web address"):
+        OpenAICompatible(url, "tiny")
+
+
+@pytest.mark.parametrize("key", ["", "sk-1234\n", "sk 1234", "sk-é123456"])
+def test_a_key_that_cannot_stand_in_a_header_is_refused_without_repeating_it(key: str) -> None:
+    with pytest.raises(ValueError, match="the key") as caught:
+        OpenAICompatible(CLOSED, "tiny", key)
+    assert "1234" not in str(caught.value)
+
+
+# What it is
+
+
+def test_it_says_who_it_is() -> None:
+    backend = OpenAICompatible(" http://127.0.0.1:8000/v1/ ", "tiny", KEY, form="instructed", logprobs=False)
+    assert (backend.provider, backend.endpoint, backend.model) == (
+        "openai-compatible",
+        "http://127.0.0.1:8000/v1",
+        "tiny",
+    )
+    assert tuple(backend.secrets) == (KEY,)
+    assert backend.capabilities == Capabilities("instructed", False)
+    assert OpenAICompatible(CLOSED, "tiny").capabilities == Capabilities("native", True)
+    assert tuple(OpenAICompatible(CLOSED, "tiny").secrets) == ()
+    assert KEY not in repr(backend)
+
+
+def test_a_grammar_is_not_its_form() -> None:
+    with pytest.raises(ValueError, match="no grammar"):
+        OpenAICompatible(CLOSED, "tiny", form="grammar")
+
+
+# Connections
+
+
+def test_many_at_once_share_few_connections() -> None:
+    async def many(one: OpenAICompatible) -> list[str]:
+        replies = await asyncio.gather(*(one.complete(request(sample=i), 10.0) for i in range(40)))
+        return [reply.text for reply in replies]
+
+    with serving(lambda body, number: said(str(number))) as server:
+        texts = using(OpenAICompatible(server.url, "tiny", connections=4), many)
+        assert sorted(map(int, texts)) == list(range(1, 41))
+
+
+def test_it_can_be_closed_twice_and_used_again() -> None:
+    async def closed(one: OpenAICompatible) -> str:
+        await one.close()
+        await one.complete(request(), 5.0)
+        await one.close()
+        await one.close()
+        return (await one.complete(request(), 5.0)).text
+
+    with serving(lambda body, number: said("yes")) as server:
+        assert using(OpenAICompatible(server.url, "tiny"), closed) == "yes"
+
+
+def test_it_works_in_one_loop_after_another() -> None:
+    with serving(lambda body, number: said("yes")) as server:
+        backend = OpenAICompatible(server.url, "tiny")
+        assert [using(backend, lambda one: one.complete(request(), 5.0)).text for _ in range(3)] == ["yes"] * 3
+
+
+def test_a_loop_that_ended_before_it_was_closed_leaves_nothing_of_ours_behind() -> None:
+    with serving(lambda body, number: said("yes")) as server, warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        backend = OpenAICompatible(server.url, "tiny")
+        for _ in range(3):
+            asyncio.run(backend.complete(request(), 5.0))
+        assert len(backend._sessions) == 1
+        reply: Reply = using(backend, lambda one: one.complete(request(), 5.0))
+        assert not backend._sessions
+        del backend
+        gc.collect()
+    assert reply.text == "yes"
+    assert not [str(one.message) for one in caught if "client session" in str(one.message).lower()]
+
+
+# The server itself
+
+
+def test_a_script_that_breaks_fails_the_test() -> None:
+    script: Script = lambda body, number: said(body["absent"])  # noqa: E731
+    with pytest.raises(KeyError, match="absent"), serving(script) as server, pytest.raises(Fault):
+        using(OpenAICompatible(server.url, "tiny"), lambda one: one.complete(request(), 5.0))

@@ -1,0 +1,297 @@
+"""P(yes) from the tokens of a reply: where a boolean stands, and what else might have stood there."""
+
+import json
+import math
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph.models.asking import Reply, Token
+from jurygraph.models.probability import p_true, p_yes, place_of
+
+Path = tuple[str | int, ...]
+Others = tuple[tuple[str, float], ...]
+
+
+def replied(*tokens: str | tuple[str, float, dict[str, float]]) -> Reply:
+    """A reply of these tokens; a probability and others with theirs where it matters."""
+    made = [
+        Token(text=one, logprob=0.0)
+        if isinstance(one, str)
+        else Token(text=one[0], logprob=math.log(one[1]), others=tuple((t, math.log(p)) for t, p in one[2].items()))
+        for one in tokens
+    ]
+    return Reply(text="".join(token.text for token in made), tokens=tuple(made))
+
+
+def p_met(*tokens: str | tuple[str, float, dict[str, float]]) -> float | None:
+    return p_true(replied(*tokens), ("met",))
+
+
+# what counts as true, and what as false
+
+
+def test_the_tokens_true_and_false_are_weighed_against_each_other() -> None:
+    assert p_met('{"met":', ("true", 0.6, {"false": 0.2, "null": 0.1}), "}") == pytest.approx(0.75)
+    assert p_met('{"met":', ("false", 0.6, {"true": 0.2}), "}") == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    ("before", "lead"),
+    [
+        *[('{"met":', lead) for lead in ("", " ", "\n  ")],
+        *[('{"met"', lead) for lead in (":", ": ", " :\n")],
+        *[("{", lead) for lead in ('"met":', '"met" : ', '\n  "met":\n')],
+        *[("", lead) for lead in ('{"met":', '{ "met": ')],
+    ],
+)
+@pytest.mark.parametrize("end", ["}", " }", "}\n", ',"x":1}'])
+def test_a_token_may_carry_what_stands_around_the_boolean(before: str, lead: str, end: str) -> None:
+    others = {f"{lead}false{end}": 0.2, f"{lead}false": 0.1}
+    reply = replied(before, (f"{lead}true{end}", 0.6, others))
+    assert json.loads(reply.text)["met"] is True
+    assert p_true(reply, ("met",)) == pytest.approx(0.6 / 0.9)
+
+
+def test_beginnings_of_the_words_count() -> None:
+    assert p_met('{"met":', ("t", 0.3, {"tr": 0.1, "true": 0.2, "f": 0.1, "fal": 0.1, "false": 0.2}), "rue", "}") == (
+        pytest.approx(0.6)
+    )
+
+
+def test_white_space_before_the_boolean_tells_nothing_apart() -> None:
+    assert p_met('{"met":', (" true", 0.5, {"false": 0.2, "\n  false": 0.2, "true": 0.1}), "}") == pytest.approx(0.6)
+    assert p_met('{"met"', (": true", 0.5, {":false": 0.25, ":  false": 0.25}), "}") == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("other", ["False", "FALSE", "null", '"false"', "falsely", "0", "", " ", "x false", ":false"])
+def test_what_is_no_json_boolean_does_not_count(other: str) -> None:
+    assert p_met('{"met":', ("true", 0.5, {other: 0.3, "false": 0.1}), "}") == pytest.approx(0.5 / 0.6)
+
+
+@pytest.mark.parametrize("other", ["false", '"unmet":false', '"mat":false', '"met"', ":false", '"me":false'])
+def test_a_token_that_says_something_else_before_the_boolean_does_not_count(other: str) -> None:
+    assert p_met("{", ('"met":true', 0.5, {other: 0.3, '"met":false': 0.1}), "}") == pytest.approx(0.5 / 0.6)
+
+
+def test_a_token_that_is_listed_among_its_alternatives_counts_once() -> None:
+    assert p_met('{"met":', ("true", 0.6, {"true": 0.6, "false": 0.2}), "}") == pytest.approx(0.75)
+
+
+def test_two_other_tokens_of_one_text_both_count() -> None:
+    others = (("false", math.log(0.1)), ("false", math.log(0.1)))
+    tokens = (Token(text="[", logprob=0.0), Token(text="true", logprob=math.log(0.2), others=others))
+    assert p_true(Reply(text="[true", tokens=tokens), (0,)) == pytest.approx(0.5)
+
+
+def test_only_the_boolean_at_the_path_is_asked_about() -> None:
+    reply = replied(
+        '{"verdicts":[{"reason":"says \\"met\\": true","met":',
+        ("false", 0.9, {"true": 0.1}),
+        '},{"reason":"","met":',
+        ("true", 0.8, {"false": 0.2}),
+        "}]}",
+    )
+    assert p_true(reply, ("verdicts", 0, "met")) == pytest.approx(0.1)
+    assert p_true(reply, ("verdicts", 1, "met")) == pytest.approx(0.8)
+
+
+def test_extreme_log_probabilities_neither_overflow_nor_vanish() -> None:
+    for true, false, expected in [(-9999.0, -9999.0, 0.5), (1e308, -1e308, 1.0), (-9999.0, 0.0, 0.0), (900, 900, 0.5)]:
+        tokens = (Token(text="[", logprob=0.0), Token(text="true", logprob=true, others=(("false", false),)))
+        assert p_true(Reply(text="[true", tokens=tokens), (0,)) == expected
+
+
+# where nothing can be said
+
+
+def test_without_tokens_nothing_is_said() -> None:
+    assert p_true(Reply(text='{"met":true}'), ("met",)) is None
+    assert p_yes(Reply(text="yes")) is None
+
+
+def test_tokens_that_are_not_those_of_the_text_say_nothing() -> None:
+    reply = replied('{"met":', ("true", 0.6, {"false": 0.2}), "}")
+    assert p_true(reply.model_copy(update={"text": reply.text + " "}), ("met",)) is None
+
+
+def test_what_a_server_leaves_out_around_the_text_shifts_nothing() -> None:
+    """llama.cpp lets a reply to a schema stand in a fence, and others give the tokens of thoughts too."""
+    thought = ('{"met":true}', 0.9, {'{"met":false}': 0.1})
+    reply = replied(thought, "```json\n", '{"met":', ("true", 0.6, {"false": 0.2}), "}", "\n```", "")
+    assert p_true(reply.model_copy(update={"text": '{"met":true}'}), ("met",)) == pytest.approx(0.75)
+
+
+def test_a_token_without_alternatives_is_not_taken_for_certainty() -> None:
+    assert p_met('{"met":', ("true", 0.6, {}), "}") is None
+    assert p_yes(replied("yes")) is None
+
+
+@pytest.mark.parametrize(
+    "path", [("other",), (), (0,), ("met", "x"), ("met", 0), ("list", 2), ("list", -1), ("list", "0")]
+)
+def test_a_path_that_leads_to_no_boolean_says_nothing(path: Path) -> None:
+    reply = replied('{"list":[1,"true"],"met":', ("true", 0.6, {"false": 0.2}), "}")
+    assert p_true(reply, path) is None
+
+
+@pytest.mark.parametrize("value", ["1", '"true"', "null", "[true]"])
+def test_a_value_that_is_no_boolean_says_nothing(value: str) -> None:
+    assert p_met('{"met":', (value, 0.6, {"true": 0.3, "false": 0.1}), "}") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", '{"met', '{"met"', '{"met"}', '{"met" true}', "{met:true}", '{"a":1 "met":true}']
+)
+def test_a_text_that_is_no_json_has_no_places(text: str) -> None:
+    assert place_of(text, ("met",)) is None
+
+
+def test_what_is_nested_without_end_has_no_places() -> None:
+    assert place_of('{"a":' + "[" * 100_000, ("met",)) is None
+
+
+# yes and no
+
+
+def test_a_bare_yes_or_no_is_summed_over_its_beginnings() -> None:
+    assert p_yes(replied(("yes", 0.3, {"y": 0.2, "ye": 0.1, "n": 0.1, "no": 0.3}))) == pytest.approx(0.6)
+    assert p_yes(replied(("n", 0.3, {"yes": 0.7}))) == pytest.approx(0.7)
+
+
+def test_case_and_white_space_around_a_bare_answer_make_no_difference() -> None:
+    assert p_yes(replied("\n", (" Yes", 0.4, {"YES": 0.2, "no": 0.1, " No": 0.3}), ".")) == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("other", ["not", "nothing", "yesterday", "maybe", "", "ne", "yo"])
+def test_other_words_are_neither_yes_nor_no(other: str) -> None:
+    assert p_yes(replied(("yes", 0.5, {other: 0.3, "no": 0.1}))) == pytest.approx(0.5 / 0.6)
+
+
+@pytest.mark.parametrize("text", ["no doubt, yes", "yes and no", "not", "maybe", "", ".", "yess", '"yes"', "yes.."])
+def test_a_reply_that_is_not_a_bare_yes_or_no_says_nothing(text: str) -> None:
+    assert p_yes(replied((text, 0.6, {"yes": 0.3, "no": 0.1}))) is None
+
+
+# every boolean of any document, however it is written and cut into tokens
+
+LEAVES = st.one_of(
+    st.booleans(), st.none(), st.integers(), st.floats(allow_nan=False, allow_infinity=False), st.text(max_size=8)
+)
+DOCUMENTS = st.recursive(
+    LEAVES,
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5) | st.just("true"), inner, max_size=4)
+    ),
+    max_leaves=20,
+)
+
+
+class Written:
+    """A document as JSON text with random white space, and the places at which its booleans were written."""
+
+    def __init__(self, document: Any, chance: random.Random) -> None:
+        self.text = ""
+        self.booleans: dict[Path, int] = {}
+        self._chance = chance
+        self._add(document, ())
+        self._space()
+
+    def _space(self) -> None:
+        self.text += "".join(self._chance.choices(" \t\n\r", k=self._chance.choice((0, 0, 1, 3))))
+
+    def _scalar(self, value: Any) -> None:
+        self.text += json.dumps(value, ensure_ascii=self._chance.random() < 0.5)
+
+    def _add(self, value: Any, path: Path) -> None:
+        self._space()
+        if isinstance(value, dict | list):
+            self.text += "{" if isinstance(value, dict) else "["
+            for number, (step, inner) in enumerate(value.items() if isinstance(value, dict) else enumerate(value)):
+                self.text += "," if number else ""
+                if isinstance(value, dict):
+                    self._space()
+                    self._scalar(step)
+                    self._space()
+                    self.text += ":"
+                self._add(inner, (*path, step))
+            self._space()
+            self.text += "}" if isinstance(value, dict) else "]"
+        else:
+            if isinstance(value, bool):
+                self.booleans[path] = len(self.text)
+            self._scalar(value)
+
+
+def booleans(value: Any, path: Path = ()) -> Iterator[tuple[Path, bool]]:
+    if isinstance(value, bool):
+        yield path, value
+    for step, inner in (
+        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    ):
+        yield from booleans(inner, (*path, step))
+
+
+@given(DOCUMENTS, st.randoms(use_true_random=False))
+def test_every_boolean_of_a_document_is_found_where_it_was_written(document: Any, chance: random.Random) -> None:
+    written = Written(document, chance)
+    assert json.loads(written.text) == document
+    for path, value in booleans(document):
+        place = place_of(written.text, path)
+        assert place == written.booleans[path]
+        assert written.text.startswith(json.dumps(value), place)
+
+
+def cut(text: str, chance: random.Random) -> list[str]:
+    """A text in random pieces, some of them empty."""
+    edges = sorted(chance.choices(range(len(text) + 1), k=chance.randint(0, len(text))))
+    return [text[start:end] for start, end in zip([0, *edges], [*edges, len(text)], strict=True)]
+
+
+def planted(piece: str, lead: str, chance: random.Random) -> tuple[dict[str, float], float, float]:
+    """Alternatives to a token with their probabilities, and how much of these is for true and for false."""
+    held = lead.rstrip(" \t\n\r")
+    wrong = [held, held + "null", held + "True", held + '"true"', "?" + held + "true", held + ",false"]
+    wrong += [held[:-1] + "?false"] if held else []
+    right = [
+        (held + space + word[:length] + (end if length == len(word) else ""), word)
+        for space in ("", " ", "\n\t")
+        for word in ("true", "false")
+        for length in (1, 3, len(word))
+        for end in ("", ",", "}]", " ")
+    ]
+    others: dict[str, float] = {text: chance.uniform(1e-6, 1) for text in chance.sample(wrong, chance.randint(1, 5))}
+    totals = {"true": 0.0, "false": 0.0}
+    for text, word in dict(chance.sample(right, chance.randint(0, 8))).items():
+        if text != piece:
+            others[text] = chance.uniform(1e-6, 1)
+            totals[word] += others[text]
+    others.pop(piece, None)
+    return others, totals["true"], totals["false"]
+
+
+@settings(max_examples=150)
+@given(st.lists(st.booleans() | DOCUMENTS, min_size=1, max_size=5), st.randoms(use_true_random=False))
+def test_planted_probabilities_are_found_however_the_text_is_cut(document: list[Any], chance: random.Random) -> None:
+    written = Written({"verdicts": document, "met": chance.random() < 0.5}, chance)
+    pieces = cut(written.text, chance)
+    path, place = chance.choice(sorted(written.booleans.items(), key=str))
+    tokens, start, expected = [], 0, None
+    for piece in pieces:
+        others: dict[str, float] = {}
+        own = chance.uniform(1e-6, 1)
+        if start <= place < start + len(piece):
+            others, true, false = planted(piece, piece[: place - start], chance)
+            true, false = (true + own, false) if written.text[place] == "t" else (true, false + own)
+            expected = true / (true + false)
+            if chance.random() < 0.5:
+                others[piece] = own
+        ranked = sorted(((text, math.log(p)) for text, p in others.items()), key=lambda one: -one[1])
+        tokens.append(Token(text=piece, logprob=math.log(own), others=tuple(ranked)))
+        start += len(piece)
+    assert expected is not None
+    assert p_true(Reply(text=written.text, tokens=tuple(tokens)), path) == pytest.approx(expected)

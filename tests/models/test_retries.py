@@ -1,0 +1,253 @@
+"""Trying again: how often, after how long, until when, and what is told in the end."""
+
+import asyncio
+import random
+import selectors
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.errors import ConfigError
+from jurygraph.models.faults import BY_RESPONSE, RETRIED, Fault
+from jurygraph.models.limiter import Limiter
+from jurygraph.models.retries import RetryPolicy, attempted
+
+T = TypeVar("T")
+FINAL = BY_RESPONSE | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}
+policies = st.builds(RetryPolicy, st.integers(1, 8), st.floats(0, 5), st.floats(5, 60))
+retried = st.sampled_from(sorted(RETRIED))
+
+
+class SkippingLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock starts at 0 and jumps to the next timer, where another loop would sleep until it."""
+
+    def __init__(self) -> None:
+        self.clock = 0.0
+        super().__init__(Skipping(self))
+
+    def time(self) -> float:
+        return self.clock
+
+
+class Skipping(selectors.SelectSelector):
+    def __init__(self, loop: SkippingLoop) -> None:
+        super().__init__()
+        self.loop = loop
+
+    def select(self, timeout: float | None = None) -> list[Any]:
+        assert timeout is not None, "everybody waits for ever"
+        self.loop.clock += max(timeout, 0.0)
+        return super().select(0)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """The result; all its waiting takes no time."""
+    with asyncio.Runner(loop_factory=SkippingLoop) as runner:
+        return runner.run(coroutine)
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+class Provider:
+    """Answers `done` after its faults; `sent` are the times at which it was asked."""
+
+    def __init__(self, *faults: BaseException) -> None:
+        self.faults = list(faults)
+        self.sent: list[float] = []
+
+    async def __call__(self) -> str:
+        self.sent.append(now())
+        if self.faults:
+            raise self.faults.pop(0)
+        return "done"
+
+    @property
+    def waits(self) -> list[float]:
+        return [after - before for before, after in zip(self.sent, self.sent[1:], strict=False)]
+
+
+async def fault_of(attempt: Awaitable[object]) -> Fault:
+    with pytest.raises(Fault) as caught:
+        await attempt
+    return caught.value
+
+
+class TestHowOften:
+    def test_an_answer_at_once_is_one_request(self) -> None:
+        assert run(attempted(Provider(), RetryPolicy())) == ("done", 1)
+
+    @given(policies, st.data())
+    def test_an_answer_after_faults_counts_every_request(self, policy: RetryPolicy, data: st.DataObject) -> None:
+        kinds = data.draw(st.lists(retried, max_size=policy.attempts - 1))
+        provider = Provider(*(Fault(kind, "planted") for kind in kinds))
+        assert run(attempted(provider, policy)) == ("done", len(kinds) + 1)
+        assert len(provider.sent) == len(kinds) + 1
+
+    @given(policies, retried)
+    def test_a_fault_that_stays_is_asked_exactly_as_often_as_the_policy_says(
+        self, policy: RetryPolicy, kind: str
+    ) -> None:
+        faults = [Fault(kind, f"planted {number}") for number in range(20)]
+        provider = Provider(*faults)
+        fault = run(fault_of(attempted(provider, policy)))
+        assert len(provider.sent) == policy.attempts == fault.attempts
+        assert fault is faults[policy.attempts - 1]
+
+    @given(policies, st.sampled_from(sorted(FINAL)))
+    def test_what_would_not_do_better_is_asked_once(self, policy: RetryPolicy, kind: str) -> None:
+        planted = Fault(kind, "planted", retry_after=1.0)
+        provider = Provider(planted)
+        fault = run(fault_of(attempted(provider, policy)))
+        assert fault is planted
+        assert len(provider.sent) == 1 == fault.attempts
+
+    def test_a_fault_that_would_not_do_better_ends_the_trying(self) -> None:
+        provider = Provider(Fault("server", "500"), Fault("rejected", "400"), Fault("server", "500"))
+        fault = run(fault_of(attempted(provider, RetryPolicy())))
+        assert (fault.kind, fault.attempts, len(provider.sent)) == ("rejected", 2, 2)
+
+    def test_any_other_error_passes_at_once(self) -> None:
+        provider = Provider(ValueError("a bug"))
+        with pytest.raises(ValueError, match="a bug"):
+            run(attempted(provider, RetryPolicy()))
+        assert len(provider.sent) == 1
+
+    def test_a_plain_function_that_gives_an_awaitable_is_tried_again_too(self) -> None:
+        provider = Provider(Fault("server", "500"))
+        assert run(attempted(lambda: provider(), RetryPolicy())) == ("done", 2)
+
+    def test_questions_asked_at_the_same_time_do_not_count_each_others_attempts(self) -> None:
+        async def many() -> list[tuple[str, int]]:
+            providers = [Provider(*(Fault("server", "500") for _ in range(number % 4))) for number in range(50)]
+            return await asyncio.gather(*(attempted(each, RetryPolicy()) for each in providers))
+
+        assert run(many()) == [("done", number % 4 + 1) for number in range(50)]
+
+    @pytest.mark.parametrize(
+        ("wrong", "said"),
+        [
+            ({"attempts": 0}, "at least 1"),
+            ({"first": -0.1}, "0 <= first <= longest"),
+            ({"first": 2.0, "longest": 1.0}, "0 <= first <= longest"),
+        ],
+    )
+    def test_a_policy_that_makes_no_sense_is_refused(self, wrong: dict[str, float], said: str) -> None:
+        with pytest.raises(ConfigError, match=said):
+            RetryPolicy(**wrong)
+
+
+class TestWaits:
+    @given(policies, st.integers())
+    def test_the_range_of_the_wait_doubles_up_to_the_longest(self, policy: RetryPolicy, seed: int) -> None:
+        random.seed(seed)
+        provider = Provider(*(Fault("server", "500") for _ in range(20)))
+        run(fault_of(attempted(provider, policy)))
+        for number, wait in enumerate(provider.waits):
+            assert -1e-6 <= wait <= min(policy.first * 2**number, policy.longest) + 1e-6
+
+    def test_the_whole_of_the_range_is_used(self) -> None:
+        waits = sorted(wait for _ in range(300) for wait in self.waits(RetryPolicy(2, first=8.0), Fault("server", "")))
+        assert waits[0] < 1.0
+        assert waits[-1] > 7.0
+
+    @given(policies, st.floats(0, 500), st.integers(1, 6))
+    def test_nobody_comes_back_sooner_than_asked_nor_much_later(
+        self, policy: RetryPolicy, retry_after: float, times: int
+    ) -> None:
+        waits = self.waits(policy, *(Fault("rate-limit", "429", retry_after) for _ in range(times)))
+        for number, wait in enumerate(waits):
+            assert retry_after - 1e-6 <= wait <= retry_after + min(policy.first * 2**number, policy.longest) + 1e-6
+
+    def test_a_burst_that_is_told_the_same_time_does_not_come_back_as_one(self) -> None:
+        waits = [self.waits(RetryPolicy(), Fault("rate-limit", "429", 3.0)) for _ in range(20)]
+        assert len({round(wait, 6) for (wait,) in waits}) == 20
+
+    def test_whoever_waits_holds_no_slot(self) -> None:
+        async def asked(limiter: Limiter, provider: Provider) -> None:
+            async def once() -> str:
+                async with limiter.turn(1):
+                    return await provider()
+
+            await attempted(once, RetryPolicy())
+
+        async def both() -> list[float]:
+            limiter, other = Limiter(1), Provider()
+            await asyncio.gather(asked(limiter, Provider(Fault("server", "503", 30.0))), asked(limiter, other))
+            return other.sent
+
+        assert run(both()) == [0.0]
+
+    @staticmethod
+    def waits(policy: RetryPolicy, *faults: Fault) -> list[float]:
+        async def ended(provider: Provider) -> None:
+            await asyncio.gather(attempted(provider, policy), return_exceptions=True)
+
+        provider = Provider(*faults)
+        run(ended(provider))
+        return provider.waits
+
+
+class TestDeadline:
+    @pytest.mark.parametrize("until", [9.9, 10.0, -5.0])
+    def test_a_wait_that_would_last_beyond_it_is_not_begun(self, until: float) -> None:
+        async def ended(ask: Callable[[], Awaitable[str]]) -> tuple[Fault, float]:
+            return await fault_of(attempted(ask, RetryPolicy(first=0.0), until)), now()
+
+        planted = Fault("rate-limit", "slow down, please", retry_after=10.0)
+        provider = Provider(planted)
+        fault, at = run(ended(provider))
+        assert (fault.kind, fault.again, fault.attempts, len(provider.sent), at) == ("deadline", False, 1, 1, 0.0)
+        assert "rate-limit: slow down, please" in str(fault)
+        assert fault.__cause__ is planted
+
+    def test_a_wait_that_ends_before_it_is_waited(self) -> None:
+        provider = Provider(*(Fault("rate-limit", "429", retry_after=10.0) for _ in range(2)))
+        assert run(attempted(provider, RetryPolicy(first=0.0), 20.1)) == ("done", 3)
+        assert provider.sent == pytest.approx([0, 10, 20])
+
+    def test_when_the_attempts_are_used_up_the_last_fault_is_told_rather_than_the_deadline(self) -> None:
+        provider = Provider(Fault("server", "first"), Fault("server", "last", retry_after=10.0))
+        fault = run(fault_of(attempted(provider, RetryPolicy(2, first=0.0), 5.0)))
+        assert (fault.kind, str(fault), fault.attempts) == ("server", "last", 2)
+
+    @given(policies, st.floats(0, 100), st.lists(st.none() | st.floats(0, 50), min_size=1, max_size=8))
+    def test_no_request_is_sent_once_it_is_over(
+        self, policy: RetryPolicy, until: float, asked: list[float | None]
+    ) -> None:
+        async def tried(provider: Provider) -> None:
+            await asyncio.gather(attempted(provider, policy, until), return_exceptions=True)
+
+        provider = Provider(*(Fault("rate-limit", "429", retry_after) for retry_after in asked))
+        run(tried(provider))
+        assert all(at <= until + 1e-6 for at in provider.sent[1:])
+
+
+class TestCancellation:
+    def test_whoever_is_cancelled_while_waiting_asks_no_more(self) -> None:
+        async def cancelled(provider: Provider) -> float:
+            asking = asyncio.create_task(attempted(provider, RetryPolicy()))
+            await asyncio.sleep(1.0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            return now()
+
+        provider = Provider(Fault("server", "503", retry_after=100.0))
+        assert run(cancelled(provider)) == 1.0
+        assert len(provider.sent) == 1
+
+    def test_whoever_is_cancelled_while_asking_asks_no_more(self) -> None:
+        provider = Provider(asyncio.CancelledError(), Fault("server", "503"))
+        with pytest.raises(asyncio.CancelledError):
+            run(attempted(provider, RetryPolicy()))
+        assert len(provider.sent) == 1
+
+    def test_on_a_real_clock_it_waits_and_comes_back(self) -> None:
+        provider = Provider(Fault("server", "500"), Fault("rate-limit", "429", retry_after=0.01))
+        assert asyncio.run(attempted(provider, RetryPolicy(first=0.001))) == ("done", 3)
+        assert provider.waits[1] >= 0.01

@@ -1,0 +1,680 @@
+"""Structured replies: the schema that is asked for, what a reply comes to, and how it is asked for again."""
+
+import inspect
+import json
+import math
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
+
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.faults import Fault
+from jurygraph.models.structured import answer_schema, instructed, read, repaired
+from jurygraph.schema import Message, Noun
+from jurygraph.schema.noun import Flag, Number, Unit
+from tests.schema.json_schema import faults
+
+
+class One(Noun):
+    id: str
+    reason: str
+    met: bool
+    probability: float = Field(ge=0, le=1)
+
+
+class Verdicts(Noun):
+    verdicts: tuple[One, ...]
+
+
+GOOD = {"verdicts": [{"id": "a", "reason": "It says so.", "met": True, "probability": 0.9}]}
+TEXT = json.dumps(GOOD)
+
+
+def fault(text: str, noun: type[BaseModel] = Verdicts, **more: Any) -> Fault:
+    with pytest.raises(Fault) as caught:
+        read(Reply(text=text, **more), noun)
+    return caught.value
+
+
+def with_first(**fields: Any) -> str:
+    return json.dumps({"verdicts": [{**GOOD["verdicts"][0], **fields}]})
+
+
+# what a reply comes to
+
+
+def test_a_reply_that_is_one_valid_json_value_is_the_noun() -> None:
+    answer = read(Reply(text=TEXT, finish="stop"), Verdicts)
+    assert answer == Verdicts(verdicts=(One(id="a", reason="It says so.", met=True, probability=0.9),))
+
+
+@pytest.mark.parametrize("around", [" ", "\n\n", "\t\r\n"])
+def test_json_white_space_may_stand_around_it(around: str) -> None:
+    assert read(Reply(text=f"{around}{TEXT}{around}"), Verdicts).verdicts[0].met
+
+
+@pytest.mark.parametrize("finish", ["length", "LENGTH", "max_tokens", "MAX_TOKENS"])
+def test_a_reply_that_ends_at_its_limit_is_truncated(finish: str) -> None:
+    assert fault(TEXT, finish=finish, refusal="no").kind == "truncated"
+
+
+@pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "refusal"])
+def test_a_reply_that_was_withheld_is_refused(finish: str) -> None:
+    assert fault(TEXT, finish=finish).kind == "refused"
+
+
+def test_a_refusal_counts_whatever_else_was_said() -> None:
+    wrong = fault(TEXT, finish="stop", refusal="I cannot help with " + "that " * 100)
+    assert wrong.kind == "refused"
+    assert "I cannot help" in str(wrong)
+    assert len(str(wrong)) < 120
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t\r ", "\u00a0\u2003"])
+def test_white_space_alone_is_empty(text: str) -> None:
+    assert fault(text).kind == "empty"
+    assert fault(text, finish="content_filter").kind == "refused"
+
+
+WRAPPED = [
+    f"```json\n{TEXT}\n```",
+    f"Here it is: {TEXT}",
+    f"{TEXT}\nI hope that helps.",
+    f"{TEXT}{TEXT}",
+    f"<answer>{TEXT}</answer>",
+    f"\ufeff{TEXT}",
+    f"\u00a0{TEXT}",
+    f"{TEXT}\x00",
+    f"[{TEXT}]",
+    json.dumps(TEXT),
+    TEXT.replace('"', "'"),
+    TEXT.replace("}]", "},]"),
+    TEXT[:-1],
+    TEXT + "// done",
+    "null",
+    "true",
+    "{}",
+    "[]",
+    "1",
+    '"met"',
+]
+
+
+@pytest.mark.parametrize("text", WRAPPED)
+def test_nothing_is_searched_for_in_a_reply(text: str) -> None:
+    assert fault(text).kind == "malformed"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *[("met", one) for one in ("true", "True", 1, 0, 1.0, None, [], {}, "yes")],
+        *[
+            ("probability", one)
+            for one in ("0.9", True, None, -0.1, 1.1, 10**400, math.nan, math.inf, -math.inf, [0.9])
+        ],
+        *[("id", one) for one in (1, None, True, ["a"], {"a": 1})],
+        *[("probability", one) for one in (-0.0,)],
+    ],
+)
+def test_a_value_of_another_type_or_range_is_malformed_and_its_field_named(field: str, value: Any) -> None:
+    wrong = fault(with_first(**{field: value}))
+    assert wrong.kind == "malformed"
+    assert str(wrong).startswith(f"field verdicts[0].{field}: ")
+
+
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "-0", "-0.0", "-0e7", "1e999", "-1e999", "9" * 400, "9" * 5000]
+)
+def test_numbers_that_are_none_are_refused_anywhere(number: str) -> None:
+    class Free(BaseModel):
+        model_config = ConfigDict(extra="allow")
+        parts: dict[str, JsonValue]
+
+    assert fault(TEXT.replace("0.9", number)).kind == "malformed"
+    wrong = fault(f'{{"parts": {{"a": [1, {{"b": [0, {number}]}}]}}}}', Free)
+    assert wrong.kind == "malformed"
+    assert "parts.a[1].b[1]" in str(wrong) or len(number) > 4300  # the parser itself refuses those
+
+
+def test_the_largest_numbers_that_a_float_holds_are_read() -> None:
+    class Big(Noun):
+        whole: int
+        real: Number
+
+    text = f'{{"whole": {int(sys.float_info.max)}, "real": 1.7976931348623157e308}}'
+    assert read(Reply(text=text), Big) == Big(whole=int(sys.float_info.max), real=sys.float_info.max)
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        (TEXT.replace('"met": true', '"met": false, "met": true'), "verdicts[0].met"),
+        (TEXT.replace('"met": true', '"met": true, "m\\u0065t": true'), "verdicts[0].met"),
+        (f'{TEXT[:-1]}, "verdicts": []}}', "verdicts"),
+    ],
+)
+def test_a_field_that_stands_twice_is_malformed(text: str, field: str) -> None:
+    assert str(fault(text)).startswith(f"field {field}: stands twice")
+
+
+def test_a_field_that_nobody_asked_for_is_malformed() -> None:
+    class Loose(BaseModel):
+        verdicts: tuple[One, ...]
+
+    for noun in (Verdicts, Loose):  # whatever the noun itself would let pass
+        assert str(fault(with_first(confidence=1), noun)).startswith("field verdicts[0].confidence: ")
+        assert str(fault(f'{TEXT[:-1]}, "note": 1}}', noun)).startswith("field note: ")
+
+
+@pytest.mark.parametrize("field", ["id", "reason", "met", "probability"])
+def test_a_field_that_is_missing_is_malformed(field: str) -> None:
+    fields = {name: value for name, value in GOOD["verdicts"][0].items() if name != field}
+    assert str(fault(json.dumps({"verdicts": [fields]}))).startswith(f"field verdicts[0].{field}: ")
+
+
+def test_a_default_does_not_stand_in_for_a_field() -> None:
+    class Part(Noun):
+        met: bool = True
+
+    class Whole(Noun):
+        parts: tuple[Part, ...] = ()
+        note: str | None = None
+
+    assert read(Reply(text='{"parts": [{"met": false}], "note": null}'), Whole) == Whole(parts=(Part(met=False),))
+    assert str(fault('{"parts": [{"met": true}, {}], "note": null}', Whole)).startswith(
+        "field parts[1].met: is missing"
+    )
+    assert str(fault('{"parts": []}', Whole)).startswith("field note: is missing")
+
+
+def test_a_boolean_is_no_number_even_where_python_says_so() -> None:
+    class Rated(Noun):
+        score: Literal[0, 1, 2]
+
+    assert read(Reply(text='{"score": 1}'), Rated).score == 1
+    for text in ('{"score": true}', '{"score": false}', '{"score": "1"}'):
+        assert str(fault(text, Rated)).startswith("field score: ")
+
+
+@pytest.mark.parametrize("half", ["\\ud800", "\\udc00", "\\ud800\\ud800", "x\\udfffy"])
+def test_half_a_surrogate_pair_is_malformed(half: str) -> None:
+    assert fault(TEXT.replace("It says", half)).kind == "malformed"
+    assert fault(TEXT.replace('"id"', f'"{half}"')).kind == "malformed"
+    assert read(Reply(text=TEXT.replace("It says", "\\ud83d\\ude00")), Verdicts).verdicts[0].reason == "\U0001f600 so."
+
+
+def test_a_raw_half_of_a_surrogate_pair_is_malformed() -> None:
+    reply = Reply.model_construct(text=TEXT.replace("It says", "\ud800"))
+    with pytest.raises(Fault, match="the reply is not valid JSON"):
+        read(reply, Verdicts)
+
+
+@pytest.mark.parametrize("depth", [150, 250, 5_000, 200_000])
+def test_what_is_nested_too_deeply_is_malformed(depth: int) -> None:
+    class Any_(Noun):
+        it: JsonValue
+
+    assert fault("[" * depth).kind == "malformed"
+    assert fault('{"verdicts":' * depth + "[]" + "}" * depth).kind == "malformed"
+    if depth > 200:
+        assert fault('{"it":' + "[" * depth + "]" * depth + "}", Any_).kind == "malformed"
+
+
+def test_a_reply_that_is_read_near_the_end_of_the_stack_is_malformed_at_worst() -> None:
+    class Any_(Noun):
+        it: JsonValue
+
+    text = '{"it":' + "[" * 150 + "]" * 150 + "}"
+
+    def down(frames: int) -> Any_:
+        return down(frames - 1) if frames else read(Reply(text=text), Any_)
+
+    assert down(0).it is not None
+    with pytest.raises(Fault, match="nested too deeply"):
+        down(sys.getrecursionlimit() - len(inspect.stack(0)) - 120)
+
+
+def test_messages_are_short_and_quote_little() -> None:
+    long = "x" * 5_000
+    texts = [
+        with_first(met=long),
+        with_first(**{long: 1}),
+        TEXT.replace('"met": true', f'"{long}": 1, "{long}": 2'),
+        TEXT.replace("0.9", "1" * 4_000),
+        long,
+        json.dumps({"verdicts": [long]}),
+        json.dumps({"verdicts": {long: long}}),
+        json.dumps({long: {long: {long: 1}}}),
+    ]
+    for text in texts:
+        message = str(fault(text))
+        assert len(message) <= 300
+        assert "x" * 61 not in message
+        assert "1" * 61 not in message
+
+
+def test_bounds_that_the_schema_leaves_out_are_checked_all_the_same() -> None:
+    class Bound(Noun):
+        code: Annotated[str, Field(pattern="^[a-z]+$", max_length=3)]
+
+    assert read(Reply(text='{"code": "abc"}'), Bound).code == "abc"
+    for code in ("abcd", "A", ""):
+        assert fault(json.dumps({"code": code}), Bound).kind == "malformed"
+
+
+def test_a_reply_of_megabytes_is_read_and_refused_whole() -> None:
+    many = {"verdicts": GOOD["verdicts"] * 20_000}
+    assert len(read(Reply(text=json.dumps(many)), Verdicts).verdicts) == 20_000
+    many["verdicts"][-1:] = [{"id": "z"}]
+    assert str(fault(json.dumps(many))).startswith("field verdicts[19999].")
+    for text in ("[" * 2_000_000, "9" * 2_000_000, '"' + "\\" * 2_000_001, TEXT + " " * 2_000_000 + "x"):
+        assert fault(text).kind == "malformed"
+
+
+# ten thousand replies of which none may count unless it is right as a whole
+
+
+def plainly(text: str) -> Verdicts | None:
+    """The noun in a reply, read by hand: the independent word on what is valid. None where it is not."""
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_no_doubles, parse_constant=_no, parse_float=_plain_number, parse_int=_plain_number
+        )
+        return _verdicts(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _no(word: str) -> Any:
+    raise ValueError(word)
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({name for name, _ in pairs}) < len(pairs):
+        raise ValueError("doubles")
+    return dict(pairs)
+
+
+def _plain_number(digits: str) -> float:
+    value = float(digits)
+    if value in (math.inf, -math.inf) or math.copysign(1, value) < 0 == value:
+        raise ValueError(digits)
+    return value
+
+
+def _verdicts(value: Any) -> Verdicts | None:
+    if type(value) is not dict or set(value) != {"verdicts"} or type(value["verdicts"]) is not list:
+        return None
+    ones = [_one(part) for part in value["verdicts"]]
+    return None if None in ones else Verdicts.model_construct(verdicts=tuple(ones))
+
+
+def _one(value: Any) -> One | None:
+    if type(value) is not dict or set(value) != {"id", "reason", "met", "probability"}:
+        return None
+    texts = (value["id"], value["reason"])
+    if any(type(text) is not str or any("\ud800" <= c <= "\udfff" for c in text) for text in texts):
+        return None
+    if type(value["met"]) is not bool or type(value["probability"]) is not float or not 0 <= value["probability"] <= 1:
+        return None
+    return One.model_construct(**value)
+
+
+ATOMS: tuple[Any, ...] = (
+    *(True, False, None, 0, 1, -1, 0.5, -0.0, 1e-400, 10**30, 10**400, math.nan, math.inf, "true", "0.9", "", "a"),
+    *([], {}, [True], {"met": True}, GOOD, TEXT, "解", "\ud800", "\U0001f600", "\x00", "]]", '"met": true'),
+)
+TEXTS = ("```json\n", "\n```", "[[1]]", TEXT, "{", "}", "[", "]", ",", ":", '"', "\\", "\\u0000", "\\ud800", "NaN")
+TEXTS += ("-0", "1e999", "9" * 400, "true", "false", "null", "\ufeff", "\u00a0", " ", "\n", "//", "Thought process:")
+
+
+def fuzzed(chance: random.Random) -> str:
+    """A reply: often right, and then spoilt in a few ways, as a value and as a text."""
+    value = {"verdicts": [a_verdict(chance) for _ in range(chance.choice((0, 1, 1, 2, 4)))]}
+    for _ in range(chance.choice((0, 0, 1, 1, 2))):
+        spoil(value, chance)
+    text = json.dumps(value, ensure_ascii=chance.random() < 0.5, indent=chance.choice((None, None, 2)))
+    for _ in range(chance.choice((0, 0, 0, 1, 2, 3))):
+        text = chance.choice(MANGLINGS)(text, chance)
+    return text
+
+
+def a_verdict(chance: random.Random) -> dict[str, Any]:
+    fields = {
+        "id": chance.choice(("a", "b", "c", "解")),
+        "reason": chance.choice(
+            ("fine", f"The response says {TEXT}", f"```json\n{TEXT}```", "[[10]]", "é\u2028\U0001f600")
+        ),
+        "met": chance.random() < 0.5,
+        "probability": chance.choice((0, 1, 0.5, 1.0, 1e-9, chance.random())),
+    }
+    return dict(chance.sample(list(fields.items()), 4))
+
+
+def spoil(value: Any, chance: random.Random) -> None:
+    """One change somewhere within the value."""
+    parts = [part for part in inside(value) if part]
+    if not parts:
+        return
+    part = chance.choice(parts)
+    step = chance.choice(list(part)) if isinstance(part, dict) else chance.randrange(len(part))
+    how = chance.randrange(4)
+    if how == 0:
+        part[step] = deepcopy(chance.choice(ATOMS))
+    elif how == 1:
+        part.pop(step)
+    elif how == 2 and isinstance(part, dict):
+        part[chance.choice(("note", "met ", "Met", "verdict", "id", "\ud800"))] = deepcopy(chance.choice(ATOMS))
+    else:
+        part[step] = [part[step]] if chance.random() < 0.5 else {"verdicts": part[step]}
+
+
+def inside(value: Any) -> list[Any]:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [value] * isinstance(value, dict | list) + [one for part in parts for one in inside(part)]
+
+
+def _insert(text: str, chance: random.Random) -> str:
+    at = chance.choice((0, len(text), chance.randint(0, len(text))))
+    return text[:at] + chance.choice(TEXTS) + text[at:]
+
+
+def _delete(text: str, chance: random.Random) -> str:
+    start = chance.randint(0, len(text))
+    return text[:start] + text[start + chance.choice((1, 2, 20)) :]
+
+
+def _repeat(text: str, chance: random.Random) -> str:
+    start = chance.randint(0, len(text))
+    end = chance.randint(start, min(len(text), start + 80))
+    return text[:end] + text[start:end] + text[end:]
+
+
+def _double_a_field(text: str, chance: random.Random) -> str:
+    field = chance.choice(('"met": true, ', '"id": "a", ', '"verdicts": [], ', '"m\\u0065t": false, '))
+    at = chance.choice([0] + [at for at, c in enumerate(text) if c == "{"]) + 1
+    return text[:at] + field + text[at:]
+
+
+def _swap(text: str, chance: random.Random) -> str:
+    old, new = chance.choice(
+        (("true", "True"), ("false", "true"), ('"', "'"), ("true", "1"), ("0.5", "NaN"), ("1", "-0"))
+    )
+    return text.replace(old, new, chance.choice((1, -1)))
+
+
+def _wrap(text: str, chance: random.Random) -> str:
+    return chance.choice(
+        ("```json\n{}\n```", "[{}]", "Here: {}", "{} ok", " \n{}\t", '{{"verdicts": {}}}', "{0}{0}")
+    ).format(text)
+
+
+MANGLINGS: tuple[Callable[[str, random.Random], str], ...] = (_insert, _delete, _repeat, _double_a_field, _swap, _wrap)
+
+
+def outcome(text: str) -> Verdicts | str:
+    """The noun, or the kind of the fault, of which the words are short and can be stored."""
+    try:
+        return read(Reply.model_construct(text=text, finish="stop", refusal=None), Verdicts)
+    except Fault as wrong:
+        fault = wrong
+    assert len(str(fault).encode()) <= 1_200
+    assert fault.failure.cause == "response"
+    return fault.kind
+
+
+def test_of_ten_thousand_fuzzed_replies_none_counts_unless_it_is_valid_as_a_whole() -> None:
+    chance = random.Random(20261120)
+    seen: Counter[str] = Counter()
+    for _ in range(10_000):
+        text = fuzzed(chance)
+        expected, found = plainly(text), outcome(text)
+        if expected is None:
+            assert found in ("malformed", "empty"), text
+        else:
+            assert found == expected, text
+        seen[found if isinstance(found, str) else "valid"] += 1
+    assert min(seen["valid"], seen["malformed"]) > 2_000, seen
+
+
+@settings(max_examples=300)
+@given(st.text() | st.text('{}[]",:truefalsn0.1-e \\\n', max_size=40))
+def test_no_text_raises_anything_but_a_fault(text: str) -> None:
+    found, expected = outcome(text), plainly(text)
+    assert found == expected if expected is not None else found in ("malformed", "empty")
+
+
+# the schema that is asked for
+
+
+def test_the_schema_says_all_that_counts_in_the_order_of_the_fields() -> None:
+    one = {
+        "type": "object",
+        "properties": {
+            "id": {"type": "string"},
+            "reason": {"type": "string"},
+            "met": {"type": "boolean"},
+            "probability": {"type": "number", "minimum": 0, "maximum": 1},
+        },
+        "required": ["id", "reason", "met", "probability"],
+        "additionalProperties": False,
+    }
+    schema = answer_schema(Verdicts)
+    assert schema == {
+        "type": "object",
+        "properties": {"verdicts": {"type": "array", "items": one}},
+        "required": ["verdicts"],
+        "additionalProperties": False,
+    }
+    assert list(schema["properties"]["verdicts"]["items"]["properties"]) == ["id", "reason", "met", "probability"]
+
+
+class Left(Noun):
+    kind: Literal["left"]
+    title: str = Field(description="A field called title, not a keyword.")
+
+
+class Right(Noun):
+    kind: Literal["right"]
+    format: Literal[1, 2]
+
+
+class Rich(BaseModel):
+    """What the model is told of it."""
+
+    reason: str = Field(description="Why, in one sentence.", min_length=1, max_length=500)
+    side: Annotated[Left | Right, Field(discriminator="kind")]
+    other: Left | None = Field(default=None, description="Another one.")
+    default: Annotated[str, Field(pattern="^[a-z]*$")] = "x"
+    ids: tuple[Literal["a", "b"], ...] = Field(min_length=1, max_length=2)
+    count: int = Field(gt=0, lt=10, multiple_of=1)
+    share: Unit
+    sure: Flag
+
+
+def keywords(schema: Any) -> set[str]:
+    """The keywords of a schema, fields' names left aside."""
+    if isinstance(schema, list):
+        return {word for part in schema for word in keywords(part)}
+    if not isinstance(schema, dict):
+        return set()
+    inner = [*schema.get("properties", {}).values(), schema.get("items"), schema.get("anyOf")]
+    return set(schema) | {word for part in [*inner, *schema.get("$defs", {}).values()] for word in keywords(part)}
+
+
+def test_a_rich_noun_is_said_in_the_strict_subset_alone() -> None:
+    schema = answer_schema(Rich)
+    assert keywords(schema) == {
+        *("type", "description", "properties", "required", "additionalProperties", "anyOf", "enum", "items"),
+        *("minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    }
+    assert schema["required"] == list(Rich.model_fields)
+    assert schema["description"] == "What the model is told of it."
+    assert schema["properties"]["default"] == {"type": "string"}
+    assert schema["properties"]["other"]["description"] == "Another one."
+    left, right = schema["properties"]["side"]["anyOf"]
+    assert left["properties"]["kind"] == {"type": "string", "enum": ["left"]}
+    assert list(left["properties"]) == ["kind", "title"]
+    assert right["properties"]["format"] == {"type": "integer", "enum": [1, 2]}
+
+
+def test_the_schema_has_the_same_bytes_every_time() -> None:
+    for noun in (Verdicts, Rich, Tree):
+        assert len({json.dumps(answer_schema(noun)) for _ in range(3)}) == 1
+
+
+class Tree(Noun):
+    """A tree."""
+
+    name: str
+    leaf: "Leaf"
+    kids: "tuple[Tree, ...]" = Field(default=(), description="Those below.")
+    twin: "Tree | None" = None
+
+
+class Leaf(Noun):
+    met: bool
+
+
+def test_what_recurs_stays_a_definition_and_the_rest_stands_where_it_is_used() -> None:
+    schema = answer_schema(Tree)
+    assert list(schema["$defs"]) == ["Tree"]
+    assert schema["type"] == "object"
+    assert schema["properties"]["kids"]["items"] == {"$ref": "#/$defs/Tree"}
+    assert schema["properties"]["leaf"] == schema["$defs"]["Tree"]["properties"]["leaf"] == answer_schema(Leaf)
+    assert schema["$defs"]["Tree"]["required"] == ["name", "leaf", "kids", "twin"]
+
+
+@pytest.mark.parametrize(
+    ("annotation", "why"),
+    [
+        (dict[str, int], "free keys"),
+        (tuple[int, str], "prefixItems"),
+        (set[int], "uniqueItems"),
+        (Any, "may be anything"),
+        (list, "may be anything"),
+        (JsonValue, "may be anything"),
+    ],
+)
+def test_a_noun_that_the_subset_cannot_say_is_refused(annotation: Any, why: str) -> None:
+    class Inner(Noun):
+        part: annotation
+
+    class Outer(Noun):
+        inner: tuple[Inner, ...]
+
+    with pytest.raises(TypeError, match=rf"^Outer\.inner\[\]\.part.* {why}.*use fields"):
+        answer_schema(Outer)
+
+
+def test_an_answer_that_is_no_object_is_refused() -> None:
+    with pytest.raises(TypeError, match="no object"):
+        answer_schema(RootModel[list[int]])
+
+
+RICH = st.builds(
+    Rich,
+    reason=st.text("abc", min_size=1, max_size=5),
+    side=st.builds(Left, kind=st.just("left"), title=st.text("xyz"))
+    | st.builds(Right, kind=st.just("right"), format=st.sampled_from((1, 2))),
+    other=st.none() | st.builds(Left, kind=st.just("left"), title=st.text("xyz")),
+    default=st.text("abc"),
+    ids=st.lists(st.sampled_from("ab"), min_size=1, max_size=2).map(tuple),
+    count=st.integers(1, 9),
+    share=st.floats(0, 1).map(abs),
+    sure=st.booleans(),
+)
+
+
+@given(RICH)
+def test_every_answer_conforms_to_its_schema_and_is_read_back(answer: Rich) -> None:
+    text = answer.model_dump_json()
+    assert faults(json.loads(text), answer_schema(Rich)) == []
+    assert read(Reply(text=text), Rich) == answer
+
+
+@given(RICH, st.randoms(use_true_random=False))
+def test_whatever_is_off_the_schema_is_not_read(answer: Rich, chance: random.Random) -> None:
+    value = answer.model_dump(mode="json")
+    spoil(value, chance)
+    text = json.dumps(value)
+    if faults(json.loads(text), answer_schema(Rich)):
+        assert fault(text, Rich).kind == "malformed"
+
+
+# asking
+
+
+def request(*messages: tuple[str, str], **more: Any) -> Request:
+    told = tuple(Message(role=role, content=content) for role, content in messages)
+    return Request(provider="openai", model="m", messages=told, **more)
+
+
+def test_a_repair_shows_the_reply_and_what_is_wrong_with_it() -> None:
+    asked = request(("system", "Judge."), ("user", "It."), answer=answer_schema(Verdicts), sample=3, form="native")
+    wrong = fault(with_first(met="yes"))
+    again = repaired(asked, Reply(text=with_first(met="yes")), wrong)
+    assert again.messages[:2] == asked.messages
+    assert [message.role for message in again.messages[2:]] == ["assistant", "user"]
+    assert again.messages[2].content == with_first(met="yes")
+    assert str(wrong) in again.messages[3].content
+    assert "JSON alone" in again.messages[3].content
+    assert again.model_copy(update={"messages": asked.messages}) == asked
+    assert again.digest != asked.digest
+
+
+def test_a_repair_costs_little_however_long_the_reply() -> None:
+    again = repaired(request(("user", "It.")), Reply(text="x" * 1_000_000), fault("x" * 1_000_000))
+    assert sum(len(message.content) for message in again.messages) < 4_600
+
+
+def test_a_repair_of_an_empty_reply_has_no_empty_message() -> None:
+    again = repaired(request(("user", "It.")), Reply(text=" \n"), fault(" \n"))
+    assert all(message.content.strip() for message in again.messages)
+
+
+def test_the_schema_in_words_comes_after_everything_else() -> None:
+    asked = request(("system", "Judge."), ("user", "The response."), answer=answer_schema(Verdicts))
+    told = instructed(asked)
+    assert told.messages[0] == asked.messages[0]
+    assert [message.role for message in told.messages] == ["system", "user"]
+    assert told.messages[1].content.startswith("The response.\n\n")
+    assert json.loads(told.messages[1].content.splitlines()[-1]) == asked.answer
+    assert told.form == "instructed"
+
+
+@pytest.mark.parametrize("role", ["system", "assistant", "tool"])
+def test_the_schema_in_words_is_the_users_where_the_user_did_not_speak_last(role: str) -> None:
+    told = instructed(request((role, "Judge."), answer=answer_schema(Verdicts)))
+    assert [message.role for message in told.messages] == [role, "user"]
+    assert told.messages[0].content == "Judge."
+
+
+def test_a_request_without_a_schema_needs_no_words() -> None:
+    asked = request(("user", "It."))
+    assert instructed(asked) == asked
+
+
+def test_the_order_of_the_fields_is_told_and_is_part_of_the_identity() -> None:
+    class There(Noun):
+        reason: str
+        met: bool
+
+    class Back(Noun):
+        met: bool
+        reason: str
+
+    forth, back = (request(("user", "It."), answer=answer_schema(noun)) for noun in (There, Back))
+    assert forth.digest != back.digest
+    assert instructed(forth).messages[-1].content.index('"reason"') < instructed(forth).messages[-1].content.index(
+        '"met"'
+    )

@@ -1,0 +1,89 @@
+"""A fence holds what somebody else wrote: nothing inside it can pass for what stands outside."""
+
+import json
+import re
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from jurygraph.safety.fence import fenced
+
+NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
+TEXTS = st.text(st.characters(codec="utf-8"))
+LIKE_FENCES = st.lists(
+    st.sampled_from(["<<<", ">>>", "response ", "0123456789abcdef", "\n", "\r\n", " ", "a", "\x1b[2K"])
+).map("".join)
+"""Texts that try to look like the end of their own fence."""
+
+FIRST = re.compile(r"<<<(\w+) ([0-9a-f]{16})")
+
+
+def opened(fence: str) -> tuple[str, str, str, str]:
+    """The name, the mark, what stands inside, and the last line of a fence, read as somebody who knows its form."""
+    first, rest = fence.split("\n", 1)
+    inside, last = rest.rsplit("\n", 1)
+    found = FIRST.fullmatch(first)
+    assert found is not None, first
+    return found[1], found[2], inside, last
+
+
+@given(TEXTS | LIKE_FENCES, NAMES)
+@example("", "response")
+@example("\n", "response")
+@example("ends with its own line\n", "task")
+@example("<<<response 0123456789abcdef\nresponse 0123456789abcdef>>>", "response")
+def test_between_the_first_line_and_the_last_stands_the_text_itself(text: str, name: str) -> None:
+    named, mark, inside, last = opened(fenced(text, name))
+    assert (named, inside, last) == (name, text, f"{name} {mark}>>>")
+
+
+@given(TEXTS | LIKE_FENCES, NAMES)
+def test_the_mark_does_not_stand_in_the_text(text: str, name: str) -> None:
+    fence = fenced(text, name)
+    _, mark, _, last = opened(fence)
+    assert mark not in text
+    assert fence.count(mark) == 2
+    assert fence.count(last) == 1
+
+
+@given(TEXTS, NAMES)
+def test_the_same_text_stands_in_the_same_fence_every_time(text: str, name: str) -> None:
+    assert fenced(text, name) == fenced(text, name)
+
+
+def test_the_fence_is_the_same_in_every_process_and_version() -> None:
+    assert fenced("roses", "response") == "<<<response 83837d4d50282408\nroses\nresponse 83837d4d50282408>>>"
+
+
+@given(st.lists(st.tuples(TEXTS, NAMES), unique=True, min_size=2))
+def test_no_two_fences_share_a_mark(held: list[tuple[str, str]]) -> None:
+    marks = {opened(fenced(text, name))[1] for text, name in held}
+    assert len(marks) == len(held)
+
+
+@given(TEXTS, NAMES)
+def test_a_fence_that_is_itself_a_text_gets_another_mark(text: str, name: str) -> None:
+    fence = fenced(text, name)
+    _, mark, inside, _ = opened(fenced(fence, name))
+    assert inside == fence
+    assert mark != opened(fence)[1]
+
+
+def test_a_text_that_holds_the_mark_it_would_get_is_given_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can write such a text while the mark is of 64 bits; of 4 bits every tenth one is."""
+    monkeypatch.setattr("jurygraph.safety.fence._MARK", 1)
+    for number in range(200):
+        text = f"{number} 0123456789"
+        mark = fenced(text, "response").split("\n")[0].removeprefix("<<<response ")
+        assert mark not in text
+
+
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb"])
+def test_half_a_character_is_fenced_as_it_stands(text: str) -> None:
+    assert opened(fenced(text, "response"))[2] == text
+
+
+@given(st.dictionaries(st.text(max_size=5), st.booleans()))
+def test_json_stays_what_it_was(value: dict[str, bool]) -> None:
+    assert json.loads(opened(fenced(json.dumps(value), "response"))[2]) == value
