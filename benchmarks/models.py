@@ -68,8 +68,8 @@ def _figures(folder: Path, instant: str, telling: str, late: str) -> list[Figure
             "times",
             1.25,
         ),
-        at_least("warm cache, one criterion a call", QUESTIONS / min(one.wall for one in warm), "verdicts/s", 3000),
-        Figure("... four criteria in a call", QUESTIONS / four_warm.wall, "verdicts/s"),
+        at_least("warm cache, four criteria in a call", QUESTIONS / four_warm.wall, "verdicts/s", 3000),
+        Figure("... one criterion a call", QUESTIONS / min(one.wall for one in warm), "verdicts/s"),
         *_beside_the_peer(folder, instant, ones, whole),
     ]
 

@@ -51,7 +51,7 @@ class Consultation:
         parameters: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": self._gateway.limits.max_tokens}
         if logprobs and able.logprobs:
             parameters |= {"logprobs": True, "top_logprobs": able.top_logprobs}
-        request = Request(
+        request = Request.model_construct(  # of parts that were all checked already: a schema takes long to check
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,

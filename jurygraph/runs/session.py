@@ -3,6 +3,7 @@
 import gc
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -155,11 +156,11 @@ class Session:
         run = self._run
         assert run is not None, "prepare() comes before score()"
         writer, gateway = Writer(run.ledger), self.jury.gateway
-        gc.freeze()  # libraries and plans stay: the collector need not go through them again and again
         try:
             if gateway is not None:
                 gateway.sink = Calls(run.ledger, writer)
-            await self._fill(run, writer, report)
+            with _collected_seldom():
+                await self._fill(run, writer, report)
         except BudgetExceeded:
             if gateway is not None:
                 await gateway.settle()
@@ -200,6 +201,21 @@ class Session:
         if self._run is not None:
             self._run.close()
             self._run = None
+
+
+@contextmanager
+def _collected_seldom() -> Iterator[None]:
+    """Libraries and plans stay, and what judging makes holds few cycles: the collector need not look for them often."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*_SELDOM)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+_SELDOM = (10_000, 50, 100)
 
 
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:
