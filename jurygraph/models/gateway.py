@@ -133,18 +133,24 @@ class Gateway:
         return answered
 
     async def _asked(self, request: Request, until: float | None) -> Answered:
-        start = monotonic()
+        start, sent = monotonic(), 0
+
+        async def once() -> Answered:
+            nonlocal sent
+            sent += 1
+            async with self._turn(request, until) as turn:
+                reply = self._clean(await self._sent(request, turn, until))
+                bill = cost(self.price, reply.tokens_in, reply.tokens_out)
+                answered = Answered(reply, _call(request, reply, bill, attempts=sent, latency=monotonic() - start))
+                await self.sink.keep(request, answered)  # within the turn: so many are not durable, and no more
+                return answered
+
         try:
-            reply, attempts = await attempted(lambda: self._once(request, until), self.limits.retries, until)
+            answered, _ = await attempted(once, self.limits.retries, until)
         except Fault as fault:
             raise self._redacted(fault) from None
-        reply = self._clean(reply)
-        bill = cost(self.price, reply.tokens_in, reply.tokens_out)
-        call = _call(request, reply, bill, attempts=attempts, latency=monotonic() - start)
-        answered = Answered(reply, call)
-        await self.sink.keep(request, answered)
         if self._cache is not None:
-            self._cache.put(request.digest, Stored(reply, bill))
+            self._cache.put(request.digest, Stored(answered.reply, answered.call.cost))
         return answered
 
     def _redacted(self, fault: Fault) -> Fault:
@@ -160,34 +166,34 @@ class Gateway:
         changed = {name: clean for name, text in texts.items() if (clean := self._redactor.text(text)) != text}
         return reply.model_copy(update={**changed, "tokens": ()}) if changed else reply
 
-    async def _once(self, request: Request, until: float | None) -> Reply:
+    async def _sent(self, request: Request, turn: Turn, until: float | None) -> Reply:
         """One attempt, within the limits: what it may cost is reserved before it is sent."""
         size, longest = size_of(request), longest_reply(request, self.limits.max_tokens)
-        async with self._turn(size // _BYTES_A_TOKEN + longest, until) as turn:
+        try:
+            timeout = _time_left(self.limits.timeout, until)
+            reserved = self.budget.reserve(most(self.price, size, len(request.messages), longest))
+        except Fault:
+            self._limiter.used(turn, 0)  # nothing is sent
+            raise
+        with reserved:
             try:
-                timeout = _time_left(self.limits.timeout, until)
-                reserved = self.budget.reserve(most(self.price, size, len(request.messages), longest))
-            except Fault:
-                self._limiter.used(turn, 0)  # nothing is sent
+                reply = await self.backend.complete(request, timeout)
+            except Fault as fault:
+                if fault.kind in _UNBILLED:
+                    reserved.settle(0.0)
+                if fault.kind == "rate-limit":
+                    self._limiter.throttled(turn, fault.retry_after)
                 raise
-            with reserved:
-                try:
-                    reply = await self.backend.complete(request, timeout)
-                except Fault as fault:
-                    if fault.kind in _UNBILLED:
-                        reserved.settle(0.0)
-                    if fault.kind == "rate-limit":
-                        self._limiter.throttled(turn, fault.retry_after)
-                    raise
-                reserved.settle(cost(self.price, reply.tokens_in, reply.tokens_out))
-            if reply.tokens_in is not None and reply.tokens_out is not None:
-                self._limiter.used(turn, reply.tokens_in + reply.tokens_out)
-            self._limiter.served(turn)
-            return reply
+            reserved.settle(cost(self.price, reply.tokens_in, reply.tokens_out))
+        if reply.tokens_in is not None and reply.tokens_out is not None:
+            self._limiter.used(turn, reply.tokens_in + reply.tokens_out)
+        self._limiter.served(turn)
+        return reply
 
     @asynccontextmanager
-    async def _turn(self, tokens: int, until: float | None) -> AsyncIterator[Turn]:
+    async def _turn(self, request: Request, until: float | None) -> AsyncIterator[Turn]:
         """A turn of the limiter, waited for no longer than there is time."""
+        tokens = size_of(request) // _BYTES_A_TOKEN + longest_reply(request, self.limits.max_tokens)
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout_at(until):

@@ -322,9 +322,7 @@ class TestChanged:
 
 
 SCORE = "import sys; from jurygraph.cli import main; main(sys.argv[1:])"
-AT_THE_SERVER = 4
-IN_FLIGHT = 2 * AT_THE_SERVER
-"""Those that the server answers, and as many whose replies are being written meanwhile."""
+IN_FLIGHT = 4
 
 
 class Project:
@@ -333,7 +331,7 @@ class Project:
     def __init__(self, folder: Path, server: Server, tasks: int, size: int) -> None:
         self.folder, self.server = folder, server
         self.tasks = write_tasks(folder, lines(tasks, size))
-        self.settings = plain(server, concurrency=AT_THE_SERVER)
+        self.settings = plain(server, concurrency=IN_FLIGHT)
         (folder / "jury.yaml").write_text(json.dumps(self.settings))
         self.whole = sit(folder / "unbroken", self.tasks, self.settings)
         self.calls = server.count
@@ -400,8 +398,7 @@ class Project:
 
 
 def slowly(body: dict[str, Any], number: int) -> Answer:
-    """Slower than replies are written."""
-    return slow(0.03, by_what_is_shown(body, number))
+    return slow(0.01, by_what_is_shown(body, number))
 
 
 class TestKilled:
