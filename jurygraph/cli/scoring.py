@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.estimate import Estimate
     from jurygraph.runs.forecast import Forecast
     from jurygraph.runs.session import Session
-    from jurygraph.runs.summary import Summary
+    from jurygraph.runs.summary import Bill, Summary
     from jurygraph.schema import Config
     from jurygraph.sources import Work
 
@@ -253,7 +253,18 @@ def _result_lines(summary: "Summary") -> list[str]:
         f"verdicts: {summary.judged} judged + {summary.abstained} abstained + {summary.unanswered} failed"
         f" + {summary.not_applicable} not applicable = {summary.asked} asked"
     )
-    return [*table(header, rows), asked]
+    return [*table(header, rows), asked, *_bill_lines(summary.bill)]
+
+
+def _bill_lines(bill: "Bill") -> list[str]:
+    """What was asked of a model, and what that cost, where anything was."""
+    if not bill.sent and not bill.cached:
+        return []
+    priced = bill.unpriced < bill.sent + bill.cached
+    billed = f" for ${bill.billed:.4f}" if priced else ""
+    saved = f" (${bill.saved:.4f} once)" if priced and bill.cached else ""
+    unknown = f"; what {bill.unpriced} of them cost is not known" if bill.unpriced else ""
+    return [f"calls: {bill.sent} sent{billed}, {bill.cached} from the cache{saved}{unknown}"]
 
 
 def _exit_code(summary: "Summary", config: "Config") -> Exit:

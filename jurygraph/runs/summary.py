@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from jurygraph.schema import Trace
+from jurygraph.schema import Call, Trace
 
 
 @dataclass
@@ -47,6 +47,38 @@ class AgentRow:
 
 
 @dataclass
+class Bill:
+    """The calls behind a run's verdicts, each once: those that were sent, and those that the cache answered.
+
+    Costs are in US dollars: `billed` of what was sent, `saved` what the others cost once. `unpriced` are in neither.
+    """
+
+    sent: int = 0
+    cached: int = 0
+    unpriced: int = 0
+    billed: float = 0.0
+    saved: float = 0.0
+    _seen: set[str] = field(default_factory=set, repr=False)
+
+    def add(self, call: Call) -> None:
+        """Count a call, unless it was counted already."""
+        if call.id in self._seen:
+            return
+        self._seen.add(call.id)
+        self.sent += not call.cache_hit
+        self.cached += call.cache_hit
+        self.unpriced += call.cost is None
+        if call.cache_hit:
+            self.saved += call.cost or 0.0
+        else:
+            self.billed += call.cost or 0.0
+
+    def plain(self) -> dict[str, Any]:
+        """The bill as JSON gives it."""
+        return {name: getattr(self, name) for name in ("sent", "cached", "unpriced", "billed", "saved")}
+
+
+@dataclass
 class Summary:
     """Sums over the traces of a run, in their order. A verdict on an unordered pair stands in two, and counts once.
 
@@ -63,6 +95,7 @@ class Summary:
     not_applicable: int = 0
     infrastructure: int = 0
     lowest: str | None = None
+    bill: Bill = field(default_factory=Bill)
     _task: str | None = field(default=None, repr=False)
     _least: float = field(default=float("inf"), repr=False)
 
@@ -74,6 +107,8 @@ class Summary:
         self.responses += 1
         self.failed += trace.reward.status == "failed"
         self._count(trace)
+        for call in trace.calls:
+            self.bill.add(call)
         value = trace.reward.value if trace.reward.value is not None else float("-inf")
         if value < self._least:
             self._least, self.lowest = value, trace.response_id
@@ -115,4 +150,5 @@ class Summary:
             "agents": [row.plain() for row in self.agents.values()],
             "verdicts": counts,
             "error_rate": self.error_rate,
+            **({"calls": self.bill.plain()} if self.bill.sent or self.bill.cached else {}),
         }

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jurygraph.runs.summary import Summary
-from jurygraph.schema import Counts, Failure, Reward, Term, Trace, Verdict
+from jurygraph.runs.summary import Bill, Summary
+from jurygraph.schema import Call, Counts, Failure, Reward, Term, Trace, Verdict
 
 
 def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Reward:
@@ -74,3 +74,14 @@ def test_an_abstention_is_no_failure_even_where_a_cause_is_given() -> None:
     summary = Summary()
     summary.add(trace("t", "a", 0.5, failed("a", "infrastructure", status="abstained")))
     assert summary.infrastructure == 0
+
+
+def call(name: str, cost: float | None, **more: Any) -> Call:
+    return Call(id=name, provider="p", model="m", cost=cost, **more)
+
+
+def test_every_call_is_billed_once_and_what_the_cache_answered_is_told_apart() -> None:
+    bill = Bill()
+    for one in (call("a", 0.25), call("b", 0.5, cache_hit=True), call("a", 0.25), call("c", None)):
+        bill.add(one)
+    assert bill.plain() == {"sent": 2, "cached": 1, "unpriced": 1, "billed": 0.25, "saved": 0.5}
