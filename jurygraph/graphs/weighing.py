@@ -52,7 +52,8 @@ def _calibrated_weights(
         if person.profile and not person.constraints:
             raise PlanError(
                 f"task {task.id!r}: stakeholder {person.id!r} has a profile in text alone, so its difficulty is not "
-                "known; list its constraints (kind, restrictiveness), or set weights.method to uniform or fixed"
+                "known; list its constraints (kind, restrictiveness); under weights.method uniform or fixed it is not "
+                "needed, but somebody has to judge the profile all the same"
             )
     hard, soft = ([_restrictiveness(person, kind) for person in people] for kind in ("hard", "soft"))
     pulled = _tensions(task, people)

@@ -36,8 +36,12 @@ def follows(before: Claim, after: Claim) -> bool:
     (kind, first, _, steps, _), (other_kind, second, _, other_steps, _) = before.order, after.order
     if kind == other_kind == 0:
         return bool(second - first <= 1)
-    apart = next((pair for pair in zip(steps, other_steps, strict=False) if pair[0] != pair[1]), None)
-    return apart is None or apart[0][0] or apart[1][0] or bool(apart[1][1] - apart[0][1] <= 1)
+    place = next((n for n, pair in enumerate(zip(steps, other_steps, strict=False)) if pair[0] != pair[1]), None)
+    if place is None or place == len(steps) - 1 == len(other_steps) - 1:
+        return True  # of one record
+    (named, at), (other_named, other_at) = steps[place], other_steps[place]
+    deeper = [*steps[place + 1 :], *other_steps[place + 1 :]]
+    return not named and not other_named and other_at - at <= 1 and all(is_name for is_name, _ in deeper)
 
 
 def _claims(stated: ClaimsStated, data: Any) -> Iterator[Claim]:

@@ -19,9 +19,15 @@ _MONTH = rf"(?:{'|'.join(_MONTHS)})"
 _DAY = r"(\d{1,2})(?:st|nd|rd|th)"
 _ONE_DATE = re.compile(rf"\b(?:({_MONTH}) {_DAY}|{_DAY}(?: of)? ({_MONTH})|{_DAY})")
 _YEAR = re.compile(r"(?<!\$)(?<!\$ )\b(20\d\d)\b")
+_ONE = r"(?:person|head|travell?er|adult|individual|one of us)"
 _BUDGET = re.compile(
-    r"\$\s?(?P<n>\d[\d,]*(?:\.\d+)?)(?P<k>k\b)?(?P<each> (?:per|a) (?:person|head)| each)?", re.IGNORECASE
+    r"\$\s?(?P<n>\d[\d,]*(?:\.\d+)?)(?:\s?(?P<size>k|thousand|million)\b)?"
+    rf"(?P<each>\s?(?:/|per |a |for (?:each|every) )\s?{_ONE}\b| each\b| apiece\b| pp\b)?"
+    r"(?P<per>\s?(?:/|per |a )\s?(?:day|night|week)\b)?",
+    re.IGNORECASE,
 )
+_EACH_BEFORE = re.compile(rf"(?:per[ -]{_ONE}|each of us|every one of us)[^.;!?$]{{0,40}}$", re.IGNORECASE)
+_SIZES = {"": 1, "k": 1e3, "thousand": 1e3, "million": 1e6}
 CUISINES = ("American", "Chinese", "French", "Indian", "Italian", "Mediterranean", "Mexican")
 _RULES = {
     "No smoking": r"smok(?:e|ing)\b",
@@ -37,12 +43,26 @@ _ROOMS = {
     "Private room": r"private rooms?",
     "Shared room": r"shared rooms?",
 }
-_MODES = {"Flight": r"\bflights?\b|\bfl(?:y|ying)\b", "Self-driving": r"self-driving|drive ourselves"}
+_MODES = {
+    "Flight": r"\bflights?\b|\bfl(?:y|ying)\b|\bplanes?\b|\bair travel\b",
+    "Self-driving": r"self-driving|drive ourselves",
+}
 _FOOD = re.compile(r"cuisine|food|dish|dining|meal|\beat|restaurant|culinary|kitchen", re.IGNORECASE)
-_DENIED = re.compile(
-    r"\b(?:no|not|n't|never|nor|without|avoid\w*|non)\b[^.;!?]{0,40}$|(?:n't|\bnon-)[^.;!?]{0,40}$", re.IGNORECASE
+_DENIAL = (
+    r"(?:\b(?:no|not|never|nor|without|avoid\w*|hate|dislike|allerg\w+|tired of|sick of|except|other than|apart from|"
+    r"refuse|instead of|skip|anything but)\b|n't\b|\bnon-)"
 )
+_DENIED = re.compile(rf"{_DENIAL}(?P<since>[^.;!?]{{0,40}})$", re.IGNORECASE)
+_AFFIRMED = re.compile(r"\bbut\b|\band\b[^.;!?]*\b(?:want|love|prefer|need|require|enjoy|like)\b", re.IGNORECASE)
+_DENIED_TWICE = re.compile(rf"\s*(?:\w+\s+)?{_DENIAL}", re.IGNORECASE)
+_NO_DENIAL = re.compile(r"not (?:only|just)|(?:cannot|can't|can not) (?:live|do|be) without", re.IGNORECASE)
 _INDIFFERENT = re.compile(r"\bmind\b[^.;!?]{0,40}$|no (?:specific|particular|special)[^.;!?]{0,60}$", re.IGNORECASE)
+_TAKEN_BACK = re.compile(
+    r"^(?:-free|\w*,? (?:(?:is|are|should|must|may|can|will|would|do|does)(?: be)?(?: not|n't)|not|never)\b|"
+    r"[^.;!?,]{0,15} (?:out of the question|no option))",
+    re.IGNORECASE,
+)
+"""A denial that comes after what it denies: how much it denies is not understood."""
 
 
 class Asked(NamedTuple):
@@ -81,14 +101,16 @@ def read_query(query: str) -> Asked:
         unwanted=_those(cuisines, "denied"),
         barred=_those(modes, "denied"),
         unread=(
-            *(name.removeprefix("No ") for name in _those(rules, "denied")),
-            *(room for room in _those(rooms, "denied") if room != "Shared room"),
+            *(name.removeprefix("No ") for how in UNREAD for name in _those(rules, how)),
+            *(room for how in UNREAD for room in _those(rooms, how) if (room, how) != ("Shared room", "denied")),
+            *(name for of in (cuisines, modes) for name in _those(of, "unclear")),
         ),
     )
 
 
-Said = Literal["wanted", "denied", "indifferent"]
-_NOT_SHARED = re.compile(r"(?:not|non-)\s?shared", re.IGNORECASE)
+Said = Literal["wanted", "denied", "indifferent", "unclear"]
+UNREAD: tuple[Said, ...] = ("denied", "unclear")
+_NOT_SHARED = re.compile(r"(?:not|non-)\s?shared|rooms? (?:\w+ )?not be shared", re.IGNORECASE)
 
 
 def _those(said: Mapping[str, Said | None], how: Said) -> tuple[str, ...]:
@@ -96,14 +118,21 @@ def _those(said: Mapping[str, Said | None], how: Said) -> tuple[str, ...]:
 
 
 def _said(query: str, words: str) -> Said | None:
-    """How a query speaks of something the first time that it does: what stands before it in its sentence decides."""
+    """How a query speaks of something the first time that it does: what stands around it in its sentence decides."""
     found = re.search(words, query, re.IGNORECASE)
     if found is None:
         return None
-    before = query[: found.start()]
+    before = _NO_DENIAL.sub("", query[: found.start()])
     if _INDIFFERENT.search(before):
         return "indifferent"
-    return "denied" if _DENIED.search(before) else "wanted"
+    if _TAKEN_BACK.search(query[found.end() :]):
+        return "unclear"
+    denied = _DENIED.search(before)
+    if denied is None:
+        return "wanted"
+    if _DENIED_TWICE.match(denied["since"]):
+        return "unclear"
+    return "wanted" if _AFFIRMED.search(denied["since"]) else "denied"
 
 
 def _is_food(query: str, name: str) -> bool:
@@ -119,16 +148,16 @@ class _Budget(NamedTuple):
 
 
 def _budget(query: str) -> _Budget:
-    amounts = list(
-        dict.fromkeys(
-            _Budget(float(found["n"].replace(",", "")) * (1000 if found["k"] else 1), found["each"] is not None)
-            for found in _BUDGET.finditer(query)
-        )
-    )
+    amounts = []
+    for found in _BUDGET.finditer(query):
+        if found["per"]:
+            raise ValueError(f"states a budget {found['per'].strip()}; state it for the whole trip")
+        amount = float(found["n"].replace(",", "")) * _SIZES[(found["size"] or "").lower()]
+        amounts.append(_Budget(amount, bool(found["each"] or _EACH_BEFORE.search(query[: found.start()]))))
     if not amounts:
         raise ValueError("states no budget such as $1,700")
-    if len(amounts) > 1:
-        several = ", ".join(f"${one.amount:,.0f}{' each' if one.each else ''}" for one in amounts)
+    if len(set(amounts)) > 1:
+        several = ", ".join(f"${one.amount:,.0f}{' each' if one.each else ''}" for one in dict.fromkeys(amounts))
         raise ValueError(f"states several budgets ({several}); keep the one that counts")
     return amounts[0]
 

@@ -322,6 +322,19 @@ def test_equal_claims_with_a_gap_between_them_are_not_in_a_row(order: str | None
     assert [one["values"]["nights"] for one in found] == [1, 2]
 
 
+@pytest.mark.parametrize(
+    ("at", "data"),
+    [
+        ("$.*.s", {"day1": {"s": "A, X"}, "day2": {"s": "-"}, "day3": {"s": "A, X"}}),
+        ("$[*][*].s", [[{"s": "A, X"}, {"s": "-"}], [{"s": "-"}, {"s": "A, X"}]]),
+    ],
+)
+def test_what_lies_between_records_that_have_no_order_is_not_known(at: str, data: Any) -> None:
+    claims = {**NIGHTS, "at": [at], "order": None}
+    found = looked_up(stated([{"name": "A", "city": "X"}], claims=claims), data)["meals"]
+    assert [one["values"]["nights"] for one in found] == [1, 1]
+
+
 def test_what_was_merged_keeps_all_its_places() -> None:
     records = [{"stay": "Coco Bambu, Rockford", "days": day} for day in (2, 1)]
     (one,) = looked_up(stated(claims=NIGHTS), records)["meals"]

@@ -111,7 +111,10 @@ def test_dates_may_be_written_in_several_ways(words: str, first: tuple[int, int]
 def test_a_budget_may_have_cents_and_is_no_year() -> None:
     assert read_query(TRIP.replace("$900", "$ 1,234.50")).budget == 1234.5
     assert read_query(TRIP.replace("$900", "$2.5k")).budget == 2500
-    assert read_query(TRIP.replace("$900", "$900 per person")).budget == 1800
+    for words in ("$900 per person", "$900/person", "$900 for each person", "$900 per adult", "$900 pp", "$900 apiece"):
+        assert read_query(TRIP.replace("$900", words)).budget == 1800
+    assert read_query(TRIP.replace("a budget of $900", "a per-person budget of $900")).budget == 1800
+    assert read_query(TRIP.replace("$900", "$2 thousand")).budget == 2000
     assert read_query(TRIP.replace("$900", "$900, which is $900 in all")).budget == 900
     asked = read_query("For 2 people and $2010, from March 1st to March 2nd, 2022.")
     assert (asked.budget, asked.dates[0].year) == (2010, 2022)
@@ -143,6 +146,22 @@ def test_a_budget_may_have_cents_and_is_no_year() -> None:
         ("We like French food, but please no Chinese cuisine.", "unwanted", ("Chinese",)),
         ("We love Indian food. We see an American museum and the French Quarter.", "cuisines", ("Indian",)),
         ("We do not mind flights, and self-driving is fine.", "barred", ()),
+        ("We hate French food, and we are allergic to Chinese dishes.", "unwanted", ("Chinese", "French")),
+        ("Anything except Mexican food.", "unwanted", ("Mexican",)),
+        ("We don't like Mexican food and want Chinese cuisine.", "cuisines", ("Chinese",)),
+        ("We want food that is not only Chinese but also Mexican.", "cuisines", ("Chinese", "Mexican")),
+        ("We cannot live without Italian food.", "cuisines", ("Italian",)),
+        ("Smoking is not allowed for us.", "house_rules", ()),
+        ("Smoking is not allowed for us.", "unread", ("smoking",)),
+        ("We want smoke-free rooms.", "house_rules", ()),
+        ("Visitors should not be allowed.", "house_rules", ()),
+        ("Pets are not coming with us.", "house_rules", ()),
+        ("Please don't skip flights.", "barred", ()),
+        ("Please don't skip flights.", "unread", ("Flight",)),
+        ("We refuse to fly.", "barred", ("Flight",)),
+        ("No air travel.", "barred", ("Flight",)),
+        ("Self-driving is not an option.", "unread", ("Self-driving",)),
+        ("Rooms should not be shared.", "not_shared", True),
         ("We would avoid self-driving.", "barred", ("Self-driving",)),
         ("We want no flights or self-driving.", "barred", ("Flight", "Self-driving")),
         ("We have no specific preference for private rooms.", "room", None),
@@ -159,6 +178,7 @@ def test_only_what_is_asked_for_is_read(words: str, field: str, value: Any) -> N
     ("missing", "instead", "words"),
     [
         ("$900", "900 dollars", "states no budget such as $1,700"),
+        ("$900", "$900 per day", "states a budget per day; state it for the whole trip"),
         ("$900", "$900, now $1,000", "states several budgets ($900, $1,000); keep the one that counts"),
         ("$900", "$, or so", "states no budget such as $1,700"),
         ("2 people", "us all", "does not state how many people travel, such as a group of 4"),
