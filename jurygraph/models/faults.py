@@ -27,7 +27,25 @@ RETRIED = frozenset({"timeout", "connection", "rate-limit", "server", "unreadabl
 BY_RESPONSE = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
 """What the response that is judged may have provoked."""
 
+BROKEN_OFF = ("abort", "error")
+"""Why a reply ended, in the words of SGLang, vLLM and OpenRouter, where the server and not the model ended it."""
+
+_BY_STATUS = {
+    401: "unauthorised",
+    403: "unauthorised",
+    404: "unknown-model",
+    408: "timeout",
+    409: "server",
+    425: "server",
+    429: "rate-limit",
+    504: "timeout",
+}
 _LONGEST_MESSAGE = 500
+
+
+def kind_of_status(status: int) -> str:
+    """The kind of fault that an HTTP status of 400 and more is, whatever is said beside it."""
+    return _BY_STATUS.get(status, "server" if status >= 500 else "rejected")
 
 
 class Fault(ModelError):

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from jurygraph.models.asking import Reply, Request
-from jurygraph.models.backends.litellm import FORMS, LiteLLM, _library, kind_of_status, price
-from jurygraph.models.faults import Fault
+from jurygraph.models.backends.litellm import FORMS, LiteLLM, _library, price
+from jurygraph.models.faults import Fault, kind_of_status
 from jurygraph.models.prices import Price
 from jurygraph.schema import Message
 from tests.models.server import (

@@ -12,8 +12,7 @@ from pydantic import SecretStr
 from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.litellm import kind_of_status
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import Fault, kind_of_status
 from jurygraph.safety.redaction import Redactor
 
 if TYPE_CHECKING:

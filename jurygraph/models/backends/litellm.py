@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import RETRIED, Fault
+from jurygraph.models.faults import BROKEN_OFF, RETRIED, Fault, kind_of_status
 from jurygraph.models.prices import Price
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor, found_in
@@ -67,19 +67,8 @@ _LONGEST_TIMEOUT = (
 _LONGEST_MESSAGE = 300
 _MILLION = 1_000_000
 
-_KINDS = {
-    401: "unauthorised",
-    403: "unauthorised",
-    404: "unknown-model",
-    408: "timeout",
-    429: "rate-limit",
-    504: "timeout",
-}
 _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 """What litellm tells by the words of a message alone, and may miss."""
-
-_BROKEN_OFF = ("abort", "error")
-"""Why a reply ended, in the words of SGLang, vLLM and OpenRouter, where the server and not the model ended it."""
 
 _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 """What litellm stumbles with over a reply that is not as it should be."""
@@ -196,11 +185,6 @@ def _of_longest_beginning(table: dict[str, Any], model: str, otherwise: Any) -> 
     return table.get(max((start for start in table if model.startswith(start)), key=len, default=""), otherwise)
 
 
-def kind_of_status(status: int) -> str:
-    """The kind of fault that an HTTP status of 400 and more is."""
-    return _KINDS.get(status, "server" if status >= 500 else "rejected")
-
-
 def _kind(error: Exception) -> str:
     from litellm import exceptions
 
@@ -247,7 +231,7 @@ def _reply(model: str, answer: Any) -> Reply:
         raise Fault("unreadable", f"{model}: the reply has no choices")
     choice = answer.choices[0]
     native = (getattr(choice, "provider_specific_fields", None) or {}).get("native_finish_reason")
-    if native in _BROKEN_OFF:  # which litellm takes for a stop
+    if native in BROKEN_OFF:  # which litellm takes for a stop
         raise Fault("server", f"{model}: the server broke the reply off (finish_reason {native!r})")
     special = choice.message.provider_specific_fields or {}
     return Reply(

@@ -17,7 +17,7 @@ from yarl import URL
 
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import RETRIED, Fault
+from jurygraph.models.faults import BROKEN_OFF, RETRIED, Fault, kind_of_status
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor
 
@@ -31,19 +31,6 @@ _ROUNDING = 1e-3
 _IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 _KEY = re.compile(r"[!-~]+")
 _NO_ADDRESS = "the URL is no web address; give one such as http://127.0.0.1:8000/v1"
-
-_KINDS = {
-    401: "unauthorised",
-    403: "unauthorised",
-    404: "unknown-model",
-    408: "timeout",
-    409: "server",
-    425: "server",
-    429: "rate-limit",
-    504: "timeout",
-}
-_BROKEN_OFF = ("abort", "error")
-"""Why a reply ended, in the words of SGLang, vLLM and OpenRouter, where the server and not the model ended it."""
 
 _OVERFLOWED = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
 _OVERFLOWED_WORDS = re.compile(
@@ -197,7 +184,7 @@ class OpenAICompatible(Backend):
             where = ".".join(map(str, first["loc"])) or "the body"
             wrong = f"the reply is no chat completion: {where}: {first['msg']}"
             raise self._fault("unreadable", f"{wrong}; it begins with {complaint.message!r}") from None
-        if reply.finish in _BROKEN_OFF:
+        if reply.finish in BROKEN_OFF:
             raise self._fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
         return reply
 
@@ -318,10 +305,9 @@ def _line(text: str) -> str:
 
 def _kind(status: int, complaint: _Complaint) -> str:
     """The kind of fault that a status and a complaint are."""
-    if status in _KINDS:
-        return _KINDS[status]
-    if status >= 500:
-        return "server"
+    kind = kind_of_status(status)
+    if kind != "rejected":
+        return kind
     if complaint.words & _REFUSED:
         return "refused"
     if complaint.words & _OVERFLOWED or _OVERFLOWED_WORDS.search(complaint.message):
