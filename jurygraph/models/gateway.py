@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
+from typing import NamedTuple
 
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend
@@ -134,12 +135,13 @@ class Gateway:
 
     async def _asked(self, request: Request, until: float | None) -> Answered:
         start, sent = monotonic(), 0
+        load = _Load(size_of(request), longest_reply(request, self.limits.max_tokens))
 
         async def once() -> Answered:
             nonlocal sent
             sent += 1
-            async with self._turn(request, until) as turn:
-                reply = self._clean(await self._sent(request, turn, until))
+            async with self._turn(load, until) as turn:
+                reply = self._clean(await self._sent(request, load, turn, until))
                 bill = cost(self.price, reply.tokens_in, reply.tokens_out)
                 answered = Answered(reply, _call(request, reply, bill, attempts=sent, latency=monotonic() - start))
                 await self.sink.keep(request, answered)  # within the turn: so many are not durable, and no more
@@ -166,12 +168,11 @@ class Gateway:
         changed = {name: clean for name, text in texts.items() if (clean := self._redactor.text(text)) != text}
         return reply.model_copy(update={**changed, "tokens": ()}) if changed else reply
 
-    async def _sent(self, request: Request, turn: Turn, until: float | None) -> Reply:
+    async def _sent(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reply:
         """One attempt, within the limits: what it may cost is reserved before it is sent."""
-        size, longest = size_of(request), longest_reply(request, self.limits.max_tokens)
         try:
             timeout = _time_left(self.limits.timeout, until)
-            reserved = self.budget.reserve(most(self.price, size, len(request.messages), longest))
+            reserved = self.budget.reserve(most(self.price, load.size, len(request.messages), load.longest))
         except Fault:
             self._limiter.used(turn, 0)  # nothing is sent
             raise
@@ -191,9 +192,9 @@ class Gateway:
         return reply
 
     @asynccontextmanager
-    async def _turn(self, request: Request, until: float | None) -> AsyncIterator[Turn]:
+    async def _turn(self, load: "_Load", until: float | None) -> AsyncIterator[Turn]:
         """A turn of the limiter, waited for no longer than there is time."""
-        tokens = size_of(request) // _BYTES_A_TOKEN + longest_reply(request, self.limits.max_tokens)
+        tokens = load.size // _BYTES_A_TOKEN + load.longest
         async with AsyncExitStack() as held:
             try:
                 async with asyncio.timeout_at(until):
@@ -201,6 +202,13 @@ class Gateway:
             except TimeoutError:
                 raise _too_late() from None
             yield turn
+
+
+class _Load(NamedTuple):
+    """What a request weighs: bytes that the model reads, and the most tokens that it writes."""
+
+    size: int
+    longest: int
 
 
 _BYTES_A_TOKEN = 4
