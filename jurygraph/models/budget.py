@@ -1,5 +1,6 @@
 """The limits of a run on cost and calls: held before a request is sent, so that none in flight can pass them."""
 
+import asyncio
 import math
 from fractions import Fraction
 from types import TracebackType
@@ -15,7 +16,7 @@ class Budget:
     Reserve before every attempt, a retry too, the most that it may cost; then settle what it did cost, or release it
     when it was not sent. The limits hold as long as no attempt costs more than was reserved for it. Sums are exact.
 
-        with budget.reserve(most) as reservation:
+        with await budget.reserve_when_free(most) as reservation:
             reply = await send()
             reservation.settle(cost)
 
@@ -36,6 +37,7 @@ class Budget:
         self._spent = Fraction()
         self._reserved = Fraction()
         self._in_flight = 0
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def spent(self) -> float:
@@ -56,6 +58,23 @@ class Budget:
         self._reserved += most or 0
         return Reservation(self, most)
 
+    async def reserve_when_free(self, cost: float | None) -> "Reservation":
+        """As `reserve`, once requests in flight leave enough: most cost less than what is set aside for them."""
+        most = None if cost is None else _exact(cost)
+        while self._may_fit_later(most):
+            freed = asyncio.get_running_loop().create_future()
+            self._waiting.append(freed)
+            await freed
+        return self.reserve(cost)
+
+    def _may_fit_later(self, most: Fraction | None) -> bool:
+        """Whether nothing but what is in flight stands in the way."""
+        if self._max_cost is None or most is None:
+            return False
+        if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
+            return False
+        return self._spent + most <= self._max_cost < self._spent + self._reserved + most
+
     def _refusal(self, most: Fraction | None) -> str | None:
         """Why a request may not be sent."""
         if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
@@ -75,6 +94,10 @@ class Budget:
     def _free(self, most: Fraction | None) -> None:
         self._in_flight -= 1
         self._reserved -= most or 0
+        waiting, self._waiting = self._waiting, []
+        for freed in waiting:
+            if not freed.done():
+                freed.set_result(None)
 
     def _charge(self, cost: Fraction | None) -> None:
         self.calls += 1

@@ -11,6 +11,7 @@ The hash shows damage, not forgery; against that the folder must be one that nob
 import logging
 import os
 import sqlite3
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -95,17 +96,29 @@ class Cache:
             self._tell(f"a stored reply is of no use ({_why(error)}); the model is asked again")
             return None
 
-    def put(self, key: str, stored: Stored) -> None:
-        """Store a reply in place of any that is there. One that cannot be stored is paid for again by the next run."""
+    def put(self, replies: Mapping[str, Stored]) -> None:
+        """Store replies together, each in place of any that is there.
+
+        What cannot be stored is paid for again by the next run.
+        """
+        written = {key: envelope for key, stored in replies.items() if (envelope := self._written(key, stored))}
         try:
-            content = _CONTENT.dump_json(stored, exclude_defaults=True)
-            kept = self._rows.set(key, _envelope(key, content))
-            why = "diskcache refused it"
-        except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
-            kept, why = False, _why(error)
+            with self._rows.transact():
+                for key, envelope in written.items():
+                    self._rows.set(key, envelope)
+        except (sqlite3.Error, diskcache.Timeout) as error:
             self._rows.close()  # diskcache leaves a transaction open whose commit failed; the next use connects anew
-        if not kept:
-            self._tell(f"a reply could not be stored ({why}); the next run pays for it again")
+            self._tell_unstored(error)
+
+    def _written(self, key: str, stored: Stored) -> bytes | None:
+        try:
+            return _envelope(key, _CONTENT.dump_json(stored, exclude_defaults=True))
+        except ValueError as error:
+            self._tell_unstored(error)
+            return None
+
+    def _tell_unstored(self, error: Exception) -> None:
+        self._tell(f"a reply could not be stored ({_why(error)}); the next run pays for it again")
 
     def close(self) -> None:
         """Let go of the file. May be called more than once; other threads' connections end with their threads."""

@@ -77,7 +77,11 @@ class Consultation:
             if fault.kind != "malformed":
                 raise
             again = repaired(request, first.reply, fault)
-        second = await self._asked(again)
+        try:
+            second = await self._asked(again)
+        except Fault as fault:
+            fault.call = first.call.id
+            raise
         repaired_call = second.call.model_copy(update={"repairs": first.call.id})
         self.calls[repaired_call.id] = repaired_call
         return _judged(Answered(second.reply, repaired_call), noun)

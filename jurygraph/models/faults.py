@@ -8,7 +8,7 @@ server        infrastructure  yes     5xx
 unreadable    infrastructure  yes     the provider's own envelope is not what it should be
 too-large     infrastructure  no      more bytes than any reply has
 rejected      infrastructure  no      any other 4xx: the request is wrong, and stays so
-unauthorised  infrastructure  no      401, 403: the key is missing or wrong
+unauthorised  infrastructure  no      401, 402, 403: the key is missing or wrong, or has no money left
 unknown-model infrastructure  no      404: no such model or path
 unrecorded    infrastructure  no      a replay does not hold this request
 deadline      infrastructure  no      the group's time is over
@@ -27,11 +27,15 @@ RETRIED = frozenset({"timeout", "connection", "rate-limit", "server", "unreadabl
 BY_RESPONSE = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
 """What the response that is judged may have provoked."""
 
+OUT_OF_FUNDS = frozenset({"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"})
+"""What providers say beside a 429, or another 4xx, that no waiting mends."""
+
 BROKEN_OFF = ("abort", "error")
 """Why a reply ended, in the words of SGLang, vLLM and OpenRouter, where the server and not the model ended it."""
 
 _BY_STATUS = {
     401: "unauthorised",
+    402: "unauthorised",
     403: "unauthorised",
     404: "unknown-model",
     408: "timeout",
@@ -46,6 +50,11 @@ _LONGEST_MESSAGE = 500
 def kind_of_status(status: int) -> str:
     """The kind of fault that an HTTP status of 400 and more is, whatever is said beside it."""
     return _BY_STATUS.get(status, "server" if status >= 500 else "rejected")
+
+
+def too_late() -> "Fault":
+    """What a question meets once the time for its group is over."""
+    return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
 
 class Fault(ModelError):

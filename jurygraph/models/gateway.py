@@ -4,8 +4,6 @@ run store → cache → budget → limiter → backend, retried as a whole → r
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
@@ -13,9 +11,9 @@ from typing import NamedTuple
 
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend
-from jurygraph.models.budget import Budget
+from jurygraph.models.budget import Budget, Reservation
 from jurygraph.models.cache import Cache, Stored
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import Fault, too_late
 from jurygraph.models.limiter import Limiter, Turn
 from jurygraph.models.prices import Price, cost, most
 from jurygraph.models.recording import Recorder
@@ -67,6 +65,7 @@ class Gateway:
         self._recorder = recorder
         self._redactor = redactor or Redactor(backend.secrets)
         self._flying: dict[str, asyncio.Task[Answered]] = {}
+        self._unstored: dict[str, Stored] = {}
 
     async def ask(self, request: Request, until: float | None = None) -> Answered:
         """The reply to a request, from wherever it is known; equal requests at the same time are one. Raises `Fault`.
@@ -79,7 +78,7 @@ class Gateway:
                 async with asyncio.timeout_at(until):
                     return await asyncio.shield(flying)
             except TimeoutError:
-                raise _too_late() from None
+                raise too_late() from None
             except Fault as fault:
                 if fault.kind != "deadline":
                     raise
@@ -105,6 +104,7 @@ class Gateway:
         await asyncio.gather(*flying, return_exceptions=True)
         await self.backend.close()
         if self._cache is not None:
+            self._put_away()
             self._cache.close()
         if self._recorder is not None:
             self._recorder.close()
@@ -140,7 +140,7 @@ class Gateway:
         async def once() -> Answered:
             nonlocal sent
             sent += 1
-            async with self._turn(load, until) as turn:
+            async with self._limiter.turn(load.tokens, until) as turn:
                 reply = self._clean(await self._sent(request, load, turn, until))
                 bill = cost(self.price, reply.tokens_in, reply.tokens_out)
                 answered = Answered(reply, _call(request, reply, bill, attempts=sent, latency=monotonic() - start))
@@ -151,8 +151,9 @@ class Gateway:
             answered, _ = await attempted(once, self.limits.retries, until)
         except Fault as fault:
             raise self._redacted(fault) from None
-        if self._cache is not None:
-            self._cache.put(request.digest, Stored(answered.reply, answered.call.cost))
+        if not self._unstored:
+            asyncio.get_running_loop().call_soon(self._put_away)
+        self._unstored[request.digest] = Stored(answered.reply, answered.call.cost)
         return answered
 
     def _redacted(self, fault: Fault) -> Fault:
@@ -170,15 +171,9 @@ class Gateway:
 
     async def _sent(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reply:
         """One attempt, within the limits: what it may cost is reserved before it is sent."""
-        try:
-            timeout = _time_left(self.limits.timeout, until)
-            reserved = self.budget.reserve(most(self.price, load.size, len(request.messages), load.longest))
-        except Fault:
-            self._limiter.used(turn, 0)  # nothing is sent
-            raise
-        with reserved:
+        with await self._reserved(request, load, turn, until) as reserved:
             try:
-                reply = await self.backend.complete(request, timeout)
+                reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))
             except Fault as fault:
                 if fault.kind in _UNBILLED:
                     reserved.settle(0.0)
@@ -191,17 +186,27 @@ class Gateway:
         self._limiter.served(turn)
         return reply
 
-    @asynccontextmanager
-    async def _turn(self, load: "_Load", until: float | None) -> AsyncIterator[Turn]:
-        """A turn of the limiter, waited for no longer than there is time."""
-        tokens = load.size // _BYTES_A_TOKEN + load.longest
-        async with AsyncExitStack() as held:
-            try:
-                async with asyncio.timeout_at(until):
-                    turn = await held.enter_async_context(self._limiter.turn(tokens))
-            except TimeoutError:
-                raise _too_late() from None
-            yield turn
+    async def _reserved(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reservation:
+        """What an attempt may cost, set aside while there is time to make it."""
+        try:
+            _time_left(self.limits.timeout, until)
+            async with asyncio.timeout_at(until):
+                return await self.budget.reserve_when_free(
+                    most(self.price, load.size, len(request.messages), load.longest)
+                )
+        except (Fault, TimeoutError) as error:
+            self._limiter.used(turn, 0)  # nothing is sent
+            raise too_late() if isinstance(error, TimeoutError) else error from None
+
+    def _put_away(self) -> None:
+        """What has come since the last turn of the loop goes into the cache, in one transaction."""
+        unstored, self._unstored = self._unstored, {}
+        if self._cache is not None and unstored:
+            self._cache.put(unstored)
+
+
+_BYTES_A_TOKEN = 4
+"""About so many in most texts: what a limit of tokens a minute is reckoned with before the reply says it."""
 
 
 class _Load(NamedTuple):
@@ -210,15 +215,16 @@ class _Load(NamedTuple):
     size: int
     longest: int
 
-
-_BYTES_A_TOKEN = 4
-"""About so many in most texts: what a limit of tokens a minute is reckoned with before the reply says it."""
+    @property
+    def tokens(self) -> int:
+        """About so many in all."""
+        return self.size // _BYTES_A_TOKEN + self.longest
 
 
 def size_of(request: Request) -> int:
-    """Bytes of all that the model reads: its messages, and the schema, which a provider may put before them."""
+    """Bytes of all that the model reads: its messages, and a schema that a provider may put before them."""
     texts = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
-    return texts + (0 if request.answer is None else len(canonical(request.answer)))
+    return texts + (0 if request.answer is None or request.form != "native" else len(canonical(request.answer)))
 
 
 def longest_reply(request: Request, usual: int) -> int:
@@ -227,16 +233,12 @@ def longest_reply(request: Request, usual: int) -> int:
     return max((one for one in stated if isinstance(one, int)), default=usual)
 
 
-def _too_late() -> Fault:
-    return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
-
-
 def _time_left(timeout: float, until: float | None) -> float:
     if until is None:
         return timeout
     left = until - asyncio.get_running_loop().time()
     if left <= 0:
-        raise _too_late()
+        raise too_late()
     return min(timeout, left)
 
 

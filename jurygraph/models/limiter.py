@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from jurygraph.errors import ConfigError
+from jurygraph.models.faults import too_late
 
 BURST = 2.0
 """Seconds' worth of a budget that may go at once; one request always may."""
@@ -46,13 +47,20 @@ class Limiter:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @asynccontextmanager
-    async def turn(self, tokens: int) -> AsyncIterator[Turn]:
-        """Wait for a turn to send a request of about so many tokens, and have it while the context is open."""
+    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+        """Wait for a turn to send a request of about so many tokens, and have it while the context is open.
+
+        Raises `Fault` of kind `deadline` where there is none until then, a time of the running loop.
+        """
         turn = Turn(0, tokens, self._home().create_future())
         self._waiting.append(turn)
         self._give()
         try:
-            await turn.given  # goes straight on where it was given at once
+            async with asyncio.timeout_at(until):
+                await turn.given  # goes straight on where it was given at once
+        except TimeoutError:
+            self._withdraw(turn)
+            raise too_late() from None
         except asyncio.CancelledError:
             self._withdraw(turn)
             raise

@@ -31,6 +31,10 @@ _FREE_OF_CHARGE = ("gguf", "replay")
 _UNCACHED = ("gguf", "replay", "langchain")
 """Those that cost nothing; and a model of one's own, whose settings no request knows."""
 
+_SLOTS = 4
+"""Requests that a gguf model works on side by side, at most: each takes memory for its context."""
+
+_FORMLESS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
 _OF_A_PROVIDER = re.compile(r"[\w-]+/\S+")
 
 
@@ -67,12 +71,14 @@ def open_backend(model: str, config: CallsConfig) -> Backend:
     """The backend that a config's `model` names. Raises `ConfigError`."""
     kind, _, rest = model.partition(":")
     try:
+        if config.form is not None and kind in _FORMLESS:
+            raise ConfigError(f"calls.form: {_FORMLESS[kind]}, so leave the form out")
         if kind in _BACKENDS:
             return _BACKENDS[kind](rest, config)
         if _OF_A_PROVIDER.fullmatch(model):
             from jurygraph.models.backends.litellm import LiteLLM
 
-            return LiteLLM(model)
+            return LiteLLM(model, form=config.form)
     except (ValueError, InputError) as error:
         raise ConfigError(f"model: {error}") from error
     shown = model.partition("://")[0]  # a key may stand in what follows
@@ -93,7 +99,7 @@ def _openai_compatible(rest: str, config: CallsConfig) -> Backend:
 def _gguf(rest: str, config: CallsConfig) -> Backend:
     from jurygraph.models.backends.gguf import Gguf
 
-    return Gguf(Path(rest))
+    return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
 
 
 def _replay(rest: str, config: CallsConfig) -> Backend:

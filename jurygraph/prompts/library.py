@@ -31,12 +31,25 @@ class Prompt(Noun):
     def render(self, **variables: Any) -> tuple[Message, ...]:
         """The messages. Raises `jinja2.UndefinedError` at a variable that is not given."""
         return tuple(
-            Message(role=cast(Any, role), content=template.render(**variables)) for role, template in self._templates
+            one if isinstance(one, Message) else _message(one[0], one[1].render(**variables)) for one in self._parts
         )
 
     @cached_property
-    def _templates(self) -> list[tuple[str, Any]]:
-        return [(role, _environment().from_string(text)) for role, text in self.sections]
+    def _parts(self) -> list[Message | tuple[str, Any]]:
+        """Each section as a template, or as the message itself where no variable stands in it."""
+        from jinja2.meta import find_undeclared_variables
+
+        environment = _environment()
+        return [
+            (role, environment.from_string(text))
+            if find_undeclared_variables(environment.parse(text))
+            else _message(role, environment.from_string(text).render())
+            for role, text in self.sections
+        ]
+
+
+def _message(role: str, content: str) -> Message:
+    return Message(role=cast(Any, role), content=content)
 
 
 @cache

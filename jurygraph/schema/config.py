@@ -128,7 +128,8 @@ class CallsConfig(Noun):
 
     `parameters` go to the provider as they are (temperature is 0 unless given). `form` says how replies are held to
     their schema where the endpoint is not as it is usually. `timeout` is for one attempt of at most `attempts`,
-    `deadline` for all that a group of responses needs. `key` names the environment variable that holds the key of an
+    `deadline` for all that a group of responses needs. `context` is how many tokens a gguf model reads and writes for
+    one request. `key` names the environment variable that holds the key of an
     OpenAI-compatible server. `cache` is whether replies are kept for other runs, `record` a file for `replay:`.
     """
 
@@ -141,6 +142,7 @@ class CallsConfig(Noun):
     concurrency: Annotated[int, Field(strict=True, ge=1)] = 32
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
+    context: Annotated[int, Field(strict=True, ge=1)] = 4096
     key: Id = "JURYGRAPH_API_KEY"
     cache: Flag = True
     record: Id | None = None

@@ -226,7 +226,9 @@ class Response(Noun):
 
         The data is a copy, so that what an evaluator does to it stays there.
         """
-        return Response.model_construct(id=self.id, text=self.text, data=deepcopy(self.data))
+        return Response.model_construct(
+            id=self.id, text=self.text, agent=None, data=deepcopy(self.data), labels={}, metadata={}
+        )
 
     @cached_property
     def content_digest(self) -> str:

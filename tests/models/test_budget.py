@@ -192,6 +192,56 @@ def test_64_in_flight_do_not_pass_a_limit() -> None:
     assert (budget.spent, budget.calls, len(refusals)) == (0.05, 25, 39)
 
 
+async def asked(budget: Budget, most: float, cost: float) -> str:
+    """What becomes of a request."""
+    try:
+        with await budget.reserve_when_free(most) as reservation:
+            await asyncio.sleep(0)
+            reservation.settle(cost)
+    except Fault as fault:
+        return fault.kind
+    return "sent"
+
+
+async def all_asked(budget: Budget, most: float, cost: float, number: int) -> list[str]:
+    return await asyncio.wait_for(asyncio.gather(*(asked(budget, most, cost) for _ in range(number))), 10.0)
+
+
+def test_whoever_may_fit_once_others_have_ended_waits_for_them() -> None:
+    budget = Budget(max_cost=1.0)
+    assert asyncio.run(all_asked(budget, 0.4, 0.01, 40)) == ["sent"] * 40
+    assert (budget.spent, budget.exhausted) == (0.4, False)
+
+
+def test_whoever_cannot_fit_any_more_is_refused() -> None:
+    budget = Budget(max_cost=1.0)
+    ended = asyncio.run(all_asked(budget, 0.4, 0.2, 40))
+    assert (ended.count("sent"), budget.spent, budget.exhausted) == (4, 0.8, True)  # a fifth might have cost 0.4
+
+
+def test_nobody_waits_for_calls_that_are_counted_whatever_they_cost() -> None:
+    budget = Budget(max_cost=1.0, max_calls=2)
+    ended = asyncio.run(all_asked(budget, 0.4, 0.01, 40))
+    assert (ended.count("sent"), ended.count("budget")) == (2, 38)
+
+
+def test_whoever_waits_may_be_cancelled() -> None:
+    budget = Budget(max_cost=1.0)
+
+    async def given_up() -> list[str]:
+        with budget.reserve(0.9):
+            waiting = asyncio.create_task(asked(budget, 0.4, 0.01))
+            await asyncio.sleep(0)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            left = asyncio.create_task(asked(budget, 0.05, 0.01))
+            await asyncio.sleep(0)
+        return [await left]
+
+    assert asyncio.run(given_up()) == ["sent"]
+
+
 costs = st.one_of(st.just(0.1), st.floats(0.0, 2.0), st.integers(0, 200).map(lambda cents: cents / 100))
 
 

@@ -94,13 +94,13 @@ stored = st.builds(Stored, replies, st.none() | st.floats(0.0, allow_infinity=Fa
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored)
 def test_what_is_got_is_what_was_put(cache: Cache, one: Stored) -> None:
-    cache.put(KEY, one)
+    cache.put({KEY: one})
     assert cache.get(KEY) == one
 
 
 def test_a_reply_outlives_the_process(folder: Path) -> None:
     with Cache(folder) as first:
-        first.put(KEY, YES)
+        first.put({KEY: YES})
     with Cache(folder) as second:
         assert second.get(KEY) == YES
 
@@ -108,19 +108,19 @@ def test_a_reply_outlives_the_process(folder: Path) -> None:
 def test_a_request_that_was_never_answered_is_a_miss_and_no_news(
     cache: Cache, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cache.put(OTHER, NO)
+    cache.put({OTHER: NO})
     assert cache.get(KEY) is None
     assert caplog.records == []
 
 
 def test_the_last_reply_counts(cache: Cache) -> None:
-    cache.put(KEY, YES)
-    cache.put(KEY, NO)
+    cache.put({KEY: YES})
+    cache.put({KEY: NO})
     assert cache.get(KEY) == NO
 
 
 def test_what_lies_in_the_file_is_json(cache: Cache, folder: Path) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     told = {"text": "yes", "finish": "stop", "served": "m-1", "tokens_in": 9, "tokens_out": 1}
     content = json.loads(value_of(folder))
     assert (content["version"], content["stored"]) == (1, [told, 0.00012])
@@ -129,13 +129,13 @@ def test_what_lies_in_the_file_is_json(cache: Cache, folder: Path) -> None:
 
 def test_a_long_reply_lies_in_the_database_too(cache: Cache, folder: Path) -> None:
     long = Stored(Reply(text="é" * 3_000_000), 1.0)
-    cache.put(KEY, long)
+    cache.put({KEY: long})
     assert cache.get(KEY) == long
     assert {path.name for path in folder.iterdir()} <= {"cache.db", "cache.db-wal", "cache.db-shm"}
 
 
 def test_a_cache_can_be_used_again_after_it_was_closed(cache: Cache) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     cache.close()
     cache.close()
     assert cache.get(KEY) == YES
@@ -156,7 +156,7 @@ def test_a_planted_pickle_is_a_miss_and_never_unpickled(
 ) -> None:
     loot = tmp_path / "loot"
     planted = pickle.dumps(Burglar(loot))
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     changed(folder, mode=4, value=planted)
     assert cache.get(KEY) is None
     (folder / "planted.val").write_bytes(planted)
@@ -175,7 +175,7 @@ def test_pickling_is_refused_in_either_direction_beneath_the_cache_too(
     for value in ({"text": "yes"}, 7, "text", io.BytesIO(b"bytes")):
         with pytest.raises(TypeError, match="is bytes"):
             cache._rows.set(KEY, value, read=isinstance(value, io.BytesIO))
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     changed(folder, key=pickle.dumps(Burglar(loot)), raw=0)
     with pytest.raises(ValueError, match="key is no text"):
         list(cache._rows)
@@ -184,7 +184,7 @@ def test_pickling_is_refused_in_either_direction_beneath_the_cache_too(
 
 @pytest.mark.parametrize("mode", [2, 3])
 def test_a_row_that_names_a_file_is_a_miss_whatever_is_in_the_file(cache: Cache, folder: Path, mode: int) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     (folder / "one.val").write_bytes(value_of(folder))
     changed(folder, mode=mode, filename="one.val", value=None)
     assert cache.get(KEY) is None
@@ -195,9 +195,9 @@ def test_a_row_that_names_a_file_of_the_users_does_not_have_it_removed(
 ) -> None:
     precious = tmp_path / "thesis.tex"
     precious.write_text("years of work")
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     changed(folder, filename=str(precious))
-    cache.put(KEY, NO)
+    cache.put({KEY: NO})
     assert precious.read_text() == "years of work"
     assert cache.get(KEY) == NO
 
@@ -207,13 +207,13 @@ def test_a_row_that_names_a_file_of_the_users_does_not_have_it_removed(
 )
 @pytest.mark.parametrize("mode", [0, "raw", None])
 def test_a_row_that_something_else_wrote_is_a_miss(cache: Cache, folder: Path, value: object, mode: object) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     changed(folder, value=value, mode=mode)
     assert cache.get(KEY) is None
 
 
 def test_text_that_is_not_utf_8_is_a_miss(cache: Cache, folder: Path) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     with database(folder) as connection:
         connection.execute("UPDATE Cache SET value = CAST(x'ff' AS TEXT)")
     assert cache.get(KEY) is None
@@ -222,7 +222,7 @@ def test_text_that_is_not_utf_8_is_a_miss(cache: Cache, folder: Path) -> None:
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_changed_byte_anywhere_is_a_miss(cache: Cache, folder: Path, data: st.DataObject) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     value = value_of(folder)
     at = data.draw(st.integers(0, len(value) - 1))
     other = data.draw(st.integers(0, 255).filter(lambda byte: byte != value[at]))
@@ -231,7 +231,7 @@ def test_a_changed_byte_anywhere_is_a_miss(cache: Cache, folder: Path, data: st.
 
 
 def test_a_reply_that_was_cut_or_that_goes_on_is_a_miss(cache: Cache, folder: Path) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     value = value_of(folder)
     for other in (value[:-1], value[:90], value[:10], value + b"}", b" " + value):
         changed(folder, value=other)
@@ -239,14 +239,14 @@ def test_a_reply_that_was_cut_or_that_goes_on_is_a_miss(cache: Cache, folder: Pa
 
 
 def test_the_reply_to_another_request_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    cache.put(OTHER, YES)
+    cache.put({OTHER: YES})
     changed(folder, key=KEY)
     assert cache.get(KEY) is None
     assert warnings(caplog) == [f"{folder}: a stored reply is of no use (it is damaged); the model is asked again"]
 
 
 def test_another_schema_version_is_a_miss(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     changed(folder, value=sealed(KEY, b'[{"text":"yes"},null]', version=2))
     assert cache.get(KEY) is None
     assert "another schema version" in warnings(caplog)[0]
@@ -272,7 +272,7 @@ def test_another_schema_version_is_a_miss(cache: Cache, folder: Path, caplog: py
 def test_what_is_sealed_rightly_and_is_no_reply_is_a_miss(
     cache: Cache, folder: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     changed(folder, value=sealed(KEY, content))
     assert cache.get(KEY) is None
     assert "it is no reply" in warnings(caplog)[0]
@@ -281,7 +281,7 @@ def test_what_is_sealed_rightly_and_is_no_reply_is_a_miss(
 def test_the_same_trouble_is_a_warning_once(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     for key in (KEY, OTHER):
-        cache.put(key, YES)
+        cache.put({key: YES})
     changed(folder, value=b"{}")
     assert cache.get(KEY) is None
     assert cache.get(OTHER) is None
@@ -290,26 +290,26 @@ def test_the_same_trouble_is_a_warning_once(cache: Cache, folder: Path, caplog: 
 
 def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     changed(folder, value=sealed(KEY, b'[{"text":7,"canary":"canary"},"canary"]'))
     cache.get(KEY)
     with database(folder) as connection:
         connection.execute("UPDATE Cache SET value = CAST(x'ff' || 'canary' AS TEXT)")
     cache.get(KEY)
-    cache.put(KEY, Stored(Reply(text="canary \ud800"), None))
+    cache.put({KEY: Stored(Reply(text="canary \ud800"), None)})
     assert len(caplog.records) == 3
     assert "canary" not in caplog.text
 
 
 def test_a_reply_that_is_overwritten_is_good_again(cache: Cache, folder: Path) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     changed(folder, mode=4, value=b"planted", filename="x")
-    cache.put(KEY, NO)
+    cache.put({KEY: NO})
     assert cache.get(KEY) == NO
 
 
 def test_a_reply_that_cannot_be_written_as_json_is_not_stored(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
-    cache.put(KEY, Stored(Reply(text="\ud800"), None))
+    cache.put({KEY: Stored(Reply(text="\ud800"), None)})
     assert cache.get(KEY) is None
     assert "could not be stored" in warnings(caplog)[0]
 
@@ -317,20 +317,20 @@ def test_a_reply_that_cannot_be_written_as_json_is_not_stored(cache: Cache, capl
 @pytest.mark.parametrize("key", [b"a", 7, None, ("a",)])
 def test_a_key_that_is_no_text_is_refused_and_not_pickled(cache: Cache, key: str) -> None:
     with pytest.raises(TypeError, match="is text"):
-        cache.put(key, YES)
+        cache.put({key: YES})
     with pytest.raises(TypeError, match="is text"):
         cache.get(key)
 
 
 def test_nothing_is_ever_evicted(folder: Path) -> None:
     with Cache(folder) as opened:
-        opened.put(KEY, YES)
+        opened.put({KEY: YES})
     with database(folder) as connection:  # as diskcache has it where nobody says otherwise, and smaller
         for name, value in (("eviction_policy", "least-recently-used"), ("cull_limit", 10), ("size_limit", 1)):
             connection.execute("UPDATE Settings SET value = ? WHERE key = ?", (value, name))
     with Cache(folder) as opened:
         for number in range(30):
-            opened.put(f"{number}", NO)
+            opened.put({f"{number}": NO})
         assert opened.get(KEY) == YES
         assert all(opened.get(f"{number}") == NO for number in range(30))
 
@@ -344,19 +344,19 @@ def test_the_database_states_that_nothing_is_evicted(cache: Cache, folder: Path)
 
 def test_settings_that_were_planted_are_not_taken(folder: Path) -> None:
     with Cache(folder) as opened:
-        opened.put(KEY, YES)
+        opened.put({KEY: YES})
     planted = ("get", "set", "_disk", "_directory", "close", "disk_fetch", "disk_evil", "sqlite_x; DROP TABLE Cache")
     with database(folder) as connection:
         for name in planted:
             connection.execute("INSERT INTO Settings VALUES (?, 'x')", (name,))
     with Cache(folder) as opened:
         assert opened.get(KEY) == YES
-        opened.put(OTHER, NO)
+        opened.put({OTHER: NO})
         assert opened.get(OTHER) == NO
 
 
 def test_the_folder_and_its_files_are_for_this_user_alone(folder: Path, cache: Cache) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
@@ -365,7 +365,7 @@ def test_a_folder_that_others_may_read_is_taken_and_its_files_are_not_theirs(fol
     folder.mkdir()
     folder.chmod(0o755)
     with Cache(folder) as opened:
-        opened.put(KEY, YES)
+        opened.put({KEY: YES})
         assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
 
 
@@ -420,11 +420,11 @@ def test_a_damaged_database_is_named_and_left_as_it_is(folder: Path) -> None:
 def test_a_database_that_is_damaged_later_is_a_miss(
     folder: Path, cache: Cache, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     with database(folder) as connection:
         connection.execute("DROP TABLE Cache")
     assert cache.get(KEY) is None
-    cache.put(KEY, YES)
+    cache.put({KEY: YES})
     assert len(warnings(caplog)) == 2
 
 
@@ -444,7 +444,7 @@ def test_a_folder_stays_the_same_when_the_process_goes_elsewhere(
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path)
     with Cache(Path("replies")) as opened:
-        opened.put(KEY, YES)
+        opened.put({KEY: YES})
         opened.close()
         monkeypatch.chdir(tmp_path / "elsewhere")
         assert opened.get(KEY) == YES
@@ -459,16 +459,16 @@ def test_a_commit_that_failed_does_not_lock_the_cache(
     with Cache(folder) as opened, database(folder) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM Cache").fetchall()
-        opened.put(KEY, YES)
+        opened.put({KEY: YES})
         reader.execute("ROLLBACK")
         assert warnings(caplog) == [
             f"{folder}: a reply could not be stored (SQLITE_BUSY); the next run pays for it again"
         ]
         assert opened.get(KEY) is None
-        opened.put(KEY, YES)
+        opened.put({KEY: YES})
         assert opened.get(KEY) == YES
         with Cache(folder) as another:
-            another.put(OTHER, NO)
+            another.put({OTHER: NO})
         assert opened.get(OTHER) == NO
 
 
@@ -480,18 +480,18 @@ from jurygraph.models.cache import Cache, Stored
 
 folder = Path(sys.argv[1])
 with Cache(folder) as cache:
-    cache.put("first", Stored(Reply(text="first"), None))
+    cache.put({"first": Stored(Reply(text="first"), None)})
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
     for number in range(40):
-        cache.put(f"{number}", Stored(Reply(text=f"{number} " * 4000), None))
+        cache.put({f"{number}": Stored(Reply(text=f"{number} " * 4000), None)})
     for number in range(40):
         got = cache.get(f"{number}")
         assert got is None or got.reply.text == f"{number} " * 4000, number
     assert cache.get("39") is None
     assert cache.get("first").reply.text == "first"
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    cache.put("last", Stored(Reply(text="last"), None))
+    cache.put({"last": Stored(Reply(text="last"), None)})
     assert cache.get("last").reply.text == "last"
 """
 
@@ -515,13 +515,13 @@ from jurygraph.models.cache import Cache, Stored
 
 folder, name, other = sys.argv[1:]
 with Cache(Path(folder)) as cache:
-    cache.put(name, Stored(Reply(text="ready"), None))
+    cache.put({name: Stored(Reply(text="ready"), None)})
     until = time.monotonic() + 60
     while cache.get(other) is None and time.monotonic() < until:
         time.sleep(0.001)
     for number in range(150):
-        cache.put("shared", Stored(Reply(text=f"{name} {number} " * 200), 1.0))
-        cache.put(f"{name}-{number}", Stored(Reply(text=f"{name}-{number}"), 0.5))
+        cache.put({"shared": Stored(Reply(text=f"{name} {number} " * 200), 1.0)})
+        cache.put({f"{name}-{number}": Stored(Reply(text=f"{name}-{number}"), 0.5)})
         shared = cache.get("shared").reply.text
         assert len(set(shared.split(" "))) == 3, "two replies became one"
 """
@@ -549,8 +549,8 @@ def test_threads_share_a_cache(cache: Cache, caplog: pytest.LogCaptureFixture) -
     def write(name: int) -> None:
         together.wait()
         for number in range(50):
-            cache.put(f"{name}-{number}", Stored(Reply(text=f"{name}-{number}"), None))
-            cache.put("shared", YES)
+            cache.put({f"{name}-{number}": Stored(Reply(text=f"{name}-{number}"), None)})
+            cache.put({"shared": YES})
             assert cache.get("shared") == YES
         cache.close()
 

@@ -213,6 +213,8 @@ class TestARepair:
         trace, count = only(lambda body, number: said("It is clear.") if number == 1 else status(400))
         assert count == 2
         assert kind_of(trace) == ("failed", "rejected", "infrastructure")
+        (first,) = trace.calls  # it was paid for
+        assert (trace.verdicts[0].call, first.served) == (first.id, "tiny-1")
 
     @pytest.mark.parametrize(
         ("answer", "kind"),

@@ -550,6 +550,31 @@ class TestBudget:
         assert budget.spent == pytest.approx(billed)
         assert {fault.kind for fault in results if isinstance(fault, Fault)} == {"budget"}
 
+    def test_whoever_may_fit_once_others_have_ended_is_sent(self) -> None:
+        one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+        billed = (11 * PRICE.input + 7 * PRICE.output) / 1_000_000
+        budget = Budget(max_cost=one + 63 * billed)
+        with serving(yes) as server:
+            results = once(server.url, all_asked, budget=budget, price=PRICE)
+        assert server.count == 64
+        assert not any(isinstance(result, Fault) for result in results)
+        assert budget.spent == pytest.approx(64 * billed)
+
+    def test_a_deadline_ends_the_wait_for_others(self) -> None:
+        one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+
+        async def second_too_late(gateway: Gateway) -> Fault:
+            first = asyncio.create_task(gateway.ask(question("1", answer=None, form="text")))
+            await until(lambda: server.count == 1)
+            soon = asyncio.get_running_loop().time() + 0.05
+            late = await fault_of(gateway.ask(question("2", answer=None, form="text"), soon))
+            first.cancel()
+            return late
+
+        with serving(lambda body, number: hang()) as server:
+            late = once(server.url, second_too_late, budget=Budget(max_cost=1.5 * one), price=PRICE)
+        assert (late.kind, server.count) == ("deadline", 1)
+
     @pytest.mark.parametrize(
         ("answer", "billed"), [(cut(), 3.0), (status(429, {"retry-after-ms": "1"}), 0.0)], ids=["cut", "429"]
     )

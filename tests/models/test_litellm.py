@@ -199,7 +199,7 @@ def test_every_provider_of_the_table_is_one_of_litellms() -> None:
     [
         (400, "rejected"),
         (401, "unauthorised"),
-        (402, "rejected"),
+        (402, "unauthorised"),
         (403, "unauthorised"),
         (404, "unknown-model"),
         (408, "timeout"),
@@ -229,6 +229,11 @@ def test_a_status_is_the_fault_that_it_says_after_one_request(model: str, code: 
 )
 def test_when_to_come_again_is_kept(headers: dict[str, str], seconds: float | None) -> None:
     assert fault(status(429, headers)).retry_after == seconds
+
+
+def test_an_account_without_money_is_not_asked_again() -> None:
+    error = {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}
+    assert fault(status(429, body={"error": error})).kind == "unauthorised"
 
 
 def test_what_cannot_be_retried_says_nothing_of_when() -> None:

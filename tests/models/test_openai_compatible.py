@@ -263,7 +263,7 @@ def test_any_text_is_read_as_it_was_said(text: str, finish: str | None, refusal:
     [
         (400, "rejected"),
         (401, "unauthorised"),
-        (402, "rejected"),
+        (402, "unauthorised"),
         (403, "unauthorised"),
         (404, "unknown-model"),
         (408, "timeout"),
@@ -290,6 +290,13 @@ def test_a_provider_that_says_when_to_come_again_is_heard(code: int) -> None:
     assert fault_of(status(code, {"Retry-After": "7"})).retry_after == 7.0
     assert fault_of(status(code, {"retry-after-ms": "20"})).retry_after == 0.02
     assert fault_of(status(code)).retry_after is None
+
+
+@pytest.mark.parametrize("code", [429, 400, 403])
+def test_an_account_without_money_is_not_asked_again(code: int) -> None:
+    error = {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}
+    fault = fault_of(status(code, {"Retry-After": "7"}, {"error": error}))
+    assert (fault.kind, fault.again, fault.retry_after) == ("unauthorised", False, None)
 
 
 def test_what_is_not_tried_again_has_no_time_to_come_again() -> None:

@@ -16,7 +16,7 @@ import jurygraph
 from jurygraph import Jury
 from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request
-from jurygraph.models.backend import Backend
+from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
 from jurygraph.models.opening import open_backend, open_gateway
@@ -135,6 +135,34 @@ def test_the_form_of_a_server_is_what_the_config_says() -> None:
     model = "openai-compatible:http://127.0.0.1:8000/v1#qwen"
     assert backend(model).capabilities.form == "native"
     assert backend(model, form="instructed").capabilities.form == "instructed"
+
+
+def test_the_form_of_a_provider_is_what_the_config_says_and_else_what_is_known_of_it() -> None:
+    assert backend("groq/llama").capabilities.form == "instructed"
+    assert backend("groq/llama", form="native").capabilities.form == "native"
+    assert backend("openai/gpt-4o", form="instructed").capabilities == Capabilities("instructed", logprobs=True)
+
+
+def test_a_form_that_a_model_cannot_have_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"calls\.form: a gguf model is held to a grammar, so leave the form out"):
+        backend("gguf:judge.gguf", form="native")
+    with pytest.raises(ConfigError, match=r"calls\.form: .* words alone, so leave the form out"):
+        backend("langchain:tests.models.test_opening.listed", form="native")
+
+
+def test_a_gguf_model_has_the_room_that_the_config_says(tmp_path: Path) -> None:
+    model = f"gguf:{write_tiny(tmp_path / 'tiny.gguf')}"
+    long = (Message(role="user", content="x" * 5000),)
+
+    def asked(**calls: Any) -> Reply:
+        with gateway(model, **calls) as opened:
+            own = {"provider": "gguf", "endpoint": opened.backend.endpoint, "model": "tiny.gguf"}
+            return ask(opened, request(**own, messages=long, parameters={"max_tokens": 1}))
+
+    with pytest.raises(Fault) as raised:
+        asked()
+    assert raised.value.kind == "overflowed"
+    assert (asked(context=8192, concurrency=1).tokens_in or 0) > 5000
 
 
 # The key

@@ -6,15 +6,16 @@ import logging
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakSet
 
-from jurygraph.models.asking import Reply, Request, Token
+from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import BROKEN_OFF, RETRIED, Fault, kind_of_status
+from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, kind_of_status
 from jurygraph.models.prices import Price
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor, found_in
@@ -84,7 +85,7 @@ class LiteLLM(Backend):
 
     provider = "litellm"
 
-    def __init__(self, model: str, base_url: str | None = None) -> None:
+    def __init__(self, model: str, base_url: str | None = None, form: Form | None = None) -> None:
         if "@" in urlsplit(base_url or "").netloc:
             raise ValueError("the URL holds a user or a password; leave it out, and give the key apart")
         self.model = model
@@ -96,10 +97,12 @@ class LiteLLM(Backend):
         if SAMPLES_BY_ITSELF.search(model):
             self._left_out |= NO_LOGPROBS | {"temperature", "top_p"}
             self._capabilities = Capabilities(self._capabilities.form)
+        if form is not None:
+            self._capabilities = replace(self._capabilities, form=form)
 
     @property
     def capabilities(self) -> Capabilities:
-        """As `FORMS` has them."""
+        """As `FORMS` has them, in the form that was given."""
         return self._capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:
@@ -197,10 +200,19 @@ def _kind(error: Exception) -> str:
     code, status = getattr(error, "code", None), getattr(error, "status_code", None)
     if code in _CODES:
         return _CODES[code]
+    if not OUT_OF_FUNDS.isdisjoint(_words(error)):
+        return "unauthorised"
     if not isinstance(status, int):
         return "unreadable"
     answered = getattr(error, "litellm_response_headers", None) is not None
     return kind_of_status(status) if answered or status < 500 else _kind_without_answer(error)
+
+
+def _words(error: Exception) -> set[str]:
+    """How the provider itself names what is wrong."""
+    body = getattr(error, "body", None)
+    stated = [body.get("code"), body.get("type")] if isinstance(body, dict) else []
+    return {word for word in stated if isinstance(word, str)}
 
 
 def _kind_without_answer(error: Exception) -> str:

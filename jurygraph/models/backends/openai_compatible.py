@@ -17,7 +17,7 @@ from yarl import URL
 
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import BROKEN_OFF, RETRIED, Fault, kind_of_status
+from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, kind_of_status
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor
 
@@ -305,6 +305,8 @@ def _line(text: str) -> str:
 
 def _kind(status: int, complaint: _Complaint) -> str:
     """The kind of fault that a status and a complaint are."""
+    if complaint.words & OUT_OF_FUNDS:
+        return "unauthorised"
     kind = kind_of_status(status)
     if kind != "rejected":
         return kind
