@@ -32,7 +32,10 @@ class Request(Noun):
 
 
 class Token(Noun):
-    """A token of a reply, its log probability, and those that might have stood there, the likeliest first."""
+    """A token of a reply, its log probability, and those that might have stood there, the likeliest first.
+
+    The others are there where they tell something: where a value of a JSON text begins, and all over any other text.
+    """
 
     text: str
     logprob: Number

@@ -1,9 +1,13 @@
-"""How sure a model was of a yes or a no, from the log probabilities of the tokens of its reply."""
+"""How sure a model was of a yes or a no, from the log probabilities of the tokens of its reply.
+
+What might have stood in the place of a token tells that only where a value begins, and is kept only there.
+"""
 
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
 from itertools import accumulate, count
 
 from jurygraph.models.asking import Reply, Token
@@ -11,6 +15,7 @@ from jurygraph.models.asking import Reply, Token
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACES = " \t\n\r"
 _JSON = json.JSONDecoder()
+_VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
 
 
 def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
@@ -39,6 +44,20 @@ def p_yes(reply: Reply) -> float | None:
         return None
     place = _after_space(reply.text, 0)
     return _share(((rest.lower(), logprob) for rest, logprob in _candidates(reply, place)), "yes", "no")
+
+
+def telling(text: str, tokens: Sequence[str]) -> Collection[int]:
+    """The places of the tokens, given all of a reply, in which a value of a JSON text begins, or the letters of one.
+
+    All of them where the text is no JSON object or list, or the tokens do not spell it.
+    """
+    ends = list(accumulate(map(len, tokens)))
+    before = "".join(tokens).rfind(text)
+    if before < 0 or text.lstrip(_SPACES)[:1] not in ("{", "["):
+        return range(len(tokens))
+    values = (found for found in _VALUE.finditer(text) if not found["named"])
+    starts = (before + found.start() + letter for found in values for letter in range(1 + (found[0][0] == '"')))
+    return {bisect_right(ends, start) for start in starts}
 
 
 def place_of(text: str, path: Sequence[str | int]) -> int | None:

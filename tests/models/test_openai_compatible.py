@@ -243,7 +243,7 @@ _JSON = st.recursive(
 
 @given(_JSON | st.fixed_dictionaries({"content": st.lists(_JSON, max_size=3)}))
 def test_whatever_stands_for_log_probabilities_gives_valid_tokens_or_none(logprobs: Any) -> None:
-    for token in _tokens(from_json(json.dumps(logprobs))):
+    for token in _tokens(from_json(json.dumps(logprobs)), ""):
         assert Token.model_validate(token.model_dump()) == token
         assert all(math.isfinite(number) and number <= 0 for _, number in (*token.others, ("", token.logprob)))
 

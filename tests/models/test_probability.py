@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.asking import Reply, Token
-from jurygraph.models.probability import p_true, p_yes, place_of
+from jurygraph.models.probability import p_true, p_yes, place_of, telling
 
 Path = tuple[str | int, ...]
 Others = tuple[tuple[str, float], ...]
@@ -295,3 +295,46 @@ def test_planted_probabilities_are_found_however_the_text_is_cut(document: list[
         start += len(piece)
     assert expected is not None
     assert p_true(Reply(text=written.text, tokens=tuple(tokens)), path) == pytest.approx(expected)
+
+
+# where alternatives are kept
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def paths(value: Any, path: Path = ()) -> Iterator[Path]:
+    """To every value inside a value."""
+    parts = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, part in parts:
+        yield (*path, step)
+        yield from paths(part, (*path, step))
+
+
+@given(
+    value=st.lists(values, max_size=4) | st.dictionaries(st.text(max_size=6), values, max_size=4),
+    indent=st.none() | st.integers(0, 2),
+    draw=st.randoms(use_true_random=False),
+)
+def test_alternatives_are_kept_where_any_value_begins(value: Any, indent: int | None, draw: random.Random) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=draw.random() < 0.5)
+    tokens = cut(f"thoughts {text}", draw)
+    kept = telling(text, tokens)
+    for path in paths(value):
+        place = place_of(text, path)
+        assert place is not None
+        covering = next(i for i in range(len(tokens)) if len("thoughts ") + place < len("".join(tokens[: i + 1])))
+        assert covering in kept
+
+
+def test_and_at_the_first_letter_of_a_text_that_is_a_value_but_not_within_it_nor_at_a_name() -> None:
+    tokens = ["{", '"', "reason", '":', '"', "It", " is", " true", ", ", 'so"', ',"choice":', '"', "A", '"', "}"]
+    assert sorted(telling("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
+
+
+@pytest.mark.parametrize(("text", "tokens"), [("yes, so", ["yes", ",", " so"]), ('{"met":true}', ["{", "other"])])
+def test_all_are_kept_of_what_is_no_json_and_where_tokens_spell_something_else(text: str, tokens: list[str]) -> None:
+    assert list(telling(text, tokens)) == list(range(len(tokens)))

@@ -6,7 +6,7 @@ import math
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from secrets import token_urlsafe
@@ -16,6 +16,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
+from jurygraph.models.probability import telling
 
 _MAGIC = b"GGUF"
 _NO_LOG = -1
@@ -185,13 +186,16 @@ def _reply(chunks: Sequence[_Chunk]) -> Reply:
     if not choices or choices[-1]["finish_reason"] is None:
         raise Fault("unreadable", "the engine broke off without a word")
     usage = chunks[-1].get("usage", {})
+    text = "".join(choice["delta"].get("content") or "" for choice in choices)
     return Reply(
-        text="".join(choice["delta"].get("content") or "" for choice in choices),
+        text=text,
         finish=choices[-1]["finish_reason"],
         served=f"xllamacpp {_library().__version__}",
         tokens_in=usage.get("prompt_tokens"),
         tokens_out=usage.get("completion_tokens"),
-        tokens=tuple(token for choice in choices for token in _tokens(choice)),
+        tokens=_tokens(
+            [token for choice in choices for token in (choice.get("logprobs") or {}).get("content", ())], text
+        ),
     )
 
 
@@ -201,14 +205,17 @@ def _fault(error: dict[str, Any]) -> Fault:
     return Fault("server" if error["code"] >= 500 else "rejected", error["message"])
 
 
-def _tokens(choice: dict[str, Any]) -> Iterator[Token]:
-    for token in (choice.get("logprobs") or {}).get("content", ()):
-        others = token.get("top_logprobs") or token.get("top_probs") or ()
-        yield Token(
-            text=token["token"],
-            logprob=_logprob(token),
-            others=tuple((other["token"], _logprob(other)) for other in others),
-        )
+def _tokens(given: Sequence[dict[str, Any]], text: str) -> tuple[Token, ...]:
+    places = telling(text, [token["token"] for token in given])
+    return tuple(
+        Token(text=token["token"], logprob=_logprob(token), others=_others(token) if place in places else ())
+        for place, token in enumerate(given)
+    )
+
+
+def _others(given: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    others = given.get("top_logprobs") or given.get("top_probs") or ()
+    return tuple((other["token"], _logprob(other)) for other in others)
 
 
 def _logprob(token: dict[str, Any]) -> float:

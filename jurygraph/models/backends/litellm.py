@@ -5,10 +5,11 @@ import importlib
 import logging
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from operator import itemgetter
 from typing import Any
 from urllib.parse import urlsplit
 from weakref import WeakSet
@@ -17,6 +18,7 @@ from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, kind_of_status
 from jurygraph.models.prices import Price
+from jurygraph.models.probability import telling
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor, found_in
 
@@ -246,17 +248,25 @@ def _reply(model: str, answer: Any) -> Reply:
     if native in BROKEN_OFF:  # which litellm takes for a stop
         raise Fault("server", f"{model}: the server broke the reply off (finish_reason {native!r})")
     special = choice.message.provider_specific_fields or {}
+    text = choice.message.content or ""
     return Reply(
-        text=choice.message.content or "",
+        text=text,
         finish=choice.finish_reason,
         refusal=special.get("refusal"),
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 where the provider did not tell
         tokens_out=answer.usage.completion_tokens or None,
-        tokens=tuple(map(_token, getattr(getattr(choice, "logprobs", None), "content", None) or ())),
+        tokens=_tokens(getattr(getattr(choice, "logprobs", None), "content", None) or (), text),
     )
 
 
-def _token(given: Any) -> Token:
-    others = sorted(((other.token, other.logprob) for other in given.top_logprobs), key=lambda other: -other[1])
-    return Token(text=given.token, logprob=given.logprob, others=tuple(others))
+def _tokens(given: Sequence[Any], text: str) -> tuple[Token, ...]:
+    places = telling(text, [token.token for token in given])
+    return tuple(
+        Token(text=token.token, logprob=token.logprob, others=_others(token) if place in places else ())
+        for place, token in enumerate(given)
+    )
+
+
+def _others(given: Any) -> tuple[tuple[str, float], ...]:
+    return tuple(sorted(((one.token, one.logprob) for one in given.top_logprobs), key=itemgetter(1), reverse=True))

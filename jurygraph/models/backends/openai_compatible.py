@@ -18,6 +18,7 @@ from yarl import URL
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, kind_of_status
+from jurygraph.models.probability import telling
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor
 
@@ -231,15 +232,15 @@ def _body(request: Request) -> bytes:
 
 def _read(envelope: _Envelope) -> Reply:
     choice = envelope["choices"][0]
-    usage = envelope.get("usage")
+    usage, text = envelope.get("usage"), _text(choice["message"].get("content"))
     return Reply(
-        text=_text(choice["message"].get("content")),
+        text=text,
         finish=choice.get("finish_reason"),
         refusal=choice["message"].get("refusal") or None,
         served=envelope.get("model"),
         tokens_in=_count(usage, "prompt_tokens"),
         tokens_out=_count(usage, "completion_tokens"),
-        tokens=_tokens(choice.get("logprobs")),
+        tokens=_tokens(choice.get("logprobs"), text),
     )
 
 
@@ -255,21 +256,25 @@ def _count(usage: Any, name: str) -> int | None:
     return count if type(count) is int and 0 <= count < _MOST_TOKENS else None
 
 
-def _tokens(logprobs: Any) -> tuple[Token, ...]:
+def _tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
     """Every token, or none where one cannot be read: with a gap they would spell another text."""
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         return ()
-    tokens: list[Token] = []
-    for entry in entries:
-        read = _token(entry)
-        if read is None:
-            return ()
-        top = entry.get("top_logprobs")
-        others = [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
-        others.sort(key=itemgetter(1), reverse=True)
-        tokens.append(Token.model_construct(text=read[0], logprob=read[1], others=tuple(others)))
-    return tuple(tokens)
+    read = [token for token in map(_token, entries) if token is not None]
+    if len(read) < len(entries):
+        return ()
+    places = telling(text, [token for token, _ in read])
+    return tuple(
+        Token.model_construct(text=token, logprob=logprob, others=_others(entries[place]) if place in places else ())
+        for place, (token, logprob) in enumerate(read)
+    )
+
+
+def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    top = entry.get("top_logprobs")
+    others = [other for other in map(_token, top) if other is not None] if isinstance(top, list) else []
+    return tuple(sorted(others, key=itemgetter(1), reverse=True))
 
 
 def _token(entry: Any) -> tuple[str, float] | None:
