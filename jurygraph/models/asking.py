@@ -1,11 +1,12 @@
 """What a model is asked and what it gives back: the same nouns for every backend."""
 
-from typing import Literal
+from functools import cached_property
+from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
 from jurygraph.schema import Message, Noun
-from jurygraph.schema.noun import Count, Id, Number
+from jurygraph.schema.noun import Count, Id, Number, digest_of
 
 Form = Literal["native", "grammar", "instructed", "text"]
 """How a reply is held to its schema: by the endpoint itself, by a grammar in the engine, by words in the messages; or
@@ -29,6 +30,16 @@ class Request(Noun):
     prompt: str | None = None
     prompt_version: str | None = None
     sample: Count = 0
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON of the whole request."""
+        return digest_of(self.plain())
+
+    def plain(self) -> dict[str, Any]:
+        """As `model_dump(mode="json")` gives it, which visits each part of the schema in Python."""
+        fields = {name: getattr(self, name) for name in Request.model_fields}
+        return fields | {"messages": [{"role": one.role, "content": one.content} for one in self.messages]}
 
 
 class Token(Noun):

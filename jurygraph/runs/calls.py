@@ -1,6 +1,9 @@
 """The calls of a run: each a record of its own, with the request and the reply as texts beside the chain."""
 
 import asyncio
+from functools import cached_property
+
+from pydantic_core import to_json
 
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.sink import Answered
@@ -22,6 +25,8 @@ class Calls:
 
     def find(self, key: str) -> Answered | None:
         """The call whose request has this digest; None where there is none, or its texts were erased."""
+        if key not in self._keys:
+            return None
         record = self._ledger.find("call", key)
         if record is None:
             return None
@@ -35,5 +40,11 @@ class Calls:
         """Keep a call; it would survive a power cut when this returns."""
         assert self._writer is not None, "a run that is only read asks nothing new"
         body = {"call": answered.call.model_dump(mode="json")}
-        texts = [request.model_dump_json().encode(), answered.reply.model_dump_json().encode()]
+        texts = [to_json(request.plain()), answered.reply.model_dump_json().encode()]
         await asyncio.wrap_future(self._writer.append([Draft("call", answered.call.id, body, texts)]))
+        self._keys.add(answered.call.id)
+
+    @cached_property
+    def _keys(self) -> set[str]:
+        """Of all calls: most questions are new, and a look into the file costs more than a look into this."""
+        return set(self._ledger.keys("call"))
