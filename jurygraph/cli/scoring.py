@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.session import Session
     from jurygraph.runs.summary import Bill, Summary
     from jurygraph.schema import Config
+    from jurygraph.schema.config import CallsConfig
     from jurygraph.sources import Work
 
 
@@ -107,7 +108,7 @@ class _Sitting:
         with asyncio.Runner() as runner, closing(Session(self.run, jury, work, self.limit, carried)) as session:
             self.tasks, self.summary = session.tasks, session.summary
             if self.dry_run:
-                self.forecast = runner.run(session.forecast())
+                self.forecast = _foreseen(session, runner)
             else:
                 _fill(session, runner)
         if carried is not None and not self.dry_run:
@@ -133,7 +134,7 @@ def open_jury(path: Path, model: str | None = None, dry_run: bool = False, **lim
     sys.path.insert(0, str(path.resolve().parent))
     changed: dict[str, Any] = {} if model is None else {"model": model}
     if dry_run:
-        changed["calls"] = config.calls.model_copy(update={"record": None})
+        changed["calls"] = _reading_alone(config.calls)
     try:
         return Jury.from_config(config.model_copy(update=changed), **limits)
     except ConfigError as error:
@@ -141,6 +142,13 @@ def open_jury(path: Path, model: str | None = None, dry_run: bool = False, **lim
         line = None if key == "model" and model is not None else line_of_key(path, key)
         message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {wrong}"
         raise ConfigError(message) from None
+
+
+def _reading_alone(calls: "CallsConfig") -> "CallsConfig":
+    """Without a recording, and with the cache only where there is one already."""
+    from jurygraph.models.cache import default_folder
+
+    return calls.model_copy(update={"record": None, "cache": calls.cache and default_folder().is_dir()})
 
 
 def send_nothing() -> None:
@@ -159,6 +167,14 @@ def _found(tasks: str) -> Path:
         if (folder / "jury.yaml").is_file():
             return folder / "jury.yaml"
     raise ConfigError("there is no jury.yaml beside the tasks, nor here; name a config with --config")
+
+
+def _foreseen(session: "Session", runner: "asyncio.Runner") -> "Forecast":
+    """What is left to be asked."""
+    from jurygraph.cli.progress import progress
+
+    with progress("reckoning", session.left.responses, "responses") as report:
+        return runner.run(session.forecast(report))
 
 
 def _fill(session: "Session", runner: "asyncio.Runner") -> None:

@@ -95,8 +95,11 @@ class Session:
         """How many tasks the file has."""
         return self._work.extent()[0]
 
-    async def forecast(self) -> Forecast:
-        """What is still to be asked, and what it would come to where a model is. Sends and writes nothing."""
+    async def forecast(self, report: Report) -> Forecast:
+        """What is still to be asked, and what it would come to where a model is. Sends and writes nothing.
+
+        `report` is told how many responses a group has.
+        """
         expected, estimator, evaluators = Forecast(), self._estimator(), self.jury.evaluators
         try:
             for task, group in self._work.pairs(self.done, self.limit):
@@ -105,6 +108,7 @@ class Session:
                 expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
                 if estimator is not None:
                     estimator.add(await self.jury.arequests(task, group, unscreened(plan, evaluators), recalled))
+                report(len(group))
         finally:
             if self.jury.gateway is not None:
                 await self.jury.gateway.close()

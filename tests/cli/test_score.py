@@ -139,9 +139,9 @@ class TestForecastOfAModel:
         for load in loads.values():
             assert load["cost"] == pytest.approx((load["tokens_in"] + 2 * load["tokens_out"]) / 1e6)
 
-    def test_no_recording_is_begun(self, told: Callable[..., Ended], tmp_path: Path):
-        told(f"{{record: {tmp_path / 'record.jsonl'}}}")
-        assert not (tmp_path / "record.jsonl").exists()
+    def test_neither_a_recording_nor_a_cache_is_begun(self, told: Callable[..., Ended], tmp_path: Path):
+        assert told(f"{{record: {tmp_path / 'record.jsonl'}}}").code == 0
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["project"]
 
     def test_what_is_not_known_is_not_a_price_of_nothing(self, told: Callable[..., Ended]):
         assert "US dollars             unknown   unknown  unknown" in told("{}").out

@@ -58,7 +58,7 @@ def line(name: str, *texts: str, criteria: int = 6, data: Any = None) -> dict[st
 
 
 async def _forecast(session: Session) -> Forecast:
-    return await session.forecast()
+    return await session.forecast(lambda count: None)
 
 
 async def _score(session: Session) -> None:

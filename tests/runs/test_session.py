@@ -243,7 +243,7 @@ class TestForecast:
             read_work(tasks) as work,
             closing(Session(tmp_path / "run", jury, work, limit=3)) as session,
         ):
-            expected = asyncio.run(session.forecast())
+            expected = asyncio.run(session.forecast(lambda count: None))
         assert expected.plain() == {
             "tasks": 3,
             "responses": 9,
