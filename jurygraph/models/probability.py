@@ -7,14 +7,19 @@ import json
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from codecs import getincrementaldecoder
+from collections.abc import Collection, Sequence
 from itertools import accumulate, count
+from typing import NamedTuple
 
 from jurygraph.models.asking import Reply, Token
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACES = " \t\n\r"
 _JSON = json.JSONDecoder()
+_ROOM = 0.05
+"""A probability may be off by as much, where one word is listed and the other is not."""
+
 _VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
 
 
@@ -25,13 +30,15 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
     there. One counts where it agrees with the reply up to the boolean, white space before it aside, and goes on with
     the whole word or a beginning of it.
 
-    None where there is no such boolean, no log probabilities of alternatives, or no token says either; and where the
-    tokens do not spell the text. They may spell more around it: a server leaves out fences and thoughts.
+    None where there is no such boolean, no token says either, or what is listed leaves room for more than 0.05 of the
+    word that is not there; and where the tokens do not spell the text. They may spell more around it: a server leaves
+    out fences and thoughts.
     """
     place = place_of(reply.text, path)
     if place is None or not reply.text.startswith(("true", "false"), place):
         return None
-    return _share(_candidates(reply, place), "true", "false")
+    listed = _listed(reply, place)
+    return None if listed is None else _share(listed.candidates, listed.least, "true", "false")
 
 
 def p_yes(reply: Reply) -> float | None:
@@ -43,7 +50,24 @@ def p_yes(reply: Reply) -> float | None:
     if not bare or not ("yes".startswith(bare) or "no".startswith(bare)):
         return None
     place = _after_space(reply.text, 0)
-    return _share(((rest.lower(), logprob) for rest, logprob in _candidates(reply, place)), "yes", "no")
+    listed = _listed(reply, place)
+    if listed is None:
+        return None
+    return _share([(rest.lower(), logprob) for rest, logprob in listed.candidates], listed.least, "yes", "no")
+
+
+def spelled(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
+    """The texts of tokens by their bytes: a letter that is cut apart belongs to the token in which it ends.
+
+    As they are where one comes without bytes, or the bytes are no UTF-8.
+    """
+    decoder = getincrementaldecoder("utf-8")()
+    stated = [list(codes) for _, codes in tokens if isinstance(codes, Sequence)]
+    try:
+        texts = [decoder.decode(bytes(codes)) for codes in stated]
+    except (ValueError, TypeError):
+        texts = []
+    return texts if texts and len(texts) == len(tokens) else [text for text, _ in tokens]
 
 
 def telling(text: str, tokens: Sequence[str]) -> Collection[int]:
@@ -108,19 +132,24 @@ def _after_space(text: str, place: int) -> int:
     return place if found is None else found.end()
 
 
-def _candidates(reply: Reply, place: int) -> list[tuple[str, float]]:
-    """What each token that might have stood at `place` says from there on, with its log probability."""
+class _Listed(NamedTuple):
+    """What each token that might have stood somewhere says from there on, with its log probability; and the least."""
+
+    candidates: list[tuple[str, float]]
+    least: float
+
+
+def _listed(reply: Reply, place: int) -> _Listed | None:
     before = "".join(token.text for token in reply.tokens).rfind(reply.text)  # thoughts may have tried it before
     if before < 0:
-        return []
+        return None
     place += before
     token, start = _covering(reply.tokens, place)
-    if not token.others:
-        return []  # the token alone would make every answer a certain one
     lead = token.text[: place - start].rstrip(_SPACES)
     others = [(text, logprob) for text, logprob in token.others if text != token.text]  # some list the token itself too
     stood = [(token.text, token.logprob), *others]
-    return [(text[len(lead) :].lstrip(_SPACES), logprob) for text, logprob in stood if text.startswith(lead)]
+    said = [(text[len(lead) :].lstrip(_SPACES), logprob) for text, logprob in stood if text.startswith(lead)]
+    return _Listed(said, min(logprob for _, logprob in stood))
 
 
 def _covering(tokens: Sequence[Token], place: int) -> tuple[Token, int]:
@@ -129,16 +158,19 @@ def _covering(tokens: Sequence[Token], place: int) -> tuple[Token, int]:
     return next((token, end - len(token.text)) for token, end in zip(tokens, ends, strict=True) if place < end)
 
 
-def _share(candidates: Iterable[tuple[str, float]], positive: str, negative: str) -> float | None:
-    """The share of the positive word among the two; None where no candidate says either."""
-    told = list(candidates)
-    for_it = [logprob for text, logprob in told if _says(text, positive)]
-    against = [logprob for text, logprob in told if _says(text, negative)]
+def _share(candidates: Sequence[tuple[str, float]], least: float, positive: str, negative: str) -> float | None:
+    """The share of the positive word among the two; None where no candidate says either.
+
+    A word that none says may hold as much as the least likely of those that are listed, and no more.
+    """
+    for_it = [logprob for text, logprob in candidates if _says(text, positive)]
+    against = [logprob for text, logprob in candidates if _says(text, negative)]
     if not for_it and not against:
         return None
     top = max(for_it + against)  # taken off, so that the likeliest neither overflows nor vanishes
     yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in (for_it, against))
-    return yes / (yes + no)
+    unseen = 0.0 if for_it and against else math.exp(least - top)
+    return None if unseen > _ROOM * (yes + no + unseen) else yes / (yes + no)
 
 
 def _says(text: str, word: str) -> bool:

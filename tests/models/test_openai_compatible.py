@@ -20,6 +20,7 @@ from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.backends.openai_compatible import OpenAICompatible, _read, _tokens
 from jurygraph.models.faults import Fault
+from jurygraph.models.probability import p_true
 from jurygraph.schema import Message
 from tests.models.server import (
     TOKENS_IN,
@@ -217,6 +218,20 @@ def test_log_probabilities_are_finite_and_at_most_0() -> None:
     top = ", ".join(f'{{"token": "b", "logprob": {number}}}' for number in ("NaN", "null", "Infinity", "5", "1e-7"))
     reply = reply_to(raw('{"choices": [{"message": {"content": "a"}, "logprobs": {"content": [%s]}}]}' % (one % top)))
     assert reply.tokens == (Token(text="a", logprob=-9999.0, others=(("b", 0.0),)),)
+
+
+def test_tokens_spell_letters_that_are_cut_apart_by_their_bytes() -> None:
+    pieces = [b'{"reason":"', "😀".encode()[:2], "😀".encode()[2:], b'","met":', b"true", b"}"]
+    entries = [
+        {"token": repr(piece)[2:-1], "bytes": list(piece), "logprob": math.log(0.6), "top_logprobs": []}
+        for piece in pieces
+    ]
+    entries[4]["top_logprobs"] = [{"token": "false", "bytes": list(b"false"), "logprob": math.log(0.2)}]
+    text = b"".join(pieces).decode()
+    given = {"choices": [{"message": {"content": text}, "finish_reason": "stop", "logprobs": {"content": entries}}]}
+    reply = reply_to(raw(json.dumps(given)))
+    assert "".join(token.text for token in reply.tokens) == text
+    assert p_true(reply, ("met",)) == pytest.approx(0.75)
 
 
 @pytest.mark.parametrize("entry", [{"token": "b"}, {"token": "b", "logprob": math.nan}, {"logprob": -1}, None, "b"])

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.asking import Reply, Token
-from jurygraph.models.probability import p_true, p_yes, place_of, telling
+from jurygraph.models.probability import p_true, p_yes, place_of, spelled, telling
 
 Path = tuple[str | int, ...]
 Others = tuple[tuple[str, float], ...]
@@ -107,6 +107,44 @@ def test_extreme_log_probabilities_neither_overflow_nor_vanish() -> None:
 
 
 # where nothing can be said
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ({}, None),
+        ({"true": 0.55}, None),
+        ({"the": 0.1}, None),
+        ({"the": 0.1, "a": 0.02}, 1.0),
+        ({" true": 0.1, "a": 0.02}, 1.0),
+    ],
+)
+def test_a_word_that_is_not_listed_may_be_as_likely_as_the_last_that_is(
+    others: dict[str, float], expected: float | None
+) -> None:
+    assert p_met('{"met":', ("true", 0.55, others), "}") == expected
+
+
+# letters that are cut apart
+
+
+def test_a_letter_belongs_to_the_token_in_which_it_ends() -> None:
+    cut_apart = [("ok ", list(b"ok ")), ("\\xf0\\x9f", [0xF0, 0x9F]), ("\\x98\\x80 ", [0x98, 0x80, 0x20])]
+    assert spelled(cut_apart) == ["ok ", "", "\U0001f600 "]
+
+
+@given(st.text(min_size=1), st.lists(st.integers(1, 4), min_size=1, max_size=30))
+def test_whatever_is_cut_apart_is_whole_again(text: str, lengths: list[int]) -> None:
+    left, tokens = text.encode("utf-8", "replace"), []
+    for length in [*lengths, len(left)]:
+        tokens.append(("?", list(left[:length])))
+        left = left[length:]
+    assert "".join(spelled(tokens)) == text.encode("utf-8", "replace").decode()
+
+
+@pytest.mark.parametrize("codes", [None, 10**12, "yes", [256], [-1], ["y"], [0xFF], 0.5])
+def test_tokens_without_bytes_that_can_be_read_are_as_they_are(codes: Any) -> None:
+    assert spelled([("y", [121]), ("es", codes)]) == ["y", "es"]
 
 
 def test_without_tokens_nothing_is_said() -> None:
@@ -280,20 +318,22 @@ def test_planted_probabilities_are_found_however_the_text_is_cut(document: list[
     written = Written({"verdicts": document, "met": chance.random() < 0.5}, chance)
     pieces = cut(written.text, chance)
     path, place = chance.choice(sorted(written.booleans.items(), key=str))
-    tokens, start, expected = [], 0, None
+    tokens, start = [], 0
+    expected: float | None = -1.0
     for piece in pieces:
         others: dict[str, float] = {}
         own = chance.uniform(1e-6, 1)
         if start <= place < start + len(piece):
             others, true, false = planted(piece, piece[: place - start], chance)
             true, false = (true + own, false) if written.text[place] == "t" else (true, false + own)
-            expected = true / (true + false)
+            unseen = 0.0 if true and false else min([own, *others.values()])
+            expected = None if unseen > 0.05 * (true + false + unseen) else true / (true + false)
             if chance.random() < 0.5:
                 others[piece] = own
         ranked = sorted(((text, math.log(p)) for text, p in others.items()), key=lambda one: -one[1])
         tokens.append(Token(text=piece, logprob=math.log(own), others=tuple(ranked)))
         start += len(piece)
-    assert expected is not None
+    assert expected != -1.0
     assert p_true(Reply(text=written.text, tokens=tuple(tokens)), path) == pytest.approx(expected)
 
 

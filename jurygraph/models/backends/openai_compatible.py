@@ -18,7 +18,7 @@ from yarl import URL
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, kind_of_status
-from jurygraph.models.probability import telling
+from jurygraph.models.probability import spelled, telling
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor
 
@@ -264,10 +264,13 @@ def _tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
     read = [token for token in map(_token, entries) if token is not None]
     if len(read) < len(entries):
         return ()
-    places = telling(text, [token for token, _ in read])
+    texts = [token for token, _ in read]
+    if text not in "".join(texts):
+        texts = spelled([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
+    places = telling(text, texts)
     return tuple(
         Token.model_construct(text=token, logprob=logprob, others=_others(entries[place]) if place in places else ())
-        for place, (token, logprob) in enumerate(read)
+        for place, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
     )
 
 
