@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.forecast import Forecast
     from jurygraph.runs.session import Session
     from jurygraph.runs.summary import Bill, Summary
-    from jurygraph.schema import Config
-    from jurygraph.schema.config import CallsConfig
+    from jurygraph.schema import CallsConfig, Config
     from jurygraph.sources import Work
 
 

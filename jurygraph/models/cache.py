@@ -110,6 +110,14 @@ class Cache:
             self._rows.close()  # diskcache leaves a transaction open whose commit failed; the next use connects anew
             self._tell_unstored(error)
 
+    def drop(self, key: str) -> None:
+        """Take a reply out, where there is one."""
+        try:
+            self._rows.delete(key)
+        except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
+            self._rows.close()
+            self._tell(f"a reply of no use could not be taken out ({_why(error)})")
+
     def _written(self, key: str, stored: Stored) -> bytes | None:
         try:
             return _envelope(key, _CONTENT.dump_json(stored, exclude_defaults=True))

@@ -48,15 +48,12 @@ class Consultation:
     ) -> Request:
         """What would be asked; nothing is sent. Equal arguments give an equal request."""
         backend, able = self._gateway.backend, self._gateway.backend.capabilities
-        parameters: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": self._gateway.limits.max_tokens}
-        if logprobs and able.logprobs:
-            parameters |= {"logprobs": True, "top_logprobs": able.top_logprobs}
         request = Request.model_construct(  # of parts that were all checked already: a schema takes long to check
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,
             messages=prompt.render(**variables),
-            parameters=parameters | dict(self._parameters),
+            parameters=self._stated(logprobs and able.logprobs),
             answer=_schema(noun),
             form=able.form,
             prompt=prompt.id,
@@ -64,6 +61,16 @@ class Consultation:
             sample=sample,
         )
         return instructed(request) if able.form == "instructed" else request
+
+    def _stated(self, logprobs: bool) -> dict[str, JsonValue]:
+        """What the provider is told: of log probabilities nothing, where the config does not want them."""
+        stated: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": self._gateway.limits.max_tokens}
+        if logprobs:
+            stated |= {"logprobs": True, "top_logprobs": self._gateway.backend.capabilities.top_logprobs}
+        stated |= self._parameters
+        if not stated.get("logprobs"):
+            stated = {name: value for name, value in stated.items() if name not in ("logprobs", "top_logprobs")}
+        return stated
 
     async def judge(self, request: Request, noun: type[T]) -> Judged[T]:
         """The reply as the noun that was asked for. What is malformed is shown to the model once, to be repaired.
@@ -75,16 +82,25 @@ class Consultation:
             return _judged(first, noun)
         except Fault as fault:
             if fault.kind != "malformed":
+                self._gateway.forget(first.call.id)
                 raise
             again = repaired(request, first.reply, fault)
         try:
-            second = await self._asked(again)
+            return await self._repaired(again, noun, first.call)
         except Fault as fault:
-            fault.call = first.call.id
+            fault.call = fault.call or first.call.id
+            self._gateway.forget(first.call.id)
             raise
-        repaired_call = second.call.model_copy(update={"repairs": first.call.id})
-        self.calls[repaired_call.id] = repaired_call
-        return _judged(Answered(second.reply, repaired_call), noun)
+
+    async def _repaired(self, again: Request, noun: type[T], first: Call) -> Judged[T]:
+        second = await self._asked(again)
+        call = second.call.model_copy(update={"repairs": first.id})
+        self.calls[call.id] = call
+        try:
+            return _judged(Answered(second.reply, call), noun)
+        except Fault:
+            self._gateway.forget(call.id)
+            raise
 
     async def _asked(self, request: Request) -> Answered:
         answered = await self._gateway.ask(request, self._deadline())

@@ -91,6 +91,12 @@ class Gateway:
         key = request.digest
         return self.sink.find(key) is not None or (self._cache is not None and self._cache.get(key) is not None)
 
+    def forget(self, key: str) -> None:
+        """Keep a reply that was of no use from other runs, which may have more luck; this one has it for good."""
+        self._unstored.pop(key, None)
+        if self._cache is not None:
+            self._cache.drop(key)
+
     async def settle(self) -> None:
         """Wait for what is under way: it is paid for, and kept once it is there."""
         while self._flying:
@@ -224,7 +230,8 @@ class _Load(NamedTuple):
 def size_of(request: Request) -> int:
     """Bytes of all that the model reads: its messages, and a schema that a provider may put before them."""
     texts = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
-    return texts + (0 if request.answer is None or request.form != "native" else len(canonical(request.answer)))
+    schema = request.answer if request.form == "native" else None
+    return texts + (0 if schema is None else len(canonical(schema)))
 
 
 def longest_reply(request: Request, usual: int) -> int:

@@ -24,7 +24,7 @@ from jurygraph.models.recording import Recorder
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.models.sink import CallSink
 from jurygraph.safety.redaction import Redactor, found_in
-from jurygraph.schema.config import CallsConfig
+from jurygraph.schema import CallsConfig
 
 FREE = Price(input=0.0, output=0.0)
 _FREE_OF_CHARGE = ("gguf", "replay")

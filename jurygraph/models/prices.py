@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from jurygraph.schema.config import Price as Price
+from jurygraph.schema.calls import Price as Price
 
 TEMPLATE_TOKENS = 16
 """What a chat template adds to a message, at most: its role and the marks around it."""

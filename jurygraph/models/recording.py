@@ -99,6 +99,8 @@ class Recorder:
         if call.key in self._keys:
             return
         try:
+            if self._file.closed:
+                self._file = self._path.open("a+b")
             self._file.write(call.model_dump_json().encode() + b"\n")
             self._file.flush()
         except OSError as error:
@@ -106,7 +108,7 @@ class Recorder:
         self._keys.add(call.key)
 
     def close(self) -> None:
-        """Let go of the file; may be called more than once."""
+        """Let go of the file until something is added; may be called more than once."""
         with suppress(OSError):  # what could not be written was told by `add`
             self._file.close()
 

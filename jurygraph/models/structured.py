@@ -19,8 +19,8 @@ from jurygraph.sources.complaint import Complaint, complaint, quoted, shortened
 
 T = TypeVar("T", bound=BaseModel)
 
-_CUT_OFF = frozenset({"length", "max_tokens"})
-_WITHHELD = frozenset({"content_filter", "safety", "refusal"})
+_CUT_OFF = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
+_WITHHELD = frozenset({"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"})
 _LONGEST_MESSAGE = 300
 _LONGEST_REPLY = 4_000
 _ALONE = "no code fence, and no word before or after it"
@@ -97,7 +97,9 @@ def _refuse_unfinished(reply: Reply) -> None:
     finish = (reply.finish or "").lower()
     if finish in _CUT_OFF:
         size = f"{len(reply.text)} characters"
-        raise Fault("truncated", f"the reply ended at its limit of tokens, after {size}; allow it more (max_tokens)")
+        raise Fault(
+            "truncated", f"the reply ended at its limit of tokens, after {size}; allow it more (max_tokens, context)"
+        )
     if reply.refusal:
         raise Fault("refused", f"the model refused: {quoted(reply.refusal)}")
     if finish in _WITHHELD:

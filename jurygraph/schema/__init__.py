@@ -1,14 +1,13 @@
 """The nouns: everything that crosses an edge of jurygraph is one of these frozen values."""
 
+from jurygraph.schema.calls import CallsConfig, Price
 from jurygraph.schema.config import (
-    CallsConfig,
     ComponentConfig,
     Config,
     DeriverUse,
     EvaluatorUse,
     FailureConfig,
     InputConfig,
-    Price,
     RubricConfig,
     WeightsConfig,
 )

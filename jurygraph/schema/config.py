@@ -6,12 +6,12 @@ from pydantic import Field, GetJsonSchemaHandler, JsonValue, model_validator
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
-from jurygraph.schema.noun import Flag, Id, LongId, Noun, Number, Unit
+from jurygraph.schema.calls import CallsConfig
+from jurygraph.schema.noun import Flag, Id, LongId, Noun, Number, Positive, Unit
 from jurygraph.schema.plan import Gate, Gated, GroupRule, Reduce, Rule, When
 from jurygraph.schema.task import NonNegative
 from jurygraph.schema.verdict import Layer
 
-Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Rules of welfare, by the names of their combiners."""
@@ -114,39 +114,6 @@ class FailureConfig(Noun):
     min_coverage: Unit = 0.8
     max_error_rate: Unit = 0.1
     group_rule: GroupRule | None = None
-
-
-class Price(Noun):
-    """What a model's tokens cost: US dollars for a million."""
-
-    input: NonNegative
-    output: NonNegative
-
-
-class CallsConfig(Noun):
-    """How the model is asked, and within which limits; times are in seconds.
-
-    `parameters` go to the provider as they are (temperature is 0 unless given). `form` says how replies are held to
-    their schema where the endpoint is not as it is usually. `timeout` is for one attempt of at most `attempts`,
-    `deadline` for all that a group of responses needs. `context` is how many tokens a gguf model reads and writes for
-    one request. `key` names the environment variable that holds the key of an
-    OpenAI-compatible server. `cache` is whether replies are kept for other runs, `record` a file for `replay:`.
-    """
-
-    parameters: dict[str, JsonValue] = Field(default_factory=dict)
-    max_tokens: Annotated[int, Field(strict=True, ge=1)] = 1024
-    form: Literal["native", "instructed"] | None = None
-    timeout: Positive = 60.0
-    deadline: Positive | None = None
-    attempts: Annotated[int, Field(strict=True, ge=1)] = 4
-    concurrency: Annotated[int, Field(strict=True, ge=1)] = 32
-    requests_per_minute: Positive | None = None
-    tokens_per_minute: Positive | None = None
-    context: Annotated[int, Field(strict=True, ge=1)] = 4096
-    key: Id = "JURYGRAPH_API_KEY"
-    cache: Flag = True
-    record: Id | None = None
-    prices: dict[Id, Price] = Field(default_factory=dict)
 
 
 class Config(Noun):

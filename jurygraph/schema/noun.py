@@ -14,6 +14,9 @@ Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Unit = Annotated[float, Field(strict=True, ge=0.0, le=1.0)]
 """A number in [0, 1]."""
 
+Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
+"""A finite number above 0."""
+
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 LongId = Annotated[str, StringConstraints(min_length=1)]
 """An id made of others."""

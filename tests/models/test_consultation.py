@@ -128,6 +128,15 @@ class TestAWarmCache:
             scored(server.url, text, task=task)
         assert server.count == 2
 
+    @pytest.mark.parametrize("unwanted", [False, None])
+    def test_an_endpoint_that_takes_no_log_probabilities_is_told_nothing_of_them(self, unwanted: bool | None) -> None:
+        with serving(lambda body, number: judged(body)) as server:
+            scored(server.url, "Dear all", parameters={"logprobs": unwanted, "top_logprobs": 5})
+            scored(server.url, "Dear all")
+        without, usual = (seen.body for seen in server.requests)
+        assert {"logprobs", "top_logprobs"} & without.keys() == set()
+        assert (usual["logprobs"], usual["top_logprobs"]) == (True, 20)
+
     def test_the_names_of_tasks_and_responses_change_nothing(self) -> None:
         with serving(right) as server:
             scored(server.url, "Dear all")
@@ -235,6 +244,33 @@ class TestARepair:
         assert count == 1
         assert kind_of(trace) == ("failed", kind, "response")
         assert [call.id for call in trace.calls] == [verdict.call]
+
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            (said(CREDIT, finish="length"),),
+            (said(""),),
+            (said(CREDIT, refusal="No."),),
+            (said("It is clear."), said("It is.")),
+            (said("It is clear."), said("", finish="length")),
+            (said("It is clear."), status(400)),
+        ],
+    )
+    def test_what_was_of_no_use_is_no_reply_for_the_next_run(self, bad: tuple[Answer, ...]) -> None:
+        with serving(lambda body, number: bad[number - 1] if number <= len(bad) else judged(body)) as server:
+            (failed,) = scored(server.url, "Dear all")
+            (better,) = scored(server.url, "Dear all")
+            scored(server.url, "Dear all")
+        assert (failed.verdicts[0].status, better.verdicts[0].status) == ("failed", "ok")
+        assert server.count == len(bad) + 1
+
+    def test_what_was_repaired_is_not_asked_again_by_the_next_run(self) -> None:
+        with serving(lambda body, number: said("It is clear.") if number == 1 else judged(body)) as server:
+            (first,) = scored(server.url, "Dear all")
+            (again,) = scored(server.url, "Dear all")
+        assert server.count == 2
+        assert first.reward.value == again.reward.value is not None
+        assert [call.cache_hit for call in again.calls] == [True, True]
 
 
 def in_order(trace: Trace) -> tuple[Call, Call]:

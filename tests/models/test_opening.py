@@ -22,8 +22,7 @@ from jurygraph.models.gateway import Gateway
 from jurygraph.models.opening import open_backend, open_gateway
 from jurygraph.models.recording import Recorder
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Message
-from jurygraph.schema.config import CallsConfig
+from jurygraph.schema import CallsConfig, Message
 from tests.models.judging import config, judged, responses, rubric
 from tests.models.server import Server, said, serving
 from tests.models.tiny_gguf import write_tiny
@@ -390,6 +389,6 @@ def test_who_asks_no_model_pays_for_none(code: str) -> None:
 
 
 def test_each_form_loads_what_it_needs_alone() -> None:
-    opening = "from jurygraph.models.opening import open_backend as o; from jurygraph.schema.config import CallsConfig"
+    opening = "from jurygraph.models.opening import open_backend as o; from jurygraph.schema import CallsConfig"
     assert loaded_by(f"{opening}; o({SERVER!r}, CallsConfig())") == {"aiohttp", "diskcache"}
     assert loaded_by(f"{opening}; o('openai/gpt-5-mini', CallsConfig())") == {"diskcache"}

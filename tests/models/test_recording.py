@@ -59,6 +59,14 @@ def test_a_call_is_in_the_file_as_soon_as_it_is_added(path: Path) -> None:
         assert len(recorded(path).calls) == 1
 
 
+def test_a_recorder_that_was_closed_goes_on_where_it_ended(path: Path) -> None:
+    recorder = Recorder(path, Redactor([]))
+    for text in ("one", "two"):
+        recorder.add(request(text), Reply(text="yes"), None)
+        recorder.close()
+    assert len(recorded(path).calls) == 2
+
+
 def test_a_call_is_recorded_once_and_also_over_two_sittings(path: Path) -> None:
     record(path, request("a"), request("a"), request("b"))
     record(path, request("b"), request("c"))

@@ -66,7 +66,7 @@ def test_a_reply_that_ends_at_its_limit_is_truncated(finish: str) -> None:
     assert fault(TEXT, finish=finish, refusal="no").kind == "truncated"
 
 
-@pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "refusal"])
+@pytest.mark.parametrize("finish", ["content_filter", "SAFETY", "refusal", "RECITATION"])
 def test_a_reply_that_was_withheld_is_refused(finish: str) -> None:
     assert fault(TEXT, finish=finish).kind == "refused"
 

@@ -325,7 +325,7 @@ prices = strategy(schema.Price, input=positives, output=positives)
 whole = st.integers(1, 9)
 calls_configs = strategy(
     schema.CallsConfig,
-    parameters=objects,
+    parameters=st.dictionaries(pick("temperature", "top_p", "seed", "logit_bias"), json_values, max_size=3),
     max_tokens=whole,
     form=maybe(pick("native", "instructed")),
     timeout=positives,
@@ -334,7 +334,8 @@ calls_configs = strategy(
     concurrency=whole,
     requests_per_minute=maybe(positives),
     tokens_per_minute=maybe(positives),
-    key=ids,
+    context=whole,
+    key=pick("JURYGRAPH_API_KEY", "A_KEY"),
     cache=flags,
     record=maybe(ids),
     prices=by_name(prices),

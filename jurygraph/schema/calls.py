@@ -1,0 +1,93 @@
+"""The config of calls: how a model is asked, and within which limits. It holds no secret."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, JsonValue, field_validator
+
+from jurygraph.schema.noun import Flag, Id, Noun, Positive
+from jurygraph.schema.task import NonNegative
+
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+_SECRET = re.compile(
+    r"(?:.*[_-])?(?:api[_-]?key|secret|password|credentials?|authorization|jwt|headers|api[_-]?base|base[_-]?url"
+    r"|access[_-]?key(?:[_-]?id)?|(?:session|access|bearer|security|ad|auth|refresh)[_-]?token)",
+    re.IGNORECASE,
+)
+_HOW = "set the environment variable that the provider's client reads"
+_OURS = frozenset(
+    ("model", "messages", "response_format", "stream", "stream_options", "n", "tools", "tool_choice", "functions")
+)
+_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+def _variable(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):  # it may be the key itself, so it is not repeated
+        raise ValueError("is no name of an environment variable (in capitals); name the one that holds the key")
+    return name
+
+
+class Price(Noun):
+    """What a model's tokens cost: US dollars for a million."""
+
+    input: NonNegative
+    output: NonNegative
+
+
+class CallsConfig(Noun):
+    """How the model is asked, and within which limits; times are in seconds.
+
+    `parameters` go to the provider as they are (temperature is 0 unless given). `form` says how replies are held to
+    their schema where the endpoint is not as it is usually. `timeout` is for one attempt of at most `attempts`,
+    `deadline` for all that a group of responses needs. `context` is how many tokens a gguf model reads and writes for
+    one request. `key` names the environment variable that holds the key of an OpenAI-compatible server. `cache` is
+    whether replies are kept for other runs, `record` a file for `replay:`.
+    """
+
+    parameters: dict[str, JsonValue] = Field(default_factory=dict)
+    max_tokens: Annotated[int, Field(strict=True, ge=1)] = 1024
+    form: Literal["native", "instructed"] | None = None
+    timeout: Positive = 60.0
+    deadline: Positive | None = None
+    attempts: Annotated[int, Field(strict=True, ge=1)] = 4
+    concurrency: Annotated[int, Field(strict=True, ge=1)] = 32
+    requests_per_minute: Positive | None = None
+    tokens_per_minute: Positive | None = None
+    context: Annotated[int, Field(strict=True, ge=1)] = 4096
+    key: Annotated[str, AfterValidator(_variable)] = "JURYGRAPH_API_KEY"
+    cache: Flag = True
+    record: Id | None = None
+    prices: dict[Id, Price] = Field(default_factory=dict)
+
+    @field_validator("parameters")
+    @classmethod
+    def _nothing_secret_and_nothing_of_ours(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+        for name in _names(parameters):
+            if _SECRET.fullmatch(name):
+                raise ValueError(f"`{name}` is a secret or an address, and a config holds none; {_HOW}")
+        for name in parameters:
+            if name in _OURS:
+                raise ValueError(f"`{name}` is for the calls themselves to set; leave it out")
+        _check_limits({name: parameters[name] for name in _LIMITS if name in parameters})
+        return parameters
+
+
+def _names(value: JsonValue) -> Iterator[str]:
+    """The names of all fields, also within fields."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield name
+            yield from _names(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _names(inner)
+
+
+def _check_limits(limits: Mapping[str, JsonValue]) -> None:
+    """What a reply may cost at most hangs on these."""
+    for name, limit in limits.items():
+        if limit is not None and (type(limit) is not int or limit < 1):
+            raise ValueError(f"`{name}` is no whole number of tokens from 1 on; write one")
+    if limits.get("max_tokens", 1) is None and limits.get("max_completion_tokens") is None:
+        raise ValueError("`max_tokens` is null, and nothing else limits a reply; write `max_completion_tokens` too")
