@@ -1,6 +1,7 @@
 """The one point that secrets pass on their way to any record: struck out there, in whatever form they stand."""
 
 import base64
+import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -13,8 +14,10 @@ SHORTEST = 8
 """Characters that a value must have to be taken for a secret: shorter ones stand in texts by chance."""
 
 _INSTEAD = "[redacted]"
-_NAMED_SO = ("APIKEY", "_KEY", "_TOKEN", "_SECRET", "PASSWORD")
-_ADDRESSES = ("_PROXY", "_URL")
+_NAMED_SO = re.compile(r".*(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD|JWT|CREDENTIALS?)(?:_.*|$)", re.DOTALL)
+"""Names that end in one of these words, or have it before a `_`, as AWS_BEARER_TOKEN_BEDROCK has."""
+
+_ADDRESSES = ("_PROXY", "_URL", "_URI", "_DSN", "_BASE", "_ENDPOINT", "_HOST")
 _MEMORY = 1 << 28  # for RE2: a few hundred secrets, whole private keys among them
 
 _SPECIAL = {" ": rb"\+", "\\": rb"\\+"} | {
@@ -33,7 +36,7 @@ def found_in(environment: Mapping[str, str]) -> list[str]:
     """Secrets among environment variables, by their names: keys, tokens, passwords; and the passwords within URLs."""
     found: dict[str, None] = {}
     for name, value in environment.items():
-        if name.upper().endswith(_NAMED_SO):
+        if _NAMED_SO.fullmatch(name.upper()):
             found[value.strip()] = None
         elif name.upper().endswith(_ADDRESSES):
             found |= dict.fromkeys(_passwords(value))

@@ -151,10 +151,23 @@ def test_an_exception_that_led_to_itself_is_told_once() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["OPENAI_API_KEY", "WATSONX_APIKEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "APP_SECRET", "PGPASSWORD", "my_api_key"],
+    [
+        *("OPENAI_API_KEY", "WATSONX_APIKEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "APP_SECRET", "PGPASSWORD"),
+        *("my_api_key", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "GIGACHAT_CREDENTIALS", "SNOWFLAKE_JWT"),
+    ],
 )
 def test_a_variable_that_is_named_like_a_secret_holds_one(name: str) -> None:
     assert found_in({name: f" {PLAIN}\n", "HOME": "/home/somebody"}) == [PLAIN]
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "KEYRING_BACKEND", "MONKEYS", "PASSWORDLESS", "HOME"])
+def test_one_that_has_such_a_word_within_another_holds_none(name: str) -> None:
+    assert found_in({name: PLAIN}) == []
+
+
+@pytest.mark.parametrize("name", ["AZURE_API_BASE", "OPENAI_BASE_URL", "MY_ENDPOINT", "OLLAMA_HOST", "SENTRY_DSN"])
+def test_the_password_of_a_server_is_a_secret(name: str) -> None:
+    assert found_in({name: "https://me:hunter22@judge/v1"}) == ["hunter22"]
 
 
 def test_the_password_of_an_address_is_a_secret_as_it_stands_and_as_it_is_meant() -> None:
