@@ -14,12 +14,12 @@ import pytest
 
 from jurygraph.schema import Response, Trace, Verdict
 from tests.models.judging import asked_for, judged, jury, rubric
-from tests.models.server import Answer, cut, hang, huge, raw, reset, said, serving, status
+from tests.models.server import Answer, cut, drip, hang, huge, raw, reset, said, serving, status
 
 SEED = 285
 """With it every kind of fault ends some call: one that may do better, every attempt of it."""
 SHARE = 0.3
-TASKS, RESPONSES, CRITERIA = 125, 4, ("clear", "short", "kind", "true")
+TASKS, RESPONSES, CRITERIA = 500, 4, ("clear",)
 ATTEMPTS = 2
 TIMEOUT = 2.0
 RIGHT, FALSE = 0.9, 1.0
@@ -58,6 +58,7 @@ AGAIN = {
     "reset": Planted(lambda body: reset(), "connection"),
     "no envelope": Planted(lambda body: raw(credit(body)), "unreadable"),
     "hang": Planted(lambda body: hang(), "timeout"),
+    "drip": Planted(lambda body: drip(credit(body), TIMEOUT / 4), "timeout"),
 }
 AT_ONCE = {
     "400": Planted(lambda body: status(400, body=credit(body)), "rejected"),
@@ -75,7 +76,7 @@ MALFORMED = {
     "wrong schema": Planted(lambda body: said(misnamed(body)), "malformed", "response"),
 }
 FAULTS = {**AGAIN, **AT_ONCE, **MALFORMED}
-RARE = ("429 alone", "hang", "huge")
+RARE = ("429 alone", "hang", "drip", "huge")
 """What takes a while, or nine megabytes."""
 WEIGHTS = [0.3 if name in RARE else 1.0 for name in FAULTS]
 NO_REPLY = AGAIN.keys() | {"400", "huge"}
