@@ -31,18 +31,22 @@ ODD_TEXTS = (
 
 
 def check_evaluator(
-    use: str | Mapping[str, Any], groups: Iterable[Group], derivers: Sequence[str | Mapping[str, Any]] = ()
+    use: str | Mapping[str, Any],
+    groups: Iterable[Group],
+    derivers: Sequence[str | Mapping[str, Any]] = (),
+    model: str = "none",
 ) -> int:
     """Hold an evaluator, named as in a config, to the rules on these tasks and responses; the number of verdicts seen.
 
-    `derivers` give the material that it needs.
+    `derivers` give the material that it needs, and `model` is whom it asks: without one an evaluator that asks a model
+    only abstains.
 
     Raises:
         AssertionError: a rule is broken.
         ConfigError, PlanError: it cannot be asked at all.
     """
     seen = 0
-    with Jury.from_config({"evaluators": [use], "derivers": list(derivers)}) as jury:
+    with Jury.from_config({"model": model, "evaluators": [use], "derivers": list(derivers)}) as jury:
         for task, responses in groups:
             first = _verdicts(jury, task, responses)
             seen += len(first)

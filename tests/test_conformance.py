@@ -13,6 +13,8 @@ import jurygraph as jg
 from jurygraph import Ask, Material, Question, Response, Task, TaskView, Verdict
 from jurygraph.conformance import ODD_TEXTS, check_evaluator
 from jurygraph.graphs import planning
+from tests.models.judging import judged
+from tests.models.server import serving, status
 
 TASK = Task.model_validate(
     {
@@ -55,6 +57,21 @@ def held(module: ModuleType, it: Any, groups: Any = GROUPS, **more: Any) -> int:
 
 def length(response: Response) -> float:
     return min(1.0, len(response.text) / 100)
+
+
+# With a model
+
+
+def test_an_evaluator_that_asks_a_model_is_held_to_the_rules_with_one() -> None:
+    with serving(lambda body, number: judged(body)) as server:
+        seen = check_evaluator("criteria", GROUPS, model=f"openai-compatible:{server.url}#tiny")
+    assert seen == 2 * (len(RESPONSES) + ODD)
+    assert server.count == len(RESPONSES) + ODD  # each text once: what is asked hangs on no order
+
+
+def test_a_model_that_fails_is_told_as_what_it_is() -> None:
+    with serving(lambda body, number: status(400)) as server, pytest.raises(AssertionError, match="breaks on .* 400: planted"):
+        check_evaluator("criteria", GROUPS, model=f"openai-compatible:{server.url}#tiny")
 
 
 # Good ones
