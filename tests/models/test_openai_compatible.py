@@ -314,6 +314,12 @@ def test_an_account_without_money_is_not_asked_again(code: int) -> None:
     assert (fault.kind, fault.again, fault.retry_after) == ("unauthorised", False, None)
 
 
+def test_resets_that_come_with_another_fault_are_no_time_to_come_again() -> None:
+    resets = {"x-ratelimit-reset-requests": "8m38s", "x-ratelimit-remaining-requests": "0"}
+    assert fault_of(status(500, resets)).retry_after is None
+    assert fault_of(status(429, resets)).retry_after == 518.0
+
+
 def test_what_is_not_tried_again_has_no_time_to_come_again() -> None:
     assert fault_of(status(400, {"Retry-After": "7"})).retry_after is None
 

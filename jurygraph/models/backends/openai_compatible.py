@@ -191,7 +191,7 @@ class OpenAICompatible(Backend):
 
     def _complained(self, status: int, headers: Mapping[str, str], complaint: _Complaint) -> Fault:
         kind = _kind(status, complaint)
-        wait = retry_after(headers, datetime.now(UTC)) if kind in RETRIED else None
+        wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit") if kind in RETRIED else None
         if 300 <= status < 400:
             return self._fault(kind, f"{status}, a redirect; give the URL that it leads to, if you trust that server")
         return self._fault(kind, f"{status}: {complaint.message}", wait)
