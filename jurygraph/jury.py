@@ -16,7 +16,7 @@ from jurygraph.agents.registry import load_combiners, load_deriver, load_evaluat
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs import prepare, score
-from jurygraph.graphs.answering import apart, apart_now, open_evaluator
+from jurygraph.graphs.answering import apart, apart_now, begin_apart, open_evaluator
 from jurygraph.graphs.recipe import check_recipe
 from jurygraph.graphs.routing import NOTHING, Recalled, canonical_order
 from jurygraph.graphs.state import Roster, ScoreState
@@ -34,6 +34,10 @@ T = TypeVar("T")
 Group = tuple[Task, Sequence[Response], Plan]
 Recall = Callable[[Task, Sequence[Response], Plan], Recalled]
 AT_ONCE = 32
+"""Groups that are scored at once; more where a model may be asked more questions at once."""
+AHEAD = 8
+"""Finished groups that may wait for an earlier one, for each that is scored at once. Their traces take memory; and so
+a group may take nine times as long as the others before it holds them up."""
 
 
 class Jury:
@@ -43,13 +47,14 @@ class Jury:
             plan = jury.prepare(task)
             traces = jury.score(task, responses, plan=plan)
 
-    Raises ConfigError when the config cannot run.
+    A `gateway` takes the place of that to the config's model. Raises ConfigError when the config cannot run.
     """
 
     def __init__(
         self,
         config: Config,
         *,
+        gateway: "Gateway | None" = None,
         sink: "CallSink | None" = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
@@ -61,7 +66,9 @@ class Jury:
         self.combiners: Mapping[str, Combiner] = load_combiners(config)
         self._roster = Roster(config, self.evaluators, self.derivers, self.combiners)
         check_recipe(config, self._roster.audiences)
-        self.gateway = None if config.model == "none" else _gateway(config, sink, max_cost, max_calls)
+        if gateway is None and config.model != "none":
+            gateway = _gateway(config, sink, max_cost, max_calls)
+        self.gateway = gateway
         self._prepare = prepare.build()
         self._score = score.build()
         self._loop: _Loop | None = None
@@ -88,7 +95,7 @@ class Jury:
 
         Raises InputError for a group of none, and where two responses share an id.
         """
-        return await self._scored(task, responses, plan, recalled, self.gateway)
+        return await self._begun(task, responses, plan, recalled)
 
     async def arequests(
         self, task: Task, responses: Sequence[Response], plan: Plan | None = None, recalled: Recalled = NOTHING
@@ -101,10 +108,15 @@ class Jury:
             return []
         unsent, gateway = _unsent(self.gateway)
         try:
-            await self._scored(task, responses, plan, recalled, gateway)
+            await apart(lambda: self._scored(task, responses, plan, recalled, gateway), self.config.langsmith)
         finally:
             await gateway.close()
         return list(unsent.requests.values())
+
+    def _begun(
+        self, task: Task, responses: Sequence[Response], plan: Plan | None, recalled: Recalled
+    ) -> "asyncio.Task[list[Trace]]":
+        return begin_apart(lambda: self._scored(task, responses, plan, recalled, self.gateway), self.config.langsmith)
 
     async def _scored(
         self,
@@ -124,28 +136,34 @@ class Jury:
         start = ScoreState(plan=plan, responses=group, recalled=recalled, wave=0, material=[], verdicts=[])
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
         roster = self._roster if gateway is None else replace(self._roster, gateway=_consultation(gateway, self.config))
-        state = await apart(lambda: self._score.ainvoke(start, context=roster, config=limit), self.config.langsmith)
-        traces = {trace.response_id: trace for trace in state["traces"]}
+        ended = await self._score.ainvoke(start, context=roster, config=limit, version="v2")
+        traces = {trace.response_id: trace for trace in ended.value["traces"]}
         return [traces[r.id].model_copy(update={"agent": r.agent, "labels": r.labels}) for r in responses]
 
     async def ascore_all(self, groups: Iterable[Group], recall: Recall | None = None) -> AsyncIterator[list[Trace]]:
         """The traces of many groups, several at once, in the order given.
 
-        `recall` says what of a group is known already; it is called when the group's turn comes.
+        `recall` says what of a group is known already; it is called when the group's turn comes. A group that is
+        finished makes room for another, though its traces wait until those before it are given. `groups` is read as
+        far ahead as that takes, and no further. The error of a group is raised where its traces would be given.
         """
-        running: deque[asyncio.Task[list[Trace]]] = deque()
+        at_once = AT_ONCE if self.gateway is None else max(AT_ONCE, self.config.calls.concurrency)
+        begun: deque[asyncio.Task[list[Trace]]] = deque()
+        room = asyncio.Semaphore(at_once - 1)
         try:
             for group in groups:
                 recalled = recall(*group) if recall else NOTHING
-                running.append(asyncio.create_task(self.ascore(*group, recalled)))
-                if len(running) == AT_ONCE:
-                    yield await running.popleft()
-            while running:
-                yield await running.popleft()
+                begun.append(self._begun(*group, recalled))
+                begun[-1].add_done_callback(lambda _: room.release())
+                await room.acquire()  # for the next group, before it is read
+                while begun and (begun[0].done() or len(begun) >= at_once * (1 + AHEAD)):
+                    yield await begun.popleft()
+            while begun:
+                yield await begun.popleft()
         finally:
-            for left in running:
+            for left in begun:
                 left.cancel()
-            await asyncio.gather(*running, return_exceptions=True)
+            await asyncio.gather(*begun, return_exceptions=True)
 
     def prepare(self, task: Task) -> Plan:
         """As `aprepare`, for callers without an event loop."""

@@ -70,8 +70,10 @@ def test_an_evaluator_that_asks_a_model_is_held_to_the_rules_with_one() -> None:
 
 
 def test_a_model_that_fails_is_told_as_what_it_is() -> None:
-    with serving(lambda body, number: status(400)) as server, pytest.raises(AssertionError, match="breaks on .* 400: planted"):
-        check_evaluator("criteria", GROUPS, model=f"openai-compatible:{server.url}#tiny")
+    with serving(lambda body, number: status(400)) as server:
+        model = f"openai-compatible:{server.url}#tiny"
+        with pytest.raises(AssertionError, match=r"breaks on .* 400: planted"):
+            check_evaluator("criteria", GROUPS, model=model)
 
 
 # Good ones

@@ -3,6 +3,7 @@
 import os
 import sys
 from contextlib import closing
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,11 +17,12 @@ if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
+    from jurygraph.runs.bill import Bill, Source, Tally
     from jurygraph.runs.branch import Branch
     from jurygraph.runs.estimate import Estimate
     from jurygraph.runs.forecast import Forecast
     from jurygraph.runs.session import Session
-    from jurygraph.runs.summary import Bill, Summary
+    from jurygraph.runs.summary import Summary
     from jurygraph.schema import CallsConfig, Config
     from jurygraph.sources import Work
 
@@ -58,14 +60,13 @@ def score(
     """Score responses and keep every reward with all that led to it.
 
     Everything is read and planned before anything is written. The same command on the same RUN resumes it, after a
-    kill or a power cut too. With other files, config or evaluators it is refused; `--branch OLD` then makes a new run
-    that takes from OLD every verdict whose question, evaluator, model and responses are the same, and asks the rest.
+    kill or a power cut too. With other files, config, model or evaluators it is refused; `--branch OLD` then makes a
+    run that takes from OLD all verdicts whose question, evaluator, model and responses are the same, and asks the rest.
 
     \b
     Exit codes: 0 done; 1 done, but some rewards failed; 2 wrong config or input, nothing written;
     3 inconclusive: too much failed that is no fault of the responses; 4 --max-cost or --max-calls is reached,
-    resumable; 130 interrupted, resumable.
-    What evaluators print goes to standard error.
+    resumable; 130 interrupted, resumable. What evaluators print goes to standard error.
 
     \b
     Example:
@@ -75,25 +76,30 @@ def score(
     """
     from jurygraph.sources import read_work
 
-    sitting = _Sitting(run, limit, dry_run)
+    limits = {"max_cost": max_cost, "max_calls": max_calls}
+    sitting = _Sitting(tasks, run, dry_run, config=config, responses=responses, model=model, limit=limit, **limits)
     with kept_off_stdout():
-        opened = open_jury(config or _found(tasks), model, dry_run, max_cost=max_cost, max_calls=max_calls)
+        opened = open_jury(config or _found(tasks), model, dry_run, **limits)
         with opened as jury, read_work(tasks, responses) as work:
             sitting.hold(jury, work, branch)
     if sitting.forecast is not None:
         _print_forecast(sitting.forecast, json)
         return
     _print_result(sitting, json)
-    raise typer.Exit(_exit_code(sitting.summary, opened.config))
+    raise typer.Exit(_exit_code(sitting, opened.config))
 
 
 class _Sitting:
-    """What became of the command: everything is planned and, but for a dry run, scored."""
+    """What became of the command: everything is planned and, but for a dry run, scored.
+
+    `options` are those that a branch of the run would have as well.
+    """
 
     summary: "Summary"
+    requests: "Tally | None"
 
-    def __init__(self, run: Path, limit: int | None, dry_run: bool) -> None:
-        self.run, self.limit, self.dry_run = run, limit, dry_run
+    def __init__(self, tasks: str, run: Path, dry_run: bool, **options: Any) -> None:
+        self.file, self.run, self.dry_run, self.options = tasks, run, dry_run, options
         self.forecast: Forecast | None = None
         self.tasks = 0
 
@@ -101,17 +107,40 @@ class _Sitting:
         """Plan and score."""
         import asyncio
 
+        from jurygraph.runs.bill import requests
         from jurygraph.runs.session import Session
 
         carried = None if branch is None else _branch(branch)
-        with asyncio.Runner() as runner, closing(Session(self.run, jury, work, self.limit, carried)) as session:
+        session = Session(self.run, jury, work, self.options["limit"], carried)
+        with asyncio.Runner() as runner, closing(session):
             self.tasks, self.summary = session.tasks, session.summary
             if self.dry_run:
                 self.forecast = _foreseen(session, runner)
             else:
                 _fill(session, runner)
+        self.requests = requests(jury)
         if carried is not None and not self.dry_run:
             say(f"{carried.carried} verdicts were carried over from {branch}, {carried.asked} were asked anew")
+
+    @property
+    def again(self) -> str | None:
+        """The command that asks again what failed by our own trouble, where anything did."""
+        if not self.summary.infrastructure:
+            return None
+        options = {**self.options, "branch": self.run, "out": _not_there(self.run)}
+        words = [f"--{name.replace('_', '-')} {word(value)}" for name, value in options.items() if value is not None]
+        return " ".join(["jurygraph score", word(self.file), *words])
+
+    def plain(self) -> dict[str, Any]:
+        """What this command sent, and how to go on, as JSON gives it."""
+        return {"requests": None if self.requests is None else self.requests.plain(), "ask_again": self.again}
+
+
+def _not_there(run: Path) -> Path:
+    """A folder beside a run's, and named after it, that is still to be made."""
+    beside = run if run.name not in ("", "..") else run.resolve()
+    numbered = (beside.with_name(f"{beside.name}-{number}") for number in count(2))
+    return next(folder for folder in numbered if not folder.exists())
 
 
 def _branch(folder: Path) -> "Branch":
@@ -179,6 +208,7 @@ def _foreseen(session: "Session", runner: "asyncio.Runner") -> "Forecast":
 def _fill(session: "Session", runner: "asyncio.Runner") -> None:
     """Plan and score what is left."""
     from jurygraph.cli.progress import progress
+    from jurygraph.runs.bill import requests
 
     if session.finished:
         session.end()
@@ -198,6 +228,8 @@ def _fill(session: "Session", runner: "asyncio.Runner") -> None:
             runner.run(session.score(report))
     except KeyboardInterrupt:
         say(f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there")
+        for line in _request_lines(requests(session.jury)):
+            say(line)
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
@@ -238,9 +270,9 @@ def _print_estimate(model: "Estimate") -> None:
 def _print_result(sitting: _Sitting, as_json: bool) -> None:
     summary, run = sitting.summary, sitting.run
     if as_json:
-        out_json({"run": str(run), **summary.plain()})
+        out_json({"run": str(run), **summary.plain(), **sitting.plain()})
     else:
-        for line in _result_lines(summary):
+        for line in (*_result_lines(summary), *_request_lines(sitting.requests)):
             out(line)
         if summary.tasks < sitting.tasks:
             out(f"{summary.tasks} of {sitting.tasks} tasks (--limit)")
@@ -268,26 +300,66 @@ def _result_lines(summary: "Summary") -> list[str]:
         f"verdicts: {summary.judged} judged + {summary.abstained} abstained + {summary.unanswered} failed"
         f" + {summary.not_applicable} not applicable = {summary.asked} asked"
     )
-    return [*table(header, rows), asked, *_bill_lines(summary.bill)]
+    return [*table(header, rows), asked, *_call_lines(summary.bill)]
 
 
-def _bill_lines(bill: "Bill") -> list[str]:
-    """What was asked of a model, and what that cost, where anything was."""
-    if not bill.sent and not bill.cached:
+_ORIGINS: dict["Source", tuple[str, str]] = {
+    "sent": ("answered by the model", "{}"),
+    "cached": ("from the cache", "{} once"),
+    "carried": ("carried over from another run", "{} there"),
+    "replayed": ("replayed", "sent to nobody"),
+}
+"""How a reply came, and how its cost is told."""
+
+
+def _call_lines(bill: "Bill") -> list[str]:
+    """Where the replies behind the verdicts came from, and what they cost, where there are any."""
+    told = [
+        f"{bill.tallies[source].number} {origin} ({_cost(bill.tallies[source], how)})"
+        for source, (origin, how) in _ORIGINS.items()
+        if bill.tallies[source].number
+    ]
+    return [f"calls: {', '.join(told)}"] if told else []
+
+
+def _request_lines(requests: "Tally | None") -> list[str]:
+    """What this command sent, and the most that it costs, where it could send anything."""
+    if requests is None:
         return []
-    priced = bill.unpriced < bill.sent + bill.cached
-    billed = f" for ${bill.billed:.4f}" if priced else ""
-    saved = f" (${bill.saved:.4f} once)" if priced and bill.cached else ""
-    unknown = f"; what {bill.unpriced} of them cost is not known" if bill.unpriced else ""
-    return [f"calls: {bill.sent} sent{billed}, {bill.cached} from the cache{saved}{unknown}"]
+    cost = f" ({_cost(requests, 'at most {}')})" if requests.number else ""
+    return [f"requests: {requests.number or 'none'} in this sitting{cost}"]
 
 
-def _exit_code(summary: "Summary", config: "Config") -> Exit:
+def _cost(tally: "Tally", how: str) -> str:
+    """In US dollars, told like that; what is not known is not left out unseen."""
+    if tally.unpriced == tally.number:
+        return "cost unknown"
+    dollars = how.format("under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}")
+    return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
+
+
+_MOST_TOLD, _LONGEST_TOLD = 3, 160
+
+
+def _tell_failures(sitting: _Sitting) -> None:
+    """In which ways verdicts failed, and how those are asked again that may do better."""
+    from jurygraph.sources import shortened
+
+    for row in sitting.summary.failures[:_MOST_TOLD]:
+        say(f"failed verdicts: {row.verdicts} of kind {row.kind}, such as: {shortened(row.message, _LONGEST_TOLD)}")
+    if sitting.again is not None:
+        say(f"to ask again what failed by no fault of the responses:  {sitting.again}")
+
+
+def _exit_code(sitting: _Sitting, config: "Config") -> Exit:
+    """The exit code, once it is said why it is not 0 and what can be done."""
+    summary, code = sitting.summary, Exit.DONE
     if summary.error_rate > config.failure.max_error_rate:
         share = f"{summary.error_rate:.1%} of the verdicts failed, by no fault of the responses"
         say(f"inconclusive: {share}; failure.max_error_rate is {config.failure.max_error_rate:.1%}")
-        return Exit.INCONCLUSIVE
-    if summary.failed:
+        code = Exit.INCONCLUSIVE
+    elif summary.failed:
         say(f"{summary.failed} of {summary.responses} rewards failed: they have no value")
-        return Exit.SOME_FAILED
-    return Exit.DONE
+        code = Exit.SOME_FAILED
+    _tell_failures(sitting)
+    return code

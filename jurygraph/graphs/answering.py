@@ -8,7 +8,6 @@ import asyncio
 import contextvars
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import nullcontext
 from typing import Any, TypeVar
 
 from langsmith import tracing_context
@@ -23,28 +22,40 @@ from jurygraph.schema import Material, Survey, Verdict
 T = TypeVar("T")
 
 
-async def apart(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
-    """Run in a fresh context, where nothing is traced to LangSmith unless that is asked for.
+def _untraced() -> contextvars.Context:
+    with tracing_context(enabled=False):
+        return contextvars.copy_context()
+
+
+_UNTRACED = contextvars.Context().run(_untraced)
+"""A context that says nothing but that nothing is traced: to copy it costs less than to say so every time."""
+
+
+def _fresh(langsmith: bool) -> contextvars.Context:
+    return contextvars.Context() if langsmith else _UNTRACED.copy()
+
+
+def begin_apart(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
+    """Begin something in a fresh context, where nothing is traced to LangSmith unless that is asked for.
 
     What runs there inherits nothing: user code neither our clients nor our keys, our graphs neither the callbacks nor
     the checkpointer of a graph that calls us.
     """
 
     async def run() -> T:
-        with nullcontext() if langsmith else tracing_context(enabled=False):
-            return await work()
+        return await work()
 
-    return await asyncio.create_task(run(), context=contextvars.Context())
+    return asyncio.create_task(run(), context=_fresh(langsmith))
+
+
+async def apart(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
+    """As `begin_apart`, and wait for it."""
+    return await begin_apart(work, langsmith)
 
 
 def apart_now(work: Callable[[], T], langsmith: bool) -> T:
     """As `apart`, for what does not wait."""
-
-    def run() -> T:
-        with nullcontext() if langsmith else tracing_context(enabled=False):
-            return work()
-
-    return contextvars.Context().run(run)
+    return _fresh(langsmith).run(work)
 
 
 def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
@@ -62,12 +73,14 @@ async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) ->
     asked: dict[str, list[Slot]] = {}
     for slot in slots:
         asked.setdefault(slot.question.evaluator, []).append(slot)
-    answered = await apart(
-        lambda: asyncio.gather(
-            *(_answers(roster.evaluators[name], own, survey, roster) for name, own in asked.items())
-        ),
-        roster.config.langsmith,
-    )
+    asking = [(roster.evaluators[name], own) for name, own in asked.items()]
+
+    async def ask() -> list[list[Any]]:
+        if len(asking) == 1:  # as in most groups: what runs alone needs no task of its own
+            return [await _answers(*asking[0], survey, roster)]
+        return await asyncio.gather(*(_answers(*one, survey, roster) for one in asking))
+
+    answered = await apart(ask, roster.config.langsmith)
     return [
         verdict
         for slots_of_one, answers in zip(asked.values(), answered, strict=True)

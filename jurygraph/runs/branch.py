@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from jurygraph.graphs.basis import basis
 from jurygraph.graphs.routing import Recalled
-from jurygraph.runs.header import Origin, asking
+from jurygraph.runs.header import Origin, asks_alike
+from jurygraph.runs.identity import model_of
 from jurygraph.runs.reading import Scored, was_erased
 from jurygraph.runs.run import Run
 from jurygraph.schema import Plan, Response, Task, Trace, Verdict
@@ -33,7 +34,7 @@ class Branch:
 
     def serve(self, jury: "Jury") -> None:
         """Carry over to this jury: nothing that a model said, if that would be told otherwise, or is another one."""
-        same = asking(jury.config) == asking(self._old.config)
+        same = asks_alike(self._old.header, jury.config, model_of(jury))
         self._anew = frozenset(() if same else (name for name, one in jury.evaluators.items() if one.asks_model))
 
     def origin(self, folder: Path) -> Origin:

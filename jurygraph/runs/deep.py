@@ -1,15 +1,19 @@
 """A run's verdicts again, from the responses and calls that it holds: whether evaluators still say the same.
 
-No model is asked: prompts are rendered anew, and the replies that the run holds to them are read anew.
+No model is asked, nor need any be there: prompts are rendered anew, and the replies that the run holds to them are
+read anew.
 """
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.jury import Jury
+from jurygraph.jury import AT_ONCE, Jury
+from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.limiter import Limiter
 from jurygraph.runs.calls import Calls
 from jurygraph.runs.chain import Record, named
+from jurygraph.runs.identity import Absent, Identity
 from jurygraph.runs.reading import Scored, was_erased
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace, Verdict
@@ -57,15 +61,27 @@ def verify_deep(run: Run, report: Report) -> Deep:
     where the evaluators are not those of the run.
     """
     total = Deep()
-    config = run.source.config
-    unsent = config.calls.model_copy(update={"cache": False, "record": None})
-    with Jury(config.model_copy(update={"calls": unsent}), sink=Calls(run.source.ledger), max_calls=0) as jury:
+    with _jury(run.source) as jury:
         for group in run.source.ledger.records("group", up_to=run.extent):
             scored = run.source.group(group)
             found = _group(run.source, jury, group, scored)
             total = Deep(*(one + more for one, more in zip(total, found, strict=True)))
             report(len(scored))
     return total
+
+
+_NOBODY = Identity(provider="none", model="none")
+"""Of whom a run tells that holds no call: none of its verdicts rests on one."""
+
+
+def _jury(run: Run) -> Jury:
+    """The jury of a run, with nobody behind the name of its model: the run alone answers."""
+    config = run.config
+    if config.model == "none":
+        return Jury(config)
+    absent = Absent(run.header.model or Identity.recorded(run.ledger) or _NOBODY)
+    limits = Limits(max_tokens=config.calls.max_tokens)
+    return Jury(config, gateway=Gateway(absent, Limiter(AT_ONCE), limits, sink=Calls(run.ledger)))
 
 
 def _group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> Deep:
@@ -89,7 +105,7 @@ def _group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> Deep:
                 raise TraceMismatch(f"{_verdict(run, one.trace, verdict)}: is not asked like that")
             if was_erased(verdict):
                 erased += 1
-            elif _says_nothing(jury, verdict, found) or _rests_elsewhere(run, one.trace, verdict, found):
+            elif _says_nothing(jury, verdict, found) or _rests_elsewhere(run.source, one.trace, verdict, found):
                 of_models += 1
             elif _excused(verdict) or _excused(found):
                 own_trouble += 1
@@ -116,7 +132,7 @@ def _rests_elsewhere(run: Run, trace: Trace, there: Verdict, here: Verdict) -> b
 
     Raises `TraceMismatch` where the run should hold it and does not.
     """
-    if there.call is None or here.failure is None or here.failure.kind != "budget":
+    if there.call is None or _excused(there) or here.failure is None or here.failure.kind != "unrecorded":
         return False
     erased = run.ledger.find("call", there.call) is not None and Calls(run.ledger).find(there.call) is None
     if run.header.branch is None and not erased:

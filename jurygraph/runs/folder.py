@@ -80,7 +80,7 @@ def digest(content: bytes) -> str:
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file so that it is never seen half-written."""
+    """Write a file so that it is never seen half-written. Raises `OSError` naming a file."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with draft.open("wb") as file:
@@ -88,5 +88,8 @@ def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
+    except OSError as error:
+        error.filename = error.filename or str(path)  # a full disk names none
+        raise
     finally:
         draft.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.chain import Draft
+from jurygraph.runs.identity import Identity
 from jurygraph.runs.ledger import Ledger
 from jurygraph.runs.packing import ERASED
 from jurygraph.schema import Audience, Config, Noun
@@ -47,7 +48,8 @@ class Header(Noun):
     """The first record of a run; its key is the run's id.
 
     `base` is the run whose verdicts a re-scored run refers to, `branch` the one from which verdicts were carried over.
-    `config_file` is the SHA-256 of config.yaml.
+    `config_file` is the SHA-256 of config.yaml. `model` is the one behind the config's: None under model none, and in a
+    run that was begun before this was told.
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
@@ -55,6 +57,7 @@ class Header(Noun):
     responses: FileMark | None = None
     config: Config
     config_file: str = ""
+    model: Identity | None = Field(default=None, exclude_if=lambda model: model is None)
     evaluators: dict[str, Seat]
     derivers: dict[str, str] = Field(default_factory=dict)
     combiners: dict[str, str] = Field(default_factory=dict)
@@ -69,6 +72,10 @@ def differences(run: Header, here: Header) -> Iterator[str]:
     yield from _file_difference("responses file", run.responses, here.responses)
     for key, there, now_here in changes(_judging(run.config), _judging(here.config)):
         yield f"config {key} is {shown(there)} in the run and {shown(now_here)} here"
+    if asking(run.config) == asking(here.config):
+        for key, there, now_here in _model_changes(run.model, here.model):
+            wrong = f"has the {key} {shown(there)} in the run and {shown(now_here)} here"
+            yield f"the model behind {here.config.model} {wrong}"
     for role in ("evaluator", "deriver", "combiner"):
         there_is, here_is = _versions(run, role), _versions(here, role)
         if role == "combiner":  # which of them are used is the config's to say
@@ -81,7 +88,7 @@ def differences(run: Header, here: Header) -> Iterator[str]:
         yield f"the run was branched {there}, and this one would be branched {now_here}"
 
 
-_HOW = {"key", "timeout", "deadline", "attempts", "concurrency", "requests_per_minute", "tokens_per_minute"}
+_HOW = {"key", "timeout", "deadline", "attempts", "concurrency", "context", "requests_per_minute", "tokens_per_minute"}
 """Settings of calls that change no reply."""
 
 
@@ -94,6 +101,17 @@ def asking(config: Config) -> dict[str, Any]:
     """What of a config a model's reply hangs on: which model it is, and what it is told beside the messages."""
     judging = _judging(config)
     return {key: judging[key] for key in ("model", "calls")}
+
+
+def asks_alike(run: Header, config: Config, model: Identity | None) -> bool:
+    """Whether a jury asks the model that a run asked, in the same way, as far as the run tells."""
+    return asking(run.config) == asking(config) and not list(_model_changes(run.model, model))
+
+
+def _model_changes(there: Identity | None, here: Identity | None) -> Iterator[tuple[str, Any, Any]]:
+    """In what a model differs from the one before, where both are known: the same name may lead to another one."""
+    if there is not None and here is not None:
+        yield from changes(there.model_dump(exclude_none=True), here.model_dump(exclude_none=True))
 
 
 def _versions(header: Header, role: str) -> dict[str, str]:

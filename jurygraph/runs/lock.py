@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import socket
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -31,11 +32,22 @@ def hold(path: Path) -> IO[str]:
     if not path.exists() or os.fstat(file.fileno()).st_ino != path.stat().st_ino:
         file.close()  # who had it has just removed it
         return hold(path)
+    try:
+        _sign(file)
+    except OSError as error:
+        with suppress(OSError):  # it tries to write once more
+            file.close()
+        wrong = f"cannot be written ({error.strerror})"
+        raise InputError(f"{path}: {wrong}; free some space, or name another folder with --out") from None
+    return file
+
+
+def _sign(file: IO[str]) -> None:
+    """Write into the lock who holds it."""
     file.truncate(0)
     since = datetime.now(UTC).isoformat(timespec="seconds")
     file.write(json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": since}))
     file.flush()
-    return file
 
 
 def release(file: IO[str]) -> None:

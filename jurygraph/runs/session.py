@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING
 
 from jurygraph.errors import BudgetExceeded, InputError, PlanError
 from jurygraph.graphs.routing import NOTHING
+from jurygraph.runs.bill import Source, is_replay
 from jurygraph.runs.calls import Calls
 from jurygraph.runs.closing import close_record
 from jurygraph.runs.difference import what_differs
 from jurygraph.runs.folder import typed
 from jurygraph.runs.forecast import Forecast, unscreened
 from jurygraph.runs.header import Extent, Header, Seat
+from jurygraph.runs.identity import model_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.summary import Summary
 from jurygraph.runs.writer import Writer
-from jurygraph.schema import Plan, Response, Task, Trace
+from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.sources import Work
 
 if TYPE_CHECKING:
@@ -41,8 +43,8 @@ class Session:
     ) -> None:
         """Look at what is there.
 
-        Raises `InputError` where a run was begun with other files, config or evaluators, or where another process
-        writes it.
+        Raises `InputError` where a run was begun with other files, config, model or evaluators, or where another
+        process writes it.
         """
         self.folder = folder
         self.jury = jury
@@ -66,7 +68,7 @@ class Session:
                 hint = "use another --out, or --branch to ask just what changed"
                 raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(found)}; {hint}")
             for one in run.scored():
-                self.summary.add(one.trace)
+                self._count(run, one.trace)
             if run.closed and self._work.extent(run.tasks_scored, self.limit)[0]:
                 state = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
                 hint = f"score into another --out, with --branch {typed(self.folder)}"
@@ -81,6 +83,7 @@ class Session:
             tasks=work.tasks,
             responses=work.responses,
             config=jury.config,
+            model=model_of(jury),
             evaluators={
                 name: Seat(version=one.version, audience=one.audience) for name, one in jury.evaluators.items()
             },
@@ -191,8 +194,21 @@ class Session:
             if self._branch is not None:
                 self._branch.count(traces)
             for trace in traces:
-                self.summary.add(trace)
+                self._count(run, trace)
             report(len(traces))
+
+    def _count(self, run: Run, trace: Trace) -> None:
+        self.summary.add(trace)
+        for call in trace.calls:
+            self.summary.bill.add(call, self._source(run, call))
+
+    def _source(self, run: Run, call: Call) -> Source:
+        """Where the reply of a call came from. One that the run itself has no record of is another run's."""
+        if run.header.branch is not None and run.ledger.find("call", call.id) is None:
+            return "carried"
+        if is_replay(self.jury):
+            return "replayed"
+        return "cached" if call.cache_hit else "sent"
 
     def end(self) -> None:
         """Close a run that has everything: it may have been stopped just before it could say so."""

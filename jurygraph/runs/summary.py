@@ -3,7 +3,8 @@
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from jurygraph.schema import Call, Trace
+from jurygraph.runs.bill import Bill
+from jurygraph.schema import Cause, Trace, Verdict
 
 
 @dataclass
@@ -47,42 +48,21 @@ class AgentRow:
 
 
 @dataclass
-class Bill:
-    """The calls behind a run's verdicts, each once: those that were sent, and those that the cache answered.
+class FailureRow:
+    """Verdicts that failed in one way; `message` is what the first of them says."""
 
-    Costs are in US dollars: `billed` of what was sent, `saved` what the others cost once. `unpriced` are in neither.
-    """
-
-    sent: int = 0
-    cached: int = 0
-    unpriced: int = 0
-    billed: float = 0.0
-    saved: float = 0.0
-    _seen: set[str] = field(default_factory=set, repr=False)
-
-    def add(self, call: Call) -> None:
-        """Count a call, unless it was counted already."""
-        if call.id in self._seen:
-            return
-        self._seen.add(call.id)
-        self.sent += not call.cache_hit
-        self.cached += call.cache_hit
-        self.unpriced += call.cost is None
-        if call.cache_hit:
-            self.saved += call.cost or 0.0
-        else:
-            self.billed += call.cost or 0.0
-
-    def plain(self) -> dict[str, Any]:
-        """The bill as JSON gives it."""
-        return {name: getattr(self, name) for name in ("sent", "cached", "unpriced", "billed", "saved")}
+    cause: Cause
+    kind: str
+    message: str
+    verdicts: int = 0
 
 
 @dataclass
 class Summary:
     """Sums over the traces of a run, in their order. A verdict on an unordered pair stands in two, and counts once.
 
-    `lowest` is the id of the response with the lowest reward; a failed reward counts as lower than any.
+    `lowest` is the id of the response with the lowest reward; a failed reward counts as lower than any. The `bill` is
+    for whoever knows where the calls came from to fill.
     """
 
     agents: dict[str | None, AgentRow] = field(default_factory=dict)
@@ -96,6 +76,7 @@ class Summary:
     infrastructure: int = 0
     lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
+    _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
     _task: str | None = field(default=None, repr=False)
     _least: float = field(default=float("inf"), repr=False)
 
@@ -107,8 +88,6 @@ class Summary:
         self.responses += 1
         self.failed += trace.reward.status == "failed"
         self._count(trace)
-        for call in trace.calls:
-            self.bill.add(call)
         value = trace.reward.value if trace.reward.value is not None else float("-inf")
         if value < self._least:
             self._least, self.lowest = value, trace.response_id
@@ -120,9 +99,21 @@ class Summary:
         self.abstained += statuses.count("abstained")
         self.unanswered += statuses.count("failed")
         self.not_applicable += statuses.count("not_applicable")
-        self.infrastructure += sum(
-            v.failure is not None and v.failure.cause == "infrastructure" and v.status == "failed" for v in own
-        )
+        for verdict in own:
+            self._count_failure(verdict)
+
+    def _count_failure(self, verdict: Verdict) -> None:
+        failure = verdict.failure
+        if verdict.status != "failed" or failure is None:
+            return
+        self.infrastructure += failure.cause == "infrastructure"
+        row = FailureRow(failure.cause, failure.kind, failure.message)
+        self._failures.setdefault((failure.cause, failure.kind), row).verdicts += 1
+
+    @property
+    def failures(self) -> list[FailureRow]:
+        """In which ways verdicts failed, the most frequent first."""
+        return sorted(self._failures.values(), key=lambda row: -row.verdicts)
 
     @property
     def asked(self) -> int:
@@ -150,5 +141,6 @@ class Summary:
             "agents": [row.plain() for row in self.agents.values()],
             "verdicts": counts,
             "error_rate": self.error_rate,
-            **({"calls": self.bill.plain()} if self.bill.sent or self.bill.cached else {}),
+            "failures": [asdict(row) for row in self.failures],
+            "calls": self.bill.plain(),
         }

@@ -3,8 +3,12 @@
 import base64
 import json
 import os
+import re
+import shlex
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -16,8 +20,9 @@ import pytest
 import jurygraph
 from jurygraph.prompts import load_prompt
 from tests.cli.conftest import Command, Ended, contents, traces
+from tests.cli.test_interrupt import scoring
 from tests.models.judging import asked_for, config, judged, rubric
-from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, raw, said, serving, status
+from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, raw, said, serving, slow, status
 
 CALLS = 6
 """What the project needs: two for each of three responses, as four criteria fit into one."""
@@ -137,6 +142,17 @@ class TestProven:
             assert ended.code == 0, ended.err
         assert server.count == CALLS
 
+    def test_for_that_neither_a_recording_nor_another_model_need_be_there(
+        self, project: Project, server: Server, run: Command, tmp_path: Path
+    ):
+        recording = tmp_path / "calls.jsonl"
+        project.configured(server.url, record=str(recording))
+        assert project.score("run").code == project.score("again", "--model", f"replay:{recording}").code == 0
+        recording.unlink()
+        ended = run("verify", project.folder / "again", "--deep")
+        assert ended.code == 0, ended.err
+        assert "asked again: 15 verdicts came out the same" in ended.out
+
     def test_its_audit_bundle_verifies_with_nothing_but_python(self, project: Project, server: Server, run: Command):
         project.configured(server.url)
         assert project.score("run").code == 0
@@ -220,6 +236,188 @@ class TestMaxCost:
         assert "the price of 'tiny' is not known, so --max-cost cannot be kept" in ended.err
         assert "state it in calls.prices, such as {tiny: {input: 0.25, output: 2}}, or use --max-calls" in ended.err
         assert not (project.folder / "run").exists()
+
+
+class TestBill:
+    """What a person who pays reads under the result."""
+
+    @staticmethod
+    def told(ended: Ended) -> list[str]:
+        assert ended.code in (0, 1), ended.err
+        return [line for line in ended.out.splitlines() if line.startswith(("calls: ", "requests: "))]
+
+    def test_a_cold_run_and_a_warm_one(self, project: Project, server: Server):
+        project.configured(server.url, cache=True, prices=PRICES)
+        cost = f"${CALLS * BILL:.4f}"
+        assert self.told(project.score("cold")) == [
+            f"calls: {CALLS} answered by the model ({cost})",
+            f"requests: {CALLS} in this sitting (at most {cost})",
+        ]
+        assert self.told(project.score("warm")) == [
+            f"calls: {CALLS} from the cache ({cost} once)",
+            "requests: none in this sitting",
+        ]
+        again = project.score("cold")
+        assert self.told(again) == [f"calls: {CALLS} answered by the model ({cost})", "requests: none in this sitting"]
+
+    def test_a_branch_that_sends_nothing_bills_nothing(self, project: Project, server: Server):
+        project.configured(server.url, prices=PRICES)
+        project.score("run")
+        assert self.told(project.score("new", "--branch", project.folder / "run")) == [
+            f"calls: {CALLS} carried over from another run (${CALLS * BILL:.4f} there)",
+            "requests: none in this sitting",
+        ]
+
+    def test_what_came_to_nothing_is_told_as_well(self, project: Project):
+        with serving(lambda body, number: status(500)) as server:
+            project.configured(server.url, attempts=3, prices=TestMaxCost.DEAR, max_tokens=16)
+            (line,) = self.told(project.score("run"))
+        least = 3 * CALLS * 16 * 100_000.0 / 1e6
+        told = re.fullmatch(rf"requests: {3 * CALLS} in this sitting \(at most \$(\d+\.\d{{4}})\)", line)
+        assert told is not None
+        assert least <= float(told[1]) < 1.01 * least
+
+    def test_a_cost_that_is_not_known_and_one_of_next_to_nothing(self, project: Project, server: Server):
+        project.configured(server.url)
+        assert self.told(project.score("run")) == [
+            f"calls: {CALLS} answered by the model (cost unknown)",
+            f"requests: {CALLS} in this sitting (cost unknown)",
+        ]
+        project.configured(server.url, prices={"tiny": {"input": 0.001, "output": 0.001}})
+        (line, _) = self.told(project.score("cheap"))
+        assert line == f"calls: {CALLS} answered by the model (under $0.0001)"
+
+    def test_what_of_some_is_not_known(self, project: Project):
+        def script(body: dict[str, Any], number: int) -> Answer:
+            return said(right(body), usage="ann" not in body["messages"][1]["content"])
+
+        with serving(script) as server:
+            project.configured(server.url, prices=PRICES)
+            line, _ = self.told(project.score("run"))
+        assert line == f"calls: {CALLS} answered by the model (${(CALLS - 2) * BILL:.4f}, and 2 of unknown cost)"
+
+    def test_a_recording_is_sent_to_nobody(self, project: Project, server: Server, tmp_path: Path):
+        recording = tmp_path / "calls.jsonl"
+        project.configured(server.url, record=str(recording))
+        project.score("run")
+        replayed = project.score("again", "--model", f"replay:{recording}")
+        assert self.told(replayed) == [f"calls: {CALLS} replayed (sent to nobody)"]
+        assert json.loads(project.score("again", "--model", f"replay:{recording}", "--json").out)["requests"] is None
+
+    def test_what_was_sent_before_ctrl_c_is_told(self, project: Project):
+        with serving(lambda body, number: slow(60.0, judged(body))) as server:
+            project.configured(server.url, concurrency=2)
+            process = scoring(project.folder, "run")
+            while server.count < 2:
+                assert process.poll() is None
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (130, "")
+        assert "interrupted; " in err
+        assert "requests: 2 in this sitting (cost unknown)\n" in err
+
+    def test_json_gives_the_same(self, project: Project, server: Server):
+        project.configured(server.url, prices=PRICES)
+        told = json.loads(project.score("run", "--json").out)
+        none = {"number": 0, "cost": 0.0, "unpriced": 0}
+        sent = {"number": CALLS, "cost": pytest.approx(CALLS * BILL), "unpriced": 0}
+        assert told["calls"] == {"sent": sent, "cached": none, "carried": none, "replayed": none}
+        assert told["requests"] == sent
+        project.configured(server.url)
+        unpriced = {"number": CALLS, "cost": None, "unpriced": CALLS}
+        assert json.loads(project.score("unpriced", "--json").out)["requests"] == unpriced
+
+
+FAULTS: dict[str, tuple[Answer, str]] = {
+    "wrong key": (status(401), "unauthorised, such as: {url}: 401: planted 401"),
+    "broken server": (status(500), "server, such as: {url}: 500: planted 500"),
+    "wrong model": (status(404), "unknown-model, such as: {url}: 404: planted 404"),
+}
+
+
+class TestFailures:
+    """When nothing works, it is told why, and how to go on once that is mended."""
+
+    @pytest.mark.parametrize(("answer", "told"), FAULTS.values(), ids=FAULTS)
+    def test_why_verdicts_failed_is_told_whenever_the_command_is_given(
+        self, project: Project, answer: Answer, told: str
+    ):
+        with serving(lambda body, number: answer) as server:
+            project.configured(server.url, attempts=1)
+            ended = [project.score("run"), project.score("run")]
+            expected = f"failed verdicts: 15 of kind {told.format(url=server.url)}\n"
+        assert "is complete; nothing is done again" in ended[1].err
+        for one in ended:
+            assert one.err.count("failed verdicts: ") == 1
+            assert expected in one.err
+
+    def test_a_dead_server_is_told_too(self, project: Project):
+        project.configured("http://127.0.0.1:9/v1", attempts=1)
+        assert "failed verdicts: 15 of kind connection, such as: http://127.0.0.1:9/v1: " in project.score("run").err
+
+    def test_the_command_that_asks_again_does_and_asks_nothing_else(self, project: Project, run: Command):
+        mended = False
+
+        def script(body: dict[str, Any], number: int) -> Answer:
+            return by_length(body, number) if mended or "ann" not in body["messages"][1]["content"] else status(401)
+
+        folder = project.folder
+        with serving(script) as server:
+            project.configured(server.url)
+            given = ("--config", folder / "jury.yaml", "--max-calls", 100, "--limit", 2)
+            command = self.offered(project.score("a run", *given))
+            options = f"--config {folder}/jury.yaml --limit 2 --max-calls 100"
+            folders = f"--branch '{folder}/a run' --out '{folder}/a run-2'"
+            assert command == f"jurygraph score {folder}/tasks.jsonl {options} {folders}"
+            assert json.loads(project.score("a run", *given, "--json").out)["ask_again"] == command
+            before, mended = server.count, True
+            ended = run(*shlex.split(command)[1:])
+            assert (ended.code, server.count - before) == (0, 2), ended.err
+        assert "5 verdicts were carried over" in ended.err
+        assert self.offered(project.score("a run", *given)).endswith("a run-3'"), "the other is there now"
+
+    @staticmethod
+    def offered(ended: Ended) -> str:
+        return ended.err.partition("by no fault of the responses:  ")[2].splitlines()[0]
+
+    def test_of_many_ways_the_three_most_frequent_are_told_each_in_a_line(self, project: Project, tmp_path: Path):
+        kinds = {"ann": status(401), "bob": status(404), "cas": status(400, body="two\nlines " + "x" * 500)}
+
+        def script(body: dict[str, Any], number: int) -> Answer:
+            shown = body["messages"][1]["content"]
+            if len(asked_for(body)) == 1 and "cas" in shown:
+                return said("a lot", finish="length")
+            return next(answer for name, answer in kinds.items() if name in shown)
+
+        with serving(script) as server:
+            project.configured(server.url)
+            told = [line for line in project.score("run").err.splitlines() if "failed verdicts" in line]
+            plain = json.loads(project.score("run", "--json").out)["failures"]
+        assert [line.partition(",")[0] for line in told] == [
+            "failed verdicts: 5 of kind unauthorised",
+            "failed verdicts: 5 of kind unknown-model",
+            "failed verdicts: 4 of kind rejected",
+        ]
+        assert max(map(len, told)) < 240
+        assert [(row["kind"], row["cause"], row["verdicts"]) for row in plain][3:] == [("truncated", "response", 1)]
+
+    def test_what_the_response_provoked_is_not_offered_to_be_asked_again(self, project: Project):
+        with serving(lambda body, number: said("a lot", finish="length")) as server:
+            project.configured(server.url)
+            ended = project.score("run", "--json")
+        assert "failed verdicts: 15 of kind truncated" in ended.err
+        assert "to ask again" not in ended.err
+        assert json.loads(ended.out)["ask_again"] is None
+
+    def test_in_the_folder_one_stands_in_the_command_names_one_beside_it(
+        self, project: Project, run: Command, monkeypatch: pytest.MonkeyPatch
+    ):
+        (project.folder / "here").mkdir()
+        monkeypatch.chdir(project.folder / "here")
+        project.configured("http://127.0.0.1:9/v1", attempts=1)
+        ended = run("score", project.folder / "tasks.jsonl", "--out", ".")
+        assert f"--branch . --out {project.folder / 'here-2'}\n" in ended.err
 
 
 def test_a_recording_scores_the_same_with_the_server_gone(project: Project, tmp_path: Path, run: Command):

@@ -238,6 +238,7 @@ OTHER_MANNERS: dict[str, dict[str, Any]] = {
     "deadline": {"deadline": 100.0},
     "attempts": {"attempts": 2},
     "concurrency": {"concurrency": 2},
+    "context": {"context": 8192},
     "limits a minute": {"requests_per_minute": 1e6, "tokens_per_minute": 1e9},
     "key": {"key": "ANOTHER_KEY"},
     "cache": {"cache": True},

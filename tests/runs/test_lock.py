@@ -42,3 +42,20 @@ def test_a_lock_whose_holder_has_not_signed_yet_names_another_process(tmp_path: 
     with pytest.raises(InputError, match="is being written by another process"):
         hold(tmp_path / "run.lock")
     release(held)
+
+
+FULL = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+"""As on a full disk, no file can grow."""
+
+
+def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    tasks, config = tmp_path / "tasks.jsonl", tmp_path / "jury.yaml"
+    tasks.write_text('{"id": "a", "query": "?", "responses": [{"id": "b", "text": ""}]}')
+    config.write_text("evaluators: [maths.steps]")
+    command = f"{FULL}from jurygraph.cli import main; main(sys.argv[1:])"
+    words = [sys.executable, "-B", "-c", command, "score", tasks, "--config", config, "--out", tmp_path / "run"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    place, _, wrong = done.stderr.partition(": cannot be written (")
+    assert place == f"error: {tmp_path / 'run' / 'run.lock'}"
+    assert wrong.endswith("); free some space, or name another folder with --out\n")

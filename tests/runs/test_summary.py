@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from jurygraph.runs.summary import Bill, Summary
-from jurygraph.schema import Call, Counts, Failure, Reward, Term, Trace, Verdict
+from jurygraph.runs.summary import Summary
+from jurygraph.schema import Counts, Failure, Reward, Term, Trace, Verdict
 
 
 def reward(value: float | None, status: str = "ok", coverage: float = 1.0) -> Reward:
@@ -76,12 +76,20 @@ def test_an_abstention_is_no_failure_even_where_a_cause_is_given() -> None:
     assert summary.infrastructure == 0
 
 
-def call(name: str, cost: float | None, **more: Any) -> Call:
-    return Call(id=name, provider="p", model="m", cost=cost, **more)
+def test_the_ways_in_which_verdicts_failed_are_told_by_how_often() -> None:
+    def wrong(about: str, cause: Any, kind: str, message: str) -> Verdict:
+        return verdict(about, status="failed", failure=Failure(cause=cause, kind=kind, message=message))
 
-
-def test_every_call_is_billed_once_and_what_the_cache_answered_is_told_apart() -> None:
-    bill = Bill()
-    for one in (call("a", 0.25), call("b", 0.5, cache_hit=True), call("a", 0.25), call("c", None)):
-        bill.add(one)
-    assert bill.plain() == {"sent": 2, "cached": 1, "unpriced": 1, "billed": 0.25, "saved": 0.5}
+    summary = Summary()
+    summary.add(trace("t", "a", None, wrong("a", "infrastructure", "timeout", "5 s"), verdict("a", status="abstained")))
+    summary.add(trace("t", "b", None, *[wrong("b", "response", "truncated", f"{n}") for n in range(2)]))
+    assert summary.plain()["failures"] == [
+        {"cause": "response", "kind": "truncated", "message": "0", "verdicts": 2},
+        {"cause": "infrastructure", "kind": "timeout", "message": "5 s", "verdicts": 1},
+    ]
+    summary.add(trace("t", "c", None, *[wrong("c", "infrastructure", "timeout", "6 s") for _ in range(2)]))
+    assert [(row.kind, row.verdicts, row.message) for row in summary.failures] == [
+        ("timeout", 3, "5 s"),
+        ("truncated", 2, "0"),
+    ]
+    assert summary.infrastructure == 3

@@ -23,8 +23,7 @@ from pydantic import Field, JsonValue, model_validator
 from jurygraph.agents import notation
 from jurygraph.agents.checks.values import compared
 from jurygraph.schema import Noun
-from jurygraph.schema.noun import Positive
-from jurygraph.schema.noun import Flag, Id, LongId, Number
+from jurygraph.schema.noun import Flag, Id, LongId, Number, Positive
 from jurygraph.sources.complaint import quoted
 
 Scalar = str | Number | Flag
