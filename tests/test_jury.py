@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ import pytest
 import jurygraph as jg
 from jurygraph.agents.roles import Ask, Evaluator
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.jury import AT_ONCE
+from jurygraph.jury import AHEAD, AT_ONCE
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.cast import TOLD, jury, response, task, told
+from tests.models import judging
+from tests.models.server import Answer, serving
 
 PROJECT = Path(__file__).parents[1]
 CONFIG = {"evaluators": [told("tone")]}
@@ -233,6 +235,90 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
 
     assert asyncio.run(first()) == AT_ONCE
     assert asyncio.run(gathered(jury(told("tone")), [])) == []
+
+
+def test_a_model_is_asked_as_much_at_once_as_the_config_says_however_small_the_groups() -> None:
+    at_once = AT_ONCE + 8
+    everyone, here = asyncio.Event(), 0
+
+    def together(body: dict[str, Any], number: int) -> Answer:
+        async def answer(request: Any) -> Any:
+            nonlocal here
+            here += 1
+            if here == at_once:
+                everyone.set()
+            await everyone.wait()
+            return await judging.judged(body)(request)
+
+        return answer
+
+    groups = [
+        (judging.rubric("kind", name=f"t{n}"), judging.responses(f"{n}", task=f"t{n}"), None) for n in range(at_once)
+    ]
+    with serving(together) as server:
+        made = judging.jury(server.url, concurrency=at_once, timeout=20.0, attempts=1, cache=False)
+
+        async def scored() -> list[list[Trace]]:
+            try:
+                return await gathered(made, groups)
+            finally:
+                await made.aclose()
+
+        results = asyncio.run(scored())
+    assert {trace.reward.status for traces in results for trace in traces} == {"ok"}
+
+
+class Waits(Evaluator):
+    """Answers the first response once `others` have been answered, and the loop has turned some more."""
+
+    others = answered = 0
+
+    async def answer(self, ask: Ask) -> Any:
+        if ask.response.id == "r0":
+            while Waits.answered < Waits.others:
+                await asyncio.sleep(0.001)
+            await turns(1000)
+        Waits.answered += 1
+        return ask.response.data["tone"]  # type: ignore[index,call-overload]
+
+
+async def turns(number: int) -> None:
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+def waiting(others: int) -> jg.Jury:
+    Waits.others, Waits.answered = others, 0
+    return jury({"use": f"{__name__}:Waits", "name": "tone"})
+
+
+def test_a_slow_group_does_not_hold_up_those_after_it() -> None:
+    async def scene() -> list[list[Trace]]:
+        with waiting(others=3 * AT_ONCE) as made:
+            async with asyncio.timeout(60.0):
+                return await gathered(made, (numbered(n) for n in range(3 * AT_ONCE + 1)))
+
+    assert [traces[0].response_id for traces in asyncio.run(scene())] == [f"r{n}" for n in range(3 * AT_ONCE + 1)]
+
+
+def test_no_more_finished_groups_wait_for_a_slow_one_than_memory_is_meant_to_hold() -> None:
+    most, read = AT_ONCE * (1 + AHEAD), 0
+
+    def groups() -> Iterator[Any]:
+        nonlocal read
+        for n in range(2 * most):
+            read += 1
+            yield numbered(n)
+
+    async def first() -> None:
+        with waiting(others=most - 1) as made:
+            results: AsyncIterator[list[Trace]] = made.ascore_all(groups())
+            async with asyncio.timeout(60.0):
+                await anext(results)
+            assert read == most
+            await results.aclose()  # type: ignore[attr-defined]
+
+    asyncio.run(first())
 
 
 def test_an_error_in_one_group_surfaces_in_its_place_and_cancels_the_rest() -> None:

@@ -1,6 +1,7 @@
 """A limiter under which requests wait until the provider's limits allow them; none is ever turned away."""
 
 import asyncio
+import logging
 import math
 from collections import deque
 from collections.abc import AsyncIterator
@@ -9,11 +10,16 @@ from dataclasses import dataclass
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import too_late
+from jurygraph.models.retry_after import LONGEST
+
+log = logging.getLogger(__name__)
 
 BURST = 2.0
 """Seconds' worth of a budget that may go at once; one request always may."""
 HOLD = 0.25
 """Seconds for which a provider is left alone that throttles without saying for how long."""
+
+_TOLD = 10.0  # seconds: a hold that is longer by so much than the user knows is told
 
 
 @dataclass(slots=True, eq=False)
@@ -39,7 +45,7 @@ class Limiter:
         self._window = _Window(concurrency)
         self._requests = _Budget("requests_per_minute", requests_per_minute)
         self._tokens = _Budget("tokens_per_minute", tokens_per_minute)
-        self._held_until = -math.inf
+        self._held_until = self._told_until = -math.inf
         self._given = 0
         self._running: set[Turn] = set()
         self._waiting: deque[Turn] = deque()
@@ -79,16 +85,27 @@ class Limiter:
     def throttled(self, turn: Turn, retry_after: float | None = None) -> None:
         """The provider sent 429: give no turn for `retry_after` seconds, and then fewer at once.
 
-        To be told while the turn is still open, else another request goes out before the hold.
+        Where it asks for more than `LONGEST` nobody is held for it: each question finds out for itself, and fails. To
+        be told while the turn is still open, else another request goes out before the hold.
         """
         halved = self._window.throttled(turn.number, self._given)
-        unsaid = HOLD if halved else 0.0  # the hold for the burst is in force already
-        self._held_until = max(self._held_until, _now() + (unsaid if retry_after is None else retry_after))
+        if retry_after is None or retry_after > LONGEST:
+            self._hold(HOLD if halved else 0.0)  # the hold for the burst is in force already
+        else:
+            self._hold(retry_after)
 
     def served(self, turn: Turn) -> None:
         """The provider answered."""
         self._window.served(turn.number)
         self._give()
+
+    def _hold(self, seconds: float) -> None:
+        """Give no turn for so long. A long hold is told once, however many requests of a burst ask for it."""
+        until = _now() + seconds
+        self._held_until = max(self._held_until, until)
+        if min(seconds, until - self._told_until) > _TOLD:
+            self._told_until = until
+            log.warning("no request is sent for %.0f s: the provider refused one (429) and asks for it", seconds)
 
     def _home(self) -> asyncio.AbstractEventLoop:
         """The running loop. Whoever still waits or runs in a loop before this one is gone with it."""

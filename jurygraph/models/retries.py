@@ -17,6 +17,7 @@ from tenacity import (
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
+from jurygraph.models.retry_after import LONGEST
 
 T = TypeVar("T")
 
@@ -44,15 +45,16 @@ class RetryPolicy:
 async def attempted(once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None) -> tuple[T, int]:
     """What `once` gives in the end, and how often it was called.
 
-    A `Fault` that may do better is tried again, never sooner than its `retry_after`. `until` is a time of the running
-    loop's clock: a wait that would last until then is not begun. Raises what `once` raised last, or `Fault` of kind
-    `deadline`; a `Fault` tells in `attempts` how often `once` was called.
+    A `Fault` that may do better is tried again, never sooner than its `retry_after`, and not at all where that is more
+    than `LONGEST`: then it says so. `until` is a time of the running loop's clock: a wait that would last until then is
+    not begun. Raises what `once` raised last, or `Fault` of kind `deadline`; a `Fault` tells in `attempts` how often
+    `once` was called.
     """
     try:
         return await once(), 1  # most go well at once, and need nobody who retries
     except Fault as fault:
-        if not fault.again or policy.attempts == 1:
-            raise
+        if not _again(fault) or policy.attempts == 1:
+            raise _last(fault, 1) from fault.__cause__
         first: Fault | None = fault
     made = 1
 
@@ -67,15 +69,14 @@ async def attempted(once: Callable[[], Awaitable[T]], policy: RetryPolicy, until
     try:
         result: T = await _retrying(policy, math.inf if until is None else until)(attempt)
     except Fault as fault:
-        fault.attempts = made
-        raise
+        raise _last(fault, made) from fault.__cause__
     return result, made
 
 
 def _retrying(policy: RetryPolicy, until: float) -> AsyncRetrying:
     """Tenacity's loop for one question; it has state, so no two questions share one."""
     return AsyncRetrying(
-        retry=retry_if_exception(lambda error: isinstance(error, Fault) and error.again),
+        retry=retry_if_exception(_again),
         # Jitter comes on top of what the provider asked for, so that a burst does not come back as a burst.
         wait=wait_exception(_asked) + wait_random_exponential(multiplier=policy.first, max=policy.longest),
         stop=stop_after_attempt(policy.attempts),
@@ -83,6 +84,20 @@ def _retrying(policy: RetryPolicy, until: float) -> AsyncRetrying:
         sleep=asyncio.sleep,
         reraise=True,
     )
+
+
+def _again(error: BaseException) -> bool:
+    """Whether another attempt may do better, and comes soon enough."""
+    return isinstance(error, Fault) and error.again and _asked(error) <= LONGEST
+
+
+def _last(fault: Fault, attempts: int) -> Fault:
+    """What a question ends with, and where nobody waits as long as the provider asks, that it does."""
+    if fault.again and _asked(fault) > LONGEST:
+        asked = f"the provider asks to be left alone for {_asked(fault):.0f} s, and {LONGEST:.0f} s are waited at most"
+        fault = Fault(fault.kind, f"{asked}: {fault}", fault.retry_after)
+    fault.attempts = attempts
+    return fault
 
 
 def _asked(error: BaseException) -> float:

@@ -1,10 +1,12 @@
 """Any langchain-core chat model can be asked, and what goes wrong in it has a name."""
 
 import asyncio
-import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import httpx
+import openai
 import pytest
 from langchain_core.caches import InMemoryCache
 from langchain_core.callbacks import BaseCallbackHandler
@@ -23,6 +25,7 @@ from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends.chat_model import ChatModel
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Message
+from tests.models.server import serving, status
 
 SECRET = "sk-canary-0123456789"
 
@@ -234,6 +237,87 @@ def test_what_goes_wrong_has_the_kind_that_it_says(raised: Exception, kind: str)
     assert fault(raised).kind == kind
 
 
+def http(code: int, headers: dict[str, str]) -> httpx.Response:
+    return httpx.Response(code, headers=headers, request=httpx.Request("POST", "http://judge:8000/v1"))
+
+
+def because_of(cause: Exception) -> Exception:
+    """An error of an integration's own, raised because of another."""
+    try:
+        raise RuntimeError("the model could not be asked") from cause
+    except RuntimeError as error:
+        return error
+
+
+LATER = {"Retry-After": "7"}
+LIMITED = openai.RateLimitError("slow down", response=http(429, LATER), body=None)
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "seconds"),
+    [
+        (LIMITED, "rate-limit", 7.0),
+        (because_of(LIMITED), "rate-limit", 7.0),
+        (because_of(because_of(LIMITED)), "rate-limit", 7.0),
+        (openai.InternalServerError("busy", response=http(503, LATER), body=None), "server", 7.0),
+        (openai.BadRequestError("wrong", response=http(400, LATER), body=None), "rejected", None),
+        (
+            openai.RateLimitError("x", response=http(429, {"x-ratelimit-reset-tokens": "6s"}), body=None),
+            "rate-limit",
+            6.0,
+        ),
+        (
+            openai.InternalServerError("x", response=http(500, {"x-ratelimit-reset-tokens": "6s"}), body=None),
+            "server",
+            None,
+        ),
+        (StatusError(429), "rate-limit", None),
+        (ResponseError(429), "rate-limit", None),
+    ],
+)
+def test_when_to_come_again_is_what_the_reply_or_that_of_its_cause_says(
+    raised: Exception, kind: str, seconds: float | None
+) -> None:
+    told = fault(raised)
+    assert (told.kind, told.retry_after) == (kind, seconds)
+
+
+def test_errors_that_led_to_each_other_are_told_too() -> None:
+    first, second = LookupError("first"), LookupError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert fault(first).kind == "unreadable"
+
+
+def test_when_to_come_again_is_what_a_server_says() -> None:
+    with serving(lambda body, number: status(429, {"retry-after-ms": "1500"})) as server:
+
+        def answer(_: list[BaseMessage]) -> AIMessage:
+            httpx.post(f"{server.url}/chat/completions", json={}).raise_for_status()
+            raise AssertionError
+
+        with pytest.raises(Fault) as caught:
+            ask(Judge(answer=answer))
+    assert (caught.value.kind, caught.value.retry_after) == ("rate-limit", 1.5)
+
+
+OTHER = "sk-other-9876543210"
+
+
+@pytest.mark.parametrize("before", range(240, 300, 7))
+def test_no_part_of_a_key_in_the_environment_is_told_where_a_long_message_is_cut(
+    monkeypatch: pytest.MonkeyPatch, before: int
+) -> None:
+    monkeypatch.setenv("ANOTHER_API_KEY", OTHER)
+    told = str(fault(LookupError("x" * before + OTHER + "y" * 300)))
+    assert OTHER[:4] not in told
+    assert len(told) < 400
+
+
+def test_a_key_of_several_lines_is_not_told_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNING_KEY", "BEGIN\n0123456789\nEND")
+    assert "[redacted]" in str(fault(LookupError("with BEGIN\n0123456789\nEND")))
+
+
 def test_an_unknown_error_is_told_with_its_type_and_without_the_models_key() -> None:
     told = str(fault(LookupError(f"no {SECRET} there")))
     assert "LookupError" in told
@@ -277,15 +361,25 @@ def test_a_name_that_leads_to_no_chat_model_is_refused(name: str, told: str) -> 
         ChatModel(name)
 
 
-def test_a_model_with_retries_of_its_own_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
-    class Stubborn(FakeListChatModel):
-        max_retries: int = 2
+def test_a_name_whose_module_tells_a_key_is_refused_without_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "telling_judge.py").write_text(f"raise ValueError('{OTHER} is no key')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setenv("ANOTHER_API_KEY", OTHER)
+    with pytest.raises(ConfigError, match=r"cannot be had: ValueError: \[redacted\] is no key"):
+        ChatModel("telling_judge.judge")
 
-    with caplog.at_level(logging.WARNING):
-        ChatModel(Stubborn(responses=["x"], max_retries=0))
-        assert caplog.text == ""
-        ChatModel(Stubborn(responses=["x"]))
-    assert "set its max_retries to 0" in caplog.text
+
+class Stubborn(FakeListChatModel):
+    """Retries by itself, or leaves that to its client."""
+
+    max_retries: int | None
+
+
+def test_a_model_with_retries_of_its_own_is_refused() -> None:
+    assert ChatModel(Stubborn(responses=["x"], max_retries=0)).provider == "langchain:Stubborn"
+    for retries in (2, None):
+        with pytest.raises(ConfigError, match=f"Stubborn.*has max_retries={retries}.*make it with max_retries=0"):
+            ChatModel(Stubborn(responses=["x"], max_retries=retries))
 
 
 def test_its_secrets_are_the_keys_that_the_model_was_given() -> None:

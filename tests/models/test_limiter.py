@@ -2,8 +2,10 @@
 
 import asyncio
 import heapq
+import logging
 import random
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.limiter import BURST, HOLD, Limiter, Turn
+from jurygraph.models.retry_after import LONGEST
 from tests.models.test_retries import SkippingLoop, now, run
 
 SECONDS = st.integers(0, 40).map(lambda tenths: tenths / 10)
@@ -179,6 +182,42 @@ class TestThrottling:
             return await start(limiter)
 
         assert run(begun()) == 9.0
+
+    @pytest.mark.parametrize(("asked", "held"), [(LONGEST, LONGEST), (LONGEST + 1.0, HOLD), (999_999.0, HOLD)])
+    def test_nobody_is_held_for_longer_than_a_question_waits(self, asked: float, held: float) -> None:
+        async def begun() -> float:
+            limiter = Limiter(8)
+            await throttle(limiter, retry_after=asked)
+            return await start(limiter)
+
+        assert run(begun()) == held
+
+    @pytest.mark.parametrize(
+        ("asked", "told"),
+        [
+            ([10.0], []),
+            ([LONGEST + 1.0], []),
+            ([30.0], [30]),
+            ([30.0, 30.5, 3.0, 29.0], [30]),
+            ([8.0, 16.0], [16]),
+            ([30.0, 300.0], [30, 300]),
+        ],
+    )
+    def test_a_long_hold_is_told_once(
+        self, caplog: pytest.LogCaptureFixture, asked: list[float], told: list[int]
+    ) -> None:
+        async def refused() -> None:
+            limiter = Limiter(8)
+            async with AsyncExitStack() as opened:
+                turns = [await opened.enter_async_context(limiter.turn(1)) for _ in asked]
+                for turn, each in zip(turns, asked, strict=True):
+                    limiter.throttled(turn, each)
+
+        with caplog.at_level(logging.WARNING):
+            run(refused())
+        assert [record.getMessage() for record in caplog.records] == [
+            f"no request is sent for {seconds} s: the provider refused one (429) and asks for it" for seconds in told
+        ]
 
     def test_turns_that_run_are_not_held(self) -> None:
         async def ended() -> float:

@@ -1,19 +1,27 @@
 """litellm's real code against a local server: one request a call, and every fault by its name."""
 
 import asyncio
+import contextlib
 import json
+import math
 import os
+import socket
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jurygraph.models.asking import Reply, Request
-from jurygraph.models.backends.litellm import FORMS, LiteLLM, _library, price
+from jurygraph.models.backends.litellm import ADDRESSES, FORMS, LiteLLM, _library, price
 from jurygraph.models.faults import Fault, kind_of_status
 from jurygraph.models.prices import Price
+from jurygraph.models.probability import p_true
 from jurygraph.schema import Message
 from tests.models.server import (
     TOKENS_IN,
@@ -33,6 +41,8 @@ from tests.models.server import (
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
 
 SECRET = "sk-canary-0123456789"
+KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "COHERE_API_KEY")
+"""What some providers must be given beside an address, or in place of PROVIDER_API_KEY."""
 SCHEMA = {
     "type": "object",
     "properties": {"met": {"type": "boolean"}},
@@ -45,6 +55,8 @@ SCHEMA = {
 def keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, SECRET)
+    for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def request(model: str = "openai/tiny", **others: Any) -> Request:
@@ -90,6 +102,36 @@ def test_a_reply_is_kept_with_all_that_the_provider_tells() -> None:
     assert [(token.text, token.logprob, token.others) for token in reply.tokens] == [
         ("yes", -0.1, (("yes", -0.1), ("no", -2.5)))
     ]
+
+
+def test_tokens_that_cut_a_letter_apart_spell_the_text_all_the_same() -> None:
+    text = '{"why": "\N{GRINNING FACE}", "met": true}'
+    pieces = [b'{"why": "', b"\xf0\x9f", b"\x98", b"\x80", b'", "met": ', b"true", b"}"]
+    tokens = [
+        {"token": piece.decode(errors="backslashreplace"), "bytes": list(piece), "logprob": -0.1}
+        | {"top_logprobs": [{"token": "true", "logprob": -0.1}, {"token": "false", "logprob": -2.5}]}
+        for piece in pieces
+    ]
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    body = {
+        "id": "1",
+        "object": "chat.completion",
+        "model": "tiny-1",
+        "choices": [choice | {"logprobs": {"content": tokens}}],
+    }
+    with serving(lambda _, number: raw(json.dumps(body))) as server:
+        reply = ask(server)
+    assert tokens[1]["token"] == r"\xf0\x9f"
+    assert [token.text for token in reply.tokens] == [
+        '{"why": "',
+        "",
+        "",
+        "\N{GRINNING FACE}",
+        '", "met": ',
+        "true",
+        "}",
+    ]
+    assert p_true(reply, ("met",)) == pytest.approx(1 / (1 + math.exp(-2.4)))
 
 
 def test_what_the_provider_does_not_tell_is_unknown() -> None:
@@ -236,6 +278,12 @@ def test_an_account_without_money_is_not_asked_again() -> None:
     assert fault(status(429, body={"error": error})).kind == "unauthorised"
 
 
+def test_what_is_left_of_a_limit_tells_a_server_that_failed_nothing_of_when() -> None:
+    usual = {"x-ratelimit-reset-requests": "8m38s", "x-ratelimit-remaining-requests": "0"}
+    assert fault(status(500, usual)).retry_after is None
+    assert fault(status(429, usual)).retry_after == 518.0
+
+
 def test_what_cannot_be_retried_says_nothing_of_when() -> None:
     assert fault(status(400, {"Retry-After": "7"})).retry_after is None
 
@@ -296,6 +344,18 @@ def test_a_key_that_a_provider_repeats_is_not_told() -> None:
     assert SECRET not in told
 
 
+@pytest.mark.parametrize("before", range(180, 300, 7))
+def test_no_part_of_a_key_is_told_where_a_long_message_is_cut(before: int) -> None:
+    told = str(fault(error(500, message="x" * before + SECRET + "y" * 300)))
+    assert SECRET[:4] not in told
+    assert len(told) < 400
+
+
+def test_a_key_of_several_lines_is_not_told_on_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SIGNING_KEY", "BEGIN\n0123456789\nEND")
+    assert "[redacted]" in str(fault(error(500, message="with BEGIN\n0123456789\nEND")))
+
+
 def test_a_fault_carries_no_chain_that_could_tell_a_key() -> None:
     assert fault(status(500)).__suppress_context__
 
@@ -307,6 +367,169 @@ def test_its_secrets_are_the_keys_in_the_environment() -> None:
 def test_a_url_with_a_password_is_refused() -> None:
     with pytest.raises(ValueError, match="give the key apart"):
         LiteLLM("openai/tiny", f"http://me:{SECRET}@host/v1")
+
+
+def test_it_is_known_by_the_address_of_its_server_without_what_may_be_secret() -> None:
+    assert LiteLLM("openai/tiny").endpoint is None
+    assert LiteLLM("openai/tiny", "http://judge:8000/v1/").endpoint == "http://judge:8000/v1"
+    assert LiteLLM("openai/tiny", f"http://judge:8000/v1?key={SECRET}").endpoint == "http://judge:8000/v1"
+
+
+def test_a_server_that_the_environment_names_is_another_than_that_of_the_provider(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with serving(lambda body, number: said("yes")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{server.url}/")
+        backend = LiteLLM("openai/tiny")
+        assert asyncio.run(complete(backend, request(), 30.0)).text == "yes"
+        assert (backend.endpoint, server.count) == (server.url, 1)
+    assert LiteLLM("openai/tiny", "http://judge:8000/v1").endpoint == "http://judge:8000/v1"
+
+
+@pytest.mark.parametrize("address", ["http://me:{}@judge:8000/v1", "me:{}@judge:8000", "https://{}@judge"])
+def test_an_address_of_the_environment_with_a_password_is_refused(
+    monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_BASE", address.format(SECRET))
+    with pytest.raises(ValueError, match=r"OPENAI_API_BASE: .* give the key apart") as caught:
+        LiteLLM("openai/tiny")
+    assert SECRET not in str(caught.value)
+    assert LiteLLM("openai/tiny", "http://judge:8000/models@v1").endpoint == "http://judge:8000/models@v1"
+
+
+@contextmanager
+def listening() -> Iterator[tuple[str, list[str]]]:
+    """The address of a server that answers 400 to whatever is sent, and the paths that it was asked for so far."""
+    paths: list[str] = []
+
+    class Refusing(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            paths.append(self.path)
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(400)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """It tells nobody."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", paths
+        server.shutdown()
+        thread.join()
+
+
+ASKED = (
+    "openai/m",
+    "anthropic/m",
+    "azure/m",
+    "bedrock/anthropic.claude-3-5-sonnet-20240620-v1:0",
+    "cohere_chat/m",
+    "deepseek/m",
+    "featherless_ai/m",
+    "fireworks_ai/m",
+    "friendliai/m",
+    "gemini/m",
+    "groq/m",
+    "hosted_vllm/m",
+    "lambda_ai/m",
+    "litellm_proxy/m",
+    "lm_studio/m",
+    "meta_llama/m",
+    "mistral/m",
+    "nvidia_nim/m",
+    "ollama/m",
+    "ollama_chat/m",
+    "openrouter/m",
+    "scx-ai/m",
+    "together_ai/m",
+    "xai/m",
+    "xinference/m",
+)
+"""Models of providers that can be asked without a library of their own."""
+
+
+def named_addresses() -> set[str]:
+    """Variables that might name the address of a server, whether they do so for litellm or not."""
+    providers = {model.partition("/")[0].upper().replace("-", "_") for model in ASKED}
+    guessed = {f"{provider}_{ending}" for provider in providers for ending in ("API_BASE", "BASE_URL", "API_URL")}
+    return guessed.union(*ADDRESSES.values())
+
+
+def reached_by_litellm(model: str, paths: list[str]) -> str | None:
+    """The first part of the path that litellm itself asks for; None where it goes elsewhere."""
+
+    async def asked() -> None:
+        with contextlib.suppress(Exception):
+            await library.acompletion(
+                model=model, messages=[{"role": "user", "content": "x"}], max_retries=0, num_retries=0
+            )
+        await library.close_litellm_async_clients()
+        library.in_memory_llm_clients_cache.flush_cache()
+
+    library = _library()
+    paths.clear()
+    asyncio.run(asked())
+    return paths[0].split("/")[1] if paths else None
+
+
+@pytest.fixture
+def nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody outside is reached, whatever litellm tries."""
+    resolve = socket.getaddrinfo
+
+    def resolved(host: Any, *more: Any, **named: Any) -> Any:
+        if host != "127.0.0.1":
+            raise socket.gaierror(socket.EAI_NONAME, "nobody outside is asked here")
+        return resolve(host, *more, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+
+
+@pytest.mark.usefixtures("nowhere_else")
+@pytest.mark.parametrize("model", ASKED)
+def test_the_server_is_the_one_that_litellm_finds_in_the_environment(
+    monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    for name in (f"{model.partition('/')[0].upper().replace('-', '_')}_API_KEY", *KEYS):
+        monkeypatch.setenv(name, SECRET)
+    with listening() as (address, paths):
+        for name in named_addresses():
+            monkeypatch.setenv(name, f"{address}/{name}")
+        found: list[str] = []
+        while (endpoint := LiteLLM(model).endpoint) is not None:
+            name = endpoint.removeprefix(f"{address}/")
+            assert reached_by_litellm(model, paths) == name
+            monkeypatch.delenv(name)
+            found.append(name)
+        assert found != []
+        assert reached_by_litellm(model, paths) is None
+
+
+@pytest.mark.usefixtures("nowhere_else")
+def test_everything_goes_to_a_proxy_of_litellms_where_the_environment_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LITELLM_PROXY_API_KEY", SECRET)
+    with listening() as (address, paths):
+        for name in ("LITELLM_PROXY_API_BASE", "GROQ_API_BASE"):
+            monkeypatch.setenv(name, f"{address}/{name}")
+        assert reached_by_litellm("groq/m", paths) == "GROQ_API_BASE"
+        monkeypatch.setenv("USE_LITELLM_PROXY", "True")
+        assert reached_by_litellm("groq/m", paths) == "LITELLM_PROXY_API_BASE"
+        assert LiteLLM("groq/m").endpoint == f"{address}/LITELLM_PROXY_API_BASE"
+
+
+@pytest.mark.parametrize(
+    ("model", "path"), [("ollama/unheard-of", "/api/generate"), ("ollama_chat/own:4b", "/api/chat")]
+)
+def test_ollama_is_asked_for_the_reply_and_nothing_else(monkeypatch: pytest.MonkeyPatch, model: str, path: str) -> None:
+    with listening() as (address, paths):
+        monkeypatch.setenv("OLLAMA_API_BASE", address)  # where litellm would ask what the model can do
+        with pytest.raises(Fault):
+            asyncio.run(complete(LiteLLM(model), request(model), 30.0))
+        assert paths == [path]
+    assert price(model) is None
 
 
 def test_one_that_closes_leaves_the_others_their_connections_and_can_be_used_again() -> None:

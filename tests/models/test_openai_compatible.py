@@ -307,6 +307,13 @@ def test_a_provider_that_says_when_to_come_again_is_heard(code: int) -> None:
     assert fault_of(status(code)).retry_after is None
 
 
+def test_no_key_of_the_environment_is_left_where_a_message_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    canary = "sk-canary-0123456789abcdefghijklmnop"
+    monkeypatch.setenv("SOME_API_KEY", canary)
+    for before in range(230, 310):
+        assert canary[:10] not in str(fault_of(raw("x" * before + canary)))
+
+
 @pytest.mark.parametrize("code", [429, 400, 403])
 def test_an_account_without_money_is_not_asked_again(code: int) -> None:
     error = {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}

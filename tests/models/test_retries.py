@@ -14,6 +14,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.faults import BY_RESPONSE, RETRIED, Fault
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.retries import RetryPolicy, attempted
+from jurygraph.models.retry_after import LONGEST
 
 T = TypeVar("T")
 FINAL = BY_RESPONSE | {"too-large", "rejected", "unauthorised", "unknown-model", "unrecorded", "deadline", "budget"}
@@ -166,6 +167,21 @@ class TestWaits:
     def test_a_burst_that_is_told_the_same_time_does_not_come_back_as_one(self) -> None:
         waits = [self.waits(RetryPolicy(), Fault("rate-limit", "429", 3.0)) for _ in range(20)]
         assert len({round(wait, 6) for (wait,) in waits}) == 20
+
+    def test_the_longest_wait_that_is_asked_for_is_waited(self) -> None:
+        assert self.waits(RetryPolicy(first=0.0), Fault("rate-limit", "429", LONGEST)) == [LONGEST]
+
+    @pytest.mark.parametrize("before", [0, 1])
+    @pytest.mark.parametrize("kind", ["rate-limit", "server"])
+    def test_who_would_wait_longer_fails_at_once_and_is_told_for_how_long(self, before: int, kind: str) -> None:
+        async def ended(provider: Provider) -> tuple[Fault, float]:
+            return await fault_of(attempted(provider, RetryPolicy(first=0.0))), now()
+
+        provider = Provider(*[Fault("server", "500")] * before, Fault(kind, "try tomorrow", 999_999.0))
+        fault, at = run(ended(provider))
+        assert (fault.kind, fault.attempts, len(provider.sent), at) == (kind, before + 1, before + 1, 0.0)
+        said = "the provider asks to be left alone for 999999 s, and 600 s are waited at most: try tomorrow"
+        assert str(fault) == said
 
     def test_whoever_waits_holds_no_slot(self) -> None:
         async def asked(limiter: Limiter, provider: Provider) -> None:

@@ -1,10 +1,11 @@
 """Asks a langchain-core chat model of one's own: an instance, or the name of one (`package.module.name`)."""
 
 import asyncio
-import logging
+import os
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import Context
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
@@ -12,14 +13,13 @@ from pydantic import SecretStr
 from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import Fault, kind_of_status
-from jurygraph.safety.redaction import Redactor
+from jurygraph.models.faults import RETRIED, Fault, kind_of_status
+from jurygraph.models.retry_after import retry_after
+from jurygraph.safety.redaction import Redactor, found_in
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage
-
-log = logging.getLogger(__name__)
 
 _FINISHES = ("finish_reason", "stop_reason", "done_reason")
 """Under which names the integrations tell why a reply ended."""
@@ -40,23 +40,25 @@ _LONGEST_MESSAGE = 300
 
 
 class ChatModel(Backend):
-    """Any langchain-core `BaseChatModel`, set up by its owner, who should switch its own retries off (`max_retries=0`).
+    """Any langchain-core `BaseChatModel`, set up by its owner, with its own retries switched off (`max_retries=0`).
 
     Of a request's parameters it gets those that it has fields for, such as `temperature` and `max_tokens`. Its cache is
     not used, neither it nor langchain's, and nothing is told to LangSmith. Raises `ConfigError` where a name leads to
-    no chat model.
+    no chat model, or the model would retry by itself.
     """
 
     def __init__(self, model: "BaseChatModel | str") -> None:
         given = _named(model) if isinstance(model, str) else model
         kind = type(given).__name__
+        retries = getattr(given, "max_retries", 0)
+        if retries != 0:  # None is its client's own number
+            wrong = f"it has max_retries={retries!r}, and would retry beside the retries here (calls.attempts)"
+            raise ConfigError(f"model 'langchain:{kind}': {wrong}; make it with max_retries=0")
         self.provider = f"langchain:{kind}"
         self.model = _known_as(given) or kind
         self.secrets = tuple(value.get_secret_value() for _, value in given if isinstance(value, SecretStr))
-        self._redactor = Redactor(self.secrets)
+        self._redactor = Redactor([*self.secrets, *found_in(os.environ)])
         self._chat = given.model_copy(update={"cache": False})
-        if getattr(given, "max_retries", 0) != 0:
-            log.warning("%s retries by itself, beside the retries here; set its max_retries to 0", kind)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -71,8 +73,7 @@ class ChatModel(Backend):
         except TimeoutError:
             raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
         except Exception as error:  # noqa: BLE001 - the user's class, and whatever client it is made of
-            said = self._redactor.text(" ".join(f"{type(error).__name__}: {error}".split()))
-            raise Fault(_kind(error), f"{self.model}: {said[:_LONGEST_MESSAGE]}") from None
+            raise self._fault(error) from None
 
     async def _told(self, request: Request) -> "AIMessage":
         """In a context of its own it inherits the callbacks of no graph that asks."""
@@ -81,6 +82,12 @@ class ChatModel(Backend):
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
         with tracing_context(enabled=False):
             return await self._with(request.parameters).ainvoke(messages, config={"callbacks": []})
+
+    def _fault(self, error: Exception) -> Fault:
+        kind = _kind(error)
+        wait = retry_after(_headers(error), datetime.now(UTC), throttled=kind == "rate-limit")
+        said = " ".join(self._redactor.text(f"{type(error).__name__}: {error}").split())
+        return Fault(kind, f"{self.model}: {said[:_LONGEST_MESSAGE]}", wait if kind in RETRIED else None)
 
     def _with(self, parameters: Mapping[str, Any]) -> "BaseChatModel":
         fields = type(self._chat).model_fields
@@ -95,7 +102,7 @@ def _named(path: str) -> "BaseChatModel":
     try:
         found = pkgutil.resolve_name(path)
     except Exception as error:  # the user's module, which may want a key or whatever else
-        wrong = f"{type(error).__name__}: {error}"
+        wrong = Redactor(found_in(os.environ)).text(f"{type(error).__name__}: {error}")
         raise ConfigError(
             f"model 'langchain:{path}' cannot be had: {wrong}; name one as package.module.name"
         ) from error
@@ -128,6 +135,11 @@ def _first_text(values: Mapping[str, Any], *names: str) -> str | None:
 
 
 def _kind(error: Exception) -> str:
+    """By what the error says, or else one that led to it."""
+    return next((kind for one in _chain(error) if (kind := _own_kind(one)) is not None), "unreadable")
+
+
+def _own_kind(error: BaseException) -> str | None:
     """By what the error says of itself: the clients of the providers have classes of their own, whose names tell."""
     names = [kind.__name__ for kind in type(error).__mro__]
     if any("Timeout" in name for name in names):
@@ -135,10 +147,27 @@ def _kind(error: Exception) -> str:
     if any("Connect" in name or name == "TransportError" for name in names):
         return "connection"
     status = _status(error)
-    return "unreadable" if status is None else kind_of_status(status)
+    return None if status is None else kind_of_status(status)
 
 
-def _status(error: Exception) -> int | None:
+def _status(error: BaseException) -> int | None:
     response = getattr(error, "response", None)
     said = (getattr(error, "status_code", None), getattr(response, "status_code", None), getattr(error, "code", None))
     return next((int(status) for status in said if isinstance(status, int) and status in _STATUSES), None)
+
+
+def _headers(error: Exception) -> dict[str, str]:
+    """Those of the reply that the error is about: openai, anthropic and httpx keep it in `response`."""
+    kept = (getattr(getattr(one, "response", None), "headers", None) for one in _chain(error))
+    headers = next((headers for headers in kept if isinstance(headers, Mapping)), {})
+    return {str(name): str(value) for name, value in headers.items()}
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and those that led to it, the last first."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or one.__context__

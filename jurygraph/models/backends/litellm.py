@@ -11,14 +11,13 @@ from datetime import UTC, datetime
 from functools import cache
 from operator import itemgetter
 from typing import Any
-from urllib.parse import urlsplit
 from weakref import WeakSet
 
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, kind_of_status
 from jurygraph.models.prices import Price
-from jurygraph.models.probability import telling
+from jurygraph.models.probability import spelled, telling
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor, found_in
 
@@ -55,6 +54,48 @@ LEFT_OUT = {
 }
 """Parameters that a provider does not take."""
 
+_OPENAI = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
+_ANTHROPIC = ("ANTHROPIC_API_BASE", "ANTHROPIC_BASE_URL")
+_WATSONX = ("WATSONX_API_BASE", "WATSONX_URL", "WX_URL", "WML_URL")
+ADDRESSES = {
+    "ai21": _OPENAI,
+    "aiohttp_openai": _OPENAI,
+    "anthropic": _ANTHROPIC,
+    "anthropic_text": _ANTHROPIC,
+    "azure": ("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT"),
+    "azure_text": ("AZURE_API_BASE",),
+    "bedrock": ("AWS_BEDROCK_RUNTIME_ENDPOINT",),
+    "cohere_chat": ("COHERE_API_BASE",),
+    "custom_openai": _OPENAI,
+    "datarobot": ("DATAROBOT_ENDPOINT",),
+    "featherless_ai": ("FEATHERLESS_AI_API_BASE", "FEATHERLESS_API_BASE"),
+    "fireworks_ai": ("FIREWORKS_API_BASE",),
+    "friendliai": ("FRIENDLI_API_BASE",),
+    "gradient_ai": ("GRADIENT_AI_AGENT_ENDPOINT",),
+    "huggingface": ("HF_API_BASE", "HUGGINGFACE_API_BASE"),
+    "lambda_ai": ("LAMBDA_API_BASE",),
+    "litellm_proxy": ("LITELLM_PROXY_API_BASE", *_OPENAI),
+    "lm_studio": ("LM_STUDIO_API_BASE", *_OPENAI),
+    "meta_llama": ("LLAMA_API_BASE",),
+    "mistral": ("MISTRAL_AZURE_API_BASE",),
+    "ollama_chat": ("OLLAMA_API_BASE",),
+    "openai": _OPENAI,
+    "scx-ai": ("SCX_API_BASE",),
+    "tensormesh": ("TENSORMESH_SERVERLESS_BASE_URL",),
+    "text-completion-inception": ("INCEPTION_API_BASE",),
+    "text-completion-openai": _OPENAI,
+    "vertex_ai": ("VERTEXAI_API_BASE",),
+    "watsonx": _WATSONX,
+    "watsonx_text": _WATSONX,
+    "xinference": _OPENAI,
+}
+"""Where litellm looks for the address of a provider's server, the first that is set; else in PROVIDER_API_BASE.
+
+Regions, projects and versions of an API are left out: whose model it is does not depend on them.
+"""
+
+_WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
+
 SAMPLES_BY_ITSELF = re.compile(r"(?:^|[/.])(?:gpt-[5-9]|o[1-9](?:-|$)|claude-[a-z]+-(?:4-[7-9]|[5-9]|preview))")
 """Models, of whichever provider, that refuse a temperature and log probabilities."""
 
@@ -68,6 +109,7 @@ _LONGEST_TIMEOUT = (
     86_400.0  # one for all: litellm makes a client, with connections of its own, for each that it is given
 )
 _LONGEST_MESSAGE = 300
+_OLLAMA = ("ollama/", "ollama_chat/")
 _MILLION = 1_000_000
 
 _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
@@ -80,18 +122,18 @@ _UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 class LiteLLM(Backend):
     """One model of a provider, or of the server at `base_url`; the key is where litellm looks for it.
 
+    `endpoint` is the address of the server, whether given or named by the environment, and None for the provider's own.
     Parameters that the model does not take are left out when they are sent, though they belong to the request:
     temperature and log probabilities where it samples by itself, `LEFT_OUT` by provider. Raises `ValueError` where the
-    URL holds a password.
+    address holds a password.
     """
 
     provider = "litellm"
 
     def __init__(self, model: str, base_url: str | None = None, form: Form | None = None) -> None:
-        if "@" in urlsplit(base_url or "").netloc:
-            raise ValueError("the URL holds a user or a password; leave it out, and give the key apart")
         self.model = model
-        self.endpoint = base_url
+        self.endpoint = _endpoint("base_url", base_url) if base_url else _endpoint(*_named_address(model))
+        self._base_url = base_url
         self.secrets = tuple(found_in(os.environ))
         self._redactor = Redactor(self.secrets)
         self._left_out = _of_longest_beginning(LEFT_OUT, model, frozenset())
@@ -110,6 +152,8 @@ class LiteLLM(Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         """The reply to one HTTP request, within `timeout` seconds; the first call imports litellm. Raises `Fault`."""
         library = _library()
+        if self.model.startswith(_OLLAMA):  # what litellm does not know it asks the server, twice before each request
+            library.model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
         _USING.add(self)
         try:
             async with asyncio.timeout(timeout):
@@ -140,7 +184,7 @@ class LiteLLM(Backend):
             arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
         return arguments | {
             "model": self.model,
-            "base_url": self.endpoint,
+            "base_url": self._base_url,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
             "timeout": _LONGEST_TIMEOUT,
             "max_retries": 0,
@@ -153,9 +197,9 @@ class LiteLLM(Backend):
     def _fault(self, error: Exception) -> Fault:
         kind = _kind(error)
         headers = getattr(error, "litellm_response_headers", None) or {}
-        wait = retry_after(headers, datetime.now(UTC)) if kind in RETRIED else None
-        said = self._redactor.text(" ".join(f"{type(error).__name__}: {error}".split()))
-        return Fault(kind, f"{self.model}: {said[:_LONGEST_MESSAGE]}", wait)
+        wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit")
+        said = " ".join(self._redactor.text(f"{type(error).__name__}: {error}").split())
+        return Fault(kind, f"{self.model}: {said[:_LONGEST_MESSAGE]}", wait if kind in RETRIED else None)
 
 
 _USING: WeakSet[LiteLLM] = WeakSet()
@@ -171,6 +215,23 @@ def price(model: str) -> Price | None:
     if entry is None or None in (costs := (entry.get("input_cost_per_token"), entry.get("output_cost_per_token"))):
         return None
     return Price(input=costs[0] * _MILLION, output=costs[1] * _MILLION)
+
+
+def _named_address(model: str) -> tuple[str, str | None]:
+    """The environment variable in which litellm finds the address for a model, and the address, where there is one."""
+    through = os.environ.get("USE_LITELLM_PROXY", "").strip().lower() == "true"
+    provider = "litellm_proxy" if through else model.partition("/")[0]
+    names = ADDRESSES.get(provider, (f"{provider.upper().replace('-', '_')}_API_BASE",))
+    return next(((name, os.environ[name]) for name in names if os.environ.get(name)), (names[0], None))
+
+
+def _endpoint(source: str, address: str | None) -> str | None:
+    """The server that an address leads to, without a query, which may be secret."""
+    if address is None:
+        return None
+    if _WITH_USER.match(address.strip()):
+        raise ValueError(f"{source}: the URL holds a user or a password; leave it out, and give the key apart")
+    return re.split(r"[?#]", address.strip(), maxsplit=1)[0].rstrip("/")
 
 
 @cache
@@ -261,9 +322,10 @@ def _reply(model: str, answer: Any) -> Reply:
 
 
 def _tokens(given: Sequence[Any], text: str) -> tuple[Token, ...]:
-    places = telling(text, [token.token for token in given])
+    texts = spelled([(token.token, token.bytes) for token in given])
+    places = telling(text, texts)
     return tuple(
-        Token(text=token.token, logprob=token.logprob, others=_others(token) if place in places else ())
+        Token(text=texts[place], logprob=token.logprob, others=_others(token) if place in places else ())
         for place, token in enumerate(given)
     )
 
