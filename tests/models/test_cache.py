@@ -314,6 +314,20 @@ def test_a_reply_that_cannot_be_written_as_json_is_not_stored(cache: Cache, capl
     assert "could not be stored" in warnings(caplog)[0]
 
 
+def test_one_that_cannot_be_written_takes_no_other_with_it(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
+    cache.put({KEY: YES, "bad": Stored(Reply(text="\ud800"), None), OTHER: NO})
+    assert (cache.get(KEY), cache.get("bad"), cache.get(OTHER)) == (YES, None, NO)
+    assert len(warnings(caplog)) == 1
+
+
+def test_what_is_taken_out_is_gone_for_all_who_share_the_folder(cache: Cache, folder: Path) -> None:
+    cache.put({KEY: YES, OTHER: NO})
+    with Cache(folder) as another:
+        another.drop(KEY)
+        another.drop("never there")
+    assert (cache.get(KEY), cache.get(OTHER)) == (None, NO)
+
+
 @pytest.mark.parametrize("key", [b"a", 7, None, ("a",)])
 def test_a_key_that_is_no_text_is_refused_and_not_pickled(cache: Cache, key: str) -> None:
     with pytest.raises(TypeError, match="is text"):
