@@ -5,7 +5,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -518,14 +518,11 @@ def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
     return judged(body, met, 0.75 if met else 0.25, f"{len(shown(body))} characters")
 
 
-@pytest.mark.parametrize("cache", [True, False])
-def test_it_passes_the_conformance_suite_with_a_model(monkeypatch: pytest.MonkeyPatch, cache: bool) -> None:
+def test_it_passes_the_conformance_suite_with_a_model() -> None:
     group = (rubric("a", "b", "c", "d", "e", "f"), responses("Dear Ann", "Dear Bo, Dear Cy", "Goodbye"))
     with serving(by_what_is_shown) as server:
-        before = {name: value for name, value in config(server.url, cache=cache).items() if name != "evaluators"}
-        with_a_model = SimpleNamespace(from_config=lambda stated: Jury.from_config(before | stated))
-        monkeypatch.setattr(conformance, "Jury", with_a_model)
-        assert conformance.check_evaluator("criteria", [group]) == 6 * (3 + len(conformance.ODD_TEXTS))
+        seen = conformance.check_evaluator("criteria", [group], model=f"openai-compatible:{server.url}#tiny")
+        assert seen == 6 * (3 + len(conformance.ODD_TEXTS))
         assert server.count > 0
 
 
