@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import subprocess
+import sys
 import tempfile
 import venv
 from contextlib import closing
@@ -23,6 +24,7 @@ from jurygraph.runs.session import Session
 from jurygraph.sources import read_work
 
 QUESTIONS, IN_FLIGHT, GROUP, ROUNDS = 1600, 64, 8, 3
+THROUGH_LITELLM = 320
 LATENCY = 0.1
 PEER = "autorubric"
 WORDS = (
@@ -30,7 +32,7 @@ WORDS = (
 )
 
 
-class _Spent(NamedTuple):
+class Spent(NamedTuple):
     """Seconds of this process's CPU and of wall time."""
 
     cpu: float
@@ -48,34 +50,44 @@ def measure() -> list[Figure]:
 
 
 def _figures(folder: Path, instant: str, telling: str, late: str) -> list[Figure]:
-    ones, fours = _written(folder / "one.jsonl", 1), _written(folder / "four.jsonl", 4)
+    ones, fours = written(folder / "one.jsonl", QUESTIONS), written(folder / "four.jsonl", QUESTIONS, criteria=4)
     plain = min(asyncio.run(_plain(instant)).cpu for _ in range(ROUNDS)) / QUESTIONS * 1e3
-    cold, warm = zip(*(_cold_and_warm(instant, ones) for _ in range(ROUNDS)), strict=True)
-    whole = min(one.cpu for one in cold) / QUESTIONS * 1e3
-    four_cold, four_warm = _cold_and_warm(instant, fours)
-    told, _ = _cold_and_warm(telling, ones)
-    ideal = QUESTIONS / IN_FLIGHT * LATENCY
-    slow, _ = _cold_and_warm(late, ones)
+    whole, single = _best_cold_and_warm(instant, ones)
+    four_cold, four_warm = _runs(instant, fours, "cold", "warm")
+    (told,) = _runs(telling, ones, "cold")
     return [
         at_most("a question, validated, cached, durably traced", whole, "ms CPU", 0.8),
         Figure("... four criteria in a call, a call", four_cold.cpu / QUESTIONS * 4e3, "ms CPU"),
         Figure("... with 20 log probabilities a token, a question", told.cpu / QUESTIONS * 1e3, "ms CPU"),
         Figure("plain aiohttp, nothing read, a call", plain, "ms CPU"),
         Figure("a question against a plain call", whole / plain, "times"),
-        at_most(
-            f"{LATENCY * 1e3:.0f} ms a reply, {IN_FLIGHT} in flight, against the ideal",
-            slow.wall / ideal,
-            "times",
-            1.25,
-        ),
+        _against_the_ideal(f"{LATENCY * 1e3:.0f} ms a reply, {IN_FLIGHT} in flight, against the ideal", late, ones),
         at_least("warm cache, four criteria in a call", QUESTIONS / four_warm.wall, "verdicts/s", 3000),
-        Figure("... one criterion a call", QUESTIONS / min(one.wall for one in warm), "verdicts/s"),
+        Figure("... one criterion a call", single, "verdicts/s"),
+        *_one_response_a_task(folder, instant, late),
+        *_beside_litellm(folder, instant),
         *_beside_the_peer(folder, instant, ones, whole),
     ]
 
 
-def _written(path: Path, criteria: int) -> Path:
-    """Tasks with so many criteria each, and responses enough for all questions."""
+def _one_response_a_task(folder: Path, instant: str, late: str) -> list[Figure]:
+    """What a group costs is shared by none here: the state machine runs once a question."""
+    tasks = written(folder / "alone.jsonl", QUESTIONS, group=1)
+    cold, warm = _best_cold_and_warm(instant, tasks)
+    return [
+        Figure("one response a task: a question", cold, "ms CPU"),
+        _against_the_ideal("... against the ideal, as above", late, tasks),
+        Figure("... warm cache", warm, "verdicts/s"),
+    ]
+
+
+def _against_the_ideal(name: str, late: str, tasks: Path) -> Figure:
+    wall = min(one.wall for _ in range(ROUNDS) for one in _runs(late, tasks, "cold"))
+    return at_most(name, wall / (QUESTIONS / IN_FLIGHT * LATENCY), "times", 1.25)
+
+
+def written(path: Path, questions: int, criteria: int = 1, group: int = GROUP) -> Path:
+    """Tasks with so many criteria and responses each, enough for all questions."""
     draw = random.Random(criteria)
     stated = [
         {"id": f"c{place}", "text": f"It says what is asked in point {place}.", "weight": 1.0}
@@ -87,42 +99,43 @@ def _written(path: Path, criteria: int) -> Path:
             "query": f"Write a letter about meeting number {number}, with the day, the place and the price.",
             "rubric": {"criteria": stated},
             "responses": [
-                {"id": f"t{number}/{place}", "text": " ".join(draw.choices(WORDS, k=200))} for place in range(GROUP)
+                {"id": f"t{number}/{place}", "text": " ".join(draw.choices(WORDS, k=200))} for place in range(group)
             ],
         }
-        for number in range(QUESTIONS // criteria // GROUP)
+        for number in range(questions // criteria // group)
     ]
     path.write_text("".join(json.dumps(task) + "\n" for task in tasks))
     return path
 
 
-def _cold_and_warm(url: str, tasks: Path) -> tuple[_Spent, _Spent]:
-    """The same questions into two runs, the second with the first one's cache."""
+def _best_cold_and_warm(url: str, tasks: Path) -> tuple[float, float]:
+    """Milliseconds of CPU a question where all are new, and verdicts a second where all are known."""
+    cold, warm = zip(*(_runs(url, tasks, "cold", "warm") for _ in range(ROUNDS)), strict=True)
+    return min(one.cpu for one in cold) / QUESTIONS * 1e3, QUESTIONS / min(one.wall for one in warm)
+
+
+def _runs(url: str, tasks: Path, *names: str) -> list[Spent]:
+    """The same questions into runs of these names, the first with a cache that is new."""
     with (
         tempfile.TemporaryDirectory(dir=tasks.parent) as folder,
         patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"),
     ):
-        return asyncio.run(_scored(url, tasks, Path(folder) / "cold")), asyncio.run(
-            _scored(url, tasks, Path(folder) / "warm")
-        )
+        return [asyncio.run(scored(f"openai-compatible:{url}#tiny", tasks, Path(folder) / name)) for name in names]
 
 
-async def _scored(url: str, tasks: Path, folder: Path) -> _Spent:
-    config = {
-        "model": f"openai-compatible:{url}#tiny",
-        "evaluators": ["criteria"],
-        "calls": {"concurrency": IN_FLIGHT},
-    }
+async def scored(model: str, tasks: Path, folder: Path) -> Spent:
+    """What it takes to score tasks that are planned already into a run."""
+    config = {"model": model, "evaluators": ["criteria"], "calls": {"concurrency": IN_FLIGHT}}
     with Jury.from_config(config) as jury, read_work(tasks) as work, closing(Session(folder, jury, work)) as session:
         await session.prepare(lambda count: None)
         cpu, wall = process_time(), perf_counter()
         await session.score(lambda count: None)
-        spent = _Spent(process_time() - cpu, perf_counter() - wall)
+        spent = Spent(process_time() - cpu, perf_counter() - wall)
         assert session.summary.failed == 0, "every question has its verdict"
         return spent
 
 
-async def _plain(url: str) -> _Spent:
+async def _plain(url: str) -> Spent:
     """As many calls with bodies of the same size, whose replies are dropped."""
     schema = {"type": "object", "properties": {"reason": {"type": "string"}, "met": {"type": "boolean"}}}
     letter = {"role": "user", "content": "x" * 2500}
@@ -137,7 +150,19 @@ async def _plain(url: str) -> _Spent:
     async with aiohttp.ClientSession() as session:
         cpu, wall = process_time(), perf_counter()
         await asyncio.gather(*(some(session) for _ in range(IN_FLIGHT)))
-        return _Spent(process_time() - cpu, perf_counter() - wall)
+        return Spent(process_time() - cpu, perf_counter() - wall)
+
+
+def _beside_litellm(folder: Path, url: str) -> list[Figure]:
+    """Questions through litellm, and calls of litellm alone; in a process of their own, for litellm is large."""
+    tasks = written(folder / "litellm.jsonl", THROUGH_LITELLM)
+    command = [sys.executable, "-m", "benchmarks.litellm_peer", url, str(tasks)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True)
+    ours, plain = (float(one) * 1e3 for one in told.stdout.splitlines()[-1].split())
+    return [
+        Figure("litellm alone, a call", plain, "ms CPU"),
+        at_most("... our cost beyond litellm's own, a question", ours - plain, "ms CPU", 0.8),
+    ]
 
 
 def _beside_the_peer(folder: Path, url: str, tasks: Path, ours: float) -> list[Figure]:
@@ -151,7 +176,7 @@ def _beside_the_peer(folder: Path, url: str, tasks: Path, ours: float) -> list[F
         print(f"  {PEER} cannot be installed here, so nothing is told of it", flush=True)
         return []
     script = Path(__file__).with_name("autorubric_peer.py")
-    command = [python, script, url, tasks, str(IN_FLIGHT), str(ROUNDS)]
+    command = [str(python), str(script), url, str(tasks), str(IN_FLIGHT), str(ROUNDS)]
     told = subprocess.run(command, check=True, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": ""})
     theirs = float(told.stdout.splitlines()[-1]) * 1e3
     return [

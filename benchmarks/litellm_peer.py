@@ -1,0 +1,77 @@
+"""The same questions through litellm and by litellm alone: prints seconds of CPU a question of both.
+
+python -m benchmarks.litellm_peer URL TASKS
+"""
+
+import asyncio
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from time import process_time
+from typing import Any
+from unittest.mock import patch
+
+from benchmarks.models import IN_FLIGHT, scored
+from jurygraph import Jury
+from jurygraph.models.asking import Request
+from jurygraph.sources import read_work
+
+MODEL = "openai/tiny"
+ROUNDS = 5
+
+
+async def _requests(tasks: Path) -> list[Request]:
+    """What the model is asked about all tasks."""
+    with Jury.from_config({"model": MODEL, "evaluators": ["criteria"]}) as jury, read_work(tasks) as work:
+        return [one for task, group in work.pairs() for one in await jury.arequests(task, group)]
+
+
+def _call(request: Request) -> dict[str, Any]:
+    """A request as litellm takes it, with the settings under which we ask litellm."""
+    schema = {"name": "verdict", "strict": True, "schema": request.answer}
+    settings = {"timeout": 86_400.0, "max_retries": 0, "num_retries": 0, "caching": False, "drop_params": False}
+    return {
+        **request.parameters,
+        **settings,
+        "no-log": True,
+        "model": MODEL,
+        "messages": [message.model_dump() for message in request.messages],
+        "response_format": {"type": "json_schema", "json_schema": schema},
+    }
+
+
+async def _alone(calls: Sequence[dict[str, Any]]) -> float:
+    """Seconds of CPU of the calls, whose replies are dropped; the connections are new."""
+    litellm: Any = import_module("litellm")
+    left = iter(calls)
+
+    async def some() -> None:
+        for call in left:
+            await litellm.acompletion(**call)
+
+    start = process_time()
+    await asyncio.gather(*(some() for _ in range(IN_FLIGHT)))
+    spent = process_time() - start
+    await litellm.close_litellm_async_clients()
+    litellm.in_memory_llm_clients_cache.flush_cache()
+    return spent
+
+
+def _ours(tasks: Path) -> float:
+    """Seconds of CPU of the same questions, whose verdicts are kept; the cache and the run are new."""
+    with (
+        tempfile.TemporaryDirectory(dir=tasks.parent) as folder,
+        patch.dict(os.environ, JURYGRAPH_CACHE=f"{folder}/cache"),
+    ):
+        return asyncio.run(scored(MODEL, tasks, Path(folder) / "run")).cpu
+
+
+if __name__ == "__main__":
+    url, path = sys.argv[1:]
+    os.environ.update(OPENAI_API_KEY="x", OPENAI_API_BASE=url)
+    calls = [_call(one) for one in asyncio.run(_requests(Path(path)))]
+    rounds = [(_ours(Path(path)), asyncio.run(_alone(calls))) for _ in range(1 + ROUNDS)]
+    print(*(min(one) / len(calls) for one in zip(*rounds[1:], strict=True)))  # the first warms litellm up
