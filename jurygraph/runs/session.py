@@ -235,7 +235,7 @@ def _collected_seldom() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-_SELDOM = (10_000, 50, 100)
+_SELDOM = (100_000, 50, 100)
 
 
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:
