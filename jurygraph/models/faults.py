@@ -20,6 +20,8 @@ empty         response        no      the reply has no text
 malformed     response        no      the reply is not what was asked for, after repair too
 """
 
+from collections.abc import Iterator
+
 from jurygraph.errors import ModelError
 from jurygraph.schema import Cause, Failure
 
@@ -55,6 +57,16 @@ def kind_of_status(status: int) -> str:
 def too_late() -> "Fault":
     """What a question meets once the time for its group is over."""
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """An error and those that led to it, the last first, hidden ones too; each once, though they lead in a circle."""
+    seen: set[int] = set()
+    one: BaseException | None = error
+    while one is not None and id(one) not in seen:
+        seen.add(id(one))
+        yield one
+        one = one.__cause__ or one.__context__
 
 
 class Fault(ModelError):

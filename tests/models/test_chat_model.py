@@ -23,7 +23,7 @@ from pydantic import Field, SecretStr
 from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends.chat_model import ChatModel
-from jurygraph.models.faults import Fault
+from jurygraph.models.faults import Fault, chain
 from jurygraph.schema import Message
 from tests.models.server import serving, status
 
@@ -384,3 +384,9 @@ def test_a_model_with_retries_of_its_own_is_refused() -> None:
 
 def test_its_secrets_are_the_keys_that_the_model_was_given() -> None:
     assert ChatModel(Judge(answer=lambda _: AIMessage("ok"))).secrets == (SECRET,)
+
+
+def test_errors_that_led_to_each_other_are_each_looked_at_once() -> None:
+    first, second = ValueError("first"), ValueError("second")
+    first.__cause__, second.__cause__ = second, first
+    assert list(chain(first)) == [first, second]

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextvars import Context
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import RETRIED, Fault, kind_of_status
+from jurygraph.models.faults import RETRIED, Fault, chain, kind_of_status
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor, found_in
 
@@ -136,7 +136,7 @@ def _first_text(values: Mapping[str, Any], *names: str) -> str | None:
 
 def _kind(error: Exception) -> str:
     """By what the error says, or else one that led to it."""
-    return next((kind for one in _chain(error) if (kind := _own_kind(one)) is not None), "unreadable")
+    return next((kind for one in chain(error) if (kind := _own_kind(one)) is not None), "unreadable")
 
 
 def _own_kind(error: BaseException) -> str | None:
@@ -158,16 +158,6 @@ def _status(error: BaseException) -> int | None:
 
 def _headers(error: Exception) -> dict[str, str]:
     """Those of the reply that the error is about: openai, anthropic and httpx keep it in `response`."""
-    kept = (getattr(getattr(one, "response", None), "headers", None) for one in _chain(error))
+    kept = (getattr(getattr(one, "response", None), "headers", None) for one in chain(error))
     headers = next((headers for headers in kept if isinstance(headers, Mapping)), {})
     return {str(name): str(value) for name, value in headers.items()}
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and those that led to it, the last first."""
-    seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        yield one
-        one = one.__cause__ or one.__context__

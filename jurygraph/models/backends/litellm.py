@@ -5,17 +5,18 @@ import importlib
 import logging
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
+from itertools import islice
 from operator import itemgetter
 from typing import Any
 from weakref import WeakSet
 
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, kind_of_status
+from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, chain, kind_of_status
 from jurygraph.models.prices import Price
 from jurygraph.models.probability import spelled, telling
 from jurygraph.models.retry_after import retry_after
@@ -283,7 +284,7 @@ def _kind_without_answer(error: Exception) -> str:
     import httpx
     import openai
 
-    for cause in _causes(error):
+    for cause in islice(chain(error), 1, None):  # litellm's own classes are made of openai's
         if isinstance(cause, httpx.TransportError | openai.APIConnectionError):
             return "connection"
         if type(cause) is openai.OpenAIError:  # its client cannot even be made without a key
@@ -291,14 +292,6 @@ def _kind_without_answer(error: Exception) -> str:
         if isinstance(cause, _UNREADABLE):
             return "unreadable"
     return "server"
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """What led to an exception, the last first; litellm's own classes are made of openai's, so itself is left out."""
-    cause = error.__cause__ or error.__context__
-    while cause is not None:
-        yield cause
-        cause = cause.__cause__ or cause.__context__
 
 
 def _reply(model: str, answer: Any) -> Reply:
