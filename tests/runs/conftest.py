@@ -1,11 +1,13 @@
-"""Runs to look at, made once."""
+"""Runs to look at, made once; and for those that ask a model, a server and a cache of their own."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.models.server import Server, serving
+from tests.runs.judge import by_what_is_shown
 from tests.runs.made import PLAIN, RICH, lines, score, write_tasks
 
 
@@ -42,3 +44,15 @@ def rich(copied: Callable[[str], Path]) -> Path:
 @pytest.fixture
 def tasks(_made: Path) -> Path:
     return _made / "tasks.jsonl"
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """It judges by what it is shown."""
+    with serving(by_what_is_shown) as running:
+        yield running

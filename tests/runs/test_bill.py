@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,9 +19,10 @@ from jurygraph.runs.session import Session
 from jurygraph.schema import Call
 from jurygraph.sources import read_work
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, serving, status
+from tests.runs.judge import by_what_is_shown
 from tests.runs.made import PLAIN, write_tasks
 from tests.runs.made import lines as without_rubrics
-from tests.runs.test_calls import CALLS_EACH, by_what_is_shown, lines, plain
+from tests.runs.test_calls import CALLS_EACH, lines, plain
 
 CALLS = 3 * 2 * CALLS_EACH
 PRICES = {"tiny": {"input": 2.0, "output": 10.0}}
@@ -100,17 +101,6 @@ def sit(
         asyncio.run(both())
         bill = session.summary.bill
         return Sat({s: tally.number for s, tally in bill.tallies.items() if tally.number}, bill, requests(jury))
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving(by_what_is_shown) as running:
-        yield running
 
 
 @pytest.fixture

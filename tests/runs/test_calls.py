@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import random
-import re
 import shutil
 import signal
 import subprocess
@@ -12,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from jurygraph.runs.session import Session
 from jurygraph.sources import read_work
 from tests.models.judging import config, judged, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving, slow, status
+from tests.runs.judge import asked, by_what_is_shown
 from tests.runs.made import ASKED, checked, counted, write_tasks
 
 CRITERIA = ("kind", "short", "clear", "right", "new")
@@ -36,32 +35,6 @@ CRITERIA = ("kind", "short", "clear", "right", "new")
 
 CALLS_EACH = 2
 UNCACHED: dict[str, Any] = {"cache": False}
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    """It judges by what it is shown, so that equal requests get equal replies and others get others."""
-    with serving(by_what_is_shown) as running:
-        yield running
-
-
-def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
-    likely = int(sha256(asked(body).encode()).hexdigest()[:8], 16) / 2**32
-    if "response_format" in body:
-        return judged(body, met=likely >= 0.5, probability=likely)
-    one = {"reason": "so it is", "met": likely >= 0.5, "probability": likely}
-    names = set(re.findall(r"criterion_\d", body["messages"][-1]["content"]))
-    return said(json.dumps(dict.fromkeys(sorted(names), one)))
-
-
-def asked(body: Mapping[str, Any]) -> str:
-    """What tells requests apart."""
-    return json.dumps([body["model"], body["messages"], body.get("temperature"), body.get("max_tokens")])
 
 
 def lines(tasks: int = 3, size: int = 2) -> list[dict[str, Any]]:

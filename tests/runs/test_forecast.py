@@ -33,11 +33,6 @@ NOBODY = "http://127.0.0.1:9/v1"
 TEXTS = ("roses are red", "violets are blue")
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def server() -> Iterator[Server]:
     with serving(lambda body, number: judged(body)) as server:

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,9 @@ from jurygraph.runs.run import Run
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
 from tests.runs.made import checked, lines, score, write_tasks
-from tests.runs.test_calls import CALLS_EACH, by_what_is_shown, plain, sit
+from tests.runs.test_calls import CALLS_EACH, plain, sit
 from tests.runs.test_calls import lines as with_rubrics
 from tests.runs.test_rescoring import again
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    with serving(by_what_is_shown) as running:
-        yield running
 
 
 @pytest.fixture
