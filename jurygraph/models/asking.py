@@ -1,5 +1,6 @@
 """What a model is asked and what it gives back: the same nouns for every backend."""
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -17,7 +18,8 @@ class Request(Noun):
     """One request to a model. Its `digest` is its identity: the one key of cache, resume, trace and replay.
 
     `parameters` are all that the provider is told beside the messages (temperature, max_tokens, logprobs, seed, …).
-    `answer` is the full JSON schema of the reply, or None for free text. `sample` tells repeats apart.
+    `answer` is the full JSON schema of the reply, or None for free text. `sample` tells repeats apart. `marks` are
+    those of the fences in the messages: they hang on the project's key, and the identity of a request does not.
     """
 
     provider: Id
@@ -30,16 +32,45 @@ class Request(Noun):
     prompt: str | None = None
     prompt_version: str | None = None
     sample: Count = 0
+    marks: tuple[Id, ...] = Field(default=(), exclude_if=lambda marks: not marks)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the whole request."""
-        return digest_of(self.plain())
+        """SHA-256 of the canonical JSON of what it says."""
+        return digest_of(self.said())
+
+    def said(self) -> dict[str, Any]:
+        """As `plain` gives it, but for the marks of fences: numbers stand in their places, whatever the key was."""
+        plain = self.plain()
+        if self.marks:
+            del plain["marks"]
+            for message in plain["messages"]:
+                message["content"] = _in_pieces(message["content"], self.marks)
+        return plain
 
     def plain(self) -> dict[str, Any]:
         """As `model_dump(mode="json")` gives it, which visits each part of the schema in Python."""
         fields = {name: getattr(self, name) for name in Request.model_fields}
-        return fields | {"messages": [{"role": one.role, "content": one.content} for one in self.messages]}
+        fields["messages"] = [{"role": one.role, "content": one.content} for one in self.messages]
+        fields["marks"] = list(self.marks)
+        if not self.marks:
+            del fields["marks"]
+        return fields
+
+
+def _in_pieces(text: str, marks: Sequence[str]) -> list[str | int]:
+    """A text with the numbers of its marks between its pieces, so that no other text reads as this one does."""
+    pieces: list[str | int] = [text]
+    for number, mark in enumerate(marks):
+        pieces = [part for piece in pieces for part in _parted(piece, mark, number)]
+    return pieces
+
+
+def _parted(piece: str | int, mark: str, number: int) -> list[str | int]:
+    if isinstance(piece, int):
+        return [piece]
+    first, *rest = piece.split(mark)
+    return [first, *(part for text in rest for part in (number, text))]
 
 
 class Token(Noun):

@@ -1,7 +1,7 @@
 """A group of responses and its model: verdicts asked for in one form, within a deadline, with every call remembered."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
@@ -13,10 +13,11 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
 from jurygraph.models.sink import Answered
 from jurygraph.models.structured import answer_schema, instructed, read, repaired
-from jurygraph.prompts import Prompt
-from jurygraph.schema import Call
+from jurygraph.prompts import Manner, Prompt
+from jurygraph.schema import Call, SafetyConfig
 
 T = TypeVar("T", bound=BaseModel)
+DEFENDED = SafetyConfig()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,21 @@ class Judged(Generic[T]):
 
 
 class Consultation:
-    """What the evaluators of one group ask of a model. `calls` are all that were made or recalled, by their ids."""
+    """What is asked of a model about one group, or one task. `calls` are all that were made or recalled, by their ids.
 
-    def __init__(self, gateway: Gateway, parameters: Mapping[str, JsonValue]) -> None:
+    `safety` says which defences stand; `key` is the project's, for the marks of fences.
+    """
+
+    def __init__(
+        self,
+        gateway: Gateway,
+        parameters: Mapping[str, JsonValue],
+        safety: SafetyConfig = DEFENDED,
+        key: bytes = b"",
+    ) -> None:
         self.calls: dict[str, Call] = {}
+        self.safety = safety
+        self._manner = Manner(safety.fence, safety.reminder, key)
         self._gateway = gateway
         self._parameters = parameters
         self._until: float | None = None
@@ -48,17 +60,19 @@ class Consultation:
     ) -> Request:
         """What would be asked; nothing is sent. Equal arguments give an equal request."""
         backend, able = self._gateway.backend, self._gateway.backend.capabilities
+        rendered = prompt.render(self._manner, **variables)
         request = Request.model_construct(  # of parts that were all checked already: a schema takes long to check
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,
-            messages=prompt.render(**variables),
+            messages=rendered.messages,
             parameters=self._stated(logprobs and able.logprobs),
             answer=_schema(noun),
             form=able.form,
             prompt=prompt.id,
-            prompt_version=prompt.version,
+            prompt_version=prompt.edition,
             sample=sample,
+            marks=rendered.marks,
         )
         return instructed(request) if able.form == "instructed" else request
 
@@ -72,22 +86,37 @@ class Consultation:
             stated = {name: value for name, value in stated.items() if name not in ("logprobs", "top_logprobs")}
         return stated
 
-    async def judge(self, request: Request, noun: type[T]) -> Judged[T]:
+    async def judge(self, request: Request, noun: type[T], flaw: Callable[[T], str | None] | None = None) -> Judged[T]:
         """The reply as the noun that was asked for. What is malformed is shown to the model once, to be repaired.
 
+        So is one of which `flaw` has something to say; where its repair is no such noun, it is taken as it was.
         Raises `Fault`; its `call` is the one whose reply was no such noun.
         """
         first = await self._asked(request)
         try:
-            return _judged(first, noun)
+            judged = self._judged(first, noun)
         except Fault as fault:
             if fault.kind != "malformed":
                 self._gateway.forget(first.call.id)
                 raise
-            again = repaired(request, first.reply, fault)
+            return await self._instead(first, repaired(request, first.reply, fault), noun)
+        said = flaw(judged.value) if flaw else None
+        if said is None:
+            return judged
+        try:
+            return await self._repaired(repaired(request, first.reply, Fault("malformed", said)), noun, first.call)
+        except Fault as fault:
+            if fault.cause == "infrastructure":
+                raise
+            return judged
+
+    async def _instead(self, first: Answered, again: Request, noun: type[T]) -> Judged[T]:
+        """What stands in the place of a reply that is of no use."""
         try:
             return await self._repaired(again, noun, first.call)
         except Fault as fault:
+            if fault.call is not None:
+                self._gateway.forget(fault.call)
             fault.call = fault.call or first.call.id
             self._gateway.forget(first.call.id)
             raise
@@ -96,10 +125,13 @@ class Consultation:
         second = await self._asked(again)
         call = second.call.model_copy(update={"repairs": first.id})
         self.calls[call.id] = call
+        return self._judged(Answered(second.reply, call), noun)
+
+    def _judged(self, answered: Answered, noun: type[T]) -> Judged[T]:
         try:
-            return _judged(Answered(second.reply, call), noun)
-        except Fault:
-            self._gateway.forget(call.id)
+            return Judged(read(answered.reply, noun, self.safety.whole_reply), answered.reply, answered.call)
+        except Fault as fault:
+            fault.call = answered.call.id
             raise
 
     async def _asked(self, request: Request) -> Answered:
@@ -117,11 +149,3 @@ class Consultation:
 @lru_cache(maxsize=64)
 def _schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
     return answer_schema(noun)
-
-
-def _judged(answered: Answered, noun: type[T]) -> Judged[T]:
-    try:
-        return Judged(read(answered.reply, noun), answered.reply, answered.call)
-    except Fault as fault:
-        fault.call = answered.call.id
-        raise

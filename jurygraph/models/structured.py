@@ -6,6 +6,7 @@ around its answer, never becomes one.
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -48,8 +49,11 @@ def answer_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
     return {**root, "$defs": strict.kept()} if recurring else root
 
 
-def read(reply: Reply, noun: type[T]) -> T:
+def read(reply: Reply, noun: type[T], whole: bool = True) -> T:
     """The noun that the whole reply is; nothing but JSON's own white space may stand around it.
+
+    Not `whole`, the first JSON object in it that is such a noun does: many read replies so, and what comes of it can be
+    measured.
 
     Types are strict, and every field is there once and is known, defaults or not. NaN, infinities, −0 and numbers that
     no float holds are refused, and so are halves of surrogate pairs and values nested too deeply.
@@ -58,6 +62,8 @@ def read(reply: Reply, noun: type[T]) -> T:
     """
     _refuse_unfinished(reply)
     answer = _answer(reply.text, noun)
+    if isinstance(answer, Complaint) and not whole:
+        answer = next(_inside(reply.text, noun), answer)
     if isinstance(answer, Complaint):
         where = f"field {answer.field}:" if answer.path else "the reply"
         raise Fault("malformed", shortened(f"{where} {answer}", _LONGEST_MESSAGE))
@@ -113,6 +119,18 @@ def _answer(text: str, noun: type[T]) -> T | Complaint:
         return _validated(text, noun)
     except RecursionError:
         return Complaint((), "is nested too deeply", "write it as the schema says")
+
+
+def _inside(text: str, noun: type[T]) -> Iterator[T]:
+    """The nouns that stand in a text as JSON objects."""
+    for opening in re.finditer("{", text):
+        try:
+            _, end = json.JSONDecoder().raw_decode(text, opening.start())
+        except (ValueError, RecursionError):
+            continue
+        answer = _answer(text[opening.start() : end], noun)
+        if not isinstance(answer, Complaint):
+            yield answer
 
 
 def _validated(text: str, noun: type[T]) -> T | Complaint:

@@ -1,5 +1,23 @@
 """What models are told: versioned templates, one file each, and the library that renders them."""
 
-from jurygraph.prompts.library import Prompt, load_prompt
+from jurygraph.prompts.library import (
+    USUAL,
+    Manner,
+    Prompt,
+    Rendered,
+    load_prompt,
+    parse_prompt,
+    prompt_names,
+    prompt_source,
+)
 
-__all__ = ["Prompt", "load_prompt"]
+__all__ = [
+    "USUAL",
+    "Manner",
+    "Prompt",
+    "Rendered",
+    "load_prompt",
+    "parse_prompt",
+    "prompt_names",
+    "prompt_source",
+]

@@ -5,6 +5,7 @@ The record of the erasure joins the chain; verdicts' scores, rewards and ids sta
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,7 +15,7 @@ from jurygraph.runs.chain import MOST_TEXTS, Draft, Record, Text
 from jurygraph.runs.exported import exports_with
 from jurygraph.runs.folder import require
 from jurygraph.runs.run import Run
-from jurygraph.safety.fence import fenced
+from jurygraph.safety.fence import MARK, fence_around
 from jurygraph.sources import nearest
 
 What = Literal["response", "task"]
@@ -94,6 +95,11 @@ def _own(run: Run, what: What, name: str) -> Iterator[Text]:
         yield from _of_response(run, record)
         return
     yield from run.ledger.stored_texts(record.seq, record.seq)
+    yield from _of_calls(run, record)  # by which its profiles were read
+    canary = run.ledger.find("canary", name)
+    if canary is not None:
+        yield from run.ledger.stored_texts(canary.seq, canary.seq)
+        yield from _of_calls(run, canary)
     group = run.ledger.find("group", name)
     if group is not None:
         yield from run.ledger.stored_texts(group.seq, group.seq + group.content["size"])
@@ -119,11 +125,18 @@ def _of_calls(run: Run, trace: Record) -> Iterator[Text]:
     asked = {record.seq for record in named if record is not None}
     for text in run.ledger.stored_texts(trace.seq, trace.seq):
         if text.id % MOST_TEXTS == 0:
-            shown = fenced(text.content.decode(), "response").partition("\n")[0]
-            asked |= {found.id // MOST_TEXTS for found in run.ledger.containing(shown.encode())}
+            asked |= {found.id // MOST_TEXTS for found in _fencing(run, text.content.decode())}
     for seq in sorted(asked):
         if run.ledger.at(seq).kind == "call":
             yield from run.ledger.stored_texts(seq, seq)
+
+
+def _fencing(run: Run, response: str) -> Iterator[Text]:
+    """The texts in which a fence stands around a response, whatever its mark."""
+    before, behind = fence_around(response, "response")
+    for shown in _as_json(behind):
+        fence = re.compile(re.escape(before.encode()) + b"[0-9a-f]{%d}" % MARK + re.escape(shown))
+        yield from (found for found in run.ledger.containing(shown) if fence.search(found.content))
 
 
 def _answers(run: Run, own: Mapping[int, bytes]) -> Iterator[str]:
@@ -155,6 +168,10 @@ def _forms(texts: Iterable[str]) -> set[bytes]:
     forms = set()
     for text in texts:
         if len(text) >= SHORTEST_SOUGHT:
-            plain, ascii_ = json.dumps(text, ensure_ascii=False), json.dumps(text)
-            forms |= {text.encode(), plain[1:-1].encode(), ascii_[1:-1].encode()}
+            forms |= {text.encode(), *_as_json(text)}
     return forms
+
+
+def _as_json(text: str) -> set[bytes]:
+    """A text as JSON has it."""
+    return {json.dumps(text, ensure_ascii=plain)[1:-1].encode() for plain in (False, True)}

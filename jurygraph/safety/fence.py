@@ -1,19 +1,55 @@
 """Fences around what somebody else wrote, so that nothing inside can pass for what stands outside."""
 
-import hashlib
+import hmac
+import os
+from dataclasses import dataclass, field
 
-_MARK = 16
+MARK = 16
+"""Letters of a mark."""
 
 
-def fenced(text: str, name: str) -> str:
-    """A text between two lines that say where it begins and ends.
+def project_key() -> bytes:
+    """The project's key for the marks of fences, from the environment; empty where there is none."""
+    return os.environ.get("JURYGRAPH_FENCE_KEY", "").encode()
 
-    Their mark is a digest of the text, so that it is the same every time, and nobody can write a text that holds its
-    own; should it be there all the same, another is drawn.
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Sets texts between marks, and remembers which: `marks`, in the order in which they were drawn.
+
+    A mark is an HMAC of the project's `key` and the text: the same every time, so that caches and recordings work, and
+    in no text, since nobody can write one that holds its own; should it be there all the same, another is drawn.
+    Without a key the marks are still in no text, but anybody can work out those of a text that is known.
+    Nothing is set between marks where the fence is not `up`.
     """
-    turn = 0
-    while True:
-        mark = hashlib.sha256(f"{turn} {name} {text}".encode("utf-8", "backslashreplace")).hexdigest()[:_MARK]
-        if mark not in text:
-            return f"<<<{name} {mark}\n{text}\n{name} {mark}>>>"
-        turn += 1
+
+    key: bytes = b""
+    up: bool = True
+    marks: list[str] = field(default_factory=list)
+
+    def around(self, text: str, name: str) -> str:
+        """The text between two lines that say where it begins and ends."""
+        if not self.up:
+            return text
+        mark = self._mark(text, name)
+        if mark not in self.marks:
+            self.marks.append(mark)
+        before, behind = fence_around(text, name)
+        return f"{before}{mark}{behind}{mark}>>>"
+
+    def _mark(self, text: str, name: str) -> str:
+        turn = 0
+        while True:
+            said = f"{turn} {name} {text}".encode("utf-8", "backslashreplace")
+            mark = hmac.digest(self.key or _NO_KEY, said, "sha256").hex()[:MARK]
+            if mark not in text:
+                return mark
+            turn += 1
+
+
+_NO_KEY = b"jurygraph"
+
+
+def fence_around(text: str, name: str) -> tuple[str, str]:
+    """What stands before the mark and behind it in every fence around a text, whatever the mark."""
+    return f"<<<{name} ", f"\n{text}\n{name} "

@@ -14,28 +14,59 @@ from jinja2.meta import find_undeclared_variables
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruamel.yaml.constructor import ConstructorError
 
-from jurygraph.prompts import Prompt, load_prompt
-from jurygraph.prompts.library import parse_prompt
-from jurygraph.safety.fence import fenced
+from jurygraph.errors import InputError
+from jurygraph.prompts import Manner, Prompt, Rendered, load_prompt, parse_prompt, prompt_names, prompt_source
 
 FOLDER = files("jurygraph.prompts")
 SHIPPED = sorted(path.name.removesuffix(".md") for path in FOLDER.iterdir() if path.name.endswith(".md"))
 
 VERSIONS = {
-    "criteria": ("1", "19f0de039d0497378f287778a64e2f3ed330a36182a95e543a885de493cb3620"),
+    "checklist": ("1", "3bcc80dc4280126522d4d255d38503c80d00125ab1c9125c0ce0c9a27289f4bf"),
+    "criteria": ("2", "eee4a8219f76d98b556be43881e91d6c3db672f46559d1b5f2308c7f79bdfdf5"),
+    "extract": ("1", "632eb5b653c398ae994137d6d9286dafe9f0e2b11902eee36126ab48c2cf505b"),
+    "items": ("1", "8c2a76a666918d5731ea10acdb141df1aefb340652c04a9597db8ae973a5ac78"),
+    "judge": ("1", "66c6329ae9926a26ebbff6868a163f6c19e9a0fa66259d47a0974a337baa7b52"),
+    "preferences": ("1", "db891a52adc40343c6a3aeb2efb273271eb3029f17c442f3ac6198cf261bf3af"),
+    "profile": ("1", "a2298affb7c50dc7d061589623815c0d19cac9e65f6102680d1fac6164eb1505"),
+    "tensions": ("1", "f31da57c35c570cd76612ba907a094c6c298943f806377a610a12d125b9be665"),
 }
 """By id, the version of each prompt and the SHA-256 of its file. A version is part of every request's identity and of
 the plans and runs that name it: one version is one text, for good."""
 
+SHOWN = {"query": "Write a letter.", "reference": "Dear Ann, …", "response": "Dear Ann"}
+ITEMS = {
+    "items": [
+        {"name": "item_1", "text": "It is short.", "parts": False, "scale": None},
+        {"name": "item_2", "text": "How kind?", "parts": False, "scale": ("1", "10")},
+        {"name": "item_3", "text": "Both.\npart_1: one\npart_2: other", "parts": True, "scale": None},
+    ],
+    "compact": False,
+}
 FILLED: dict[str, dict[str, Any]] = {
-    "criteria": {
-        "query": "Write a letter.",
-        "reference": "Dear Ann, …",
-        "criteria": [{"name": "criterion_1", "text": "It is short."}, {"name": "criterion_2", "text": "It is kind."}],
-        "response": "Dear Ann",
+    "judge": {**SHOWN, "question": "Is it kind?"},
+    "items": {**SHOWN, **ITEMS, "question": "# Criteria"},
+    "criteria": {**SHOWN, **ITEMS},
+    "preferences": {**SHOWN, **ITEMS, "profile": "likes cats"},
+    "extract": {
+        **SHOWN,
+        "kinds": {
+            "meals": {"name": {"about": "its name", "number": False, "context": False, "optional": False, "one_of": ()}}
+        },
     },
+    "tensions": {
+        "query": "Write a letter.",
+        "people": [
+            {"name": "stakeholder_1", "text": "- hard: no cats"},
+            {"name": "stakeholder_2", "text": "- soft: cats"},
+        ],
+    },
+    "profile": {"query": "Write a letter.", "profile": "likes cats"},
+    "checklist": {**SHOWN, **ITEMS, "profile": "likes cats"},
 }
 """What each prompt can be filled with."""
+
+MANNERS = [Manner(fence, reminder, b"a key") for fence in (True, False) for reminder in (True, False)]
+every_manner = pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}")
 
 every_prompt = pytest.mark.parametrize("name", SHIPPED)
 
@@ -50,8 +81,13 @@ def prompt_of(body: str, variables: str = "[text]", front: str = "") -> Prompt:
 
 
 def rendered(body: str, **variables: Any) -> str:
-    (message,) = prompt_of(body).render(**variables)
+    (message,) = prompt_of(body).render(**variables).messages
     return message.content
+
+
+def shown(name: str, manner: Manner = MANNERS[0], **filled: Any) -> str:
+    """The last message of a prompt, which is the user's."""
+    return load_prompt(name).render(manner, **FILLED[name] | filled).messages[-1].content
 
 
 # The prompts that are shipped
@@ -89,25 +125,26 @@ def test_no_prompt_is_written_down_that_is_not_there() -> None:
 def test_a_prompt_names_exactly_the_variables_that_it_uses(name: str) -> None:
     prompt = load_prompt(name)
     environment = ImmutableSandboxedEnvironment()
-    environment.filters["fenced"] = fenced
+    environment.filters["fenced"] = str
     used = set().union(*(find_undeclared_variables(environment.parse(text)) for _, text in prompt.sections))
-    assert used == set(prompt.variables)
-    assert len(set(prompt.variables)) == len(prompt.variables)
+    assert used - {"fence", "reminder"} == set(prompt.variables)
+    assert len(set(prompt.needs)) == len(prompt.needs)
 
 
 @every_prompt
 def test_a_prompt_renders_with_its_variables_and_without_none_of_them(name: str) -> None:
     prompt, filled = load_prompt(name), FILLED[name]
-    assert filled.keys() == set(prompt.variables)
-    assert [message.role for message in prompt.render(**filled)] == [role for role, _ in prompt.sections]
+    assert filled.keys() == set(prompt.needs)
+    assert [message.role for message in prompt.render(**filled).messages] == ["system", "user"]
     for left_out in filled:
         with pytest.raises(UndefinedError, match=f"'{left_out}' is undefined"):
             prompt.render(**{key: value for key, value in filled.items() if key != left_out})
 
 
 @every_prompt
-def test_no_message_is_empty_and_no_template_is_left_in_it(name: str) -> None:
-    for message in load_prompt(name).render(**FILLED[name]):
+@every_manner
+def test_no_message_is_empty_and_no_template_is_left_in_it(name: str, manner: Manner) -> None:
+    for message in load_prompt(name).render(manner, **FILLED[name]).messages:
         assert message.content.strip()
         assert not re.search(r"{{|}}|{%|%}|{#|#}", message.content)
 
@@ -115,21 +152,21 @@ def test_no_message_is_empty_and_no_template_is_left_in_it(name: str) -> None:
 @every_prompt
 def test_what_everybody_shares_comes_first_and_what_was_written_by_others_is_in_the_last_message(name: str) -> None:
     """So that a provider's cache of beginnings works, and a system message is ours alone."""
-    sections = load_prompt(name).sections
-    assert sections[0][0] == "system"
-    assert all("{" not in text for role, text in sections if role == "system")
-    assert sections[-1][0] == "user"
+    system, _ = load_prompt(name).render(**FILLED[name]).messages
+    others = {key: "other" if isinstance(value, str) else value for key, value in FILLED[name].items()}
+    assert load_prompt(name).render(**others).messages[0] == system
 
 
 @every_prompt
 def test_everything_that_others_wrote_is_fenced(name: str) -> None:
-    """Marks of what stands in it: each string that fills the prompt, and each text of a criterion."""
-    filled = FILLED[name]
+    """Marks of what stands in it: each string that fills the prompt, and each text of an item."""
+    filled = {key: value for key, value in FILLED[name].items() if key != "question"}
     texts = [value for value in filled.values() if isinstance(value, str)]
     texts += [one["text"] for value in filled.values() if isinstance(value, list) for one in value]
-    shown = load_prompt(name).render(**filled)[-1].content
-    for text in texts:
-        assert re.search(rf"<<<(\w+ [0-9a-f]{{16}})\n{re.escape(text)}\n\1>>>", shown), text
+    found = [re.search(rf"<<<(\w+) ([0-9a-f]{{16}})\n{re.escape(text)}\n\1 \2>>>", shown(name)) for text in texts]
+    assert None not in found
+    marks = load_prompt(name).render(MANNERS[0], **FILLED[name]).marks
+    assert sorted(one[2] for one in found if one is not None) == sorted(marks)
 
 
 @every_prompt
@@ -154,11 +191,8 @@ TEMPLATES = [
 @pytest.mark.parametrize("text", TEMPLATES)
 @every_prompt
 def test_a_template_in_what_others_wrote_stays_text(name: str, text: str) -> None:
-    filled = FILLED[name] | {
-        key: f"before {text} after" for key, value in FILLED[name].items() if isinstance(value, str)
-    }
-    shown = load_prompt(name).render(**filled)[-1].content
-    assert shown.count(f"before {text} after") == sum(isinstance(value, str) for value in filled.values())
+    filled = {key: f"before {text} after" for key, value in FILLED[name].items() if isinstance(value, str)}
+    assert shown(name, **filled).count(f"before {text} after") == len(filled)
 
 
 @given(st.text(st.characters(codec="utf-8")))
@@ -208,7 +242,7 @@ def test_a_prompt_has_a_message_for_each_section() -> None:
         '---\nid: own\nversion: "1"\npurpose: p\nvariables: [text]\n---\n'
         "## system\nBe kind.\n\n## user\n\n# {{ text }}\n---\nas it stands\n\n## assistant\nYes.\n"
     )
-    messages = prompt.render(text="Hello")
+    messages = prompt.render(text="Hello").messages
     assert [(message.role, message.content) for message in messages] == [
         ("system", "Be kind."),
         ("user", "# Hello\n---\nas it stands"),
@@ -243,3 +277,84 @@ def test_front_matter_makes_no_objects() -> None:
 def test_a_changed_text_is_another_prompt() -> None:
     assert prompt_of("Hello").digest != prompt_of("Hello!").digest
     assert prompt_of("Hello").digest == prompt_of("Hello").digest
+
+
+# A prompt within another
+
+
+def test_one_that_extends_another_is_the_question_in_it() -> None:
+    text = shown("criteria")
+    assert text.startswith("# Task\n")
+    assert text.index("# Response") < text.index("# Criteria") < text.index("item_1:") < text.index("# What to give")
+    assert (
+        load_prompt("criteria").render(**FILLED["criteria"]).messages[0]
+        == (load_prompt("judge").render(**FILLED["judge"]).messages[0])
+    )
+
+
+def test_its_edition_says_the_versions_of_all_whose_words_it_has() -> None:
+    judge, items, criteria = (load_prompt(name) for name in ("judge", "items", "criteria"))
+    assert judge.edition == judge.version
+    assert criteria.edition == f"{criteria.version} in items {items.version} in judge {judge.version}"
+
+
+def test_one_that_extends_another_has_a_section_of_the_user_alone() -> None:
+    front = '---\nid: own\nversion: "1"\npurpose: p\nvariables: []\nextends: judge\n---\n'
+    with pytest.raises(ValueError, match="prompt 'own' extends 'judge'; give it one section, headed `## user`"):
+        parse_prompt(f"{front}## system\nA\n\n## user\nB\n")
+
+
+# The manner
+
+
+@every_manner
+def test_a_reminder_stands_behind_the_response_and_else_the_question_before_it(manner: Manner) -> None:
+    text = shown("criteria", manner)
+    assert (text.index("# Response") < text.index("# Criteria")) == manner.reminder
+    assert text.count("# What to give") == 1
+
+
+@every_manner
+def test_only_where_a_fence_is_there_is_one_spoken_of(manner: Manner) -> None:
+    rendered = load_prompt("criteria").render(manner, **FILLED["criteria"])
+    told = " ".join(message.content for message in rendered.messages)
+    assert bool(rendered.marks) == manner.fence == ("<<<" in told) == ("stands between two marks" in told)
+
+
+def test_the_marks_are_those_of_the_key_and_nothing_else_hangs_on_it() -> None:
+    def without_marks(rendered: Rendered) -> list[str]:
+        return [re.sub("|".join(rendered.marks), "mark", message.content) for message in rendered.messages]
+
+    one, other = (load_prompt("criteria").render(Manner(key=key), **FILLED["criteria"]) for key in (b"1", b"2"))
+    assert set(one.marks).isdisjoint(other.marks)
+    assert without_marks(one) == without_marks(other)
+
+
+# What providers can keep
+
+
+JUDGING = sorted({name for name in prompt_names() if "response" in load_prompt(name).needs})
+
+
+def test_all_that_is_asked_about_responses_to_a_task_begins_alike_up_to_the_fence_of_the_response() -> None:
+    """A provider that keeps the beginning of a prompt has read it once for all evaluators, batches and responses."""
+    assert {"criteria", "preferences", "checklist"} <= set(JUDGING)
+    beginnings = set()
+    for name in JUDGING:
+        for response in ("Dear Ann", "Dear Bo, and more of it"):
+            system, user = load_prompt(name).render(**FILLED[name] | {"response": response}).messages
+            beginnings.add((system.content, user.content.split("<<<response ")[0]))
+    assert len(beginnings) == 1
+
+
+# Names
+
+
+def test_there_is_a_name_for_each_file() -> None:
+    assert list(prompt_names()) == SHIPPED
+    assert prompt_source("criteria") == source("criteria")
+
+
+def test_a_name_of_none_is_refused_and_the_nearest_named() -> None:
+    with pytest.raises(InputError, match=r"there is no prompt 'criterias'; did you mean criteria\?"):
+        load_prompt("criterias")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.safety.fence import fenced
+from jurygraph.safety.fence import Fence, fence_around
 
 NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -15,6 +15,11 @@ LIKE_FENCES = st.lists(
     st.sampled_from(["<<<", ">>>", "response ", "0123456789abcdef", "\n", "\r\n", " ", "a", "\x1b[2K"])
 ).map("".join)
 """Texts that try to look like the end of their own fence."""
+
+
+def fenced(text: str, name: str, key: bytes = b"") -> str:
+    return Fence(key).around(text, name)
+
 
 FIRST = re.compile(r"<<<(\w+) ([0-9a-f]{16})")
 
@@ -53,7 +58,7 @@ def test_the_same_text_stands_in_the_same_fence_every_time(text: str, name: str)
 
 
 def test_the_fence_is_the_same_in_every_process_and_version() -> None:
-    assert fenced("roses", "response") == "<<<response 83837d4d50282408\nroses\nresponse 83837d4d50282408>>>"
+    assert fenced("roses", "response") == "<<<response 7396d52a43841b2e\nroses\nresponse 7396d52a43841b2e>>>"
 
 
 @given(st.lists(st.tuples(TEXTS, NAMES), unique=True, min_size=2))
@@ -72,7 +77,7 @@ def test_a_fence_that_is_itself_a_text_gets_another_mark(text: str, name: str) -
 
 def test_a_text_that_holds_the_mark_it_would_get_is_given_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can write such a text while the mark is of 64 bits; of 4 bits every tenth one is."""
-    monkeypatch.setattr("jurygraph.safety.fence._MARK", 1)
+    monkeypatch.setattr("jurygraph.safety.fence.MARK", 1)
     for number in range(200):
         text = f"{number} 0123456789"
         mark = fenced(text, "response").split("\n")[0].removeprefix("<<<response ")
@@ -87,3 +92,32 @@ def test_half_a_character_is_fenced_as_it_stands(text: str) -> None:
 @given(st.dictionaries(st.text(max_size=5), st.booleans()))
 def test_json_stays_what_it_was(value: dict[str, bool]) -> None:
     assert json.loads(opened(fenced(json.dumps(value), "response"))[2]) == value
+
+
+# The project's key
+
+
+@given(TEXTS, NAMES, st.binary(min_size=1), st.binary(min_size=1))
+def test_the_mark_hangs_on_the_key(text: str, name: str, one: bytes, other: bytes) -> None:
+    marks = {opened(fenced(text, name, key))[1] for key in (one, other)}
+    assert len(marks) == len({one, other})
+
+
+@given(TEXTS, NAMES, st.binary())
+def test_what_stands_around_a_text_is_known_without_the_key(text: str, name: str, key: bytes) -> None:
+    before, behind = fence_around(text, name)
+    _, mark, _, _ = opened(fenced(text, name, key))
+    assert fenced(text, name, key) == f"{before}{mark}{behind}{mark}>>>"
+
+
+def test_the_marks_are_remembered_each_once_in_the_order_in_which_they_were_drawn() -> None:
+    fence = Fence(b"a key")
+    shown = [fence.around(text, "response") for text in ("b", "a", "b")]
+    assert fence.marks == [opened(shown[0])[1], opened(shown[1])[1]]
+
+
+@given(TEXTS, NAMES)
+def test_a_fence_that_is_down_leaves_the_text_as_it_is(text: str, name: str) -> None:
+    fence = Fence(up=False)
+    assert fence.around(text, name) == text
+    assert fence.marks == []

@@ -1,0 +1,23 @@
+"""Gives what another gateway knows already, and notes what it would have to ask."""
+
+from typing import TYPE_CHECKING
+
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.backends.unsent import Unsent
+
+if TYPE_CHECKING:
+    from jurygraph.models.gateway import Gateway
+
+
+class Known(Unsent):
+    """Stands in for a gateway's backend, as `Unsent` does, with the replies that its run or its cache has."""
+
+    def __init__(self, gateway: "Gateway") -> None:
+        super().__init__(gateway.backend)
+        self._gateway = gateway
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        """A reply that is known; raises `Fault` of kind `unrecorded` where there is none."""
+        if self._gateway.known(request):
+            return (await self._gateway.ask(request)).reply
+        return await super().complete(request, timeout)

@@ -1,0 +1,47 @@
+"""The config of defences against what a response may try on its judge: all stand unless one is taken down."""
+
+from typing import Annotated, Literal, get_args
+
+from pydantic import AfterValidator, Field
+
+from jurygraph.schema.noun import Count, Flag, Noun, Unit
+
+ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
+RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
+
+
+def _each_once_in_order(gates: tuple[ResponseGate, ...]) -> tuple[ResponseGate, ...]:
+    return tuple(gate for gate in RESPONSE_GATES if gate in gates)
+
+
+Suite = Literal["master-keys", "null", "injection", "reference"]
+"""What a response may try on its judge, in four suites of attacks."""
+
+
+class CanaryConfig(Noun):
+    """Known-bad responses mixed into a run, so that it tells by itself whether its judge can be fooled.
+
+    `rate` is the share of the tasks to which one is given, of which attacks (`suite`), and chosen by `seed`. Where more
+    of the verdicts on them give credit than `alert`, the run says so.
+    """
+
+    rate: Annotated[float, Field(strict=True, gt=0.0, le=1.0)]
+    suite: Suite | Literal["all"] = "all"
+    seed: Count = 0
+    alert: Unit = 0.05
+
+
+class SafetyConfig(Noun):
+    """Defences of a judge. Taking one down is for measuring what it does (`jurygraph attack`).
+
+    `fence` sets what others wrote between marks that they cannot forge; `reminder` says what is asked behind the
+    response again, and not before it alone; `whole_reply` counts a reply as a whole or not at all, where else the first
+    JSON object in it would do; `evidence` gives no credit that rests on no quotation from the response. `gates` stop
+    responses of which a model need not be asked.
+    """
+
+    fence: Flag = True
+    reminder: Flag = True
+    whole_reply: Flag = True
+    evidence: Flag = True
+    gates: Annotated[tuple[ResponseGate, ...], AfterValidator(_each_once_in_order)] = RESPONSE_GATES
