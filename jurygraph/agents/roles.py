@@ -59,11 +59,15 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class DeriverAsk:
-    """All that a deriver is given: one view, one response, and the material that it needs."""
+    """All that a deriver is given: one view, one response, and the material that it needs.
+
+    `gateway` leads to the model, where one is.
+    """
 
     task: TaskView
     response: Response
     material: Materials
+    gateway: "Consultation | None" = None
 
 
 class Evaluator(ABC):
@@ -73,6 +77,7 @@ class Evaluator(ABC):
     response as shown. It may be a coroutine; otherwise it runs in a thread, or, if it is `quick` (microseconds, no
     waiting), in the event loop itself. What it raises becomes a failed verdict.
     One that is `together` gets all that it is asked at a time in `answer_all`, to ask a model less often.
+    One that reads a response's data (`reads_data`) is shown what a deriver of material `data` made of its text, if any.
     An evaluator that `asks_model` abstains where the config's model is `none`. `params` are those of the config, which
     sets them after `__init__` took them; they stand in every question, so that other params are another question.
     """
@@ -85,6 +90,7 @@ class Evaluator(ABC):
     asks_model: bool = False
     together: bool = False
     quick: bool = False
+    reads_data: bool = False
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
 
@@ -134,12 +140,15 @@ class Evaluator(ABC):
 class Deriver(ABC):
     """Makes material from one response, for evaluators that name it in `needs` (or `of`, for variants).
 
-    `params` are those of the config, as for an evaluator.
+    `params` are those of the config, as for an evaluator, and so are `asks_model` and `reads_data`. Where material
+    `data` is given, its data stands as the response's own for those who read that.
     """
 
     name: str
     version: str = "1"
     gives: str
+    asks_model: bool = False
+    reads_data: bool = False
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
 
@@ -157,8 +166,9 @@ class Cells:
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
     `value` [R,Q] in [0,1], already filled where unjudged; `met` [R,Q] the judges' own decisions, filled alike;
-    `judged` [R,Q]; `live` [R,Q] is false where a question does not apply: such a cell leaves numerator and
-    denominator; `weight` [Q], signed; `mass` is what the whole input weighs beside the component's other inputs.
+    `judged` [R,Q], false too where a gate stopped the response before anybody judged it; `live` [R,Q] is false where a
+    question does not apply: such a cell leaves numerator and denominator; `weight` [Q], signed; `mass` is what the
+    whole input weighs beside the component's other inputs.
     """
 
     value: Floats

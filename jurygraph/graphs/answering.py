@@ -16,7 +16,7 @@ from jurygraph.agents.roles import Ask, DeriverAsk, Evaluator
 from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.routing import Job, Slot
 from jurygraph.graphs.state import Roster
-from jurygraph.graphs.taking import NO_MODEL, take_answer, take_material
+from jurygraph.graphs.taking import NO_MODEL, NOBODY, take_answer, take_material
 from jurygraph.schema import Material, Survey, Verdict
 
 T = TypeVar("T")
@@ -93,15 +93,17 @@ async def derive_jobs(jobs: Sequence[Job], survey: Survey, roster: Roster) -> li
     """The material of all jobs, in their order."""
 
     def ask(job: Job) -> DeriverAsk:
-        return DeriverAsk(survey.views[job.derivation.view], job.response, job.material)
+        return DeriverAsk(survey.views[job.derivation.view], job.response, job.material, roster.gateway)
 
-    results = await apart(
-        lambda: asyncio.gather(
-            *(_called(roster.derivers[job.derivation.deriver].derive, [ask(job)], False) for job in jobs)
-        ),
-        roster.config.langsmith,
-    )
-    return [take_material(job, result[0]) for job, result in zip(jobs, results, strict=True)]
+    async def derived(job: Job) -> Any:
+        deriver = roster.derivers[job.derivation.deriver]
+        if deriver.asks_model and roster.config.model == "none":
+            return Material(name=deriver.gives, status="failed", failure=NOBODY)
+        (result,) = await _called(deriver.derive, [ask(job)], False)
+        return result
+
+    results = await apart(lambda: asyncio.gather(*map(derived, jobs)), roster.config.langsmith)
+    return [take_material(job, result) for job, result in zip(jobs, results, strict=True)]
 
 
 async def _answers(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Any]:

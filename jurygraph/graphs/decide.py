@@ -24,13 +24,14 @@ from jurygraph.graphs.table import (
     ABSTAINED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
+    JUDGED,
     NO_MODEL,
     NOT_APPLICABLE,
-    OK,
     Columns,
     Scenario,
     Table,
     dropped_questions,
+    judged,
     lay_out,
     unjudged,
 )
@@ -132,7 +133,7 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> Judged:
     counted = table.marked(dropped, ABSENT) if dropped else table
     components = _components(decision, counted, combiners, "counted")
     present = {name: one.present for name, one in components.items()}
-    if all((columns.outcome == OK).all() for columns in table.columns.values()):
+    if all(judged(columns.outcome).all() for columns in table.columns.values()):
         fused = fuse(decision, _values(components), present)
         everything, nothing = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
         return Judged(components, fused, components, fused, fused.value, fused.value, everything, nothing, dropped)
@@ -243,7 +244,7 @@ def _count_each(outcome: NDArray[np.int8]) -> list[Counts]:
         return counted
 
     failed = times(FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE)
-    return list(map(_counts, times(OK), times(ABSTAINED, NO_MODEL), failed, times(NOT_APPLICABLE)))
+    return list(map(_counts, times(*JUDGED), times(ABSTAINED, NO_MODEL), failed, times(NOT_APPLICABLE)))
 
 
 @lru_cache(maxsize=4096)

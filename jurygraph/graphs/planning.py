@@ -1,18 +1,20 @@
 """The steps of prepare: from a task to a survey and a decision. Pure functions of the task and the roster."""
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import PlanError
-from jurygraph.graphs.routing import GROUP_OF_ONE, SUBMITTED
+from jurygraph.graphs.routing import DATA, GATED_LAYERS, GROUP_OF_ONE, SUBMITTED
 from jurygraph.schema import (
+    RESPONSE_GATES,
     Audience,
     Criterion,
     Derivation,
     EvaluatorUse,
     Question,
+    ResponseGate,
     Reviewer,
     Stakeholder,
     Survey,
@@ -55,6 +57,7 @@ def _view(task: Task, audience: Audience, about: Stakeholder | Criterion | Revie
 def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[Derivation, ...]:
     """What the derivers give, in the order of its names."""
     listed: dict[str, Derivation] = {}
+    given = {deriver.gives for deriver in derivers.values()}
     for name, deriver in derivers.items():
         if deriver.gives in listed or deriver.gives == SUBMITTED:
             raise PlanError(
@@ -66,16 +69,28 @@ def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[D
             deriver=name,
             version=deriver.version,
             view=view.digest,
-            needs=deriver.needs,
+            needs=_needs(deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in given),
             params=dict(deriver.params_for(view)),
         )
     return tuple(listed[gives] for gives in sorted(listed))
 
 
+def _needs(stated: Sequence[str], data: bool) -> tuple[str, ...]:
+    """The material that is needed, and the data that was derived where that is read."""
+    return (*stated, DATA) if data and DATA not in stated else tuple(stated)
+
+
 def list_questions(
-    evaluators: Mapping[str, Evaluator], uses: Mapping[str, EvaluatorUse], views: Sequence[TaskView]
+    evaluators: Mapping[str, Evaluator],
+    uses: Mapping[str, EvaluatorUse],
+    views: Sequence[TaskView],
+    given: Collection[str] = (),
 ) -> tuple[Question, ...]:
-    """All questions, in the order of their ids; the config's `when` and `samples` take the place of their own."""
+    """All questions, in the order of their ids; the config's `when` and `samples` take the place of their own.
+
+    `given` are the names of what derivers give. A question on standby is left out where somebody else asks the same
+    member about the same subject.
+    """
     questions: dict[str, Question] = {}
     for name, evaluator in evaluators.items():
         changes = {k: v for k in ("when", "samples") if (v := getattr(uses[name], k)) is not None}
@@ -85,8 +100,14 @@ def list_questions(
             for question in evaluator.questions(view):
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: tell them apart by their subjects")
-                questions[question.id] = _checked(question, evaluator, view).model_copy(update=changes)
-    return tuple(questions[name] for name in sorted(questions))
+                needs = _needs(question.needs, evaluator.reads_data and DATA in given)
+                questions[question.id] = _checked(question, evaluator, view).model_copy(
+                    update={**changes, "needs": needs}
+                )
+    whole = {view.digest: view.member for view in views}  # a question about somebody is about none of its constraints
+    asked = {(q.view, q.subject) for q in questions.values() if not q.standby and q.subject != whole[q.view]}
+    left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in asked}
+    return tuple(questions[name] for name in sorted(questions.keys() - left_out))
 
 
 def _checked(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
@@ -99,20 +120,26 @@ def _checked(question: Question, evaluator: Evaluator, view: TaskView) -> Questi
             f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
             "`self.question` of that view"
         )
-    if question.id == GROUP_OF_ONE:
-        raise PlanError(f"no question is called {question.id!r}, which marks a response alone: `name` it otherwise")
+    if question.id == GROUP_OF_ONE or question.id in RESPONSE_GATES:
+        raise PlanError(f"no question is called {question.id!r}, which marks why none is asked: `name` it otherwise")
     if question.of != SUBMITTED and question.scope != "response":
         raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")
     return question
 
 
-def survey_of(views: Sequence[TaskView], derivations: Sequence[Derivation], questions: Sequence[Question]) -> Survey:
-    """The survey, its waves worked out from `needs`, `of` and `when`."""
+def survey_of(
+    views: Sequence[TaskView],
+    derivations: Sequence[Derivation],
+    questions: Sequence[Question],
+    gates: Sequence[ResponseGate] = (),
+) -> Survey:
+    """The survey, its waves worked out from `needs`, `of` and `when`, with `gates` where they answer anything."""
     return Survey(
         views={view.digest: view for view in views},
         derivations=tuple(derivations),
         questions=tuple(questions),
         waves=_waves(derivations, questions),
+        gates=tuple(gates) if any(question.layer in GATED_LAYERS for question in questions) else (),
     )
 
 

@@ -5,21 +5,26 @@ failed deriver or a group of one rules a question out for a response, a verdict 
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
 from typing import Any
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
+from jurygraph.safety.gates import Gated, gated
 from jurygraph.schema import (
     Audience,
     Call,
+    Criterion,
     Derivation,
     Failure,
     Material,
+    Message,
     Question,
     Response,
+    Status,
     Survey,
     TaskView,
     Verdict,
@@ -28,6 +33,10 @@ from jurygraph.schema import (
 
 GROUP_OF_ONE = "group-of-one"
 SUBMITTED = "submitted"
+DATA = "data"
+"""Material of this name stands as a response's own data, for those who need it; one that has data keeps it."""
+GATED_LAYERS = ("model", "residual")
+"""Layers whose questions are answered by a gate that stops a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +134,7 @@ class _Routed:
         for one in material:
             self.material[one.response][one.name] = one
         self.verdicts = verdicts
+        self.gated: dict[tuple[str, str, str | None], Gated | None] = {}
         self.mirrored = {q.id for q in survey.questions if q.scope == "pair" and q.pairs == "unordered"}
 
     def add(self, wave: int) -> None:
@@ -141,10 +151,13 @@ class _Routed:
         for response in self.responses:
             failure = self._missing(response, derivation.needs)
             known = self.recalled.material.get((derivation.gives, response.id))
-            if failure is not None:
+            if derivation.gives == DATA and response.data is not None:
+                known = Material(name=DATA, response=response.id, data=response.data)
+            elif failure is not None:
                 known = Material(name=derivation.gives, response=response.id, status="failed", failure=failure)
             elif known is None or not self._unchanged(derivation.needs, [response.id]):
-                self.work.jobs.append(Job(derivation, response, self._needed(response, derivation.needs)))
+                shown = self._with_data(response, response, derivation.needs)
+                self.work.jobs.append(Job(derivation, shown, self._needed(response, derivation.needs)))
                 continue
             self.work.material.append(known)
             self.material[response.id][derivation.gives] = known
@@ -160,7 +173,13 @@ class _Routed:
             stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
         )
         slots = [
-            Slot(question, shown, tuple(self._needed(r, question.needs) for r in owners), about, sample)
+            Slot(
+                question,
+                tuple(self._with_data(r, owner, question.needs) for r, owner in zip(shown, owners, strict=True)),
+                tuple(self._needed(r, question.needs) for r in owners),
+                about,
+                sample,
+            )
             for shown, owners, about in self._shown(question, askable)
             for sample in range(question.samples)
         ]
@@ -211,10 +230,32 @@ class _Routed:
 
     def _ruled_out(self, question: Question, response: Response) -> Verdict | None:
         """None if the question can be asked about this response, else the verdict that takes its place."""
+        stopped = self._stopped(question, response)
+        if stopped is not None:
+            return stopped
         failure = self._missing(response, rests_on(question)) or self._no_variant(response, question.of)
         if failure is not None:
-            return Verdict(status="failed", failure=failure, reason=failure.message)
+            status: Status = "abstained" if failure.kind == "no-model" else "failed"
+            return Verdict(status=status, failure=failure, reason=failure.message)
         return None if question.when is None else self._screened(question.when, response)
+
+    def _stopped(self, question: Question, response: Response) -> Verdict | None:
+        """The verdict of a gate that stops the response: nothing good is found in it, and everything bad.
+
+        It comes before screening and material: nothing that a response lacks is to leave such a question out.
+        """
+        if question.layer not in GATED_LAYERS or not self.survey.gates:
+            return None
+        view = self.survey.views[question.view]
+        query = words_of(view.query)
+        place = response.id, query, view.reference
+        if place not in self.gated:
+            self.gated[place] = gated(response.text, self.survey.gates, query=query, reference=view.reference)
+        gate = self.gated[place]
+        if gate is None:
+            return None
+        bad = isinstance(view.about, Criterion) and view.about.weight < 0
+        return Verdict(score=float(bad), met=bad, gated_by=gate.gate, reason=gate.reason)
 
     def _screened(self, when: When, response: Response) -> Verdict | None:
         """None if the question is to be asked, else the verdict that takes its place."""
@@ -253,11 +294,25 @@ class _Routed:
             if one is None or one.failure is not None:
                 cause = "infrastructure" if one is None or one.failure is None else one.failure.cause
                 message = "it was not derived" if one is None or one.failure is None else one.failure.message
-                return Failure(cause=cause, kind="material", message=f"material {name!r} is missing: {message}")
+                none = one is not None and one.failure is not None and one.failure.kind == "no-model"
+                kind = "no-model" if none else "material"
+                return Failure(cause=cause, kind=kind, message=f"material {name!r} is missing: {message}")
         return None
+
+    def _with_data(self, shown: Response, owner: Response, needs: Collection[str]) -> Response:
+        """What is shown, with the data that was derived of the submitted response where that is needed."""
+        if DATA not in needs or shown.data is not None:
+            return shown
+        data = self.material[owner.id][DATA].data
+        return shown.model_copy(update={"data": deepcopy(data)})
 
     def _needed(self, response: Response, needs: Iterable[str]) -> Materials:
         return {name: self.material[response.id][name] for name in needs}
+
+
+def words_of(query: str | tuple[Message, ...]) -> str:
+    """All that a query says."""
+    return query if isinstance(query, str) else "\n".join(message.content for message in query)
 
 
 def rests_on(question: Question) -> tuple[str, ...]:
@@ -293,7 +348,7 @@ def stamps(question: Question, view: TaskView) -> Stamp:
 
 def _alone(others: Sequence[Verdict]) -> Verdict:
     """The only response left has nothing to be compared with. Where others went missing, that is our trouble."""
-    missing = next((other for other in others if other.status != "not_applicable"), None)
+    missing = next((other for other in others if other.status not in ("not_applicable", "ok")), None)
     if missing is None:
         return Verdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason="there is nothing to compare with")
     return Verdict.failed("group", "there is nothing left to compare with: the others could not be asked about")

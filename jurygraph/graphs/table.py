@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Cells, Floats
-from jurygraph.schema import Cause, Decision, Input, Question, Status, Verdict
+from jurygraph.schema import RESPONSE_GATES, Cause, Decision, Input, Question, Status, Verdict
 
-ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE = range(7)
+ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
+JUDGED = (OK, STOPPED)
+"""A verdict is there: an evaluator gave it, or a gate that stopped the response."""
 MET_FROM = 0.5
 
 Scenario = Literal["counted", "low", "high", "partial"]
@@ -66,7 +68,7 @@ class Table:
 
     def judged(self, stated: Input) -> tuple[Floats, Floats]:
         """The weight of an input that was judged, and that was asked for, [R]; a folded question weighs once."""
-        settled = (OK, NOT_APPLICABLE) if stated.gated == "zero" else (OK,)
+        settled = (*JUDGED, NOT_APPLICABLE) if stated.gated == "zero" else JUDGED
         judged, asked = [], []
         for name, weight in zip(stated.questions, stated.weights, strict=True):
             outcome = self.columns[name].outcome
@@ -113,7 +115,8 @@ def mark_of(verdict: Verdict) -> tuple[float, bool, int]:
     if verdict.score is None:
         return 0.0, False, outcome_of(verdict.status, verdict.failure.cause if verdict.failure else None)
     met = verdict.score >= MET_FROM if verdict.met is None else verdict.met
-    return verdict.score + 0.0, met, OK  # never -0.0: which of the two is the smaller depends on the CPU
+    score = verdict.score + 0.0  # never -0.0: which of the two is the smaller depends on the CPU
+    return score, met, judged_outcome(verdict.gated_by)
 
 
 def _mirrored_mark(verdict: Verdict) -> tuple[float, bool, int]:
@@ -122,6 +125,11 @@ def _mirrored_mark(verdict: Verdict) -> tuple[float, bool, int]:
         return mark_of(verdict)
     score = 1.0 - verdict.score
     return score, score >= MET_FROM, OK
+
+
+def judged_outcome(gated_by: str | None) -> int:
+    """What became of a verdict that is ok: it was judged, or a response gate stopped the response before."""
+    return STOPPED if gated_by in RESPONSE_GATES else OK
 
 
 def _placed(
@@ -168,15 +176,18 @@ def _filled(columns: Columns, weight: float, stated: Input, rule: str, direction
     """One question's cells under a scenario, folded into one column if the input says so."""
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
     live = columns.outcome != ABSENT if stated.gated == "zero" else applies
-    judged = ~applies | (columns.outcome == OK)
+    stopped = columns.outcome == STOPPED
+    there = ~applies | judged(columns.outcome)
     if scenario == "partial":
-        live = live & judged
-    fill = _fill(rule, scenario, penalty=weight * direction < 0)
-    value = np.where(judged, columns.value, fill)
-    met = np.where(judged, columns.met, fill >= MET_FROM)
+        live = live & there
+    penalty = weight * direction < 0
+    fill = _fill(rule, scenario, penalty)
+    value = np.where(there, np.where(stopped, float(penalty), columns.value), fill)
+    met = np.where(there, np.where(stopped, penalty, columns.met), fill >= MET_FROM)
+    decided = there & ~stopped  # what a gate stopped supports no gain, and lessens no penalty
     if stated.reduce is not None and value.shape[1] > 1:
-        value, met, judged, live = _folded(value, met, judged, live, stated.reduce)
-    return Cells(value, met, judged, live, np.full(value.shape[1], weight), stated.mass)
+        value, met, decided, live = _folded(value, met, decided, live, stated.reduce)
+    return Cells(value, met, decided, live, np.full(value.shape[1], weight), stated.mass)
 
 
 def _fill(rule: str, scenario: Scenario, penalty: bool) -> float:
@@ -209,6 +220,11 @@ def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
         return frozenset()
     counting = {name for spec in decision.counting for one in spec.inputs.values() for name in one.questions}
     return frozenset(name for name in counting if unjudged(table.columns[name].outcome).any())
+
+
+def judged(outcome: NDArray[np.int8]) -> Bools:
+    """Which cells hold a verdict."""
+    return np.asarray((outcome == OK) | (outcome == STOPPED))
 
 
 def unjudged(outcome: NDArray[np.int8]) -> Bools:

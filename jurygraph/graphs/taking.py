@@ -13,14 +13,12 @@ from jurygraph.agents.functions import describe
 from jurygraph.errors import TimeLimitExceeded
 from jurygraph.graphs.routing import Job, Slot, stamps
 from jurygraph.models.faults import Fault
+from jurygraph.safety.evidence import Text
 from jurygraph.schema import Cause, Evidence, Failure, Material, TaskView, Verdict
 
 T = TypeVar("T", Verdict, Material)
-NO_MODEL = Verdict(
-    status="abstained",
-    reason="the config's model is none",
-    failure=Failure(cause="infrastructure", kind="no-model", message="the config's model is none"),
-)
+NOBODY = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
+NO_MODEL = Verdict(status="abstained", reason=NOBODY.message, failure=NOBODY)
 LONGEST_MESSAGE, LONGEST_KIND = 500, 100
 FIELDS = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
 
@@ -37,9 +35,15 @@ def take_answer(slot: Slot, answer: Any, view: TaskView) -> list[Verdict]:
     if isinstance(verdicts, BaseException):
         verdicts = [_failed(verdicts)] * len(slot.about)
     return [
-        stamp(_with_checked_evidence(verdict, response.text), about, shown, slot.sample)
+        stamp(_with_evidence(verdict, response.text), about, shown, slot.sample)
         for verdict, about, response in zip(verdicts, slot.about, slot.responses, strict=False)
     ]
+
+
+def _with_evidence(verdict: Verdict, text: str) -> Verdict:
+    if not verdict.evidence:
+        return verdict
+    return verdict.model_copy(update={"evidence": _checked_evidence(verdict.evidence, text)})
 
 
 def take_material(job: Job, result: Any) -> Material:
@@ -47,7 +51,8 @@ def take_material(job: Job, result: Any) -> Material:
     taken = _guarded(lambda: _material(job, result))
     if isinstance(taken, BaseException):
         taken = Material(name=job.derivation.gives, status="failed", failure=failure_of(taken))
-    material: Material = taken.model_copy(update={"response": job.response.id})
+    evidence = _checked_evidence(taken.evidence, job.response.text)
+    material: Material = taken.model_copy(update={"response": job.response.id, "evidence": evidence})
     return material
 
 
@@ -146,20 +151,19 @@ def _checked(noun: T) -> T:
     return checked
 
 
-def _with_checked_evidence(verdict: Verdict, text: str) -> Verdict:
+def _checked_evidence(stated: Sequence[Evidence], text: str) -> tuple[Evidence, ...]:
     """Quotations from the response are `verified` when they stand where they say, or anywhere if they say nothing."""
-    if all(evidence.source != "response" for evidence in verdict.evidence):
-        return verdict
-    return verdict.model_copy(update={"evidence": tuple(_located(e, text) for e in verdict.evidence)})
+    return tuple(_located(one, text) if one.source == "response" else one for one in stated)
 
 
 def _located(evidence: Evidence, text: str) -> Evidence:
-    if evidence.source != "response":
-        return evidence
+    """What says where it stands, stands there letter by letter; what does not gets the letters of where it is found."""
     start, end = evidence.start, evidence.end
-    if start is None or end is None:
-        start = text.find(evidence.quote)
-        end = start + len(evidence.quote)
-    if start < 0 or text[start:end] != evidence.quote:
+    if start is not None and end is not None:
+        stands = text[start:end] == evidence.quote
+        return evidence if evidence.verified is stands else evidence.model_copy(update={"verified": stands})
+    found = Text(text).find(evidence.quote)
+    if found is None:
         return evidence.model_copy(update={"verified": False})
-    return evidence.model_copy(update={"verified": True, "start": start, "end": end})
+    where = {"quote": found.text, "start": found.start, "end": found.end}
+    return evidence.model_copy(update={"verified": True, **where})

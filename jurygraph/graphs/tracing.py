@@ -7,7 +7,7 @@ from typing import Any
 from jurygraph import aggregation
 from jurygraph.graphs.decide import verdicts_of
 from jurygraph.graphs.state import ScoreState
-from jurygraph.schema import Call, Question, Response, Trace, Verdict, digest_of
+from jurygraph.schema import Call, Material, Question, Response, Trace, Verdict, digest_of
 
 
 def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
@@ -37,6 +37,9 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
     """
     plan, responses = state["plan"], state["responses"]
     mine = verdicts_of(plan.survey.questions, [r.id for r in responses], state["verdicts"])
+    material: dict[str, list[Material]] = defaultdict(list)
+    for one in state["material"]:
+        material[one.response].append(one)
     group, plan_digest = group_digest(responses), plan.digest
     return tuple(
         Trace(
@@ -46,8 +49,8 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
             plan_digest=plan_digest,
             reward=reward,
             verdicts=tuple(mine[response.id]),
-            calls=_named(calls, mine[response.id]),
-            material=tuple(sorted((m for m in state["material"] if m.response == response.id), key=lambda m: m.name)),
+            calls=_named(calls, (*mine[response.id], *material[response.id])),
+            material=tuple(sorted(material[response.id], key=lambda one: one.name)),
             statistics=state["statistics"],
             plan=plan,
         )
@@ -55,9 +58,9 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
     )
 
 
-def _named(calls: Mapping[str, Call], verdicts: Iterable[Verdict]) -> tuple[Call, ...]:
-    """The calls that verdicts name, and those that these repaired, each once, by their ids."""
-    named = {v.call for v in verdicts if v.call in calls}
+def _named(calls: Mapping[str, Call], resting: Iterable[Verdict | Material]) -> tuple[Call, ...]:
+    """The calls that verdicts and material name, and those that these repaired, each once, by their ids."""
+    named = {one.call for one in resting if one.call in calls}
     named |= {calls[name].repairs for name in named if name is not None}
     return tuple(calls[name] for name in sorted(name for name in named if name is not None) if name in calls)
 

@@ -16,10 +16,12 @@ from jurygraph.schema import (
     Counts,
     Decision,
     Derivation,
+    Evidence,
     Material,
     Plan,
     Question,
     Response,
+    ResponseGate,
     Reward,
     Survey,
     Task,
@@ -29,6 +31,7 @@ from jurygraph.schema import (
     Wave,
     digest_of,
 )
+from jurygraph.schema.profile import Profiles
 
 ERASED = "erased"
 """Stands where a text or its digest was."""
@@ -46,6 +49,7 @@ class Shape:
     derivations: Sequence[Derivation]
     questions: Sequence[Question]
     waves: Sequence[Wave]
+    gates: Sequence[ResponseGate] = ()
 
     @classmethod
     def of(cls, survey: Survey) -> "Shape":
@@ -56,6 +60,7 @@ class Shape:
             derivations=[d.model_copy(update={"view": place[d.view]}) for d in survey.derivations],
             questions=[q.model_copy(update={"view": place[q.view]}) for q in survey.questions],
             waves=survey.waves,
+            gates=survey.gates,
         )
 
     @classmethod
@@ -66,6 +71,7 @@ class Shape:
             derivations=[Derivation.model_validate(d) for d in body["derivations"]],
             questions=[Question.model_validate(q) for q in body["questions"]],
             waves=[Wave.model_validate(w) for w in body["waves"]],
+            gates=body.get("gates", ()),
         )
 
     @cached_property
@@ -76,6 +82,7 @@ class Shape:
             "derivations": [d.model_dump(mode="json") for d in self.derivations],
             "questions": [q.model_dump(mode="json") for q in self.questions],
             "waves": [w.model_dump(mode="json") for w in self.waves],
+            **({"gates": list(self.gates)} if self.gates else {}),
         }
 
     @cached_property
@@ -105,17 +112,25 @@ class Shape:
             derivations=tuple(d.model_copy(update={"view": digests[int(d.view)]}) for d in self.derivations),
             questions=tuple(q.model_copy(update={"view": digests[int(q.view)]}) for q in self.questions),
             waves=tuple(self.waves),
+            gates=tuple(self.gates),
         )
 
 
 def task_text(task: Task, plan: Plan) -> bytes:
-    """Everything that is written in a task, and the views of its plan as far as they differ from it."""
+    """Everything that is written in a task, what its profiles were read as, and the views of its plan as far as they
+    differ from it."""
     content = task.model_dump(mode="json")
     views = [
         {k: v for k, v in view.model_dump(mode="json").items() if k not in _COMMON or v != content[k]}
         for view in plan.survey.views.values()
     ]
-    return _text({"task": content, "views": views, "plan": plan.digest})
+    read = {} if plan.profiles is None else {"profiles": plan.profiles.model_dump(mode="json")}
+    return _text({"task": content, "views": views, "plan": plan.digest, **read})
+
+
+def read_profiles(content: Mapping[str, Any]) -> Profiles | None:
+    """What the profiles of a task were read as, from what is written in it."""
+    return Profiles.model_validate(content["profiles"]) if "profiles" in content else None
 
 
 def read_views(content: Mapping[str, Any]) -> list[TaskView]:
@@ -211,13 +226,18 @@ def _pack_verdict(verdict: Verdict, response_id: str, shape: Shape, texts: Texts
     if verdict.failure is not None:
         body["failure"] = [verdict.failure.cause, verdict.failure.kind]
     if verdict.evidence:
-        body["evidence"] = [[e.start, e.end, e.source, e.verified] for e in verdict.evidence]
+        body["evidence"] = [_pack_evidence(e) for e in verdict.evidence]
     written = _written(verdict)
     if "native" in written:
         del body["native"]
     if written:
         body["text"] = texts.place(_text(written))
     return body
+
+
+def _pack_evidence(evidence: Evidence) -> list[Any]:
+    place = [evidence.start, evidence.end, evidence.source, evidence.verified]
+    return place if evidence.of is None else [*place, evidence.of]
 
 
 _WRITTEN = {"reason", "evidence", "failure"}
@@ -259,8 +279,10 @@ def unpack_verdict(body: Mapping[str, Any], response_id: str, shape: Shape, text
 
 def _unpack_evidence(stored: Sequence[Any], written: Mapping[str, Any]) -> Iterator[Body]:
     quotes = written.get("quotes", [ERASED] * len(stored))
-    for quote, (start, end, source, verified) in zip(quotes, stored, strict=True):
-        yield {"quote": quote, "start": start, "end": end, "source": source, "verified": verified}
+    for quote, (start, end, source, verified, *of) in zip(quotes, stored, strict=True):
+        yield {"quote": quote, "start": start, "end": end, "source": source, "verified": verified} | (
+            {"of": of[0]} if of else {}
+        )
 
 
 def unpack_material(body: Mapping[str, Any], response_id: str, texts: Mapping[int, bytes]) -> Material:

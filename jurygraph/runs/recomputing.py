@@ -16,7 +16,7 @@ from jurygraph.agents.roles import Combiner
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.decide import Marks, decide, decide_many, independent
 from jurygraph.graphs.rewarding import Row
-from jurygraph.graphs.table import MET_FROM, OK, outcome_of
+from jurygraph.graphs.table import MET_FROM, OK, judged_outcome, outcome_of
 from jurygraph.graphs.tracing import group_statistics
 from jurygraph.runs.chain import Record
 from jurygraph.runs.packing import Body, Shape, pack_reward, unpack_verdict
@@ -140,11 +140,13 @@ def _marks(bodies: Sequence[Body]) -> Marks:
     verdicts = [verdict for body in bodies for verdict in body["verdicts"]]
     value = np.array([verdict.get("score", 0.0) for verdict in verdicts], dtype=np.float64)
     said = np.array([verdict.get("met", 2) for verdict in verdicts], dtype=np.int8)
-    outcome = np.array([_outcome(verdict) if "status" in verdict else OK for verdict in verdicts], dtype=np.int8)
+    outcome = np.array([_outcome(verdict) for verdict in verdicts], dtype=np.int8)
     met = np.where(said == 2, value >= MET_FROM, said == 1) & (outcome == OK)
     shape = len(bodies), -1
     return Marks((value + 0.0).reshape(shape), met.reshape(shape), outcome.reshape(shape))  # never -0.0
 
 
 def _outcome(verdict: Body) -> int:
+    if "status" not in verdict:
+        return judged_outcome(verdict["gated_by"]) if "gated_by" in verdict else OK
     return outcome_of(verdict["status"], verdict["failure"][0] if "failure" in verdict else None)

@@ -9,6 +9,7 @@ from pydantic_core import CoreSchema
 from jurygraph.schema.calls import CallsConfig
 from jurygraph.schema.noun import Flag, Id, LongId, Noun, Number, Positive, Unit
 from jurygraph.schema.plan import Gate, Gated, GroupRule, Reduce, Rule, When
+from jurygraph.schema.safety import CanaryConfig, SafetyConfig
 from jurygraph.schema.task import NonNegative
 from jurygraph.schema.verdict import Layer
 
@@ -132,6 +133,8 @@ class Config(Noun):
     rubric: RubricConfig = RubricConfig()
     failure: FailureConfig = FailureConfig()
     calls: CallsConfig = CallsConfig()
+    safety: SafetyConfig = SafetyConfig()
+    canary: CanaryConfig | None = None
     langsmith: Flag = False
 
     @model_validator(mode="after")

@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
 from jurygraph.schema.noun import Count, Flag, Id, LongId, Noun, Number, Unit
+from jurygraph.schema.profile import Profiles
+from jurygraph.schema.safety import ResponseGate
 from jurygraph.schema.task import TaskView
 from jurygraph.schema.verdict import Layer
 
@@ -30,7 +32,8 @@ class Question(Noun):
 
     `view` is the digest of the TaskView that the evaluator sees; `of` names the material whose variants are shown
     instead of the submitted responses; `pairs` says which pairs a pair question asks: every ordered one, or each
-    pair once, its verdict then counting as s for the first and 1 - s for the second.
+    pair once, its verdict then counting as s for the first and 1 - s for the second. One that is `standby` is asked
+    only where nobody else asks the same member of its audience about the same subject.
     """
 
     id: LongId
@@ -48,6 +51,7 @@ class Question(Noun):
     samples: Annotated[int, Field(strict=True, ge=1)] = 1
     seed: Count = 0
     params: dict[str, JsonValue] = Field(default_factory=dict)
+    standby: Flag = Field(default=False, exclude_if=lambda standby: not standby)
 
 
 class Derivation(Noun):
@@ -69,12 +73,16 @@ class Wave(Noun):
 
 
 class Survey(Noun):
-    """What to ask, of whom, with which material. `views` are keyed by their digests."""
+    """What to ask, of whom, with which material. `views` are keyed by their digests.
+
+    `gates` stop responses of which a model need not be asked: they answer the questions of layers model and residual.
+    """
 
     views: dict[str, TaskView]
     derivations: tuple[Derivation, ...] = ()
     questions: tuple[Question, ...]
     waves: tuple[Wave, ...]
+    gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
 
 
 class Input(Noun):
@@ -165,10 +173,12 @@ class Decision(Noun):
 class Plan(Noun):
     """A survey and a decision, frozen from the task alone and reused for every response to it.
 
-    `task_digest` is of the task with everything that has no order put in one.
+    `task_digest` is of the task as it is given, with everything that has no order put in one. `profiles` are what
+    profiles in text alone were read as: all the rest is of the task together with them.
     """
 
     task_id: Id
     task_digest: str
     survey: Survey
     decision: Decision
+    profiles: Profiles | None = Field(default=None, exclude_if=lambda profiles: profiles is None)

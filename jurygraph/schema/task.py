@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.noun import Id, Noun, Number, Unit, digest_of
+from jurygraph.schema.noun import Id, Noun, Number, Positive, Unit, digest_of
 
 Audience = Literal["task", "stakeholder", "criterion", "reviewer"]
 NonNegative = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
@@ -58,14 +58,27 @@ class Tension(Noun):
         return self
 
 
+class Part(Noun):
+    """One part of a criterion that gives partial credit, and what it weighs beside the others."""
+
+    text: str
+    weight: Positive = 1.0
+
+
 class Criterion(Noun):
-    """One line of a rubric. A negative weight makes it a penalty: its score says that the violation is there."""
+    """One line of a rubric. A negative weight makes it a penalty: its score says that the violation is there.
+
+    It is met or not; or to a degree on a `scale`, of which `anchors` describe values or ranges ("7-8"); or as far as
+    its `parts` are met.
+    """
 
     id: Id
     text: str
     weight: Number
     role: Literal["core", "additional", "penalty", "applicability"] | None = None
     scale: tuple[Number, Number] | None = None
+    anchors: dict[Id, str] = Field(default_factory=dict, exclude_if=lambda anchors: not anchors)
+    parts: tuple[Part, ...] = Field(default=(), max_length=20, exclude_if=lambda parts: not parts)
 
     @model_validator(mode="after")
     def _weight_and_scale_mean_something(self) -> Self:
@@ -73,6 +86,10 @@ class Criterion(Noun):
             raise ValueError("`weight` is 0, so it would not count; give it a weight, or leave the criterion out")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
             raise ValueError("`scale` does not rise; write the lower end first, such as [1, 10]")
+        if self.scale is not None and self.parts:
+            raise ValueError("it has both a `scale` and `parts`; keep one of them")
+        if self.anchors and self.scale is None:
+            raise ValueError("`anchors` describe values of a `scale`, and there is none; add one, or leave them out")
         return self
 
 

@@ -21,13 +21,17 @@ class Failure(Noun):
 
 
 class Evidence(Noun):
-    """A quotation, where it stands (offsets in characters), and whether it was found there."""
+    """A quotation, where it stands (offsets in characters), and whether it was found there.
+
+    `of` is the place in derived data, as a JSONPath, that rests on it.
+    """
 
     quote: str
     start: Count | None = None
     end: Count | None = None
     source: str = "response"
     verified: Flag = False
+    of: str | None = Field(default=None, exclude_if=lambda of: of is None)
 
 
 class Verdict(Noun):
@@ -88,7 +92,10 @@ class Variant(Noun):
 
 
 class Material(Noun):
-    """What a deriver made of one response: structured data or variants of it. Never a score."""
+    """What a deriver made of one response: structured data or variants of it. Never a score.
+
+    `note` says what is to be known of how it was made, such as what was left out.
+    """
 
     name: Id
     response: str = ""
@@ -97,6 +104,7 @@ class Material(Noun):
     variants: tuple[Variant, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     failure: Failure | None = None
+    note: str = Field(default="", exclude_if=lambda note: not note)
     call: str | None = None
 
     @model_validator(mode="after")

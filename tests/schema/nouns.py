@@ -76,14 +76,20 @@ constraints = strategy(
 )
 stakeholders = strategy(schema.Stakeholder, id=ids, profile=texts, constraints=apart(constraints))
 tensions = strategy(schema.Tension, between=st.just(("a", "b")), strength=positives)
-criteria = strategy(
-    schema.Criterion,
-    id=ids,
-    text=texts,
-    weight=numbers.filter(bool),
-    role=maybe(pick("core", "additional", "penalty", "applicability")),
-    scale=maybe(rising),
+parts = strategy(schema.Part, text=texts, weight=positives)
+criterion_fields: dict[str, st.SearchStrategy[Any]] = {
+    "id": ids,
+    "text": texts,
+    "weight": numbers.filter(bool),
+    "role": maybe(pick("core", "additional", "penalty", "applicability")),
+}
+criteria_in_parts = strategy(
+    schema.Criterion, **criterion_fields, scale=st.none(), anchors=st.just({}), parts=several(parts)
 )
+criteria_on_scales = strategy(
+    schema.Criterion, **criterion_fields, scale=rising, anchors=by_name(texts), parts=st.just(())
+)
+criteria = STRATEGIES[schema.Criterion] = criteria_in_parts | criteria_on_scales
 edges = strategy(
     schema.Edge,
     parent=st.just("p"),
@@ -137,7 +143,9 @@ views = pick(*members).flatmap(
 STRATEGIES[schema.TaskView] = views
 
 failures = strategy(schema.Failure, cause=pick("response", "infrastructure"), kind=ids, message=texts)
-evidence = strategy(schema.Evidence, quote=texts, start=maybe(counts), end=maybe(counts), source=texts, verified=flags)
+evidence = strategy(
+    schema.Evidence, quote=texts, start=maybe(counts), end=maybe(counts), source=texts, verified=flags, of=maybe(texts)
+)
 
 
 @st.composite
@@ -183,6 +191,7 @@ material_fields = {
     "data": json_values,
     "variants": several(variants),
     "evidence": several(evidence),
+    "note": texts,
     "call": maybe(texts),
 }
 materials = st.builds(
@@ -233,6 +242,7 @@ questions = strategy(
     when=maybe(whens),
     pairs=pick("ordered", "unordered"),
     samples=st.integers(1, 9),
+    standby=flags,
     seed=counts,
     params=objects,
 )
@@ -246,6 +256,7 @@ surveys = strategy(
     derivations=several(derivations),
     questions=several(questions),
     waves=several(waves),
+    gates=several(pick(*schema.RESPONSE_GATES)),
 )
 inputs = strategy(
     schema.Input,
@@ -289,7 +300,38 @@ decisions = strategy(
     group_rule=group_rules,
     weights_fixed=flags,
 )
-plans = strategy(schema.Plan, task_id=ids, task_digest=texts, survey=surveys, decision=decisions)
+constraint_fields: dict[str, st.SearchStrategy[Any]] = {
+    "id": ids,
+    "text": texts,
+    "kind": pick("hard", "soft"),
+    "restrictiveness": positives,
+    "check": maybe(objects),
+}
+read_constraints = strategy(schema.ReadConstraint, **constraint_fields, quote=texts)
+read_tensions = strategy(schema.ReadTension, between=st.just(("a", "b")), strength=positives, reason=texts)
+read_stakeholders = strategy(
+    schema.ReadStakeholder, id=ids, profile=texts, constraints=apart(read_constraints, least=1)
+)
+profiles = strategy(
+    schema.Profiles,
+    stakeholders=apart(read_stakeholders),
+    by=by_name(texts),
+    tensions=several(read_tensions),
+    tensions_by=maybe(texts),
+    calls=st.just(()),  # told beside what is frozen
+    dropped=st.just(()),
+)
+profiles_lines = strategy(
+    schema.ProfilesLine, task=ids, stakeholders=apart(read_stakeholders, 1), tensions=maybe(several(read_tensions))
+)
+plans = strategy(
+    schema.Plan,
+    task_id=ids,
+    task_digest=texts,
+    survey=surveys,
+    decision=decisions,
+    profiles=maybe(profiles),
+)
 
 evaluator_uses = strategy(
     schema.EvaluatorUse, use=ids, name=maybe(ids), params=objects, when=maybe(whens), samples=maybe(st.integers(1, 9))
@@ -340,6 +382,21 @@ calls_configs = strategy(
     record=maybe(ids),
     prices=by_name(prices),
 )
+safety_configs = strategy(
+    schema.SafetyConfig,
+    fence=flags,
+    reminder=flags,
+    whole_reply=flags,
+    evidence=flags,
+    gates=several(pick(*schema.RESPONSE_GATES)),
+)
+canary_configs = strategy(
+    schema.CanaryConfig,
+    rate=st.floats(0.0, 1.0, exclude_min=True),
+    suite=pick("master-keys", "null", "injection", "reference", "all"),
+    seed=counts,
+    alert=units,
+)
 configs = strategy(
     schema.Config,
     version=pick(1),
@@ -355,6 +412,8 @@ configs = strategy(
     rubric=rubric_configs,
     failure=failure_configs,
     calls=calls_configs,
+    safety=safety_configs,
+    canary=maybe(canary_configs),
     langsmith=flags,
 )
 

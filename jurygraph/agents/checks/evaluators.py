@@ -29,7 +29,9 @@ _SHOWN = 200
 
 
 class Constraints(Evaluator):
-    """Each constraint of a stakeholder that states a `check`; one that states none is asked, and abstains.
+    """Each constraint of a stakeholder that states a `check`.
+
+    One that states none is asked and abstains, unless somebody else, such as `preferences`, is asked about it.
 
     Args:
         functions: Python functions (task, response, **params) by the names that checks have for them, each as
@@ -39,6 +41,7 @@ class Constraints(Evaluator):
     name = "checks.constraints"
     audience = "stakeholder"
     layer = "check"
+    reads_data = True
     needs = (CLAIMS,)
 
     def __init__(self, functions: Mapping[str, str] | None = None) -> None:
@@ -70,7 +73,8 @@ class Constraints(Evaluator):
                 self._check_call(where, check.function, check.params)
             if any(not source.startswith("$") for source, _ in check.items):
                 marks, needs = self._look(where, view, check), self.needs
-        return self.question(view, constraint.id, params={**self.params, **marks}, needs=needs)
+        standby = constraint.check is None
+        return self.question(view, constraint.id, params={**self.params, **marks}, needs=needs, standby=standby)
 
     def _check_call(self, where: str, name: str, params: Mapping[str, JsonValue]) -> None:
         """Refuse a function that the config does not list, or that cannot be called so."""

@@ -28,6 +28,7 @@ class Claims(Deriver):
 
     name = "facts.claims"
     gives = CLAIMS
+    reads_data = True
 
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
         self._tools = {name: _tool(name, path) for name, path in (tools or {}).items()}
@@ -104,6 +105,7 @@ class Confirmed(Evaluator):
     name = "facts.confirmed"
     layer = "fact"
     quick = True
+    reads_data = True
     needs = (CLAIMS,)
 
     def __init__(self, audience: Audience = "task", kinds: Sequence[str] | None = None) -> None:
