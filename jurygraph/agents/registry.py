@@ -23,10 +23,15 @@ OWN_EVALUATORS = {
 }
 OWN_EVALUATORS |= {
     "facts.confirmed": "jurygraph.agents.facts.evaluators:Confirmed",
-    "criteria": "jurygraph.agents.criteria:Criteria",
+    "criteria": "jurygraph.agents.judging.criteria:Criteria",
+    "preferences": "jurygraph.agents.judging.preferences:Preferences",
+    "checklist": "jurygraph.agents.judging.checklist:Checklist",
     "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
 }
-OWN_DERIVERS = {"facts.claims": "jurygraph.agents.facts.evaluators:Claims"}
+OWN_DERIVERS = {
+    "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
+    "extract": "jurygraph.agents.extraction.deriver:Extract",
+}
 OWN_COMBINERS = {
     "mean": "jurygraph.agents.combiners:Mean",
     "product": "jurygraph.agents.combiners:Product",

@@ -1,6 +1,7 @@
 """A jury with the evaluator `criteria` before a server whose replies a test scripts."""
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,12 +30,35 @@ def jury(url: str, **calls: Any) -> Jury:
     return Jury.from_config(config(url, **calls))
 
 
+def items_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    """What a request wants to be answered: the schema of each item, by its name."""
+    schema: dict[str, Any] = body["response_format"]["json_schema"]["schema"]["properties"]
+    return schema
+
+
 def asked_for(body: Mapping[str, Any]) -> list[str]:
     """The names of what a request wants to be answered."""
-    return list(body["response_format"]["json_schema"]["schema"]["properties"])
+    return list(items_of(body))
+
+
+def response_in(body: Mapping[str, Any]) -> str:
+    """The response that a request shows, within its fence."""
+    shown = str(body["messages"][1]["content"])
+    found = _FENCE.search(shown)
+    assert found is not None, shown
+    return found["inside"]
+
+
+_FENCE = re.compile(r"<<<response (?P<mark>[0-9a-f]{16})\n(?P<inside>.*)\nresponse (?P=mark)>>>", re.DOTALL)
+
+
+def quotable(text: str) -> list[str]:
+    """What can be quoted of a text: its first line that is not blank."""
+    return [line for line in text.split("\n") if line.strip()][:1]
 
 
 def judged(body: Mapping[str, Any], met: bool = True, probability: float = 0.9, reason: str = "so it is") -> Answer:
-    """A right reply to a request: the same of every criterion."""
-    one = {"reason": reason, "met": met, "probability": probability}
+    """A right reply to a request: the same of every criterion, and a line of the response quoted where it is met."""
+    quotes = quotable(response_in(body)) if met else []
+    one = {"reason": reason, "quotes": quotes, "met": met, "probability": probability}
     return said(json.dumps(dict.fromkeys(asked_for(body), one)))

@@ -155,7 +155,7 @@ class TestAWarmCache:
 
 
 def so(probability: float) -> dict[str, Any]:
-    return {"reason": "so it is", "met": probability >= 0.5, "probability": probability}
+    return {"reason": "so it is", "quotes": ["Dear all"], "met": probability >= 0.5, "probability": probability}
 
 
 CREDIT = json.dumps({"criterion_1": so(1.0)})
@@ -167,7 +167,7 @@ MALFORMED = {
     "half": CREDIT[:-2],
     "another schema": json.dumps({"score": 1.0}),
     "a field too many": json.dumps({"criterion_1": so(1.0), "criterion_2": so(1.0)}),
-    "a field too few": json.dumps({"criterion_1": {"met": True, "probability": 1.0}}),
+    "a field too few": json.dumps({"criterion_1": {"quotes": ["Dear all"], "met": True, "probability": 1.0}}),
     "a number as text": json.dumps({"criterion_1": {**so(1.0), "probability": "1.0"}}),
     "out of range": json.dumps({"criterion_1": so(1.5)}),
     "not a number": json.dumps({"criterion_1": {**so(1.0), "probability": float("nan")}}),
@@ -197,6 +197,13 @@ class TestARepair:
         with serving(lambda body, number: said(out_of_range) if number == 1 else judged(body)) as server:
             scored(server.url, "Dear all")
         assert "criterion_1.probability" in server.requests[1].body["messages"][-1]["content"]
+
+    def test_of_a_field_that_is_missing_it_is_told_where(self) -> None:
+        too_few = MALFORMED["a field too few"]
+        with serving(lambda body, number: said(too_few) if number == 1 else judged(body)) as server:
+            scored(server.url, "Dear all")
+        told = server.requests[1].body["messages"][-1]["content"]
+        assert "field criterion_1.reason: is missing; every verdict needs it." in told
 
     @pytest.mark.parametrize("text", MALFORMED.values(), ids=MALFORMED)
     def test_a_second_malformed_reply_is_a_failure_that_names_its_call(self, text: str) -> None:

@@ -71,8 +71,9 @@ def served(tiny: Path) -> Iterator[str]:
 
 
 def config(model: str, bias: dict[str, float] = LIKELY_ONE, tokens: int = 400, **parameters: Any) -> dict[str, Any]:
+    """Noise quotes nothing that stands in a response: what it says counts here all the same."""
     calls = {"max_tokens": tokens, "concurrency": AT_ONCE, "parameters": {"logit_bias": bias, **parameters}}
-    return {"model": model, "evaluators": ["criteria"], "calls": calls}
+    return {"model": model, "evaluators": ["criteria"], "calls": calls, "safety": {"evidence": False}}
 
 
 def judged(folder: Path, config: dict[str, Any], task: Task, group: list[Response]) -> Outcome:
@@ -122,8 +123,9 @@ def fits(text: str) -> bool:
     """Whether a reply has the form that was asked for, and agrees with itself."""
     said = json.loads(text)
     return list(said) == [f"criterion_{place + 1}" for place in range(len(said))] and all(
-        list(part) == ["reason", "met", "probability"]
+        list(part) == ["reason", "quotes", "met", "probability"]
         and isinstance(part["reason"], str)
+        and all(isinstance(quote, str) for quote in part["quotes"])
         and isinstance(part["met"], bool)
         and 0.0 <= part["probability"] <= 1.0
         and part["met"] == (part["probability"] >= 0.5)

@@ -4,6 +4,7 @@ import inspect
 import json
 import math
 import random
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -451,6 +452,67 @@ def test_of_ten_thousand_fuzzed_replies_none_counts_unless_it_is_valid_as_a_whol
 def test_no_text_raises_anything_but_a_fault(text: str) -> None:
     found, expected = outcome(text), plainly(text)
     assert found == expected if expected is not None else found in ("malformed", "empty")
+
+
+# where it need not be whole
+
+
+def anywhere(text: str, **more: Any) -> Verdicts | str:
+    """The noun that is found in a reply which need not be one as a whole, or the kind of fault."""
+    try:
+        return read(Reply(text=text, **more), Verdicts, whole=False)
+    except Fault as found:
+        return found.kind
+
+
+EMPTY = Verdicts(verdicts=())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT,
+        f"Sure: {TEXT}",
+        f"{TEXT} I hope this helps.",
+        f"```json\n{TEXT}\n```",
+        f"{{as you wish}} {TEXT}",
+        f'{{"verdicts": 3}} {TEXT}',
+        f'{{"answer": {TEXT}}}',
+        f"[{TEXT}, 1]",
+        f'{TEXT}{{"verdicts": []}}',
+        "{" * 2000 + TEXT,
+        '{"verdicts":' * 2000 + TEXT,
+    ],
+)
+def test_the_first_json_object_in_it_that_is_such_a_noun_is_taken(text: str) -> None:
+    assert anywhere(text) == read(Reply(text=TEXT), Verdicts)
+
+
+@pytest.mark.parametrize(
+    "text", ["It is met.", "[]", TEXT[:-2], TEXT.replace("0.9", "9"), TEXT.replace("0.9", "NaN"), "{}", '{"verdicts"']
+)
+def test_and_where_there_is_none_it_is_malformed(text: str) -> None:
+    assert anywhere(text) == fault(text).kind == "malformed"
+    with pytest.raises(Fault, match=re.escape(str(fault(text)))):
+        read(Reply(text=text), Verdicts, whole=False)
+
+
+def test_what_is_whole_comes_before_what_stands_in_it() -> None:
+    inner = json.dumps(GOOD["verdicts"][0] | {"reason": json.dumps({"verdicts": []})})
+    whole = f'{{"verdicts": [{inner}]}}'
+    assert anywhere(whole) == read(Reply(text=whole), Verdicts) != EMPTY
+
+
+def test_what_is_cut_off_or_withheld_is_no_reply_all_the_same() -> None:
+    assert anywhere(f"Sure: {TEXT}", finish="length") == "truncated"
+    assert anywhere(f"Sure: {TEXT}", finish="content_filter") == "refused"
+    assert anywhere(f"Sure: {TEXT}", refusal="No.") == "refused"
+    assert anywhere(" ") == "empty"
+
+
+@given(st.text(max_size=40), st.text(max_size=40))
+def test_whatever_stands_around_it(before: str, after: str) -> None:
+    assert anywhere(f"{before.replace('{', '(')}{TEXT}{after}") == read(Reply(text=TEXT), Verdicts)
 
 
 # the schema that is asked for

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
-from tests.models.judging import judged
+from tests.models.judging import judged, quotable, response_in
 from tests.models.server import Answer, said
 
 
@@ -14,7 +14,8 @@ def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
     likely = int(sha256(asked(body).encode()).hexdigest()[:8], 16) / 2**32
     if "response_format" in body:
         return judged(body, met=likely >= 0.5, probability=likely)
-    one = {"reason": "so it is", "met": likely >= 0.5, "probability": likely}
+    quotes = quotable(response_in(body)) if likely >= 0.5 else []
+    one = {"reason": "so it is", "quotes": quotes, "met": likely >= 0.5, "probability": likely}
     names = set(re.findall(r"criterion_\d", body["messages"][-1]["content"]))
     return said(json.dumps(dict.fromkeys(sorted(names), one)))
 

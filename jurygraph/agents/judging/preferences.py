@@ -1,0 +1,46 @@
+"""What a stakeholder needs and wishes that no check decides, judged by a model for that one alone (DecompR's û_i)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from jurygraph.agents.judging.evaluator import Item, Judging
+from jurygraph.agents.judging.forms import MetOrNot, OnScale
+from jurygraph.agents.roles import Ask
+from jurygraph.schema import Question, Stakeholder, TaskView
+
+SERVED = (0.0, 4.0)
+_ANCHORS = (
+    ("0", "nothing in the response serves it"),
+    ("1", "it is touched, and little is done about it"),
+    ("2", "about half of it is served"),
+    ("3", "it is served, but for something small"),
+    ("4", "it is served wholly"),
+)
+
+
+class Preferences(Judging):
+    """How far each wish of a stakeholder is served, from 0 to 4, and whether each need is met, with a probability.
+
+    It is asked about the constraints that state no `check`. Nobody's needs but the stakeholder's own are shown.
+    """
+
+    name = "preferences"
+    audience = "stakeholder"
+    noun = "constraint"
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        assert isinstance(view.about, Stakeholder)
+        return [self.question(view, one.id) for one in view.about.constraints if one.check is None]
+
+    def item(self, ask: Ask) -> Item:
+        assert isinstance(ask.task.about, Stakeholder)
+        stated = next(one for one in ask.task.about.constraints if one.id == ask.question.subject)
+        said = stated.text or stated.id
+        return Item(said, MetOrNot()) if stated.kind == "hard" else Item(said, OnScale(*SERVED), anchors=_ANCHORS)
+
+    def beside(self, ask: Ask) -> Mapping[str, Any]:
+        assert isinstance(ask.task.about, Stakeholder)
+        return {"profile": ask.task.about.profile}
+
+    def company(self, ask: Ask) -> str:
+        return ask.task.member or ""

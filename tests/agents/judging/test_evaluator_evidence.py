@@ -1,0 +1,409 @@
+"""Nothing that is found in a response is credited without a quotation that stands in it."""
+
+import json
+import re
+import unicodedata
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph import Jury, Response, Task, Verdict
+from jurygraph.agents.judging.criteria import Criteria
+from jurygraph.schema import SafetyConfig
+from tests.agents.judging.hearing import (
+    answered,
+    asks_of,
+    finding,
+    in_parts,
+    one,
+    rated,
+    replying,
+    scored,
+    stated,
+    user,
+    views,
+)
+from tests.models.judging import config, responses, rubric
+from tests.models.server import TOKENS_OUT, Answer, said, serving, status
+
+LETTER = (
+    "Liebe Ann,\n\nwir treffen uns um 9\u00a0Uhr im Café “Zur Post” –\nder Ofﬁce-Raum ist frei.   Bring\tbitte Kuchen "
+    "mit.\n\nDein Bo"
+)
+"""With a blank that does not break, a ligature, typographic signs, and white space of many kinds."""
+
+TASK = rubric("kind", query="Write to Ann that the meeting is moved.").model_copy(
+    update={"reference": "Dear Ann, the meeting is moved to nine o'clock."}
+)
+PLAIN = replying(one(met=False))
+"""A model that finds nothing once it is told."""
+
+
+def judged(quotes: list[str], met: bool = True, text: str = LETTER, **kwargs: Any) -> Verdict:
+    """The verdict of a model that insists on its quotations."""
+    (trace,), _ = scored(replying(one(met=met, quotes=quotes)), TASK, responses(text), **kwargs)
+    (verdict,) = trace.verdicts
+    return verdict
+
+
+def checked(verdict: Verdict, text: str = LETTER) -> list[str]:
+    """What a verdict quotes, each letter by letter where it says."""
+    for evidence in verdict.evidence:
+        assert evidence.verified
+        assert evidence.source == "response"
+        assert text[evidence.start : evidence.end] == evidence.quote
+    return [evidence.quote for evidence in verdict.evidence]
+
+
+# What stands in the response
+
+
+@pytest.mark.parametrize(
+    ("quote", "passage"),
+    [
+        ("wir treffen uns um 9\u00a0Uhr", "wir treffen uns um 9\u00a0Uhr"),
+        ("wir treffen uns um 9 Uhr", "wir treffen uns um 9\u00a0Uhr"),
+        ("wir  treffen\nuns um 9 Uhr", "wir treffen uns um 9\u00a0Uhr"),
+        ("im Cafe\u0301 “Zur Post”", "im Café “Zur Post”"),
+        ('im Café "Zur Post" - der', "im Café “Zur Post” –\nder"),
+        ("der Office-Raum ist frei", "der Ofﬁce-Raum ist frei"),
+        ("frei. Bring bitte Kuchen", "frei.   Bring\tbitte Kuchen"),
+        ("  Liebe Ann, wir treffen uns\n", "Liebe Ann,\n\nwir treffen uns"),
+        ("Dein Bo", "Dein Bo"),
+        ("... der Ofﬁce-Raum ist frei …", "der Ofﬁce-Raum ist frei"),
+        (LETTER, LETTER),
+    ],
+)
+def test_a_quotation_is_found_whatever_its_white_space_and_unicode_and_told_with_its_place(
+    quote: str, passage: str
+) -> None:
+    verdict = judged([quote])
+    assert (verdict.status, verdict.score, verdict.reason) == ("ok", 0.9, "so it is")
+    assert checked(verdict) == [passage]
+
+
+def test_each_passage_is_told_once_and_up_to_three_are() -> None:
+    verdict = judged(["der Office-Raum", "der  Ofﬁce-Raum", "wir treffen uns"])
+    assert checked(verdict) == ["der Ofﬁce-Raum", "wir treffen uns"]
+
+
+def test_what_is_quoted_for_what_is_not_met_is_evidence_too() -> None:
+    verdict = judged(["der Office-Raum ist frei"], met=False)
+    assert (verdict.status, verdict.score) == ("ok", 0.1)
+    assert checked(verdict) == ["der Ofﬁce-Raum ist frei"]
+
+
+words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cs", "M")), min_size=9, max_size=30)
+
+
+@given(words.filter(str.strip), st.sampled_from(["NFC", "NFD"]), st.sampled_from([" ", "\n", "\t \n", "\u2003"]))
+@settings(max_examples=60)
+def test_every_quotation_of_whole_words_is_found_at_its_place(sentence: str, form: Any, space: str) -> None:
+    """A model may set what it quotes in other white space, and in another form of Unicode."""
+    text = f"Dear Ann,\n{unicodedata.normalize('NFC', sentence)} and so on.\nYours, Bo"
+    passage = f"Ann,\n{unicodedata.normalize('NFC', sentence)} and so on."
+    quote = re.sub(r"\s+", space, unicodedata.normalize(form, passage))
+    (verdict,), requests = answered(
+        Criteria(),
+        lambda model: asks_of(model, views("kind"), [Response(id="r", text=text)]),
+        lambda body: one(quotes=[quote]),
+    )
+    assert (verdict.status, len(requests)) == ("ok", 1)
+    assert checked(verdict, text) == [passage]
+
+
+# What does not
+
+ELSEWHERE = {
+    "the query": "that the meeting is moved",
+    "the reference": "the meeting is moved to nine o'clock",
+    "the criterion": "It is kind.",
+    "the prompt": "How far, and whether, each of them is met",
+    "one changed word": "wir treffen uns um 8 Uhr im Café",
+    "one changed letter": "wir treffem uns um 9 Uhr",
+    "a translation": "we meet at nine in the café",
+    "two passages run together": "Liebe Ann, Bring bitte Kuchen mit.",
+    "words left out in the middle": "wir treffen uns ... im Café",
+    "nothing but a part of words": "reffen un",
+    "too little to say anything": "um 9",
+    "nothing": "",
+    "white space": " \n ",
+    "dots": "…",
+}
+
+
+@pytest.mark.parametrize("quote", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_a_judge_that_rests_on_what_does_not_stand_in_the_response_gives_no_credit(quote: str) -> None:
+    verdict = judged([quote])
+    assert (verdict.status, verdict.score, verdict.met, verdict.evidence) == ("failed", None, None, ())
+    assert verdict.failure is not None
+    assert (verdict.failure.cause, verdict.failure.kind) == ("response", "unsupported")
+    assert verdict.failure.message.startswith("the judge says met, and ")
+    assert quote[:80].strip() in verdict.failure.message
+
+
+def test_nor_does_one_that_quotes_nothing() -> None:
+    verdict = judged([])
+    assert verdict.failure is not None
+    assert verdict.failure.message == "the judge says met, and nothing is quoted for it"
+
+
+def test_a_quotation_that_is_lost_is_told_and_the_verdict_rests_on_the_others() -> None:
+    verdict = judged(["wir treffen uns um 8 Uhr", "Bring bitte Kuchen mit."])
+    assert (verdict.status, verdict.score) == ("ok", 0.9)
+    assert checked(verdict) == ["Bring\tbitte Kuchen mit."]
+    assert verdict.reason == "so it is (a quotation does not stand in the response: 'wir treffen uns um 8 Uhr')"
+
+
+def test_so_is_one_for_what_is_not_met_which_needs_none() -> None:
+    verdict = judged(["bring cake", "and tea", "at nine"], met=False)
+    assert (verdict.status, verdict.score, verdict.evidence) == ("ok", 0.1, ())
+    assert verdict.reason == (
+        "so it is (3 quotations do not stand in the response: 'bring cake', 'and tea', 'at nine')"
+    )
+
+
+def test_a_response_that_is_a_word_can_be_quoted_whole() -> None:
+    verdict = judged(["42"], text="42")
+    assert (verdict.status, checked(verdict, "42")) == ("ok", ["42"])
+
+
+def test_a_penalty_for_which_nothing_is_quoted_counts_in_full() -> None:
+    """No judge is talked out of one by what makes it misquote."""
+    criteria = [{"id": "kind", "text": "kind", "weight": 1.0}, {"id": "rude", "text": "rude", "weight": -1.0}]
+    task = Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": criteria}})
+    found = {"criterion_1": stated(True, 1.0, quotes=["Liebe Ann"]), "criterion_2": stated(True, quotes=["You fool"])}
+    (trace,), _ = scored(replying(found), task, responses(LETTER), settings={"failure": {"min_coverage": 0.1}})
+    assert [verdict.status for verdict in trace.verdicts] == ["ok", "failed"]
+    assert (trace.reward.value, trace.reward.status) == (0.0, "degraded")
+
+
+# The round of repair
+
+
+def told(body: dict[str, Any]) -> str:
+    """What a model is told of its first reply."""
+    assert [message["role"] for message in body["messages"]] == ["system", "user", "assistant", "user"]
+    return str(body["messages"][-1]["content"])
+
+
+def test_a_model_is_told_once_which_quotation_is_not_there_and_a_better_answer_is_taken() -> None:
+    wrong, right = one(quotes=["we meet at nine", "and bring cake"]), one(probability=0.7, quotes=["wir treffen uns"])
+    (trace,), (first, second) = scored(replying(wrong, right), TASK, responses(LETTER))
+    assert second["messages"][:2] == first["messages"]
+    assert json.loads(second["messages"][2]["content"]) == wrong
+    assert told(second).startswith(
+        "That cannot be used: criterion_1: met, and what is quoted does not stand in the response: 'we meet at nine', "
+        "'and bring cake'; quote from the response letter by letter, eight letters or more, or decide anew."
+    )
+    (verdict,) = trace.verdicts
+    assert (verdict.score, checked(verdict)) == (0.7, ["wir treffen uns"])
+    repair, repaired = sorted(trace.calls, key=lambda call: call.repairs is None)
+    assert (verdict.call, repair.repairs, repaired.repairs) == (repair.id, repaired.id, None)
+    assert sum(call.tokens_out or 0 for call in trace.calls) == 2 * TOKENS_OUT
+
+
+def test_it_may_decide_anew() -> None:
+    (trace,), _ = scored(replying(one(quotes=["we meet"]), one(met=False)), TASK, responses(LETTER))
+    assert (trace.verdicts[0].status, trace.verdicts[0].met, trace.verdicts[0].score) == ("ok", False, 0.1)
+
+
+@pytest.mark.parametrize("quotes", [["wir treffen uns"], ["bring cake", "wir treffen uns"]])
+def test_where_something_that_is_quoted_stands_there_nobody_is_asked_again(quotes: list[str]) -> None:
+    (trace,), bodies = scored(replying(one(quotes=quotes)), TASK, responses(LETTER))
+    assert (trace.verdicts[0].status, len(bodies)) == ("ok", 1)
+
+
+def test_nor_where_nothing_is_found() -> None:
+    _, bodies = scored(replying(one(met=False, quotes=["bring cake"])), TASK, responses(LETTER))
+    assert len(bodies) == 1
+
+
+def test_a_second_answer_that_is_no_better_is_taken_as_it_comes() -> None:
+    (trace,), bodies = scored(replying(one(quotes=["we meet"]), one(quotes=["we do"])), TASK, responses(LETTER))
+    (verdict,) = trace.verdicts
+    assert verdict.failure is not None
+    assert (verdict.failure.kind, "'we do'" in verdict.failure.message, len(bodies)) == ("unsupported", True, 2)
+    assert verdict.call == next(call.id for call in trace.calls if call.repairs)
+
+
+MISTAKEN = {"criterion_1": stated(quotes=["wir treffen uns"]), "criterion_2": stated(quotes=["bring cake"])}
+"""Of two criteria one is supported."""
+
+
+def of_two(*answers: Any, **kwargs: Any) -> tuple[list[Verdict], list[dict[str, Any]]]:
+    (trace,), bodies = scored(replying(MISTAKEN, *answers), rubric("kind", "short"), responses(LETTER), **kwargs)
+    assert all(verdict.call in {None, *(call.id for call in trace.calls)} for verdict in trace.verdicts)
+    return list(trace.verdicts), bodies
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        "Sorry!",
+        {"criterion_1": stated(quotes=["wir treffen uns"])},
+        said(json.dumps(MISTAKEN), finish="length"),
+        said(None, refusal="I will not."),
+        said(json.dumps(MISTAKEN), finish="content_filter"),
+        said(""),
+    ],
+    ids=["prose", "half of it", "truncated", "refused", "filtered", "empty"],
+)
+def test_a_second_answer_that_is_of_no_use_leaves_the_first(second: Any) -> None:
+    (kind, short), bodies = of_two(second)
+    assert (kind.status, checked(kind)) == ("ok", ["wir treffen uns"])
+    assert short.failure is not None
+    assert (short.failure.kind, short.failure.cause) == ("unsupported", "response")
+    assert (len(bodies), kind.call) == (2, short.call)
+
+
+def test_a_second_answer_stands_for_all_that_was_asked_together() -> None:
+    second = {"criterion_1": stated(met=False), "criterion_2": stated(quotes=["Bring bitte Kuchen"])}
+    (kind, short), bodies = of_two(second)
+    assert [(one.status, one.met) for one in (kind, short)] == [("ok", False), ("ok", True)]
+    assert "criterion_2: met" in told(bodies[1])
+    assert "criterion_1" not in told(bodies[1])
+
+
+@pytest.mark.parametrize(
+    ("second", "kind"), [(status(400), "rejected"), (status(401), "unauthorised"), (status(503), "server")]
+)
+def test_where_our_own_trouble_comes_between_the_response_is_not_blamed(second: Answer, kind: str) -> None:
+    for verdict in of_two(second, attempts=1)[0]:
+        assert (verdict.status, verdict.score) == ("failed", None)
+        assert verdict.failure is not None
+        assert (verdict.failure.kind, verdict.failure.cause) == (kind, "infrastructure")
+
+
+def test_what_was_malformed_and_is_then_unsupported_is_not_asked_a_third_time() -> None:
+    (trace,), bodies = scored(replying("It is kind.", one(quotes=["bring cake"])), TASK, responses(LETTER))
+    (verdict,) = trace.verdicts
+    assert verdict.failure is not None
+    assert (verdict.failure.kind, len(bodies)) == ("unsupported", 2)
+
+
+def test_the_next_run_knows_both_answers() -> None:
+    script = replying(one(quotes=["we meet at nine"]), one(quotes=["wir treffen uns"]))
+    traces = []
+    with serving(script) as server:
+        for _ in range(2):
+            with Jury.from_config(config(server.url)) as jury:
+                traces += jury.score(TASK, responses(LETTER))
+        assert server.count == 2
+    assert traces[0].verdicts == traces[1].verdicts
+    assert [call.cache_hit for call in traces[1].calls] == [True, True]
+
+
+# Scales and parts
+
+
+def one_of(fields: dict[str, Any]) -> Task:
+    stated_ = {"id": "tone", "text": "How kind?", "weight": 1.0, **fields}
+    return Task.model_validate({"id": "letter", "query": "Write.", "rubric": {"criteria": [stated_]}})
+
+
+SCALE = one_of({"scale": [1, 10]})
+PARTS = one_of({"parts": [{"text": "a greeting"}, {"text": "a time", "weight": 3}]})
+
+
+@pytest.mark.parametrize(
+    ("task", "reply", "message"),
+    [
+        (SCALE, rated(7, "we meet"), "a value of 7, and what is quoted does not stand in the response: 'we meet'"),
+        (SCALE, rated(1.5), "a value of 1.5, and nothing is quoted for it"),
+        (
+            PARTS,
+            in_parts(["Liebe Ann"], ["at nine"]),
+            "part_2 met, and what is quoted does not stand in the response: 'at nine'",
+        ),
+        (PARTS, in_parts([], []), "part_1 met, and nothing is quoted for it; part_2 met, and nothing is quoted for it"),
+    ],
+)
+def test_a_value_above_the_lowest_and_a_part_that_is_met_need_a_quotation_too(
+    task: Task, reply: dict[str, Any], message: str
+) -> None:
+    (trace,), bodies = scored(replying({"criterion_1": reply}), task, responses(LETTER))
+    (verdict,) = trace.verdicts
+    assert (verdict.status, verdict.score, len(bodies)) == ("failed", None, 2)
+    assert verdict.failure is not None
+    assert verdict.failure.message == f"the judge says {message}"
+    assert verdict.failure.kind == "unsupported"
+
+
+@pytest.mark.parametrize(
+    ("task", "reply", "score", "quoted"),
+    [
+        (SCALE, rated(1), 0.0, []),
+        (SCALE, rated(1, "we meet"), 0.0, []),
+        (SCALE, rated(5.5, "Dein Bo"), 0.5, ["Dein Bo"]),
+        (PARTS, in_parts(None, None), 0.0, []),
+        (PARTS, in_parts(None, ["um 9 Uhr im Café"]), 0.75, ["um 9\u00a0Uhr im Café"]),
+        (PARTS, in_parts(["Liebe Ann,"], ["Dein Bo"]), 1.0, ["Liebe Ann,", "Dein Bo"]),
+    ],
+)
+def test_with_it_they_count_and_the_lowest_value_and_unmet_parts_need_none(
+    task: Task, reply: dict[str, Any], score: float, quoted: list[str]
+) -> None:
+    (trace,), bodies = scored(replying({"criterion_1": reply}), task, responses(LETTER))
+    (verdict,) = trace.verdicts
+    assert (verdict.status, verdict.score, checked(verdict), len(bodies)) == ("ok", score, quoted, 1)
+
+
+# Without the defence
+
+
+def test_without_it_what_is_quoted_is_looked_for_and_nothing_rests_on_it() -> None:
+    quotes = ["we meet at nine", "wir treffen uns um 9 Uhr"]
+    (trace,), bodies = scored(
+        replying(one(quotes=quotes)), TASK, responses(LETTER), safety={"evidence": False}, cache=False
+    )
+    (verdict,) = trace.verdicts
+    assert (verdict.status, verdict.score, verdict.reason, len(bodies)) == ("ok", 0.9, "so it is", 1)
+    assert [(one.quote, one.verified) for one in verdict.evidence] == [
+        ("we meet at nine", False),
+        ("wir treffen uns um 9\u00a0Uhr", True),
+    ]
+
+
+def test_a_model_is_told_the_same_with_it_and_without_it() -> None:
+    texts = [
+        user(body)
+        for evidence in (True, False)
+        for body in scored(finding, TASK, responses(LETTER), safety={"evidence": evidence})[1]
+    ]
+    assert len(texts) == 2
+    assert texts[0] == texts[1]
+
+
+# For any reply
+
+QUOTES = st.sampled_from(["Liebe Ann", "wir treffen uns", "we meet at nine", "um 9", "", "Dein Bo"])
+REPLIES = st.fixed_dictionaries(
+    {
+        "criterion_1": st.builds(stated, st.booleans(), quotes=st.lists(QUOTES, max_size=3)),
+        "criterion_2": st.builds(stated, st.booleans(), quotes=st.lists(QUOTES, max_size=3)),
+    }
+)
+
+
+@given(st.lists(REPLIES | st.just("malformed"), min_size=2, max_size=2), st.booleans())
+@settings(max_examples=150)
+def test_no_credit_is_without_evidence_whatever_is_replied(replies: list[Any], evidence: bool) -> None:
+    turns = iter(replies)
+    verdicts, requests = answered(
+        Criteria(),
+        lambda model: asks_of(model, views("kind", "short"), [Response(id="r", text=LETTER)]),
+        lambda body: next(turns),
+        SafetyConfig(evidence=evidence),
+    )
+    assert len(requests) <= 2
+    for verdict in verdicts:
+        if verdict.status == "ok" and evidence:
+            assert bool(verdict.met) <= bool(verdict.evidence)
+            checked(verdict)
+        if verdict.status == "failed":
+            assert verdict.failure is not None
+            assert (verdict.score, verdict.failure.cause) == (None, "response")
+            assert verdict.failure.kind in (("malformed", "unsupported") if evidence else ("malformed",))

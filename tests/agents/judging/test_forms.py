@@ -1,0 +1,173 @@
+"""The forms of a judgement: what is replied, what of that needs a quotation, and what it measures."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from jurygraph.agents.judging.forms import MOST_QUOTED, Form, InParts, Measured, MetOrNot, OnScale
+from jurygraph.models.asking import Reply, Token
+from jurygraph.models.structured import answer_schema
+from tests.agents.judging.hearing import in_parts, rated, stated
+
+FORMS: dict[str, Form] = {"met": MetOrNot(), "scale": OnScale(1.0, 10.0), "parts": InParts((1.0, 3.0))}
+SILENT = Reply(text="{}")
+every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+
+
+def read(form: Form, said: dict[str, Any], compact: bool = False) -> Any:
+    """What was said, in the form in which it is to be."""
+    return form.noun(compact).model_validate_json(json.dumps(said), strict=True)
+
+
+def measured(form: Form, said: dict[str, Any], reply: Reply = SILENT) -> Measured:
+    return form.measured(read(form, said), reply, "item_1")
+
+
+def claimed(form: Form, said: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    return [(claim.said, list(claim.quotes)) for claim in form.claims(read(form, said))]
+
+
+# What is replied
+
+
+@pytest.mark.parametrize(
+    ("form", "compact", "fields"),
+    [
+        ("met", False, ["reason", "quotes", "met", "probability"]),
+        ("met", True, ["met", "probability"]),
+        ("scale", False, ["reason", "quotes", "value"]),
+        ("scale", True, ["value"]),
+        ("parts", False, ["reason", "part_1", "part_2"]),
+        ("parts", True, ["part_1", "part_2"]),
+    ],
+)
+def test_reasons_and_quotations_come_before_what_rests_on_them_and_compact_replies_have_none(
+    form: str, compact: bool, fields: list[str]
+) -> None:
+    schema: Any = answer_schema(FORMS[form].noun(compact))
+    assert list(schema["properties"]) == schema["required"] == fields
+    parts = [schema["properties"][name] for name in fields if name.startswith("part_")]
+    assert all(part["required"] == (["met"] if compact else ["quotes", "met"]) for part in parts)
+
+
+@every_form
+@pytest.mark.parametrize("compact", [False, True])
+def test_a_form_has_one_noun_so_that_equal_questions_are_equal_requests(form: Form, compact: bool) -> None:
+    again: dict[type, Form] = {
+        MetOrNot: MetOrNot(),
+        OnScale: OnScale(1.0, 10.0),
+        InParts: InParts((2.0, 5.0)),  # weights are ours: the model is told nothing of them
+    }
+    assert again[type(form)].noun(compact) is form.noun(compact)
+
+
+def test_a_schema_says_how_far_a_scale_reaches_and_how_much_may_be_quoted() -> None:
+    schema: Any = answer_schema(FORMS["scale"].noun(False))
+    assert schema["properties"]["value"] == {"type": "number", "minimum": 1.0, "maximum": 10.0}
+    assert schema["properties"]["quotes"] == {"type": "array", "maxItems": MOST_QUOTED, "items": {"type": "string"}}
+
+
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("met", stated(True, 0.4)),
+    ("met", stated(False, 0.5)),
+    ("met", stated("true")),
+    ("met", stated(1, 0.9)),
+    ("met", stated(True, 1.01)),
+    ("met", {"met": True, "probability": 0.9}),
+    ("met", {**stated(), "value": 3}),
+    ("met", stated(quotes=["a"] * (MOST_QUOTED + 1))),
+    ("met", stated(quotes=["a" * 1001])),
+    ("met", stated(quotes=[7])),
+    ("met", {**stated(), "quotes": "a"}),
+    ("met", stated(reason="so " * 1000)),
+    ("scale", rated(0.99)),
+    ("scale", rated(10.5)),
+    ("scale", rated("7")),
+    ("scale", rated(True)),
+    ("scale", {"reason": "so", "quotes": []}),
+    ("parts", in_parts(["a"])),
+    ("parts", in_parts(["a"], ["b"], ["c"])),
+    ("parts", {**in_parts(None, None), "part_2": True}),
+    ("parts", {**in_parts(None, None), "part_2": {"met": True}}),
+]
+
+
+@pytest.mark.parametrize(("form", "said"), WRONG)
+def test_what_is_not_in_the_form_is_refused(form: str, said: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        read(FORMS[form], said)
+
+
+# What needs a quotation
+
+
+def test_whatever_is_found_in_a_response_is_a_claim_and_nothing_else() -> None:
+    assert claimed(FORMS["met"], stated(quotes=["a", "b"])) == [("met", ["a", "b"])]
+    assert claimed(FORMS["met"], stated(False, quotes=["a"])) == []
+    assert claimed(FORMS["scale"], rated(7, "a")) == [("a value of 7", ["a"])]
+    assert claimed(FORMS["scale"], rated(1.5)) == [("a value of 1.5", [])]
+    assert claimed(FORMS["scale"], rated(1, "a")) == []
+    assert claimed(FORMS["parts"], in_parts(["a"], None)) == [("part_1 met", ["a"])]
+    assert claimed(FORMS["parts"], in_parts([], ["b"])) == [("part_1 met", []), ("part_2 met", ["b"])]
+    assert claimed(FORMS["parts"], in_parts(None, None)) == []
+
+
+# What it measures
+
+
+@pytest.mark.parametrize(("met", "probability"), [(True, 0.5), (True, 1), (False, 0.49), (False, 0)])
+def test_met_or_not_is_as_likely_as_is_stated(met: bool, probability: float) -> None:
+    assert measured(FORMS["met"], stated(met, probability)) == Measured(probability, met, "P(met) as stated")
+
+
+def test_or_as_likely_as_the_log_probabilities_say() -> None:
+    """The boolean is found at its place, behind quotations that hold others."""
+    said = {"item_1": stated(True, 0.99, quotes=['"met":false', "true"], reason="false, or true?")}
+    before, after = json.dumps(said, separators=(",", ":")).rsplit("true,", 1)
+    tokens = (
+        Token(text=before, logprob=0.0),
+        Token(text="true", logprob=math.log(0.6), others=(("true", math.log(0.6)), ("false", math.log(0.2)))),
+        Token(text=f",{after}", logprob=0.0),
+    )
+    reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
+    found = measured(FORMS["met"], said["item_1"], reply)
+    assert (found.score, found.met, found.native) == (pytest.approx(0.75), True, "P(met) from log probabilities")
+
+
+@pytest.mark.parametrize(("value", "score"), [(1, 0.0), (10, 1.0), (5.5, 0.5), (4, 1 / 3)])
+def test_a_scale_measures_how_far_up_it_the_value_lies(value: float, score: float) -> None:
+    found = measured(FORMS["scale"], rated(value, "a"))
+    assert found.score == pytest.approx(score)
+    assert (found.met, found.native, found.scale) == (None, value, (1.0, 10.0))
+
+
+@pytest.mark.parametrize(
+    ("met", "score", "whole"), [((True, True), 1.0, True), ((True, False), 0.25, False), ((False, True), 0.75, False)]
+)
+def test_parts_give_their_weight_as_partial_credit(met: tuple[bool, bool], score: float, whole: bool) -> None:
+    found = measured(FORMS["parts"], in_parts(*(["a"] if one else None for one in met)))
+    assert (found.score, found.met, found.native, found.scale) == (score, whole, score * 4, (0.0, 4.0))
+
+
+@given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9), st.floats(0.0, 1.0))
+def test_any_value_on_any_scale_is_a_score(one: float, other: float, share: float) -> None:
+    low, high = sorted((one, other))
+    if low < high:
+        form = OnScale(low, high)
+        value = min(high, max(low, low + share * (high - low)))
+        assert 0.0 <= measured(form, rated(value, "a")).score <= 1.0
+        assert [measured(form, rated(end, "a")).score for end in (low, high)] == [0.0, 1.0]
+
+
+@given(st.lists(st.tuples(st.floats(1e-6, 1e6), st.booleans()), min_size=1, max_size=20))
+def test_any_parts_are_a_score_which_is_1_exactly_where_all_are_met(parts: list[tuple[float, bool]]) -> None:
+    form = InParts(tuple(weight for weight, _ in parts))
+    found = measured(form, in_parts(*(["a"] if met else None for _, met in parts)))
+    assert 0.0 <= found.score <= 1.0
+    assert (found.score == 1.0) == found.met == all(met for _, met in parts)
+    assert (found.score == 0.0) == (not any(met for _, met in parts))

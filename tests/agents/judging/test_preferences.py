@@ -1,0 +1,201 @@
+"""What stakeholders need and wish: judged for each alone, and only where no check decides."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph import Ask, Jury, Task, Trace, conformance
+from jurygraph.agents.judging.preferences import SERVED, Preferences
+from jurygraph.models.consultation import Consultation
+from tests.agents.judging.hearing import (
+    answered,
+    asks_of,
+    fenced,
+    finding,
+    missing,
+    rated,
+    replying,
+    scored,
+    stated,
+    user,
+    view,
+    whole,
+)
+from tests.agents.judging.people import PROFILES, SAID, WISHES, people, words_of
+from tests.models.judging import Script, items_of, responses
+from tests.models.server import Answer, said, serving
+
+UNIFORM = {"weights": {"method": "uniform"}}
+
+
+def preferred(script: Script, task: Task, *texts: str, **kwargs: Any) -> tuple[list[Trace], list[dict[str, Any]]]:
+    kwargs = {"use": ["preferences"], "settings": UNIFORM} | kwargs
+    return scored(script, task, responses(*(texts or (SAID,))), **kwargs)
+
+
+# Forms
+
+
+def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
+    (trace,), (body,) = preferred(finding, people("ann"))
+    assert [list(item["properties"])[-1] for item in items_of(body).values()] == ["probability", "value"]
+    value = items_of(body)["constraint_2"]["properties"]["value"]
+    assert (value["minimum"], value["maximum"]) == SERVED
+    found = {one.subject: (one.score, one.met, one.native, one.scale) for one in trace.verdicts}
+    assert found == {"step-free": (0.9, True, "P(met) as stated", None), "tea": (1.0, None, 4.0, SERVED)}
+    assert {one.stakeholder for one in trace.verdicts} == {"ann"}
+    assert {one.layer for one in trace.verdicts} == {"model"}
+
+
+@pytest.mark.parametrize(("value", "score"), [(0, 0.0), (1, 0.25), (2.5, 0.625), (4, 1.0)])
+def test_how_far_a_wish_is_served_is_a_share_of_the_way(value: float, score: float) -> None:
+    reply = {"constraint_1": stated(met=False), "constraint_2": rated(value, "tea at the Old Mill")}
+    (trace,), _ = preferred(replying(reply), people("ann"))
+    assert {one.subject: one.score for one in trace.verdicts} == {"step-free": 0.1, "tea": score}
+
+
+def test_what_the_values_stand_for_is_shown() -> None:
+    _, (body,) = preferred(missing, people("ann"))
+    assert "A pot of assam each afternoon.\n0: nothing in the response serves it\n1: " in user(body)
+    assert fenced("No stairs anywhere.", "item") in user(body)
+
+
+def test_a_constraint_without_words_is_known_by_its_id() -> None:
+    bare = people("ann").model_dump()
+    bare["stakeholders"][0]["constraints"] = [{"id": "no-stairs", "kind": "hard"}]
+    _, (body,) = preferred(missing, Task.model_validate(bare))
+    assert fenced("no-stairs", "item") in user(body)
+
+
+def test_compact_asks_for_no_reasons() -> None:
+    use = [{"use": "preferences", "params": {"profile": "compact"}}]
+    (trace,), (body,) = preferred(finding, people("ann"), use=use)
+    assert [list(item["properties"]) for item in items_of(body).values()] == [["met", "probability"], ["value"]]
+    assert {one.score for one in trace.verdicts} == {0.9, 1.0}
+
+
+# Each for itself
+
+
+def test_nobody_is_asked_about_with_another_nor_shown_to_anothers_judge() -> None:
+    _, bodies = preferred(missing, people(), SAID, "Stay at home.")
+    assert len(bodies) == 2 * len(WISHES)
+    for body in bodies:
+        told = json.dumps(body, ensure_ascii=False)
+        shown = [name for name in WISHES if any(word in told for word in words_of(name))]
+        assert len(shown) == 1
+        assert all(word in told for word in words_of(*shown))
+        assert fenced(PROFILES[shown[0]], "profile") in user(body)
+
+
+names = st.lists(st.sampled_from(["ann", "bob", "cyd"]), min_size=1, max_size=3, unique=True)
+
+
+@given(names, st.lists(st.sampled_from([SAID, "Stay at home.", "Go."]), min_size=1, max_size=3), st.randoms())
+@settings(max_examples=40)
+def test_whoever_asks_in_which_order_a_call_holds_one_person_and_one_response(
+    asked: list[str], texts: list[str], shuffled: Any
+) -> None:
+    about = [view(one) for one in people(*asked).stakeholders]
+
+    def build(model: Consultation) -> Sequence[Ask]:
+        asks = asks_of(model, about, responses(*texts), evaluator=Preferences())
+        shuffled.shuffle(asks)
+        return asks
+
+    _, requests = answered(Preferences(), build)
+    assert len({request.digest for request in requests}) == len(asked) * len(set(texts))
+    for request in requests:
+        told = "".join(message.content for message in request.messages)
+        assert sum(any(word in told for word in words_of(name)) for name in WISHES) == 1
+        assert sum(fenced(text, "response") in told for text in {SAID, "Stay at home.", "Go."}) == 1
+
+
+def test_who_else_is_there_changes_no_request() -> None:
+    alone, _ = preferred(missing, people("ann"), cache=False)
+    together, _ = preferred(missing, people(), cache=False)
+    words = [{_of(call.id, trace) for call in trace.calls} for trace in (*alone, *together)]
+    assert words[0] == {frozenset({"step-free", "tea"})}
+    assert words[0] < words[1]
+
+
+def _of(call: str, trace: Trace) -> frozenset[str]:
+    return frozenset(one.subject for one in trace.verdicts if one.call == call)
+
+
+def test_more_than_four_constraints_are_several_calls() -> None:
+    many = people("ann").model_dump()
+    many["stakeholders"][0]["constraints"] = [{"id": f"c{place}", "kind": "hard", "text": ""} for place in range(6)]
+    _, bodies = preferred(missing, Task.model_validate(many))
+    assert sorted(len(items_of(body)) for body in bodies) == [2, 4]
+
+
+# With checks beside
+
+
+def fits(task: Any, response: Any) -> bool:
+    """A check of these tests, which holds."""
+    return True
+
+
+def with_checks(*uses: Any, checks: Any = None) -> dict[str, Any]:
+    functions = {"fits": f"{__name__}:fits"}
+    beside = {"use": "checks.constraints", "params": {"functions": functions}}
+    return {"use": [beside, *uses], "settings": UNIFORM | {"failure": {"min_coverage": 0.0001}}}
+
+
+FITS = {"cheap": {"function": "fits"}}
+
+
+def test_a_constraint_with_a_check_is_decided_by_it_and_no_model_is_asked_about_it() -> None:
+    (trace,), (body,) = preferred(finding, people("bob", checks=FITS), **with_checks("preferences"))
+    found = {one.subject: (one.evaluator, one.score) for one in trace.verdicts}
+    assert found == {"cheap": ("checks.constraints", 1.0), "fish": ("preferences", 1.0)}
+    assert list(items_of(body)) == ["constraint_1"]
+    assert "Under forty pounds a day." not in user(body)
+    assert (trace.reward.coverage, trace.reward.counts.judged) == (1.0, 2)
+
+
+def test_without_preferences_it_is_asked_and_abstains_so_that_it_is_counted() -> None:
+    (trace,), bodies = preferred(finding, people("bob", checks=FITS), **with_checks())
+    assert {one.subject: one.status for one in trace.verdicts} == {"cheap": "ok", "fish": "abstained"}
+    assert (len(bodies), trace.reward.coverage) == (0, 0.5)
+
+
+def test_where_somebody_else_asks_about_the_member_and_not_the_constraint_it_is_counted_too() -> None:
+    """A constraint may have the name of its stakeholder, as other questions about that one do."""
+    odd = people("bob").model_dump()
+    odd["stakeholders"][0]["constraints"] = [{"id": "bob", "kind": "hard", "text": "Under forty pounds a day."}]
+    (trace,), _ = preferred(finding, Task.model_validate(odd), **with_checks({"use": "tests.agents.judging.own:Kind"}))
+    assert {one.evaluator: one.status for one in trace.verdicts} == {
+        "checks.constraints": "abstained",
+        "tests.agents.judging.own.Kind": "ok",
+    }
+
+
+# The conformance suite
+
+
+def by_what_is_shown(body: dict[str, Any], number: int) -> Answer:
+    return said(json.dumps(whole(body, found=len(user(body)) % 2 == 0)))
+
+
+@pytest.mark.parametrize("profile", ["full", "compact"])
+def test_it_passes_the_conformance_suite_with_a_model(profile: str) -> None:
+    group = (people(), responses(SAID, "Stay at home.", "Go."))
+    use = {"use": "preferences", "params": {"profile": profile}}
+    with serving(by_what_is_shown) as server:
+        seen = conformance.check_evaluator(use, [group], model=f"openai-compatible:{server.url}#tiny")
+        assert seen == 6 * (3 + len(conformance.ODD_TEXTS))
+        assert server.count > 0
+
+
+def test_without_stakeholders_nothing_is_asked() -> None:
+    use = {"evaluators": ["preferences", "maths.length"], "reward": {"length": 1.0}}
+    with Jury.from_config(use) as jury:
+        (trace,) = jury.score(Task(id="letter", query="Write."), responses("Dear Ann"))
+    assert [one.evaluator for one in trace.verdicts] == ["maths.length"]
