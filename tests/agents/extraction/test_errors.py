@@ -1,0 +1,174 @@
+"""Thirty plans in words and an extractor that errs: each error is caught by evidence, or known to be one that is not.
+
+With a perfect extractor, facts and checks say of the words what they say of the plan's own data.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from examples.group_trip.layouts import LAYOUTS
+from jurygraph import Jury, Response, Task, Verdict
+from jurygraph.agents.extraction.grounding import Grounded, Places, ground
+from tests.agents.extraction.errors import ERRORS, REFERENCE, Error, Place
+from tests.agents.extraction.extractor import Reply, perfect, without_quotes
+from tests.agents.extraction.plans import (
+    ESCAPED,
+    EVERY,
+    KINDS,
+    LINES,
+    imported,
+    in_words,
+    layout_in_turn,
+    task_of_records,
+)
+
+
+def grounded(text: str, reply: Reply) -> Grounded:
+    return ground(Places(text), KINDS, reply)
+
+
+def without(reply: Reply, place: Place) -> Reply:
+    """A reply less one record."""
+    kind, number = place
+    return {**reply, kind: [record for at, record in enumerate(reply[kind]) if at != number]}
+
+
+def damaged(error: Error, name: str, layout: str) -> tuple[str, Reply, Place] | None:
+    """What the plan says, what the extractor takes out of it, and where it errs; None where it cannot err so."""
+    text = in_words(name, layout)
+    reply = perfect(text)
+    text += error.besides(reply)
+    place = error.damage(reply, text, LINES[name]["query"])
+    return None if place is None else (text, reply, place)
+
+
+def layout_of(error: str, name: str) -> str:
+    """Each error meets each plan, and each layout."""
+    return layout_in_turn(list(ERRORS).index(error) + list(LINES).index(name))
+
+
+def each_damaged(error: str) -> Iterator[tuple[str, Reply, Place]]:
+    """Every plan with the error in it."""
+    found = (damaged(ERRORS[error], name, layout_of(error, name)) for name in LINES)
+    yield from (one for one in found if one is not None)
+
+
+# A perfect extractor
+
+
+@pytest.mark.parametrize(("name", "layout"), EVERY)
+def test_all_that_a_perfect_extractor_finds_stands_in_the_response(name: str, layout: str) -> None:
+    text = in_words(name, layout)
+    found = grounded(text, perfect(text))
+    assert found.left_out == ()
+    assert found.data == without_quotes(perfect(text))
+    assert all(text[one.start : one.end] == one.quote and one.verified for one in found.evidence)
+
+
+Said = Mapping[tuple[str, str], tuple[Any, ...]]
+
+
+def said(verdicts: Any) -> Said:
+    """What is measured, by evaluator and subject; reasons and evidence name other places."""
+    return {(one.evaluator, one.subject): (one.status, one.score, one.met, one.native) for one in verdicts}
+
+
+@pytest.fixture(scope="module")
+def jury() -> Iterator[Jury]:
+    config = {"derivers": ["facts.claims"], "evaluators": ["facts.confirmed", "checks.constraints"]}
+    with Jury.from_config({**config, "reward": {"confirmed": 1.0}}) as made:
+        yield made
+
+
+def judged(jury: Jury, task: Task, *data: Any) -> list[tuple[Verdict, ...]]:
+    responses = [Response(id=f"r{number}", text="", data=one) for number, one in enumerate(data)]
+    return [trace.verdicts for trace in jury.score(task, responses)]
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_facts_and_checks_say_of_the_words_what_they_say_of_the_plans_own_data(name: str, jury: Jury) -> None:
+    layouts = [layout for other, layout in EVERY if other == name and (name, layout) != ESCAPED]
+    texts = [in_words(name, layout) for layout in layouts]
+    line = {field: value for field, value in imported()[name].items() if field != "responses"}
+    (own,) = judged(jury, Task.model_validate(line), LINES[name]["plan"])
+    told = judged(jury, task_of_records(name), *(grounded(text, perfect(text)).data for text in texts))
+    assert [said(one) for one in told] == [said(own)] * len(layouts)
+    assert {one.status for one in own} == {"ok"}
+
+
+def test_a_name_that_a_table_cannot_write_as_it_is_is_another_name(jury: Jury) -> None:
+    name, layout = ESCAPED
+    text = in_words(name, layout)
+    (found,) = judged(jury, task_of_records(name), grounded(text, perfect(text)).data)
+    wrong = [one for one in found if not one.met]
+    assert {one.subject for one in wrong} == {"attractions", "attractions-in-place"}
+    assert all("'Fernbank Museum | 3D Theater | Forest' is, which is another name" in one.reason for one in wrong)
+
+
+# An extractor that errs
+
+CAUGHT = [name for name, error in ERRORS.items() if error.caught]
+NOT_CAUGHT = [name for name, error in ERRORS.items() if not error.caught]
+
+
+@pytest.mark.parametrize("error", CAUGHT)
+def test_an_error_is_caught_and_nothing_else_is_left_out(error: str) -> None:
+    seen = 0
+    for text, reply, place in each_damaged(error):
+        found = grounded(text, reply)
+        assert found.data == without_quotes(without(reply, place))
+        assert [one.at for one in found.left_out] == [f"{place[0]}[{place[1]}]"]
+        assert not any(
+            one.of and one.of.startswith(f"$['{place[0]}'][{len(reply[place[0]]) - 1}]") for one in found.evidence
+        )
+        seen += 1
+    assert seen >= 8
+
+
+@pytest.mark.parametrize("error", NOT_CAUGHT)
+def test_an_error_that_evidence_cannot_catch_stands_in_the_data(error: str) -> None:
+    seen = 0
+    for text, reply, _ in each_damaged(error):
+        found = grounded(text, reply)
+        assert found.left_out == ()
+        assert found.data == without_quotes(reply)
+        seen += 1
+    assert seen >= 8
+
+
+@pytest.fixture(scope="module")
+def looking_up() -> Iterator[Jury]:
+    with Jury.from_config({"derivers": ["facts.claims"], "evaluators": ["facts.confirmed"]}) as made:
+        yield made
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_fewer_facts_are_confirmed_then_or_nobody_notices_it(name: str, looking_up: Jury) -> None:
+    texts = {layout: in_words(name, layout) for layout in LAYOUTS}
+    plain = {layout: grounded(text, perfect(text)).data for layout, text in texts.items()}
+    found = {error: damaged(ERRORS[error], name, layout_of(error, name)) for error in NOT_CAUGHT}
+    erring = {error: grounded(one[0], one[1]).data for error, one in found.items() if one is not None}
+    verdicts = judged(looking_up, task_of_records(name), *plain.values(), *erring.values())
+    scores = {key: [one.score for one in said] for key, said in zip([*plain, *erring], verdicts, strict=True)}
+    for error in erring:
+        noticed = scores[error] != scores[layout_of(error, name)]
+        assert noticed is (ERRORS[error].noticed == "facts"), error
+
+
+def test_the_reference_of_the_errors_is_in_no_plan() -> None:
+    assert not any(REFERENCE in in_words(*one) for one in EVERY)
+
+
+def test_an_extractor_that_errs_in_everything_leaves_nothing() -> None:
+    text = in_words("40", "prose")
+    reply = copy.deepcopy(perfect(text))
+    for records in reply.values():
+        for record in records:
+            record["quote"] = f"perhaps {record['quote']}"
+    found = grounded(text, reply)
+    assert found.data == {kind: [] for kind in KINDS}
+    assert found.evidence == ()
+    assert len(found.left_out) == sum(map(len, reply.values()))
