@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +11,17 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from langchain_core.runnables import RunnableConfig
 from pydantic_core import PydanticSerializationError
 
+from jurygraph.agents.profile import read_profiles
 from jurygraph.agents.registry import load_combiners, load_deriver, load_evaluator
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
-from jurygraph.errors import ConfigError, InputError
+from jurygraph.errors import ConfigError, InputError, ModelError
 from jurygraph.graphs import prepare, score
 from jurygraph.graphs.answering import apart, apart_now, begin_apart, open_evaluator
 from jurygraph.graphs.recipe import check_recipe
 from jurygraph.graphs.routing import NOTHING, Recalled, canonical_order
-from jurygraph.graphs.state import Roster, ScoreState
+from jurygraph.graphs.side_by_side import in_order
+from jurygraph.graphs.state import PrepareState, Roster, ScoreState
+from jurygraph.safety.fence import project_key
 from jurygraph.schema import Config, Plan, Response, Task, Trace, digest_of
 from jurygraph.sources import parse_config, read_config
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from jurygraph.models.consultation import Consultation
     from jurygraph.models.gateway import Gateway
     from jurygraph.models.sink import CallSink
+    from jurygraph.schema.profile import Profiles, ProfilesLine
 
 T = TypeVar("T")
 Group = tuple[Task, Sequence[Response], Plan]
@@ -82,11 +85,50 @@ class Jury:
             return cls(source, **limits)
         return cls(parse_config(source) if isinstance(source, Mapping) else read_config(Path(source)), **limits)
 
-    async def aprepare(self, task: Task) -> Plan:
-        """The plan for a task, made without any response. Raises PlanError."""
-        state = await apart(lambda: self._prepare.ainvoke({"task": task}, context=self._roster), self.config.langsmith)
+    async def aprepare(self, task: Task, profiles: "ProfilesLine | None" = None) -> Plan:
+        """The plan for a task, made without any response.
+
+        A stakeholder's profile in text alone is read as `profiles` say, else by the model. Raises PlanError; InputError
+        where these are of another task; ModelError or BudgetExceeded where the model gave no answer.
+        """
+        return await self._planned(task, profiles, self.gateway)
+
+    async def aforesee(self, task: Task, profiles: "ProfilesLine | None" = None) -> "tuple[Plan | None, list[Request]]":
+        """The plan as `aprepare` makes it, as far as no model need be asked for it. Nothing is sent.
+
+        Where one must, there is no plan, but what would be asked first. Raises PlanError.
+        """
+        if self.gateway is None:
+            return await self.aprepare(task, profiles), []
+        known, gateway = _known(self.gateway)
+        try:
+            return await self._planned(task, profiles, gateway), []
+        except ModelError:
+            if not known.requests:
+                raise
+            return None, list(known.requests.values())
+        finally:
+            await gateway.close()
+
+    async def aread(self, task: Task) -> "Profiles | None":
+        """What the model reads in profiles of a task in text alone; None where there is none.
+
+        Raises as `aprepare`, and ConfigError under model none.
+        """
+        if self.gateway is None:
+            raise ConfigError("model: none reads no profiles; name one in the config or with --model")
+        gateway = _consultation(self.gateway, self.config)
+        return await apart(lambda: read_profiles(task, None, gateway), self.config.langsmith)
+
+    async def _planned(self, task: Task, profiles: "ProfilesLine | None", gateway: "Gateway | None") -> Plan:
+        start, roster = PrepareState(task=task, stated=profiles), self._with(gateway)
+        state = await apart(lambda: self._prepare.ainvoke(start, context=roster), self.config.langsmith)
         plan: Plan = state["plan"]
         return plan
+
+    def _with(self, gateway: "Gateway | None") -> Roster:
+        """The roster of a graph, with a way to the model where there is one."""
+        return self._roster if gateway is None else replace(self._roster, gateway=_consultation(gateway, self.config))
 
     async def ascore(
         self, task: Task, responses: Sequence[Response], plan: Plan | None = None, recalled: Recalled = NOTHING
@@ -106,6 +148,10 @@ class Jury:
         """
         if self.gateway is None:
             return []
+        if plan is None:
+            plan, first = await self.aforesee(task)
+            if plan is None:
+                return first
         unsent, gateway = _unsent(self.gateway)
         try:
             await apart(lambda: self._scored(task, responses, plan, recalled, gateway), self.config.langsmith)
@@ -128,46 +174,35 @@ class Jury:
     ) -> list[Trace]:
         _check_group(task, responses)
         if plan is None:
-            plan = await self.aprepare(task)
+            plan = await self._planned(task, None, gateway)
         else:
             _check_plan(plan, task, self._roster)
         self._open()
         group = canonical_order(responses)
         start = ScoreState(plan=plan, responses=group, recalled=recalled, wave=0, material=[], verdicts=[])
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
-        roster = self._roster if gateway is None else replace(self._roster, gateway=_consultation(gateway, self.config))
-        ended = await self._score.ainvoke(start, context=roster, config=limit, version="v2")
+        ended = await self._score.ainvoke(start, context=self._with(gateway), config=limit, version="v2")
         traces = {trace.response_id: trace for trace in ended.value["traces"]}
         return [traces[r.id].model_copy(update={"agent": r.agent, "labels": r.labels}) for r in responses]
 
-    async def ascore_all(self, groups: Iterable[Group], recall: Recall | None = None) -> AsyncIterator[list[Trace]]:
+    def ascore_all(self, groups: Iterable[Group], recall: Recall | None = None) -> AsyncIterator[list[Trace]]:
         """The traces of many groups, several at once, in the order given.
 
         `recall` says what of a group is known already; it is called when the group's turn comes. A group that is
         finished makes room for another, though its traces wait until those before it are given. `groups` is read as
         far ahead as that takes, and no further. The error of a group is raised where its traces would be given.
         """
-        at_once = AT_ONCE if self.gateway is None else max(AT_ONCE, self.config.calls.concurrency)
-        begun: deque[asyncio.Task[list[Trace]]] = deque()
-        room = asyncio.Semaphore(at_once - 1)
-        try:
-            for group in groups:
-                recalled = recall(*group) if recall else NOTHING
-                begun.append(self._begun(*group, recalled))
-                begun[-1].add_done_callback(lambda _: room.release())
-                await room.acquire()  # for the next group, before it is read
-                while begun and (begun[0].done() or len(begun) >= at_once * (1 + AHEAD)):
-                    yield await begun.popleft()
-            while begun:
-                yield await begun.popleft()
-        finally:
-            for left in begun:
-                left.cancel()
-            await asyncio.gather(*begun, return_exceptions=True)
+        begun = (self._begun(*group, recall(*group) if recall else NOTHING) for group in groups)
+        return in_order(begun, self.at_once, AHEAD)
 
-    def prepare(self, task: Task) -> Plan:
+    @property
+    def at_once(self) -> int:
+        """How many groups are scored at once."""
+        return AT_ONCE if self.gateway is None else max(AT_ONCE, self.config.calls.concurrency)
+
+    def prepare(self, task: Task, profiles: "ProfilesLine | None" = None) -> Plan:
         """As `aprepare`, for callers without an event loop."""
-        return self._run(self.aprepare(task))
+        return self._run(self.aprepare(task, profiles))
 
     def score(self, task: Task, responses: Sequence[Response], plan: Plan | None = None) -> list[Trace]:
         """As `ascore`, for callers without an event loop."""
@@ -255,17 +290,31 @@ def _gateway(config: Config, sink: "CallSink | None", max_cost: float | None, ma
 def _unsent(gateway: "Gateway") -> "tuple[Unsent, Gateway]":
     """A backend that notes what a gateway would be asked, behind one that keeps nothing and knows no reply."""
     from jurygraph.models.backends.unsent import Unsent
+
+    unsent = Unsent(gateway.backend)
+    return unsent, _before(unsent, gateway)
+
+
+def _known(gateway: "Gateway") -> "tuple[Unsent, Gateway]":
+    """As `_unsent`, with the replies that the gateway knows."""
+    from jurygraph.models.backends.known import Known
+
+    known = Known(gateway)
+    return known, _before(known, gateway)
+
+
+def _before(backend: "Unsent", gateway: "Gateway") -> "Gateway":
+    """A gateway like this one that keeps nothing, before another backend."""
     from jurygraph.models.gateway import Gateway
     from jurygraph.models.limiter import Limiter
 
-    unsent = Unsent(gateway.backend)
-    return unsent, Gateway(unsent, Limiter(AT_ONCE), replace(gateway.limits, deadline=None))
+    return Gateway(backend, Limiter(AT_ONCE), replace(gateway.limits, deadline=None))
 
 
 def _consultation(gateway: "Gateway", config: Config) -> "Consultation":
     from jurygraph.models.consultation import Consultation
 
-    return Consultation(gateway, config.calls.parameters)
+    return Consultation(gateway, config.calls.parameters, config.safety, project_key())
 
 
 def _load(config: Config) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:

@@ -7,6 +7,7 @@ from jurygraph.cli.sides import opponent, score_for
 from jurygraph.cli.text import number, table, visible
 from jurygraph.schema import Decision, Evidence, Reward, Spec, Trace, Verdict
 from jurygraph.schema.config import Welfare
+from jurygraph.schema.profile import FILE
 
 WELFARE: tuple[str, ...] = get_args(Welfare)
 """The combiners of which a component's inputs are stakeholders."""
@@ -22,7 +23,24 @@ def trace_lines(trace: Trace, decision: Decision) -> list[str]:
     weighed = [
         line for spec in decision.specs if spec.combiner in WELFARE for line in _weight_lines(spec, trace.reward)
     ]
-    return [*head, *_reward_lines(trace.reward), *weighed, "", "verdicts", *verdicts, "", *foot]
+    read = [visible(line) for line in read_from(trace)]
+    return [*head, *_reward_lines(trace.reward), *weighed, *read, "", "verdicts", *verdicts, "", *foot]
+
+
+def read_from(trace: Trace) -> Iterator[str]:
+    """Who read the profiles on which a trace rests, where any were in text alone; each reader once."""
+    profiles = None if trace.plan is None else trace.plan.profiles
+    if profiles is None:
+        return
+    for reader in dict.fromkeys(profiles.by.values()):
+        names = ", ".join(name for name, by in profiles.by.items() if by == reader)
+        yield f"constraints of {names}: {_read_by(reader)}"
+    if profiles.tensions_by is not None:
+        yield f"tensions: {_read_by(profiles.tensions_by)}"
+
+
+def _read_by(reader: str) -> str:
+    return "from a file of profiles" if reader == FILE else f"profile parsed by {reader}"
 
 
 def _reward_lines(reward: Reward) -> list[str]:

@@ -5,7 +5,9 @@ from typing import Any
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
+from langgraph.types import Command
 
+from jurygraph.agents.profile import read_profiles
 from jurygraph.graphs.planning import (
     list_derivations,
     list_questions,
@@ -16,13 +18,26 @@ from jurygraph.graphs.recipe import decision_of, freeze_specs
 from jurygraph.graphs.state import PrepareOutput, PrepareState, Roster
 from jurygraph.graphs.weighing import weigh_stakeholders
 from jurygraph.schema import Plan
+from jurygraph.schema.profile import in_text_alone, with_profiles
 
 PrepareGraph = CompiledStateGraph[PrepareState, Roster, PrepareState, PrepareOutput]
 Update = dict[str, Any]
 
 
-async def _read(state: PrepareState, runtime: Runtime[Roster]) -> Update:
-    return {"views": view_task(state["task"], ["task", *runtime.context.audiences.values()])}
+async def _read(state: PrepareState, runtime: Runtime[Roster]) -> Command[str]:
+    """Where nobody asks about stakeholders, what their profiles say would change no question and no weight."""
+    task, audiences = state["task"], runtime.context.audiences.values()
+    alone = state.get("stated") is not None or any(map(in_text_alone, task.stakeholders))
+    update = {"digest": task.content_digest, "profiles": None, "views": view_task(task, ["task", *audiences])}
+    return Command(goto="profiles" if alone and "stakeholder" in audiences else "weigh", update=update)
+
+
+async def _profiles(state: PrepareState, runtime: Runtime[Roster]) -> Update:
+    roster = runtime.context
+    model = None if roster.config.model == "none" else roster.gateway
+    read = await read_profiles(state["task"], state.get("stated"), model)
+    whole = with_profiles(state["task"], read)
+    return {"profiles": read, "task": whole, "views": view_task(whole, ["task", *roster.audiences.values()])}
 
 
 async def _weigh(state: PrepareState, runtime: Runtime[Roster]) -> Update:
@@ -36,8 +51,8 @@ async def _question(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     whole = next(view for view in views if view.audience == "task")
     uses = {use.known_as: use for use in roster.config.evaluators}
     derivations = list_derivations(roster.derivers, whole)
-    questions = list_questions(roster.evaluators, uses, views)
-    return {"survey": survey_of(views, derivations, questions)}
+    questions = list_questions(roster.evaluators, uses, views, [deriver.gives for deriver in roster.derivers.values()])
+    return {"survey": survey_of(views, derivations, questions, roster.config.safety.gates)}
 
 
 async def _recipe(state: PrepareState, runtime: Runtime[Roster]) -> Update:
@@ -47,21 +62,27 @@ async def _recipe(state: PrepareState, runtime: Runtime[Roster]) -> Update:
 
 
 async def _freeze(state: PrepareState) -> Update:
-    task = state["task"]
-    plan = Plan(task_id=task.id, task_digest=task.content_digest, survey=state["survey"], decision=state["decision"])
+    plan = Plan(
+        task_id=state["task"].id,
+        task_digest=state["digest"],
+        survey=state["survey"],
+        decision=state["decision"],
+        profiles=state["profiles"],
+    )
     return {"plan": plan}
 
 
 def build() -> PrepareGraph:
-    """The compiled graph: read → weigh stakeholders → list questions → recipe (rubric graph, λ) → freeze."""
+    """The compiled graph: read (→ profiles) → weigh stakeholders → list questions → recipe (rubric graph) → freeze."""
     graph = StateGraph(PrepareState, context_schema=Roster, output_schema=PrepareOutput)
-    graph.add_node("read", _read)
+    graph.add_node("read", _read, destinations=("profiles", "weigh"))
+    graph.add_node("profiles", _profiles)
     graph.add_node("weigh", _weigh)
     graph.add_node("question", _question)
     graph.add_node("recipe", _recipe)
     graph.add_node("freeze", _freeze)
     graph.add_edge(START, "read")
-    graph.add_edge("read", "weigh")
+    graph.add_edge("profiles", "weigh")
     graph.add_edge("weigh", "question")
     graph.add_edge("question", "recipe")
     graph.add_edge("recipe", "freeze")

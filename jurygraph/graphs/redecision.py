@@ -18,7 +18,7 @@ def redecide(
     """The decision that `prepare` would make of a task and its survey under this config.
 
     Args:
-        task: as it was planned.
+        task: as it was planned, with what its profiles were read as (`with_profiles`).
         survey: what it was asked.
         config: with the weights, recipe, gates and failure rule to decide by; `check_recipe` is for before.
         audiences: whom every evaluator of the config asks about, by its name.

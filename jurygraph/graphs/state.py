@@ -21,6 +21,7 @@ from jurygraph.schema import (
     Trace,
     Verdict,
 )
+from jurygraph.schema.profile import Profiles, ProfilesLine
 
 if TYPE_CHECKING:
     from jurygraph.models.consultation import Consultation
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 class Roster:
     """Who can be asked, and the config that says how their answers count: the context of both graphs.
 
-    `gateway` is there where a group is scored and the config names one.
+    `gateway` leads to the model, where there is one.
     """
 
     config: Config
@@ -46,9 +47,16 @@ class Roster:
 
 
 class PrepareState(TypedDict, total=False):
-    """The prepare graph's state. There is no field in which a response could lie."""
+    """The prepare graph's state. There is no field in which a response could lie.
+
+    `task` is the one given, and once its `profiles` are read the one with these; `digest` is of the one given. `stated`
+    is what somebody wrote down of its profiles.
+    """
 
     task: Task
+    stated: ProfilesLine | None
+    digest: str
+    profiles: Profiles | None
     views: tuple[TaskView, ...]
     weights: dict[str, float]
     difficulty: dict[str, Any]

@@ -1,13 +1,14 @@
 """Whose needs count how much: DecompR's weights, from the task alone."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
 from typing import Any, NamedTuple
 
 from jurygraph import aggregation
 from jurygraph.agents.checks.tensions import tensions
 from jurygraph.errors import PlanError
-from jurygraph.schema import Audience, Stakeholder, Task, WeightsConfig
+from jurygraph.schema import Audience, Stakeholder, Task, Tension, WeightsConfig
+from jurygraph.schema.profile import ReadTension
 from jurygraph.schema.task import by_id
 
 
@@ -16,7 +17,8 @@ def weigh_stakeholders(
 ) -> tuple[dict[str, float], dict[str, Any]]:
     """Weights w_i by stakeholder, and the terms of d_i they come from (DecompR Eqs. 9-10), in the order of ids.
 
-    Empty where none of the `audiences` that are asked about is the stakeholders. Raises PlanError.
+    `task` is the task with what its profiles were read as. Empty where none of the `audiences` that are asked about is
+    the stakeholders. Raises PlanError.
     """
     people = by_id(task.stakeholders)
     if not people or "stakeholder" not in audiences:
@@ -52,8 +54,9 @@ def _calibrated_weights(
         if person.profile and not person.constraints:
             raise PlanError(
                 f"task {task.id!r}: stakeholder {person.id!r} has a profile in text alone, so its difficulty is not "
-                "known; list its constraints (kind, restrictiveness); under weights.method uniform or fixed it is not "
-                "needed, but somebody has to judge the profile all the same"
+                "known; list its constraints (kind, restrictiveness) in the task or in a file for --profiles-from, or "
+                "name a model to read it; under weights.method uniform or fixed the difficulty is not needed, but "
+                "somebody has to judge the profile all the same"
             )
     hard, soft = ([_restrictiveness(person, kind) for person in people] for kind in ("hard", "soft"))
     pulled = _tensions(task, people)
@@ -87,20 +90,26 @@ class _Tension(NamedTuple):
 
 
 def _tensions(task: Task, people: Sequence[Stakeholder]) -> list[_Tension]:
-    """Every pair's tension: as declared, else as the constraints' checks show it."""
-    declared: dict[tuple[str, str], list[float]] = {}
+    """Every pair's tension: as declared, or read in the profiles, else as the constraints' checks show it."""
+    declared: dict[tuple[str, str], list[Tension]] = {}
     for tension in task.tensions:
         first, second = sorted(tension.between)
-        declared.setdefault((first, second), []).append(tension.strength)
+        declared.setdefault((first, second), []).append(tension)
     found = []
     for one, other in combinations(people, 2):
         pair = one.id, other.id
         if pair in declared:
-            found.append(_Tension(pair, float(aggregation.total(sorted(declared[pair])))))
+            strength = float(aggregation.total(sorted(tension.strength for tension in declared[pair])))
+            found.append(_Tension(pair, strength, tuple(_reasons(declared[pair]))))
         elif pulls := tensions(one, other):
             why = tuple(f"{pull.one} and {pull.other}: {pull.why}" for pull in pulls)
             found.append(_Tension(pair, float(aggregation.total([pull.strength for pull in pulls])), why))
     return found
+
+
+def _reasons(declared: Iterable[Tension]) -> Iterator[str]:
+    """Why there is a tension, where it was read in profiles."""
+    yield from sorted(one.reason for one in declared if isinstance(one, ReadTension) and one.reason)
 
 
 def _conflict(pulled: Sequence[_Tension], member: str) -> float:
@@ -110,7 +119,7 @@ def _conflict(pulled: Sequence[_Tension], member: str) -> float:
 
 
 def _told(pulled: Sequence[_Tension], member: str) -> dict[str, Any]:
-    """The tensions that make up s_i: with whom, how strong, and why, where the constraints show it."""
+    """The tensions that make up s_i: with whom, how strong, and why, where constraints or profiles say it."""
     told = {
         next(name for name in one.between if name != member): {"strength": one.strength, "why": list(one.why)}
         for one in pulled

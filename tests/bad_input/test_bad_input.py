@@ -36,10 +36,10 @@ def project(tmp_path: Path) -> Path:
 
 
 def score(run: Command, project: Path) -> Ended:
-    """Score the tasks of a project, whatever form they have; its responses too, if they stand apart."""
+    """Score the tasks of a project, whatever form they have; with its responses and profiles, if they stand apart."""
     tasks = next(iter(sorted(project.glob("tasks.*"))), project / "tasks.jsonl")
-    apart = project / "responses.jsonl"
-    more = ("--responses", apart) if apart.exists() else ()
+    beside = {"--responses": project / "responses.jsonl", "--profiles-from": project / "profiles.jsonl"}
+    more = [word for option, file in beside.items() if file.exists() for word in (option, file)]
     return run("score", tasks, "--config", project / "jury.yaml", "--out", project / "run", *more)
 
 

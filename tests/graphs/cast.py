@@ -66,9 +66,13 @@ def performed(line: Any) -> Any:
 
 
 class Told(Evaluator):
-    """Answers as the response's script says; a pair by its two scores, a group by everyone's own."""
+    """Answers as the response's script says; a pair by its two scores, a group by everyone's own.
+
+    It asks about all members of its audience, or about these `members` alone.
+    """
 
     version = "1"
+    members: Sequence[str] | None = None
 
     def __init__(self, subjects: Sequence[str] = (), whens: Mapping[str, Any] | None = None, **settings: Any) -> None:
         self.subjects = subjects
@@ -78,6 +82,8 @@ class Told(Evaluator):
             setattr(self, name, tuple(value) if isinstance(value, list) else value)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
+        if self.members is not None and view.member not in self.members:
+            return []
         return [self._question(view, subject) for subject in self.subjects or (None,)]
 
     def _question(self, view: TaskView, subject: str | None) -> Question:

@@ -20,6 +20,7 @@ Place = tuple[str, str, tuple[str, ...], int]
 
 NAMES = ("a", "b", "c", "d")
 SCREENED_OUT = Verdict(status="not_applicable", gated_by="gate")
+STOPPED_BY_A_GATE = [Verdict(score=float(bad), met=bad, gated_by="empty-response") for bad in (False, True)]
 AWKWARD = st.sampled_from([0.0, 1.0, 0.5, 0.1, 0.3, 1 / 3, 0.7, 1e-9, 1 - 1e-9])
 SCORES = AWKWARD | st.floats(0.0, 1.0)
 WEIGHTS = st.sampled_from([1.0, 0.1, 0.3, 2.0, 0.7, 1e-3])
@@ -148,7 +149,7 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
         cast[made.name] = made
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
     questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
-    survey = survey_of(views, (), questions)
+    survey = survey_of(views, (), questions, read.safety.gates)
     audiences = {name: one.audience for name, one in cast.items()}
     decision = redecide(about, survey, read, audiences, COMBINERS)
     return Plan(task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision)
@@ -160,8 +161,9 @@ def _homes(evaluators: Sequence[Mapping[str, Any]]) -> set[str]:
 
 def judgements(judged: bool = False) -> st.SearchStrategy[Verdict]:
     scored = st.builds(lambda s, m: Verdict(score=s, met=m), SCORES, st.sampled_from([None, None, True, False]))
+    settled = st.sampled_from([SCREENED_OUT, *STOPPED_BY_A_GATE])
     missing = st.sampled_from([*UNJUDGED.values()])
-    return scored | st.just(SCREENED_OUT) if judged else scored | scored | scored | missing | st.just(SCREENED_OUT)
+    return scored | settled if judged else scored | scored | scored | missing | settled
 
 
 def places(question: Question, names: Sequence[str] = NAMES) -> Iterator[Place]:

@@ -12,10 +12,10 @@ from jurygraph.agents.roles import Cells, Combiner, Component
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.graphs.decide import Marks, decide_many, independent
 from jurygraph.graphs.rewarding import Row
-from jurygraph.graphs.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, mark_of
+from jurygraph.graphs.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, mark_of
 from jurygraph.schema import Counts, Plan, Reward, Verdict
 from tests.graphs.cast import BY_RESPONSE, COMBINERS, UNJUDGED, criterion, decided, planned, task, told
-from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, Place, Scene, bits, scenes
+from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
 
 EACH = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
@@ -55,7 +55,9 @@ def crowds(draw: st.DrawFn) -> Scene:
         for name in (name for name in NAMES if kinds[name] == "any" and draw(st.integers(0, 3)) == 0):
             for sample in range(question.samples):
                 del verdicts[question.id, name, (name,), sample]
-            verdicts[question.id, name, (), 0] = draw(st.sampled_from([SCREENED_OUT, *UNJUDGED.values()]))
+            verdicts[question.id, name, (), 0] = draw(
+                st.sampled_from([SCREENED_OUT, *STOPPED_BY_A_GATE, *UNJUDGED.values()])
+            )
     return Scene(scene.config, scene.task, scene.plan, verdicts)
 
 
@@ -72,10 +74,16 @@ TWO = planned({"evaluators": [told("a", samples=2), told("b")], "reward": {"a": 
 
 
 def test_what_became_of_the_verdicts_is_counted_from_their_codes() -> None:
-    outcome = np.array([[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK]], dtype=np.int8)
-    marks = Marks(np.zeros((3, 3)), np.zeros((3, 3), dtype=np.bool_), outcome)
+    rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
+    outcome = np.array(rows, dtype=np.int8)
+    marks = Marks(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome)
     counts = [row.counts for row in decide_many(TWO.decision, TWO.survey.questions, marks, COMBINERS)]
-    assert counts == [Counts(judged=3), Counts(judged=1, abstained=1, failed=1), Counts(judged=1, not_applicable=1)]
+    assert counts == [
+        Counts(judged=3),
+        Counts(judged=1, abstained=1, failed=1),
+        Counts(judged=1, not_applicable=1),
+        Counts(judged=2),
+    ]
 
 
 def test_of_no_rows_there_are_no_rewards() -> None:

@@ -9,6 +9,7 @@ from jurygraph.graphs.planning import view_task
 from jurygraph.schema import Question, Stakeholder, TaskView
 from tests.graphs.cast import DATA, TOLD, Measure, Told, criterion, planned, task, told
 
+NAMES = ("ann", "bob")
 PEOPLE = [Stakeholder(id="ann", profile="likes tea"), Stakeholder(id="bob", profile="hates tea")]
 
 
@@ -176,3 +177,46 @@ def test_how_much_something_counts_is_not_in_the_view_so_that_changing_it_asks_n
     heavy = task(criterion("a", 7.0), criterion("b", -0.5))
     assert view_task(light, ["criterion"]) == view_task(heavy, ["criterion"])
     assert [getattr(view.about, "weight", None) for view in view_task(heavy, ["criterion"])] == [1.0, -1.0]
+
+
+class StandsBy(Told):
+    """Asks only where nobody else does."""
+
+    def _question(self, view: TaskView, subject: str | None) -> Question:
+        return super()._question(view, subject).model_copy(update={"standby": True})
+
+
+def stands_by(*subjects: str, **params: Any) -> dict[str, Any]:
+    own = {"audience": "stakeholder", "subjects": list(subjects), **params}
+    return {"use": f"{__name__}:StandsBy", "name": "stands-by", "params": own}
+
+
+def asked_of(*uses: Any, **fields: Any) -> set[str]:
+    config = {"evaluators": list(uses), "weights": {"method": "uniform"}}
+    return {question.id for question in planned(config, task(stakeholders=PEOPLE, **fields)).survey.questions}
+
+
+def test_a_question_on_standby_is_asked_where_nobody_else_asks_the_same_member_about_the_same() -> None:
+    assert asked_of(stands_by("tea")) == {"stands-by/tea@ann", "stands-by/tea@bob"}
+    other = told("other", audience="stakeholder", subjects=["tea"], members=["ann"])
+    assert asked_of(stands_by("tea", "fish"), other) == {
+        "other/tea@ann",
+        *("stands-by/fish@ann", "stands-by/fish@bob", "stands-by/tea@bob"),
+    }
+
+
+def test_two_that_stand_by_are_both_asked() -> None:
+    again = {**stands_by("tea"), "name": "again"}
+    assert asked_of(stands_by("tea"), again) == {f"{who}/tea@{one}" for who in ("again", "stands-by") for one in NAMES}
+
+
+def test_a_question_about_somebody_as_a_whole_is_about_no_subject_of_that_name() -> None:
+    whole = told("whole", audience="stakeholder")
+    assert asked_of(stands_by("ann", "tea"), whole) >= {"whole@ann", "stands-by/ann@ann", "stands-by/tea@ann"}
+
+
+def test_the_same_subject_for_another_audience_is_another() -> None:
+    other = told("other", subjects=["clear"])
+    config = {"evaluators": [stands_by("clear"), other], "weights": {"method": "uniform"}, "reward": {"other": 1.0}}
+    asked = {question.id for question in planned(config, task(stakeholders=PEOPLE)).survey.questions}
+    assert asked == {"other/clear", "stands-by/clear@ann", "stands-by/clear@bob"}

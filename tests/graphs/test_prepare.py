@@ -165,7 +165,7 @@ def test_a_deriver_sees_one_view_and_one_response() -> None:
 @pytest.mark.parametrize(
     ("name", "nodes"),
     [
-        ("prepare", ["read", "weigh", "question", "recipe", "freeze"]),
+        ("prepare", ["read", "profiles", "weigh", "question", "recipe", "freeze"]),
         (
             "score",
             ["route", "derive", "checks", "stakeholders", "criteria", "specialists", "judges", "statistics", "decide",

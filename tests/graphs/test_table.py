@@ -111,3 +111,31 @@ def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> No
     table = lay_out([question()], ["a"], [verdict("a", screened)])
     cells = table.cells(Input(questions=("q",), weights=(-1.0,), gated=gated), "conservative", 1, "counted")
     assert (cells.live.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])
+
+
+STOPPED = Verdict(score=0.0, met=False, gated_by="empty-response")
+
+
+@pytest.mark.parametrize("scenario", ["counted", "low", "high", "partial"])
+@pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
+def test_what_a_gate_stopped_counts_its_worst_whatever_the_rule(scenario: Any, rule: str) -> None:
+    table = lay_out([question()], ["a", "b"], [verdict("a", STOPPED), verdict("b", 0.4)])
+    for weight, direction, worst in ((1.0, 1, 0.0), (-1.0, 1, 1.0), (1.0, -1, 1.0), (-1.0, -1, 0.0)):
+        cells = table.cells(Input(questions=("q",), weights=(weight,)), rule, direction, scenario)
+        assert cells.value[:, 0].tolist() == [worst, 0.4]
+        assert cells.met[:, 0].tolist() == [worst == 1.0, False]
+        assert (cells.judged[:, 0].tolist(), cells.live.all()) == ([False, True], True)
+
+
+def test_it_counts_as_judged_once_for_all_samples() -> None:
+    table = lay_out([question(samples=3)], ["a"], [verdict("a", STOPPED)])
+    for reduce in ("mean", None):
+        known, asked = table.judged(Input(questions=("q",), weights=(2.0,), reduce=reduce))
+        assert (known.tolist(), asked.tolist()) == ([2.0], [2.0])
+
+
+def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> None:
+    odd = Verdict(score=0.5, gated_by="another question")
+    table = lay_out([question()], ["a"], [verdict("a", odd)])
+    cells = table.cells(Input(questions=("q",), weights=(-1.0,)), "conservative", 1, "counted")
+    assert (cells.value.tolist(), cells.judged.tolist()) == ([[0.5]], [[True]])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
-from jurygraph.schema import Material, Verdict
+from jurygraph.schema import Evidence, Material, Response, Verdict
 from tests.graphs.cast import response, scored, task
 
 HERE = __name__
@@ -124,3 +124,37 @@ def test_what_an_evaluator_does_to_the_data_does_not_reach_the_caller() -> None:
     for _ in range(2):
         scored({"evaluators": [f"{HERE}:Spoils"]}, task(), mine)
     assert mine.data == {"list": []}
+
+
+TEXT = "Wir treffen uns um 9\u00a0Uhr im Cafe\u0301.\nBring\tbitte Kuchen mit."
+
+
+class Quotes(Evaluator):
+    """Quotes what its params say, where they say it."""
+
+    def __init__(self, evidence: list[dict[str, Any]]) -> None:
+        self.evidence = tuple(Evidence(**one) for one in evidence)
+
+    def answer(self, ask: Ask) -> Verdict:
+        return Verdict(score=1.0, evidence=self.evidence)
+
+
+@pytest.mark.parametrize(
+    ("stated", "found"),
+    [
+        ({"quote": "um 9 Uhr im Café"}, ("um 9\u00a0Uhr im Cafe\u0301", 16, 33, True)),
+        ({"quote": "Bring bitte"}, ("Bring\tbitte", 35, 46, True)),
+        ({"quote": "bring bitte"}, ("bring bitte", None, None, False)),
+        ({"quote": "um 9 Uhr", "start": 16, "end": 24}, ("um 9 Uhr", 16, 24, False)),
+        ({"quote": "um 9\u00a0Uhr", "start": 16, "end": 24}, ("um 9\u00a0Uhr", 16, 24, True)),
+        ({"quote": "treffen", "start": 0, "end": 7}, ("treffen", 0, 7, False)),
+        ({"quote": "treffen", "start": 4}, ("treffen", 4, 11, True)),
+        ({"quote": "", "verified": True}, ("", None, None, False)),
+        ({"quote": "Leeds", "source": "a table", "verified": True}, ("Leeds", None, None, True)),
+    ],
+)
+def test_what_is_quoted_is_found_as_it_stands_or_is_not_verified(stated: dict[str, Any], found: Any) -> None:
+    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [stated]}}
+    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=TEXT))
+    (one,) = trace.verdicts[0].evidence
+    assert (one.quote, one.start, one.end, one.verified) == found

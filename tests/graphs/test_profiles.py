@@ -1,0 +1,214 @@
+"""The plan of a task that tells of stakeholders in text alone: it rests on what their profiles were read as."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.agents.registry import load_combiners
+from jurygraph.errors import InputError, PlanError
+from jurygraph.graphs.redecision import redecide
+from jurygraph.schema import Plan, Response, Task
+from jurygraph.schema.profile import FILE, Profiles, ProfilesLine, with_profiles
+from jurygraph.sources import parse_config
+from tests.agents.parser import ANN, BEN, ZOE, parsing, pull, settings, trip
+from tests.graphs.cast import planned, told
+from tests.models.server import serving
+
+TENSIONS = [pull(1, 2, "high")]
+BY_HAND: dict[str, Any] = {
+    "task": "trip",
+    "stakeholders": [
+        {"id": "ben", "constraints": [{"id": "zz", "text": "Cheap.", "kind": "soft"}, {"id": "aa", "kind": "hard"}]},
+        {"id": "ann", "profile": ANN, "constraints": [{"id": "nuts", "kind": "hard", "restrictiveness": 2.0}]},
+    ],
+    "tensions": [{"between": ["ben", "ann"], "strength": 0.75, "reason": "the sea is dear"}],
+}
+JUDGE = told("kind", audience="stakeholder")
+
+
+def line(**change: Any) -> ProfilesLine:
+    return ProfilesLine.model_validate({**BY_HAND, **change})
+
+
+def plan_of(about: Task, stated: ProfilesLine | None = None, asked: int | None = None, **fields: Any) -> Plan:
+    """The plan before a model that reads well; `asked` is how often it must be asked."""
+    with serving(parsing(tensions=TENSIONS)) as server:
+        with jg.Jury.from_config({**settings(server.url), **fields}) as jury:
+            plan = jury.prepare(about, stated)
+        assert asked in (None, server.count)
+    return plan
+
+
+def read(plan: Plan) -> Profiles:
+    assert plan.profiles is not None
+    return plan.profiles
+
+
+def test_all_of_it_is_what_it_would_be_had_the_task_stated_what_was_read() -> None:
+    about = trip(ANN, BEN)
+    plan = plan_of(about, asked=3)
+    whole = with_profiles(about, read(plan))
+    stated = planned({"evaluators": [JUDGE]}, Task.model_validate(whole.model_dump()))
+    assert plan.survey == stated.survey
+    ((spec,), (other,)) = (one.decision.specs for one in (plan, stated))
+    assert {name: one.mass for name, one in spec.inputs.items()} == {n: one.mass for n, one in other.inputs.items()}
+    assert spec.params["difficulty"]["ann"]["hard"] == 1.5  # type: ignore[index, call-overload]
+    assert spec.params["difficulty"]["ben"]["conflict"] == 1.5  # type: ignore[index, call-overload]
+    assert plan.task_digest == about.content_digest, "it serves the task as it is given"
+
+
+def test_its_views_hold_what_was_read_and_no_quotation_beside_it() -> None:
+    plan = plan_of(trip(ANN))
+    (view,) = (view for view in plan.survey.views.values() if view.member == "ann")
+    assert view.about is not None
+    assert view.about.model_dump()["profile"] == ANN
+    assert view.about.model_dump()["constraints"][0] == {
+        "id": "c1",
+        "text": "No nuts are served.",
+        "kind": "hard",
+        "restrictiveness": 1.0,
+        "check": None,
+    }
+
+
+def test_a_plan_is_frozen_with_it_and_comes_back_from_json() -> None:
+    plan = plan_of(trip(ANN, BEN))
+    again = Plan.model_validate_json(plan.model_dump_json())
+    assert again.digest == plan.digest
+    assert with_profiles(trip(ANN, BEN), again.profiles) == with_profiles(trip(ANN, BEN), plan.profiles)
+    other = plan.model_copy(update={"profiles": read(plan).model_copy(update={"tensions": ()})})
+    assert other.digest != plan.digest
+
+
+def test_where_nothing_was_read_a_plan_is_what_it_was_before_there_were_profiles() -> None:
+    with serving(parsing()) as server:
+        about = trip(stakeholders=[{"id": "ann", "profile": ANN, "constraints": [{"id": "x", "kind": "hard"}]}])
+        plan = planned(settings(server.url), about)
+        assert server.count == 0
+    assert plan.profiles is None
+    assert "profiles" not in plan.model_dump(mode="json")
+    assert plan.digest == planned({"evaluators": [JUDGE]}, about).digest
+
+
+def test_only_those_in_text_alone_are_read() -> None:
+    people = [
+        {"id": "ann", "profile": ANN, "constraints": [{"id": "own", "text": "Its own.", "kind": "soft"}]},
+        {"id": "ben", "profile": BEN},
+        {"id": "cy"},
+    ]
+    plan = plan_of(trip(stakeholders=people), asked=2)
+    assert read(plan).by == {"ben": "tiny, prompt profile 1"}
+
+
+@pytest.mark.parametrize("method", [{"method": "uniform"}, {"method": "fixed", "fixed": {"ann": 1.0}}], ids=str)
+def test_they_are_read_whatever_the_weights_so_that_other_weights_change_no_question(method: dict[str, Any]) -> None:
+    assert plan_of(trip(ANN), weights=method).survey == plan_of(trip(ANN)).survey
+
+
+def test_nobody_is_asked_where_nobody_asks_about_stakeholders() -> None:
+    plan = plan_of(trip(ANN, BEN), line(), asked=0, evaluators=[told("tone")])
+    assert plan.profiles is None
+
+
+def test_under_model_none_a_profile_alone_is_an_error_that_says_what_would_do() -> None:
+    expected = r"'ann' has a profile in text alone.*in the task or in a file for --profiles-from, or name a model"
+    with pytest.raises(PlanError, match=expected):
+        planned({"evaluators": [JUDGE]}, trip(ANN))
+
+
+class TestByHand:
+    def test_what_somebody_wrote_down_takes_the_place_of_the_model(self) -> None:
+        for model in ({}, {"model": "none"}):
+            found = read(plan_of(trip(ANN, BEN), line(), asked=0, **model))
+            assert found.by == {"ann": FILE, "ben": FILE}
+            assert [[one.id for one in each.constraints] for each in found.stakeholders] == [["nuts"], ["aa", "zz"]]
+            assert [(one.between, one.strength) for one in found.tensions] == [(("ann", "ben"), 0.75)]
+
+    def test_the_order_of_its_file_changes_nothing(self) -> None:
+        turned = line(stakeholders=BY_HAND["stakeholders"][::-1])
+        assert plan_of(trip(ANN, BEN), turned).digest == plan_of(trip(ANN, BEN), line()).digest
+
+    def test_the_others_are_read_by_the_model_which_is_asked_for_tensions_unless_they_are_stated(self) -> None:
+        own = {"stakeholders": BY_HAND["stakeholders"][:1]}
+        found = read(plan_of(trip(ANN, BEN), line(**own), asked=1))
+        assert found.by == {"ben": FILE, "ann": "tiny, prompt profile 1"}
+        assert (found.tensions[0].strength, found.tensions_by) == (0.75, FILE)
+        assert [one.id for one in found.stakeholders] == ["ann", "ben"]
+        found = read(plan_of(trip(ANN, BEN), line(**own, tensions=None), asked=2))
+        assert (found.tensions[0].strength, found.tensions_by) == (1.5, "tiny, prompt tensions 1")
+        assert read(plan_of(trip(ANN, BEN), line(**own, tensions=[]), asked=1)).tensions == ()
+
+    def test_under_model_none_the_others_are_an_error(self) -> None:
+        with pytest.raises(PlanError, match="'ann' has a profile in text alone"):
+            plan_of(trip(ANN, BEN), line(stakeholders=BY_HAND["stakeholders"][:1]), model="none")
+
+    @pytest.mark.parametrize(
+        ("change", "wrong"),
+        [
+            ({"task": "tour"}, "field task: is 'tour'; name task 'trip', or give it the line of that"),
+            (
+                {"tensions": [{"between": ["ann", "zoe"]}]},
+                r"field tensions\[0\].between\[1\]: names 'zoe', which is no",
+            ),
+        ],
+        ids=["another task", "nobody"],
+    )
+    def test_what_does_not_fit_the_task_is_refused(self, change: dict[str, Any], wrong: str) -> None:
+        with pytest.raises(InputError, match=f"^profiles of task 'trip', {wrong}"):
+            plan_of(trip(ANN, BEN), line(**change))
+
+    def test_why_there_is_a_tension_stands_among_the_terms_of_the_weights(self) -> None:
+        (spec,) = plan_of(trip(ANN, BEN), line()).decision.specs
+        assert spec.params["difficulty"]["ann"]["tensions"] == {  # type: ignore[index, call-overload]
+            "ben": {"strength": 0.75, "why": ["the sea is dear"]}
+        }
+
+
+def test_another_decision_is_made_of_the_task_with_what_was_read() -> None:
+    about = trip(ANN, BEN, ZOE)
+    plan = plan_of(about)
+    config = parse_config({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})
+    whole = with_profiles(about, read(plan))
+    again = redecide(whole, plan.survey, config, {"kind": "stakeholder"}, load_combiners(config))
+    assert again == plan_of(about, weights={"temperature": 1.5}).decision
+    assert again != plan.decision
+
+
+class TestBeforeAnythingIsSent:
+    def test_what_would_be_asked_first_is_told_and_nothing_is_sent(self) -> None:
+        with serving(parsing()) as server, jg.Jury.from_config(settings(server.url)) as jury:
+            plan, first = asyncio.run(jury.aforesee(trip(ANN, BEN)))
+            assert plan is None
+            assert [request.prompt for request in first] == ["profile", "profile"]
+            group = [Response(id="a", text="")]
+            assert asyncio.run(jury.arequests(trip(ANN, BEN), group)) == first
+            assert server.count == 0
+
+    def test_what_is_known_is_no_question(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+        monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path))
+        with serving(parsing()) as server:
+            config = settings(server.url, calls={"cache": True})
+            with jg.Jury.from_config(config) as jury:
+                made = jury.prepare(trip(ANN, BEN))
+            with jg.Jury.from_config(config) as jury:
+                plan, first = asyncio.run(jury.aforesee(trip(ANN, BEN)))
+                assert server.count == 3
+                assert (plan is not None and plan.digest, first) == (made.digest, [])
+                _, (request,) = asyncio.run(jury.aforesee(trip(ANN, ZOE)))
+                assert ZOE in request.messages[1].content
+
+    def test_without_a_model_it_is_the_plan(self) -> None:
+        with jg.Jury.from_config({"evaluators": [JUDGE]}) as jury:
+            plan, first = asyncio.run(jury.aforesee(trip(ANN, BEN), line()))
+            assert (plan, first) == (jury.prepare(trip(ANN, BEN), line()), [])
+
+
+def test_a_task_is_scored_by_a_profile_alone() -> None:
+    with serving(parsing(tensions=TENSIONS)) as server, jg.Jury.from_config(settings(server.url)) as jury:
+        (trace,) = jury.score(trip(ANN, BEN), [Response(id="a", text="", data={"kind@ann": 1.0, "kind@ben": 0.0})])
+    assert trace.plan is not None
+    (spec,) = trace.plan.decision.specs
+    assert trace.reward.value == pytest.approx(spec.inputs["ann"].mass)
+    assert trace.reward.value > 0.5, "who is harder to please weighs more"

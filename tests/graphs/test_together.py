@@ -1,0 +1,182 @@
+"""An evaluator that answers all that it is asked at a time: each answer is its own, and breaks alone."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from jurygraph import Ask, Evaluator, Jury, Verdict
+from jurygraph.models.faults import Fault
+from tests.models.judging import responses, rubric
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """A module in which a test plants its evaluator: a config names it as `planted.it`."""
+    module = ModuleType("planted")
+    monkeypatch.setitem(sys.modules, "planted", module)
+    return module
+
+
+class Together(Evaluator):
+    """Answers all that it is asked at a time."""
+
+    name = "own"
+    version = "1"
+    audience = "criterion"
+    together = True
+
+    def answer(self, ask: Ask) -> float:
+        raise AssertionError("asked one by one")
+
+
+def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[Verdict]:
+    """What became of the answers about these criteria, in the order of their ids."""
+    body = {} if answer_all is None else {"answer_all": answer_all}
+    planted.it = type("Own", (Together,), body)  # type: ignore[attr-defined]
+    with Jury.from_config({"evaluators": ["planted.it"]}) as jury:
+        (trace,) = jury.score(rubric(*(names or ("a", "b", "c"))), responses("Dear Ann"))
+    return sorted(trace.verdicts, key=lambda verdict: verdict.subject)
+
+
+def test_it_gets_all_asks_at_once_and_its_answers_stand_in_their_order(planted: ModuleType) -> None:
+    async def answer_all(self: Evaluator, asks: Sequence[Ask]) -> list[Any]:
+        return [{"a": 0.25, "b": True, "c": Verdict.abstained("who knows")}[ask.question.subject] for ask in asks]
+
+    verdicts = verdicts_of(planted, answer_all)
+    assert [(one.subject, one.score, one.status) for one in verdicts] == [
+        ("a", 0.25, "ok"),
+        ("b", 1.0, "ok"),
+        ("c", None, "abstained"),
+    ]
+
+
+def test_it_may_be_a_plain_function(planted: ModuleType) -> None:
+    verdicts = verdicts_of(planted, lambda self, asks: tuple(0.5 for _ in asks))
+    assert [one.score for one in verdicts] == [0.5, 0.5, 0.5]
+
+
+def test_it_is_asked_once_about_a_whole_group(planted: ModuleType) -> None:
+    sizes: list[int] = []
+
+    def answer_all(self: Evaluator, asks: Sequence[Ask]) -> list[float]:
+        sizes.append(len(asks))
+        return [0.5] * len(asks)
+
+    planted.it = type("Own", (Together,), {"answer_all": answer_all})  # type: ignore[attr-defined]
+    with Jury.from_config({"evaluators": ["planted.it"]}) as jury:
+        jury.score(rubric("a", "b"), responses("Dear Ann", "Dear Bo", "Dear Cy"))
+    assert sizes == [6]
+
+
+class Broken(Sequence[float]):
+    """A sequence that says it has three, and breaks where it is read."""
+
+    def __len__(self) -> int:
+        return 3
+
+    def __getitem__(self, place: Any) -> Any:
+        raise RuntimeError("cannot be read")
+
+
+class Unmeasured(Broken):
+    def __len__(self) -> int:
+        raise RuntimeError("has no length")
+
+
+class Longer(Broken):
+    def __iter__(self) -> Iterator[float]:
+        return iter([0.5] * 5)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [[], [0.5], [0.5] * 4, None, 0.5, True, {0.1, 0.2, 0.3}, {"a": 1, "b": 1, "c": 1}, iter([0.5] * 3), Longer()],
+    ids=lambda given: type(given).__name__,
+)
+def test_where_there_is_not_one_answer_for_each_ask_all_of_them_fail(planted: ModuleType, given: Any) -> None:
+    for verdict in verdicts_of(planted, lambda self, asks: given):
+        assert (verdict.status, verdict.score) == ("failed", None)
+        assert verdict.reason == "expected 3 answers from `answer_all`, one for each ask"
+        assert verdict.failure is not None
+        assert verdict.failure.cause == "infrastructure"
+
+
+@pytest.mark.parametrize("given", [Broken(), Unmeasured()], ids=["that cannot be read", "without a length"])
+def test_a_sequence_that_breaks_fails_them_all(planted: ModuleType, given: Any) -> None:
+    for verdict in verdicts_of(planted, lambda self, asks: given):
+        assert verdict.status == "failed"
+        assert verdict.failure is not None
+        assert (verdict.failure.kind, verdict.failure.cause) == ("RuntimeError", "infrastructure")
+
+
+@pytest.mark.parametrize("given", ["abc", b"abc", range(1, 4), [2.0, -0.5, "x"], [None] * 3], ids=repr)
+def test_answers_that_are_no_scores_fail_one_by_one(planted: ModuleType, given: Any) -> None:
+    verdicts = verdicts_of(planted, lambda self, asks: given)
+    ok = [verdict.score for verdict in verdicts if verdict.status == "ok"]
+    assert ok == ([1.0] if given == range(1, 4) else [])
+    assert {one.failure.kind for one in verdicts if one.failure} == {"malformed"}
+
+
+def test_one_answer_that_is_none_leaves_the_others(planted: ModuleType) -> None:
+    verdicts = verdicts_of(planted, lambda self, asks: [0.5, ValueError("lost"), 0.7])
+    assert [(one.status, one.score, one.reason) for one in verdicts] == [
+        ("ok", 0.5, ""),
+        ("failed", None, "lost"),
+        ("ok", 0.7, ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("error", "kind", "cause"),
+    [
+        (ValueError("lost"), "ValueError", "infrastructure"),
+        (SystemExit(3), "SystemExit", "infrastructure"),
+        (Fault("malformed", "no JSON"), "malformed", "response"),
+        (Fault("budget", "spent"), "budget", "infrastructure"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
+@pytest.mark.parametrize("waits", [False, True])
+def test_what_it_raises_fails_them_all(
+    planted: ModuleType, error: BaseException, kind: str, cause: str, waits: bool
+) -> None:
+    def now(self: Evaluator, asks: Sequence[Ask]) -> Any:
+        raise error
+
+    async def later(self: Evaluator, asks: Sequence[Ask]) -> Any:
+        raise error
+
+    for verdict in verdicts_of(planted, later if waits else now):
+        assert verdict.status == "failed"
+        assert verdict.failure is not None
+        assert (verdict.failure.kind, verdict.failure.cause) == (kind, cause)
+
+
+def test_one_that_has_no_such_method_is_told_to_write_it(planted: ModuleType) -> None:
+    for verdict in verdicts_of(planted, None):
+        assert verdict.status == "failed"
+        assert verdict.reason == "evaluator 'planted.it' is `together`, and has no `answer_all`"
+
+
+@pytest.mark.parametrize("empty", [True, False])
+def test_it_cannot_change_what_it_is_asked(planted: ModuleType, empty: bool) -> None:
+    def answer_all(self: Evaluator, asks: Any) -> list[float]:
+        answers = [0.5 for _ in asks]
+        asks.clear()
+        return [] if empty else answers
+
+    verdicts = verdicts_of(planted, answer_all)
+    assert [verdict.failure and verdict.failure.kind for verdict in verdicts] == ["AttributeError"] * 3
+
+
+def test_in_a_group_with_another_evaluator_each_fails_alone(planted: ModuleType) -> None:
+    planted.it = type("Own", (Together,), {"answer_all": lambda self, asks: None})  # type: ignore[attr-defined]
+    with Jury.from_config({"evaluators": ["planted.it", "maths.length"], "reward": {"length": 1.0}}) as jury:
+        (trace,) = jury.score(rubric("a"), responses("Dear Ann"))
+    assert {verdict.evaluator: verdict.status for verdict in trace.verdicts} == {
+        "planted.it": "failed",
+        "maths.length": "ok",
+    }
