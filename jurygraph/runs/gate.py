@@ -3,7 +3,7 @@
 import math
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from pydantic import Field
@@ -20,7 +20,7 @@ _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 _CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|==|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*", re.ASCII)
-_RIGHT = 'write it as in "mean_delta>-0.01" or "mean_delta_low>=-0.02, flips<=3"'
+_EXAMPLE = '"mean_delta>-0.01" or "mean_delta_low>=-0.02, flips<=3"'
 
 
 class Figures(Noun):
@@ -82,25 +82,26 @@ class Gate(NamedTuple):
     conditions: tuple[Condition, ...]
 
     @classmethod
-    def parse(cls, text: str) -> "Gate":
-        """Read conditions NAME OP NUMBER, joined by `,` or `and`.
+    def parse(cls, text: str, figures: type[Noun] = Figures, example: str = _EXAMPLE) -> "Gate":
+        """Read conditions NAME OP NUMBER on these figures, joined by `,` or `and`; `example` shows how to write one.
 
         Raises `InputError` where one cannot be read, or names no figure.
         """
-        return cls(tuple(_condition(part, text) for part in re.split(r",|\sand\s", text)))
+        known = list(figures.model_fields)
+        return cls(tuple(_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)))
 
-    def missed(self, figures: Figures) -> list[Miss]:
+    def missed(self, figures: Noun) -> list[Miss]:
         """The conditions that do not hold, in their order."""
         seen = [Miss(condition, getattr(figures, condition.name)) for condition in self.conditions]
         return [miss for miss in seen if not miss.condition.holds(miss.seen)]
 
 
-def _condition(part: str, whole: str) -> Condition:
+def _condition(part: str, whole: str, known: Sequence[str], example: str) -> Condition:
     found = _CONDITION.fullmatch(part)
     if found is None or not math.isfinite(float(found[3])):
         what = f"{shortened(part.strip())!r} is no condition" if part.strip() else "a condition is missing"
-        raise InputError(f"gate {shortened(whole)!r}: {what}; {_RIGHT}")
-    if found[1] not in Figures.model_fields:
-        near = nearest(found[1], Figures.model_fields) or f"there are {', '.join(Figures.model_fields)}"
+        raise InputError(f"gate {shortened(whole)!r}: {what}; write it as in {example}")
+    if found[1] not in known:
+        near = nearest(found[1], known) or f"there are {', '.join(known)}"
         raise InputError(f"gate {shortened(whole)!r}: there is no figure {shortened(found[1])!r}; {near}")
     return Condition(found[1], found[2], float(found[3]))

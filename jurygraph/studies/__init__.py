@@ -1,0 +1,1 @@
+"""Experiments over juries and runs: what a judge withstands, measured."""
