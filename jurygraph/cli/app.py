@@ -5,13 +5,16 @@ from typing import Annotated
 import typer
 
 from jurygraph.cli import (
+    attacking,
     auditing,
     checking,
     comparing,
     drawing,
     importing,
     migrating,
+    profiling,
     project,
+    prompting,
     reading,
     rescoring,
     scoring,
@@ -48,12 +51,14 @@ def _options(
 for command in (
     project.init,
     checking.doctor,
+    profiling.profiles,
     scoring.score,
     reading.show,
     reading.explain,
     auditing.verify,
     rescoring.rescore,
     comparing.compare,
+    attacking.attack,
     auditing.seal,
     auditing.close,
     auditing.erase,
@@ -64,3 +69,4 @@ for command in (
 ):
     app.command()(command)
 app.command("import")(importing.import_tasks)
+app.add_typer(prompting.prompts)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from io import TextIOWrapper
 
-from jurygraph.errors import BudgetExceeded, JurygraphError, TraceMismatch
+from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
 
 
 class Exit(IntEnum):
@@ -44,6 +44,8 @@ def main(argv: Sequence[str] | None = None) -> None:
 def _code(error: JurygraphError) -> Exit:
     if isinstance(error, TraceMismatch):
         return Exit.INTEGRITY
+    if isinstance(error, ModelError):
+        return Exit.INCONCLUSIVE
     return Exit.BUDGET if isinstance(error, BudgetExceeded) else Exit.WRONG_INPUT
 
 

@@ -18,7 +18,7 @@ from jurygraph.cli.text import out, out_json, visible
 if TYPE_CHECKING:
     from jurygraph.schema import Config, Task
 
-_KEY = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID")
+_KEY = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
 
 
 class Check(NamedTuple):

@@ -10,21 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jurygraph.cli.boundary import Exit
+from jurygraph.cli.outcome import print_forecast, request_lines, result_lines
 from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.text import number, out, out_json, say, table, word
+from jurygraph.cli.text import out, out_json, say, word
 
 if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs.bill import Bill, Source, Tally
+    from jurygraph.runs.bill import Tally
     from jurygraph.runs.branch import Branch
-    from jurygraph.runs.estimate import Estimate
     from jurygraph.runs.forecast import Forecast
     from jurygraph.runs.session import Session
     from jurygraph.runs.summary import Summary
     from jurygraph.schema import CallsConfig, Config
     from jurygraph.sources import Work
+    from jurygraph.sources.profiles import ProfilesFile
 
 
 def score(
@@ -38,6 +39,9 @@ def score(
     responses: Annotated[
         str | None, typer.Option(metavar="F", help="JSONL file of responses, if not in TASKS.", show_default=False)
     ] = None,
+    profiles_from: Annotated[
+        str | None, typer.Option(metavar="PROFILES", help="How profiles in text are read.", show_default=False)
+    ] = None,
     model: Annotated[
         str | None, typer.Option(metavar="M", help="Model, instead of the config's.", show_default=False)
     ] = None,
@@ -46,8 +50,7 @@ def score(
         int | None, typer.Option(min=1, metavar="N", help="Score the first N tasks.", show_default=False)
     ] = None,
     branch: Annotated[
-        Path | None,
-        typer.Option(metavar="OLD", help="Carry over from run OLD what did not change.", show_default=False),
+        Path | None, typer.Option(metavar="OLD", help="Carry over from run OLD what is the same.", show_default=False)
     ] = None,
     max_cost: Annotated[
         float | None, typer.Option(min=0, metavar="C", help="US dollars to spend on a model.", show_default=False)
@@ -74,19 +77,16 @@ def score(
         jurygraph score tasks.jsonl.gz --config jury.yaml --responses answers.jsonl --out run --dry-run
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
-    from jurygraph.sources import read_work
-
     limits = {"max_cost": max_cost, "max_calls": max_calls}
-    sitting = _Sitting(tasks, run, dry_run, config=config, responses=responses, model=model, limit=limit, **limits)
-    with kept_off_stdout():
-        opened = open_jury(config or _found(tasks), model, dry_run, **limits)
-        with opened as jury, read_work(tasks, responses) as work:
-            sitting.hold(jury, work, branch)
+    files = {"responses": responses, "profiles_from": profiles_from}
+    sitting = _Sitting(tasks, run, dry_run, config=config, **files, model=model, limit=limit, **limits)
+    with kept_off_stdout(), open_jury(config or found_config(tasks), model, dry_run, **limits) as jury:
+        sitting.hold(jury, branch)
     if sitting.forecast is not None:
-        _print_forecast(sitting.forecast, json)
+        print_forecast(sitting.forecast, sitting.unread, json)
         return
     _print_result(sitting, json)
-    raise typer.Exit(_exit_code(sitting, opened.config))
+    raise typer.Exit(_exit_code(sitting, jury.config))
 
 
 class _Sitting:
@@ -101,26 +101,34 @@ class _Sitting:
     def __init__(self, tasks: str, run: Path, dry_run: bool, **options: Any) -> None:
         self.file, self.run, self.dry_run, self.options = tasks, run, dry_run, options
         self.forecast: Forecast | None = None
-        self.tasks = 0
+        self.tasks = self.unread = 0
 
-    def hold(self, jury: "Jury", work: "Work", branch: Path | None) -> None:
+    def hold(self, jury: "Jury", branch: Path | None) -> None:
         """Plan and score."""
+        from jurygraph.runs.bill import requests
+        from jurygraph.sources import read_work
+        from jurygraph.sources.profiles import profiles_of
+
+        carried, stated = None if branch is None else _branch(branch), self.options["profiles_from"]
+        with read_work(self.file, self.options["responses"]) as work, profiles_of(stated, work) as profiles:
+            self._hold(jury, work, carried, profiles)
+        self.requests = requests(jury)
+        if carried is not None and not self.dry_run:
+            say(f"{carried.carried} verdicts were carried over from {branch}, {carried.asked} were asked anew")
+
+    def _hold(self, jury: "Jury", work: "Work", branch: "Branch | None", profiles: "ProfilesFile | None") -> None:
         import asyncio
 
-        from jurygraph.runs.bill import requests
         from jurygraph.runs.session import Session
 
-        carried = None if branch is None else _branch(branch)
-        session = Session(self.run, jury, work, self.options["limit"], carried)
+        session = Session(self.run, jury, work, self.options["limit"], branch, profiles)
         with asyncio.Runner() as runner, closing(session):
             self.tasks, self.summary = session.tasks, session.summary
             if self.dry_run:
                 self.forecast = _foreseen(session, runner)
+                self.unread = session.unread
             else:
                 _fill(session, runner)
-        self.requests = requests(jury)
-        if carried is not None and not self.dry_run:
-            say(f"{carried.carried} verdicts were carried over from {branch}, {carried.asked} were asked anew")
 
     @property
     def again(self) -> str | None:
@@ -187,7 +195,8 @@ def send_nothing() -> None:
     os.environ.update({"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"})
 
 
-def _found(tasks: str) -> Path:
+def found_config(tasks: str) -> Path:
+    """The config that lies beside the tasks, or here."""
     from jurygraph.errors import ConfigError
 
     folders = [Path()] if tasks == "-" else [Path(tasks).parent, Path()]
@@ -208,7 +217,6 @@ def _foreseen(session: "Session", runner: "asyncio.Runner") -> "Forecast":
 def _fill(session: "Session", runner: "asyncio.Runner") -> None:
     """Plan and score what is left."""
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.bill import requests
 
     if session.finished:
         session.end()
@@ -222,49 +230,22 @@ def _fill(session: "Session", runner: "asyncio.Runner") -> None:
             runner.run(session.prepare(report))
     except KeyboardInterrupt:
         say("interrupted before anything was scored; nothing was written")
+        _say_requests(session)
         raise typer.Exit(Exit.INTERRUPTED) from None
     try:
         with progress("scoring", session.left.responses, "responses") as report:
             runner.run(session.score(report))
     except KeyboardInterrupt:
         say(f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there")
-        for line in _request_lines(requests(session.jury)):
-            say(line)
+        _say_requests(session)
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-def _print_forecast(expected: "Forecast", as_json: bool) -> None:
-    say("nothing was written")
-    if as_json:
-        out_json(expected.plain())
-        return
-    rows = [
-        ["tasks", expected.tasks],
-        ["responses", expected.responses],
-        ["questions", expected.questions],
-        ["verdicts, at most", expected.verdicts],
-        [f"... of a model{'' if expected.model else ', which abstain under model none'}", expected.asked_of_model],
-    ]
-    for line in table(["still to do", ""], [[str(cell) for cell in row] for row in rows]):
-        out(line)
-    if expected.model is not None:
-        _print_estimate(expected.model)
+def _say_requests(session: "Session") -> None:
+    from jurygraph.runs.bill import requests
 
-
-def _print_estimate(model: "Estimate") -> None:
-    from jurygraph.runs.estimate import ASSUMED
-
-    loads = (model.low, model.expected, model.worst)
-    rows = [
-        ["calls", *(str(load.calls) for load in loads)],
-        ["tokens that it reads", *(str(load.tokens_in) for load in loads)],
-        ["tokens that it writes", *(str(load.tokens_out) for load in loads)],
-        ["US dollars", *("unknown" if load.cost is None else number(load.cost) for load in loads)],
-    ]
-    out("")
-    for line in table(["to ask the model", "low", "expected", "worst"], rows):
-        out(line)
-    out(ASSUMED)
+    for line in request_lines(requests(session.jury)):
+        say(line)
 
 
 def _print_result(sitting: _Sitting, as_json: bool) -> None:
@@ -272,7 +253,7 @@ def _print_result(sitting: _Sitting, as_json: bool) -> None:
     if as_json:
         out_json({"run": str(run), **summary.plain(), **sitting.plain()})
     else:
-        for line in (*_result_lines(summary), *_request_lines(sitting.requests)):
+        for line in (*result_lines(summary), *request_lines(sitting.requests)):
             out(line)
         if summary.tasks < sitting.tasks:
             out(f"{summary.tasks} of {sitting.tasks} tasks (--limit)")
@@ -280,62 +261,6 @@ def _print_result(sitting: _Sitting, as_json: bool) -> None:
         say(f"every reward:    jurygraph show {word(run)}")
         say(f"the lowest one:  jurygraph show {word(run)} --response {word(summary.lowest)}")
         say(f"in sentences:    jurygraph explain {word(run)} --response {word(summary.lowest)}")
-
-
-def _result_lines(summary: "Summary") -> list[str]:
-    rows = [
-        [
-            row.agent or "(no agent named)",
-            str(row.responses),
-            number(row.mean),
-            number(row.coverage),
-            str(row.ok),
-            str(row.degraded),
-            str(row.failed),
-        ]
-        for row in summary.agents.values()
-    ]
-    header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
-    asked = (
-        f"verdicts: {summary.judged} judged + {summary.abstained} abstained + {summary.unanswered} failed"
-        f" + {summary.not_applicable} not applicable = {summary.asked} asked"
-    )
-    return [*table(header, rows), asked, *_call_lines(summary.bill)]
-
-
-_ORIGINS: dict["Source", tuple[str, str]] = {
-    "sent": ("answered by the model", "{}"),
-    "cached": ("from the cache", "{} once"),
-    "carried": ("carried over from another run", "{} there"),
-    "replayed": ("replayed", "sent to nobody"),
-}
-"""How a reply came, and how its cost is told."""
-
-
-def _call_lines(bill: "Bill") -> list[str]:
-    """Where the replies behind the verdicts came from, and what they cost, where there are any."""
-    told = [
-        f"{bill.tallies[source].number} {origin} ({_cost(bill.tallies[source], how)})"
-        for source, (origin, how) in _ORIGINS.items()
-        if bill.tallies[source].number
-    ]
-    return [f"calls: {', '.join(told)}"] if told else []
-
-
-def _request_lines(requests: "Tally | None") -> list[str]:
-    """What this command sent, and the most that it costs, where it could send anything."""
-    if requests is None:
-        return []
-    cost = f" ({_cost(requests, 'at most {}')})" if requests.number else ""
-    return [f"requests: {requests.number or 'none'} in this sitting{cost}"]
-
-
-def _cost(tally: "Tally", how: str) -> str:
-    """In US dollars, told like that; what is not known is not left out unseen."""
-    if tally.unpriced == tally.number:
-        return "cost unknown"
-    dollars = how.format("under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}")
-    return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
 
 
 _MOST_TOLD, _LONGEST_TOLD = 3, 160
@@ -361,5 +286,8 @@ def _exit_code(sitting: _Sitting, config: "Config") -> Exit:
     elif summary.failed:
         say(f"{summary.failed} of {summary.responses} rewards failed: they have no value")
         code = Exit.SOME_FAILED
+    if summary.canaries is not None and summary.canaries.alarming:
+        say(f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows")
+        code = code or Exit.SOME_FAILED
     _tell_failures(sitting)
     return code

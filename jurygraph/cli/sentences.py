@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from jurygraph.cli.sides import decided_against, opponent, score_for
-from jurygraph.cli.traces import WELFARE, rule_of
-from jurygraph.schema import Decision, Input, Reward, Spec, Term, Trace, Verdict
+from jurygraph.cli.traces import WELFARE, read_from, rule_of
+from jurygraph.schema import RESPONSE_GATES, Decision, Input, Reward, Spec, Term, Trace, Verdict
 
 _REASON = 300
 _RUBRICS = ("gear", "hard-local", "hard-transitive")
@@ -18,6 +18,8 @@ def sentences(trace: Trace, decision: Decision) -> list[str]:
         *(f"Why: {note}." for note in reward.notes),
         *_sum(trace, {spec.name: spec for spec in decision.specs}),
         *_changes(reward),
+        *(f"{said[0].upper()}{said[1:]}." for said in read_from(trace)),
+        *_stopped(trace),
         *_losses(trace, _directions(decision), _rising(decision, reward)),
         *_unjudged(trace),
         *_openness(reward),
@@ -134,10 +136,23 @@ def _annulled(spec: Spec, name: str, parts: Mapping[str, float]) -> bool:
     return spec.combiner == "product" and parts.get(name) != 0 and 0 in others
 
 
+def _stopped(trace: Trace) -> Iterator[str]:
+    """Why no model was asked."""
+    stopped = [verdict for verdict in trace.verdicts if _was_stopped(verdict)]
+    for gate, reason in dict.fromkeys((verdict.gated_by, verdict.reason) for verdict in stopped):
+        names = [_name(trace.response_id, verdict) for verdict in stopped if verdict.gated_by == gate]
+        worst = "it counts as badly as it can" if len(names) == 1 else "each counts as badly as it can"
+        yield f"No model was asked about {', '.join(names)}, and {worst}: {gate}, {_short(reason, _REASON)}."
+
+
+def _was_stopped(verdict: Verdict) -> bool:
+    return verdict.gated_by in RESPONSE_GATES and verdict.status == "ok"
+
+
 def _losses(trace: Trace, directions: Mapping[str, int], rising: frozenset[str]) -> Iterator[str]:
     """The verdicts that cost something: what was wrong, in the order of the response, then what fell a little short."""
     me = trace.response_id
-    costs = [(v, _cost(me, v, directions)) for v in trace.verdicts if v.status == "ok"]
+    costs = [(v, _cost(me, v, directions)) for v in trace.verdicts if v.status == "ok" and not _was_stopped(v)]
     wrong = [v for v, cost in costs if cost > 0 and (decided_against(me, v) or cost == 1)]
     for place, verdict in enumerate(sorted(wrong, key=_start)):
         yield f"{'Then' if place else 'What was wrong first'}: {_scored(me, verdict)}{_quotes(verdict)}."

@@ -9,6 +9,7 @@ from jurygraph.graphs.basis import basis
 from jurygraph.graphs.routing import Recalled
 from jurygraph.runs.header import Origin, asks_alike
 from jurygraph.runs.identity import model_of
+from jurygraph.runs.ledger import Ledger
 from jurygraph.runs.reading import Scored, was_erased
 from jurygraph.runs.run import Run
 from jurygraph.schema import Plan, Response, Task, Trace, Verdict
@@ -35,7 +36,14 @@ class Branch:
     def serve(self, jury: "Jury") -> None:
         """Carry over to this jury: nothing that a model said, if that would be told otherwise, or is another one."""
         same = asks_alike(self._old.header, jury.config, model_of(jury))
-        self._anew = frozenset(() if same else (name for name, one in jury.evaluators.items() if one.asks_model))
+        evaluators = {name for name, one in jury.evaluators.items() if one.asks_model}
+        derivers = {name for name, one in jury.derivers.items() if one.asks_model}
+        self._anew = frozenset(() if same else evaluators | derivers)
+
+    @property
+    def ledger(self) -> Ledger:
+        """That of the old run: the calls by which it read profiles need not be made again."""
+        return self._old.ledger
 
     def origin(self, folder: Path) -> Origin:
         """The old run, as the new one in this folder names it."""
@@ -53,6 +61,7 @@ class Branch:
             return Recalled({}, {})
         there, here = basis(self._old.plan_of(task_id).survey), basis(plan.survey)
         scored = self._old.group_of(task_id)
+        derivers = {one.gives: one.deriver for one in plan.survey.derivations}
         changed = {response.id for response in responses} | {one.trace.response_id for one in scored}
         changed -= _unchanged(scored, responses)
         verdicts = {
@@ -68,6 +77,7 @@ class Branch:
             for one in scored
             for material in one.trace.material
             if material.status == "ok" and material.response not in changed
+            if derivers.get(material.name) not in self._anew
             if there.material[material.name] == here.material.get(material.name)
         }
         return Recalled(verdicts, material, {call.id: call for one in scored for call in one.trace.calls})

@@ -1,7 +1,10 @@
 """The calls of a run: each a record of its own, with the request and the reply as texts beside the chain."""
 
 import asyncio
+from collections.abc import Sequence
+from concurrent.futures import Future
 from functools import cached_property
+from typing import Protocol
 
 from pydantic_core import to_json
 
@@ -9,8 +12,14 @@ from jurygraph.models.asking import Reply, Request
 from jurygraph.models.sink import Answered
 from jurygraph.runs.chain import Draft
 from jurygraph.runs.ledger import Ledger
-from jurygraph.runs.writer import Writer
 from jurygraph.schema import Call
+
+
+class Appending(Protocol):
+    """Appends records to a ledger, and says when they are as durable as it makes them."""
+
+    def append(self, drafts: Sequence[Draft]) -> "Future[None]":
+        """Append them together."""
 
 
 class Calls:
@@ -19,7 +28,7 @@ class Calls:
     Without a writer it only finds.
     """
 
-    def __init__(self, ledger: Ledger, writer: Writer | None = None) -> None:
+    def __init__(self, ledger: Ledger, writer: Appending | None = None) -> None:
         self._ledger = ledger
         self._writer = writer
 

@@ -47,7 +47,8 @@ class Origin(Noun):
 class Header(Noun):
     """The first record of a run; its key is the run's id.
 
-    `base` is the run whose verdicts a re-scored run refers to, `branch` the one from which verdicts were carried over.
+    `profiles` is the file that says how profiles are read. `base` is the run whose verdicts a re-scored run refers to,
+    `branch` the one from which verdicts were carried over.
     `config_file` is the SHA-256 of config.yaml. `model` is the one behind the config's: None under model none, and in a
     run that was begun before this was told.
     """
@@ -55,6 +56,7 @@ class Header(Noun):
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
     tasks: FileMark
     responses: FileMark | None = None
+    profiles: FileMark | None = Field(default=None, exclude_if=lambda profiles: profiles is None)
     config: Config
     config_file: str = ""
     model: Identity | None = Field(default=None, exclude_if=lambda model: model is None)
@@ -70,6 +72,7 @@ def differences(run: Header, here: Header) -> Iterator[str]:
     """What differs between a run and what is about to be added to it, one sentence each."""
     yield from _file_difference("tasks file", run.tasks, here.tasks)
     yield from _file_difference("responses file", run.responses, here.responses)
+    yield from _file_difference("profiles file", run.profiles, here.profiles)
     for key, there, now_here in changes(_judging(run.config), _judging(here.config)):
         yield f"config {key} is {shown(there)} in the run and {shown(now_here)} here"
     if asking(run.config) == asking(here.config):
@@ -98,9 +101,10 @@ def _judging(config: Config) -> dict[str, Any]:
 
 
 def asking(config: Config) -> dict[str, Any]:
-    """What of a config a model's reply hangs on: which model it is, and what it is told beside the messages."""
+    """What of a config a model's verdict hangs on: which model it is, what it is told, and how its reply is read."""
     judging = _judging(config)
-    return {key: judging[key] for key in ("model", "calls")}
+    del judging["safety"]["gates"]  # they answer in its place
+    return {key: judging[key] for key in ("model", "calls", "safety")}
 
 
 def asks_alike(run: Header, config: Config, model: Identity | None) -> bool:
@@ -147,13 +151,16 @@ def shown(value: Any) -> str:
     return "none" if value is _ABSENT else shortened(json.dumps(value, ensure_ascii=False), 100)
 
 
+_FILES = ("tasks", "responses", "profiles")
+
+
 def header_draft(header: Header, run_id: str) -> Draft:
     """A header as the first record. What the files' bytes hash to is a text: it would tell of one that was erased.
 
     A run that has a base keeps none, and cannot be gone on with.
     """
     body = header.model_dump(mode="json")
-    sums = {name: body[name].pop("sha256") for name in ("tasks", "responses") if body[name] is not None}
+    sums = {name: body[name].pop("sha256") for name in _FILES if body.get(name) is not None}
     return Draft("run", run_id, body, [] if header.base else [json.dumps(sums).encode()])
 
 
@@ -164,8 +171,8 @@ def read_header(ledger: Ledger) -> Header:
         body = record.content
         text = ledger.texts({1: body.pop("texts", ())})[1].get(0)
         sums = {} if text is None else json.loads(text)
-        for name in ("tasks", "responses"):
-            if body[name] is not None:
+        for name in _FILES:
+            if body.get(name) is not None:
                 body[name]["sha256"] = sums.get(name, ERASED)
         return Header.model_validate(body)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:

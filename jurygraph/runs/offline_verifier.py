@@ -126,7 +126,7 @@ class Ledger:
         elif kind == "close":
             stated = {"traces": len(self._traces), "head": self.links[-1].hex()}
             require(key == "" and body == stated, "does not state the traces and the head before it")
-        elif kind not in ("survey", "decision", "task", "call"):
+        elif kind not in ("survey", "decision", "task", "call", "canary"):
             require(kind == "erasure", "is of no kind that there is")
             self._missing ^= set(body["ids"])
             self.erased += len(body["ids"])

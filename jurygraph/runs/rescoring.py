@@ -24,6 +24,7 @@ from jurygraph.runs.recomputing import Combiners, Recomputation, Recomputed, gro
 from jurygraph.runs.run import Run
 from jurygraph.runs.verification import combiners_for
 from jurygraph.schema import Audience, Config, Decision, Task, digest_of
+from jurygraph.schema.profile import with_profiles
 from jurygraph.sources import parse_config
 
 Report = Callable[[int], None]
@@ -168,9 +169,10 @@ class _Decisions:
             erased = f"the texts of task {task_id!r} were erased, so it cannot be weighed anew"
             raise InputError(f"{self._run.folder}: {erased}; re-score it with unchanged settings alone")
         counts = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
-        alike = digest_of([self._run.shape_of(task_id).digest, counts])
+        alike = digest_of([self._run.shape_of(task_id).digest, counts, content.get("profiles")])
         if alike not in self._made:
-            plan, task = self._run.plan_of(task_id), Task.model_validate(content["task"])
+            plan = self._run.plan_of(task_id)
+            task = with_profiles(Task.model_validate(content["task"]), plan.profiles)
             self._made[alike] = redecide(task, plan.survey, self._config, self._audiences, self._combiners)
         return self._made[alike]
 

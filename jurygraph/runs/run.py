@@ -19,11 +19,12 @@ from jurygraph.runs.packing import (
     Shape,
     pack_reward,
     pack_trace,
+    read_profiles,
     read_views,
     task_text,
 )
 from jurygraph.runs.reading import Scored, read_group
-from jurygraph.schema import Config, Decision, Plan, Response, Task, Trace
+from jurygraph.schema import Call, Config, Decision, Plan, Response, Task, Trace
 from jurygraph.sources import nearest
 
 
@@ -180,7 +181,9 @@ class Run:
         self._add_once("survey", shape.digest, shape.body)
         decision = plan.decision
         self._add_once("decision", decision.digest, decision.model_dump(mode="json"))
-        body = {"survey": shape.digest, "decision": decision.digest}
+        body: Body = {"survey": shape.digest, "decision": decision.digest}
+        if plan.profiles is not None and plan.profiles.calls:
+            body["calls"] = [call.model_dump(mode="json") for call in plan.profiles.calls]
         self.ledger.append(Draft("task", task.id, body, [task_text(task, plan)]))
 
     def _add_once(self, kind: str, key: str, body: Body) -> None:
@@ -200,7 +203,10 @@ class Run:
         return drafts
 
     def task_content(self, task_id: str) -> Body | None:
-        """What is written in a task, as JSON has it: `task`, `views` and `plan`; None where it was erased."""
+        """What is written in a task, as JSON has it: `task`, `views` and `plan`, and `profiles` where some were read.
+
+        None where it was erased.
+        """
         record = self.source.ledger.require("task", task_id)
         text = self.source.ledger.texts({record.seq: record.content["texts"]})[record.seq].get(0)
         if text is None:
@@ -220,8 +226,18 @@ class Run:
             gone = f"the texts of task {task_id!r} were erased, its plan with them"
             raise InputError(f"{self.folder}: {gone}; `jurygraph close` ends the run without it")
         task = Task.model_validate(content["task"])
-        survey = self.shape_of(task_id).survey(read_views(content))
-        return Plan(task_id=task_id, task_digest=task.content_digest, survey=survey, decision=self.decision_of(task_id))
+        return Plan(
+            task_id=task_id,
+            task_digest=task.content_digest,
+            survey=self.shape_of(task_id).survey(read_views(content)),
+            decision=self.decision_of(task_id),
+            profiles=read_profiles(content),
+        )
+
+    def planning_calls(self) -> Iterator[Call]:
+        """The calls by which profiles were read, task by task."""
+        for record in self.ledger.records("task"):
+            yield from map(Call.model_validate, record.content.get("calls", ()))
 
     def shape_of(self, task_id: str) -> Shape:
         """The survey of a task, without its texts."""
@@ -253,14 +269,16 @@ class Run:
         return record if self.base is None else self.ledger.require("trace", record.key)
 
     def find(self, response_id: str) -> Trace:
-        """The trace of one response."""
+        """The trace of one response; with its plan, where profiles were read for it and not erased."""
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             self._require_all()
             near = nearest(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {near}")
         group = self.source.ledger.at(record.seq - record.content["group"])
-        return next(one.trace for one in self.group(group) if one.trace.response_id == response_id)
+        trace = next(one.trace for one in self.group(group) if one.trace.response_id == response_id)
+        plan = self.plan_of(group.key) if "profiles" in (self.task_content(group.key) or ()) else None
+        return trace if plan is None else trace.model_copy(update={"plan": plan})
 
     def _require_all(self) -> None:
         """Raise `TraceMismatch` where a closed run has lost traces."""

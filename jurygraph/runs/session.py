@@ -1,33 +1,43 @@
 """Scoring into a run: what is there already stays, what is missing is asked."""
 
+import asyncio
 import gc
 import uuid
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jurygraph.errors import BudgetExceeded, InputError, PlanError
+from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.graphs.routing import NOTHING
+from jurygraph.graphs.side_by_side import in_order
 from jurygraph.runs.bill import Source, is_replay
 from jurygraph.runs.calls import Calls
+from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.closing import close_record
 from jurygraph.runs.difference import what_differs
 from jurygraph.runs.folder import typed
 from jurygraph.runs.forecast import Forecast, unscreened
 from jurygraph.runs.header import Extent, Header, Seat
 from jurygraph.runs.identity import model_of
+from jurygraph.runs.planning import Found, PlanningCalls, profiles_differ
 from jurygraph.runs.run import Run
 from jurygraph.runs.summary import Summary
 from jurygraph.runs.writer import Writer
 from jurygraph.schema import Call, Plan, Response, Task, Trace
 from jurygraph.sources import Work
+from jurygraph.sources.profiles import ProfilesFile
 
 if TYPE_CHECKING:
     from jurygraph.jury import Group, Jury
+    from jurygraph.models.asking import Request
     from jurygraph.runs.branch import Branch
     from jurygraph.runs.estimate import Estimator
+    from jurygraph.runs.ledger import Ledger
+    from jurygraph.schema.profile import ProfilesLine
 
 Report = Callable[[int], None]
 
@@ -36,10 +46,18 @@ class Session:
     """One sitting of a jury over a file of tasks: `prepare` plans what is to come, `score` fills the run.
 
     A run that is there already is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds.
+    `profiles` say how profiles in text are read. `unread` counts the tasks of a forecast of which no more is known than
+    that a model would have to read their profiles first.
     """
 
     def __init__(
-        self, folder: Path, jury: "Jury", work: Work, limit: int | None = None, branch: "Branch | None" = None
+        self,
+        folder: Path,
+        jury: "Jury",
+        work: Work,
+        limit: int | None = None,
+        branch: "Branch | None" = None,
+        profiles: ProfilesFile | None = None,
     ) -> None:
         """Look at what is there.
 
@@ -50,8 +68,12 @@ class Session:
         self.jury = jury
         self.limit = limit
         self.summary = Summary()
+        self._canaries = Canaries.of(jury.config)
+        self.summary.canaries = None if self._canaries is None else self._canaries.tally
+        self.unread = 0
         self._work = work
         self._branch = branch
+        self._profiles = profiles
         if branch is not None:
             branch.serve(jury)
         self._run = Run.complete(folder) or Run.to_write(folder)
@@ -63,12 +85,16 @@ class Session:
 
     def _look_at(self, run: Run) -> None:
         try:
-            found = list(what_differs(run, self._header(), self._work))
+            found = [*what_differs(run, self._header(), self._work), *profiles_differ(run, self._profiles, self._work)]
             if found:
                 hint = "use another --out, or --branch to ask just what changed"
                 raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(found)}; {hint}")
+            for call in run.planning_calls():
+                self.summary.bill.add(call, self._source(run, call))
             for one in run.scored():
                 self._count(run, one.trace)
+            if self._canaries is not None:
+                self._canaries.look_at(run.ledger)
             if run.closed and self._work.extent(run.tasks_scored, self.limit)[0]:
                 state = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
                 hint = f"score into another --out, with --branch {typed(self.folder)}"
@@ -82,6 +108,7 @@ class Session:
         return Header(
             tasks=work.tasks,
             responses=work.responses,
+            profiles=None if self._profiles is None else self._profiles.mark,
             config=jury.config,
             model=model_of(jury),
             evaluators={
@@ -106,16 +133,51 @@ class Session:
         expected, estimator, evaluators = Forecast(), self._estimator(), self.jury.evaluators
         try:
             for task, group in self._work.pairs(self.done, self.limit):
-                plan = await self._planned(task)
-                recalled = self._branch.recall(task, group, plan) if self._branch else NOTHING
-                expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
-                if estimator is not None:
-                    estimator.add(await self.jury.arequests(task, group, unscreened(plan, evaluators), recalled))
+                plan = await self._foreseen(task, estimator)
+                if plan is None:
+                    self.unread += 1
+                    expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
+                else:
+                    recalled = self._branch.recall(task, group, plan) if self._branch else NOTHING
+                    expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
+                    if estimator is not None:
+                        asked = unscreened(plan, evaluators)
+                        estimator.add(await self.jury.arequests(task, group, asked, recalled))
+                        estimator.add(await self._about_canary(task, asked))
                 report(len(group))
         finally:
             if self.jury.gateway is not None:
                 await self.jury.gateway.close()
         return expected if estimator is None else replace(expected, model=estimator.estimate())
+
+    async def _about_canary(self, task: Task, plan: Plan) -> "list[Request]":
+        """What the model would be asked about the canary of a task."""
+        canary = self._canaries.next_for(task, plan) if self._canaries else None
+        return [] if canary is None else await self.jury.arequests(task, (canary.response,), plan)
+
+    async def _foreseen(self, task: Task, estimator: "Estimator | None") -> Plan | None:
+        """The plan of a task; None where a model would have to be asked for it, which the estimator is told."""
+        gateway = self.jury.gateway
+        if gateway is None or estimator is None:
+            return (await self._planned(task))[1]
+        sink, gateway.sink = gateway.sink, self._found
+        try:
+            with self._placed(task):
+                plan, first = await self.jury.aforesee(task, *self._stated(task))
+            estimator.add(first)
+        finally:
+            gateway.sink = sink
+        return plan
+
+    @cached_property
+    def _found(self) -> Found:
+        return Found(*self._ledgers)
+
+    @property
+    def _ledgers(self) -> "list[Ledger]":
+        """Where the calls by which profiles are read may be known from."""
+        known = [self._run.ledger] if self._run is not None else []
+        return known if self._branch is None else [*known, self._branch.ledger]
 
     def _estimator(self) -> "Estimator | None":
         """Who reckons what a model would be asked; it knows what the run holds."""
@@ -131,29 +193,61 @@ class Session:
     async def prepare(self, report: Report) -> None:
         """Plan every task that is still to be planned, all or none; `report` is told of each.
 
-        Raises `PlanError` with the file and line of the task.
+        Raises `PlanError`, and `ModelError` or `BudgetExceeded` where a profile could not be read, each with the file
+        and line of the task.
         """
         if self.finished:
             return
         if self._run is None:
             self._run = Run.create(self.folder, self._header(), uuid.uuid4().hex)
-        for task, _ in self._work.pairs(self._run.tasks_planned, self.limit):
-            self._run.add_plan(task, await self._planned(task))
-            report(1)
-        self._run.ledger.commit()
+        gateway = self.jury.gateway
+        try:
+            if gateway is not None:
+                gateway.sink = PlanningCalls(*self._ledgers)
+            await self._plan(self._run, report)
+        except BaseException as error:
+            if gateway is not None:
+                if isinstance(error, ModelError | BudgetExceeded):
+                    await gateway.settle()  # the cache has it then, for the next time
+                await gateway.close()
+            raise
+
+    async def _plan(self, run: Run, report: Report) -> None:
+        tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
+        begun = (asyncio.create_task(self._planned(task)) for task in tasks)
+        at_once = 1 if self.jury.gateway is None else self.jury.at_once
+        async with aclosing(in_order(begun, at_once, _AHEAD)) as planned:
+            async for task, plan in planned:
+                run.add_plan(task, plan)
+                for call in plan.profiles.calls if plan.profiles else ():
+                    self.summary.bill.add(call, self._source(run, call))
+                report(1)
+        run.ledger.commit()
 
     @property
     def to_plan(self) -> int:
         """How many tasks are still to be planned."""
         return 0 if self.finished else self._work.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
 
-    async def _planned(self, task: Task) -> Plan:
+    async def _planned(self, task: Task) -> tuple[Task, Plan]:
+        with self._placed(task):
+            return task, await self.jury.aprepare(task, *self._stated(task))
+
+    def _stated(self, task: Task) -> "list[ProfilesLine]":
+        """What the PROFILES file says of a task, where there is one that does."""
+        stated = None if self._profiles is None else self._profiles.of(task)
+        return [] if stated is None else [stated]
+
+    @contextmanager
+    def _placed(self, task: Task) -> Iterator[None]:
+        """Errors name the file and line of the task."""
         try:
-            return await self.jury.aprepare(task)
-        except PlanError as error:
+            yield
+        except (PlanError, ModelError, BudgetExceeded) as error:
             line = self._work.line(task.id)
             place = self._work.tasks.name + ("" if line is None else f", line {line}")
-            error.args = (f"{place}: {error}",)  # it stays the error that it is: a GraphCycleError has its cycle
+            again = "" if isinstance(error, PlanError) else f"; {_tried_again(self.jury)}"
+            error.args = (f"{place}: {error}{again}",)  # it stays the error that it is: a GraphCycleError has its cycle
             raise
 
     async def score(self, report: Report) -> None:
@@ -179,17 +273,26 @@ class Session:
         self.end()
 
     async def _fill(self, run: Run, writer: Writer, report: Report) -> None:
-        shown: dict[str, tuple[Plan, tuple[Response, ...]]] = {}
+        shown: deque[tuple[Plan, tuple[Response, ...], Canary | None]] = deque()
 
         def groups() -> "Iterator[Group]":
             for task, responses in self._work.pairs(self.done, self.limit):
                 plan = run.plan_of(task.id)
-                shown[task.id] = plan, responses
+                canary = self._canaries.next_for(task, plan) if self._canaries else None
+                if canary is not None:  # first: once its task is scored, nobody comes back to it
+                    shown.append((plan, (canary.response,), canary))
+                    yield task, (canary.response,), plan
+                shown.append((plan, responses, None))
                 yield task, responses, plan
 
         async for traces in self.jury.ascore_all(groups(), self._branch.recall if self._branch else None):
             _refuse_over_budget(traces)
-            plan, responses = shown.pop(traces[0].task_id)
+            plan, responses, canary = shown.popleft()
+            if canary is not None and self._canaries is not None:
+                writer.append([self._canaries.kept(canary, traces[0])])
+                for call in traces[0].calls:
+                    self.summary.bill.add(call, self._source(run, call))
+                continue
             writer.append(run.drafts(plan, traces, responses))
             if self._branch is not None:
                 self._branch.count(traces)
@@ -236,6 +339,13 @@ def _collected_seldom() -> Iterator[None]:
 
 
 _SELDOM = (100_000, 50, 100)
+_AHEAD = 8
+"""Plans that may wait for one before them, for each task that is planned at once."""
+
+
+def _tried_again(jury: "Jury") -> str:
+    kept = ", with what the cache keeps of this time" if jury.config.calls.cache else ""
+    return f"nothing was written, and the same command tries again{kept}"
 
 
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:

@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from jurygraph.runs.bill import Bill
+from jurygraph.runs.canary import CanaryTally
 from jurygraph.schema import Cause, Trace, Verdict
 
 
@@ -62,7 +63,7 @@ class Summary:
     """Sums over the traces of a run, in their order. A verdict on an unordered pair stands in two, and counts once.
 
     `lowest` is the id of the response with the lowest reward; a failed reward counts as lower than any. The `bill` is
-    for whoever knows where the calls came from to fill.
+    for whoever knows where the calls came from to fill; so are the `canaries`, None where none are mixed in.
     """
 
     agents: dict[str | None, AgentRow] = field(default_factory=dict)
@@ -76,6 +77,7 @@ class Summary:
     infrastructure: int = 0
     lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
+    canaries: CanaryTally | None = None
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
     _task: str | None = field(default=None, repr=False)
     _least: float = field(default=float("inf"), repr=False)
@@ -143,4 +145,5 @@ class Summary:
             "error_rate": self.error_rate,
             "failures": [asdict(row) for row in self.failures],
             "calls": self.bill.plain(),
+            "canaries": None if self.canaries is None else self.canaries.plain(),
         }

@@ -10,6 +10,7 @@ from jurygraph.agents.registry import load_combiners
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.graphs.decide import collection_paused
 from jurygraph.runs import folder as place
+from jurygraph.runs.canary import check_canaries
 from jurygraph.runs.chain import MOST_TEXTS, START, Record, Text, commitment, named
 from jurygraph.runs.header import changes, shown
 from jurygraph.runs.ledger import Ledger
@@ -20,8 +21,8 @@ from jurygraph.runs.seal import MAY_FOLLOW, check_seal
 
 Report = Callable[[int], None]
 
-_KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", "call", *MAY_FOLLOW})
-_ONCE = ("survey", "decision", "task", "group", "trace")
+_KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", "call", "canary", *MAY_FOLLOW})
+_ONCE = ("survey", "decision", "task", "group", "trace", "canary")
 _STEP = 100
 
 
@@ -78,6 +79,8 @@ def _verified(run: Run, report: Report, expected: str | None, signer: Path | Non
     sealed = check_seal(run.folder, run.ledger, signer)
     base = None if run.base is None else _verified_base(run, run.base, report)
     _check_rewards(run)
+    if run.base is None:
+        check_canaries(run.ledger, run.plan_of)
     return Verified(
         records=run.ledger.count,
         traces=chain.numbers.get("trace", 0),

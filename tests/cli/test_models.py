@@ -21,7 +21,7 @@ import jurygraph
 from jurygraph.prompts import load_prompt
 from tests.cli.conftest import Command, Ended, contents, traces
 from tests.cli.test_interrupt import scoring
-from tests.models.judging import asked_for, config, judged, rubric
+from tests.models.judging import asked_for, config, judged, quotable, response_in, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, raw, said, serving, slow, status
 
 CALLS = 6
@@ -96,7 +96,7 @@ class TestShown:
                 "endpoint": server.url,
                 "parameters": call["parameters"],
                 "prompt": "criteria",
-                "prompt_version": load_prompt("criteria").version,
+                "prompt_version": load_prompt("criteria").edition,
                 "tokens_in": TOKENS_IN,
                 "tokens_out": TOKENS_OUT,
                 "cost": None,
@@ -480,7 +480,8 @@ def malformed(body: dict[str, Any]) -> Answer:
 
 
 def right(body: dict[str, Any]) -> str:
-    return json.dumps({name: {"reason": "so it is", "met": True, "probability": 0.9} for name in asked_for(body)})
+    one = {"reason": "so it is", "quotes": quotable(response_in(body)), "met": True, "probability": 0.9}
+    return json.dumps(dict.fromkeys(asked_for(body), one))
 
 
 CASES: dict[str, Callable[[dict[str, Any]], Answer]] = {

@@ -39,6 +39,12 @@ def deep(folder: Path) -> Deep:
         return verify_deep(run, lambda count: None)
 
 
+def quoted(folder: Path) -> int:
+    """How many quotations stand in a run."""
+    with closing(Run.open(folder)) as run:
+        return sum(len(verdict.evidence) for trace in run.traces() for verdict in trace.verdicts)
+
+
 def local(path: Path, **calls: Any) -> dict[str, Any]:
     return {"model": f"gguf:{path}", "evaluators": ["criteria"], "calls": {"max_tokens": 8, **calls}}
 
@@ -146,8 +152,7 @@ class TestVerifiedWithoutAModel:
         return sit
 
     def same(self, folder: Path, verdicts: int) -> None:
-        found = deep(folder)
-        assert found == Deep(asked_again=verdicts, quotations=0)
+        assert deep(folder) == Deep(asked_again=verdicts, quotations=quoted(folder))
 
     def test_the_file_of_a_local_model_may_be_gone(
         self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
@@ -169,7 +174,7 @@ class TestVerifiedWithoutAModel:
     def test_a_chat_model_of_ones_own_need_not_be_importable(
         self, scored: Callable[..., Any], tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        one = {"reason": "so it is", "met": True, "probability": 0.75}
+        one = {"reason": "so it is", "quotes": [], "met": False, "probability": 0.25}
         replies = [json.dumps({f"criterion_{place}": one for place in range(1, n + 1)}) for n in (4, 1)] * 4
         source = "from langchain_core.language_models import FakeListChatModel\n\n"
         (tmp_path / "own_chat.py").write_text(f"{source}judge = FakeListChatModel(responses={replies!r})\n")
@@ -198,7 +203,7 @@ class TestVerifiedWithoutAModel:
         self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         scored(tmp_path / "run", tasks, plain(server))
-        monkeypatch.setattr("jurygraph.agents.criteria.p_true", lambda reply, path: 0.123)
+        monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
         with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when asked again"):
             deep(tmp_path / "run")
 
@@ -211,7 +216,8 @@ class TestVerifiedWithoutAModel:
         scored(tmp_path / "run", write_tasks(tmp_path, twins), plain(server))
         erase(tmp_path / "run", "response", "t0/r0", "")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
-        assert deep(tmp_path / "other") == deep(tmp_path / "run") == Deep(of_models=5, erased=5)
+        assert deep(tmp_path / "other") == deep(tmp_path / "run")
+        assert deep(tmp_path / "run")._replace(quotations=0) == Deep(of_models=5, erased=5)
 
     def test_a_re_scored_branch_whose_calls_are_in_another_run(
         self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
@@ -219,4 +225,6 @@ class TestVerifiedWithoutAModel:
         scored(tmp_path / "old", tasks, plain(server))
         scored(tmp_path / "run", tasks, plain(server), branch=tmp_path / "old")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
-        assert deep(tmp_path / "other") == deep(tmp_path / "run") == Deep(of_models=2 * 2 * 5)
+        found = Deep(of_models=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
+        assert deep(tmp_path / "other") == deep(tmp_path / "run") == found
+        assert found.quotations > 0

@@ -1,0 +1,120 @@
+"""`jurygraph prompts`: what models are told."""
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jurygraph.cli.reading import AsJson
+from jurygraph.cli.text import out, out_json, table
+
+if TYPE_CHECKING:
+    from jurygraph.prompts import Prompt
+
+prompts = typer.Typer(name="prompts", help="What models are told: list, show or render prompts.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(metavar="PROMPT", help="Its name.", show_default=False)]
+
+
+@prompts.command("list")
+def list_prompts(json: AsJson = False) -> None:
+    """List the prompts: name, version, the prompt that each extends, and what it is for.
+
+    The version of a prompt is part of every call's identity: a changed text has another version.
+
+    \b
+    Example:
+        jurygraph prompts list
+    """
+    from jurygraph.prompts import load_prompt, prompt_names
+
+    found = [load_prompt(name) for name in prompt_names()]
+    if json:
+        out_json([_plain(prompt) for prompt in found])
+        return
+    rows = [[prompt.id, prompt.version, prompt.extends or "-", prompt.purpose] for prompt in found]
+    for line in table(["prompt", "version", "extends", "purpose"], rows, left=4):
+        out(line)
+
+
+@prompts.command("show")
+def show_prompt(name: Name) -> None:
+    """Print the file of a prompt: its front matter and its messages as templates.
+
+    \b
+    Example:
+        jurygraph prompts show criteria
+    """
+    from jurygraph.prompts import prompt_source
+
+    out(prompt_source(name).rstrip("\n"))
+
+
+@prompts.command("render")
+def render_prompt(
+    name: Name,
+    values: Annotated[
+        str, typer.Option("--with", metavar="F", help="JSON object of its variables; - for stdin.", show_default=False)
+    ],
+    json: AsJson = False,
+) -> None:
+    """Print the messages that a prompt becomes with these variables, as a model would read them.
+
+    The marks of the fences are made with the project's key, JURYGRAPH_FENCE_KEY, as when a model is asked.
+
+    \b
+    Example:
+        echo '{"query": "Plan a trip.", "profile": "travels with a cat"}' | jurygraph prompts render profile --with -
+    """
+    from jinja2 import UndefinedError
+
+    from jurygraph.errors import InputError
+    from jurygraph.prompts import Manner, load_prompt
+    from jurygraph.safety.fence import project_key
+
+    prompt = load_prompt(name)
+    try:
+        messages = prompt.render(Manner(key=project_key()), **_variables(prompt, values)).messages
+    except UndefinedError as error:
+        raise InputError(f"{values}: something that prompt {name!r} shows is missing: {error}") from None
+    if json:
+        out_json([message.model_dump(mode="json") for message in messages])
+        return
+    for message in messages:
+        out(f"## {message.role}\n{message.content}\n")
+
+
+def _plain(prompt: "Prompt") -> dict[str, Any]:
+    stated = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
+    return {**stated, "edition": prompt.edition, "variables": list(prompt.needs)}
+
+
+def _variables(prompt: "Prompt", file: str) -> dict[str, Any]:
+    """The variables in a file. Raises `InputError` where they are not those of the prompt."""
+    from jurygraph.errors import InputError
+    from jurygraph.sources.complaint import nearest
+
+    given: dict[str, Any] = _object(file)
+    missing = [name for name in prompt.needs if name not in given]
+    if missing:
+        needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null where there is none)"
+        raise InputError(f"{file}: has no {missing[0]!r}; {needed}")
+    for name in given:
+        if name not in prompt.needs:
+            hint = nearest(name, prompt.needs) or f"it needs {', '.join(prompt.needs)}"
+            raise InputError(f"{file}: prompt {prompt.id!r} has no variable {name!r}; {hint}")
+    return given
+
+
+def _object(file: str) -> dict[str, Any]:
+    import json
+    import sys
+    from pathlib import Path
+
+    from jurygraph.errors import InputError
+
+    try:
+        found = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise InputError(f"{file}: is no JSON: {error}; write an object of the prompt's variables") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{file}: is no JSON object; write one of the prompt's variables")
+    return found
