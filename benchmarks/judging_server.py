@@ -15,6 +15,8 @@ from typing import Any
 from aiohttp import web
 
 REASON = "The letter says so in its second paragraph, and gives the date, the place and the price that were asked for."
+QUOTED = "Dear friend, the meeting is on Monday at nine."
+"""Stands in whatever is judged."""
 LETTERS_A_TOKEN, ALTERNATIVES = 4, 20
 
 
@@ -73,6 +75,8 @@ def _filled(schema: Any, definitions: Any) -> Any:
     match schema["type"]:
         case "object":
             return {name: _filled(part, definitions) for name, part in schema["properties"].items()}
+        case "array":
+            return [QUOTED]
         case "boolean":
             return True
         case "number":

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import venv
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from time import perf_counter, process_time
@@ -18,14 +19,16 @@ from unittest.mock import patch
 import aiohttp
 
 from benchmarks.figure import Figure, at_least, at_most
-from benchmarks.judging_server import judging
+from benchmarks.judging_server import QUOTED, judging
 from jurygraph import Jury
+from jurygraph.models.gateway import size_of
 from jurygraph.runs.session import Session
 from jurygraph.sources import read_work
 
 QUESTIONS, IN_FLIGHT, GROUP, ROUNDS = 1600, 64, 8, 3
 THROUGH_LITELLM = 320
 LATENCY = 0.1
+BYTES_A_TOKEN = 4
 PEER = "autorubric"
 WORDS = (
     "dear friend the meeting is on monday at nine in the old town hall and costs four dollars for each of us".split()
@@ -65,9 +68,35 @@ def _figures(folder: Path, instant: str, telling: str, late: str) -> list[Figure
         at_least("warm cache, four criteria in a call", QUESTIONS / four_warm.wall, "verdicts/s", 3000),
         Figure("... one criterion a call", single, "verdicts/s"),
         *_one_response_a_task(folder, instant, late),
+        *asyncio.run(_sent(instant, fours)),
         *_beside_litellm(folder, instant),
         *_beside_the_peer(folder, instant, ones, whole),
     ]
+
+
+async def _sent(url: str, tasks: Path) -> list[Figure]:
+    """Tokens that a model reads for a question, taking four bytes for one, and what of them a task's calls share."""
+    figures = []
+    for name, params in (("four criteria in a call", {}), ("... compact, without reasons", {"profile": "compact"})):
+        config = {
+            "model": f"openai-compatible:{url}#tiny",
+            "evaluators": [{"use": "criteria", "params": params}],
+            "calls": {"cache": False},
+        }
+        with read_work(tasks) as work, Jury.from_config(config) as jury:
+            task, group = next(iter(work.pairs()))
+            requests = await jury.arequests(task, group)
+        texts = ["".join(message.content for message in request.messages) for request in requests]
+        tokens = sum(map(size_of, requests)) / BYTES_A_TOKEN
+        figures.append(Figure(f"tokens sent a question: {name}", tokens / (4 * len(group)), "tokens"))
+    shared = _shared(texts) / BYTES_A_TOKEN
+    figures.append(Figure("... of each call, shared by all calls of its task", shared, "tokens"))
+    return figures
+
+
+def _shared(texts: Sequence[str]) -> int:
+    """How many letters all texts begin with."""
+    return next((place for place, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1), 0)
 
 
 def _one_response_a_task(folder: Path, instant: str, late: str) -> list[Figure]:
@@ -99,7 +128,8 @@ def written(path: Path, questions: int, criteria: int = 1, group: int = GROUP) -
             "query": f"Write a letter about meeting number {number}, with the day, the place and the price.",
             "rubric": {"criteria": stated},
             "responses": [
-                {"id": f"t{number}/{place}", "text": " ".join(draw.choices(WORDS, k=200))} for place in range(group)
+                {"id": f"t{number}/{place}", "text": f"{QUOTED} {' '.join(draw.choices(WORDS, k=200))}"}
+                for place in range(group)
             ],
         }
         for number in range(questions // criteria // group)
