@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.models.server import serving, status
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMAND = str(Path(sys.executable).with_name("jurygraph"))
@@ -16,6 +18,10 @@ COMMAND = str(Path(sys.executable).with_name("jurygraph"))
 
 def blocks(language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", README, flags=re.DOTALL)
+
+
+def commands() -> list[str]:
+    return [line for block in blocks("sh") for line in block.splitlines() if line.startswith("jurygraph")]
 
 
 def run(command: list[str], folder: Path) -> str:
@@ -35,11 +41,24 @@ def test_the_trace_shown_is_the_one_that_the_example_gives(tmp_path: Path) -> No
 
 
 def test_the_commands_of_the_first_project_run_as_typed(tmp_path: Path) -> None:
-    typed = [line for block in blocks("sh") for line in block.splitlines() if line.startswith("jurygraph")]
+    typed = [line for line in commands() if "judge.yaml" not in line]
     assert len(typed) == 13
     for line in typed:
         run([COMMAND, *shlex.split(line)[1:]], tmp_path)
     assert (tmp_path / "my-jury" / "run").is_dir()
+
+
+def test_an_attack_on_the_judge_is_reckoned_as_typed_and_sends_nothing(tmp_path: Path) -> None:
+    dry, real = (line for line in commands() if "judge.yaml" in line)
+    assert dry == "jurygraph attack --config judge.yaml --dry-run"
+    assert real.startswith("jurygraph attack --config judge.yaml ")
+    (config,) = (block for block in blocks("yaml") if "model:" in block)
+    with serving(lambda body, number: status(500)) as server:
+        there = re.sub(r"http://[^#]*", server.url, config)
+        assert there != config
+        (tmp_path / "judge.yaml").write_text(there, encoding="utf-8")
+        told = run([COMMAND, *shlex.split(dry)[1:]], tmp_path)
+    assert ("calls" in told, server.count) == (True, 0)
 
 
 @pytest.fixture

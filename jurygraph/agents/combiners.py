@@ -101,7 +101,10 @@ class _Rubric(Combiner):
         (p_low, live), (p_high, _) = _columns(low), _columns(high)
         weights = _weights(low)
         positive = weights > 0
-        q_low = self._supported(low, live, p_low, params, positive)
+        q_low = np.minimum(
+            self._supported(low, live, p_low, params, positive),
+            self._supported(low, _decided(low), p_low, params, positive),  # what a gate stopped supports no gain
+        )
         propagated = self._supported(high, live, p_high, params, positive)
         counted = self._supported(high, _decided(high), p_high, params, positive)
         trusted = self._supported(high, _decided(high), p_high, params, np.zeros_like(positive))

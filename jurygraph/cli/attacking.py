@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.runs.bill import Tally
     from jurygraph.runs.estimate import Estimate
+    from jurygraph.runs.proportions import Proportion
     from jurygraph.schema import Response, Task
     from jurygraph.studies.attack import AttackStudy
     from jurygraph.studies.attack_report import ArmReport, AttackReport
-    from jurygraph.studies.proportions import Proportion
 
 _WORST = 20
 _EXAMPLE = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'

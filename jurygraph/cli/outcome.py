@@ -39,10 +39,10 @@ def _canary_lines(tally: "CanaryTally | None") -> list[str]:
     if tally is None:
         return []
     told = f"canaries: {tally.items} known-bad responses, {tally.fooled} of {tally.judged} verdicts on them gave credit"
-    if tally.rate is None or tally.interval is None:
+    share = tally.share
+    if share.rate is None:
         return [told]
-    low, high = tally.interval
-    return [f"{told} ({tally.rate:.1%}; 95 % interval {low:.1%} to {high:.1%})"]
+    return [f"{told} ({share.rate:.1%}; 95 % interval {share.low:.1%} to {share.high:.1%})"]
 
 
 _ORIGINS: dict["Source", tuple[str, str]] = {

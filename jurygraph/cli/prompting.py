@@ -1,5 +1,6 @@
 """`jurygraph prompts`: what models are told."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,6 +10,11 @@ from jurygraph.cli.text import out, out_json, table
 
 if TYPE_CHECKING:
     from jurygraph.prompts import Prompt
+    from jurygraph.schema import Message
+
+_LONGEST = 120
+_ENTRIES: Mapping[str, Mapping[str, Any]] = {"items": {"parts": False, "scale": None}, "people": {}}
+"""Variables that are lists of objects with `name` and `text`, and what else each has where it does not state it."""
 
 prompts = typer.Typer(name="prompts", help="What models are told: list, show or render prompts.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="PROMPT", help="Its name.", show_default=False)]
@@ -58,28 +64,42 @@ def render_prompt(
 ) -> None:
     """Print the messages that a prompt becomes with these variables, as a model would read them.
 
-    The marks of the fences are made with the project's key, JURYGRAPH_FENCE_KEY, as when a model is asked.
+    The marks of the fences are made with the project's key, JURYGRAPH_FENCE_KEY, as when a model is asked. `items` is a
+    list of what is judged, each with `name` and `text`, and where it has them `parts` (true) or `scale` ([low, high]).
 
     \b
     Example:
         echo '{"query": "Plan a trip.", "profile": "travels with a cat"}' | jurygraph prompts render profile --with -
+        jurygraph prompts render criteria --with criteria.json
+    where criteria.json holds
+        {"query": "Say hello.", "reference": null, "response": "Hello, Ann!", "compact": false,
+         "items": [{"name": "kind", "text": "It is kind."}]}
     """
-    from jinja2 import UndefinedError
+    from jurygraph.prompts import load_prompt
 
-    from jurygraph.errors import InputError
-    from jurygraph.prompts import Manner, load_prompt
-    from jurygraph.safety.fence import project_key
-
-    prompt = load_prompt(name)
-    try:
-        messages = prompt.render(Manner(key=project_key()), **_variables(prompt, values)).messages
-    except UndefinedError as error:
-        raise InputError(f"{values}: something that prompt {name!r} shows is missing: {error}") from None
+    messages = _rendered(load_prompt(name), values)
     if json:
         out_json([message.model_dump(mode="json") for message in messages])
         return
     for message in messages:
         out(f"## {message.role}\n{message.content}\n")
+
+
+def _rendered(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
+    """Its messages with the variables in a file. Raises `InputError` where they cannot be made."""
+    from jinja2 import TemplateError
+
+    from jurygraph.errors import InputError
+    from jurygraph.prompts import Manner
+    from jurygraph.safety.fence import project_key
+    from jurygraph.sources import shortened
+
+    given = _variables(prompt, file)
+    try:
+        return prompt.render(Manner(key=project_key()), **given).messages
+    except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        why = shortened(f"{type(error).__name__}: {error}", _LONGEST)
+        raise InputError(f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}") from None
 
 
 def _plain(prompt: "Prompt") -> dict[str, Any]:
@@ -101,7 +121,43 @@ def _variables(prompt: "Prompt", file: str) -> dict[str, Any]:
         if name not in prompt.needs:
             hint = nearest(name, prompt.needs) or f"it needs {', '.join(prompt.needs)}"
             raise InputError(f"{file}: prompt {prompt.id!r} has no variable {name!r}; {hint}")
-    return given
+    try:
+        return {name: _whole(name, value) for name, value in given.items()}
+    except ValueError as error:
+        raise InputError(f"{file}: prompt {prompt.id!r}, variable {error}") from None
+
+
+def _whole(name: str, value: Any) -> Any:
+    """A variable as its prompt reads it. Raises ValueError, with its name, where it is something else."""
+    from jurygraph.agents.extraction.stated import read_kinds
+    from jurygraph.errors import ConfigError
+    from jurygraph.sources.complaint import described
+
+    if name in _ENTRIES:
+        return _entries(name, value)
+    if name == "kinds":
+        try:
+            return read_kinds(value)
+        except ConfigError as error:
+            raise ValueError(f"{name}, as the records of {error}") from None
+    wanted = bool if name == "compact" else str | None
+    if not isinstance(value, wanted):
+        raise ValueError(f"{name}: is {'true or false' if wanted is bool else 'a text'}, not {described(value)}")
+    return value
+
+
+def _entries(name: str, value: Any) -> list[dict[str, Any]]:
+    from jurygraph.sources.complaint import described
+
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{name}: is a list of objects with `name` and `text`, not {described(value)}")
+    for place, one in enumerate(value):
+        if not isinstance(one, dict):
+            raise ValueError(f"{name}[{place}]: is an object with `name` and `text`, not {described(one)}")
+        for part in ("name", "text"):
+            if not isinstance(one.get(part), str):
+                raise ValueError(f"{name}[{place}].{part}: is a text, not {described(one.get(part))}")
+    return [{**_ENTRIES[name], **one} for one in value]
 
 
 def _object(file: str) -> dict[str, Any]:
@@ -113,6 +169,8 @@ def _object(file: str) -> dict[str, Any]:
 
     try:
         found = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8"))
+    except RecursionError:
+        raise InputError(f"{file}: is nested too deeply; write an object of the prompt's variables") from None
     except ValueError as error:
         raise InputError(f"{file}: is no JSON: {error}; write an object of the prompt's variables") from None
     if not isinstance(found, dict):

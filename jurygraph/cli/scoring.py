@@ -67,9 +67,9 @@ def score(
     run that takes from OLD all verdicts whose question, evaluator, model and responses are the same, and asks the rest.
 
     \b
-    Exit codes: 0 done; 1 done, but some rewards failed; 2 wrong config or input, nothing written;
-    3 inconclusive: too much failed that is no fault of the responses; 4 --max-cost or --max-calls is reached,
-    resumable; 130 interrupted, resumable. What evaluators print goes to standard error.
+    Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows; 2 wrong
+    config or input, nothing written; 3 inconclusive: too much failed that is no fault of the responses; 4 --max-cost
+    or --max-calls is reached, resumable; 130 interrupted, resumable. What evaluators print goes to standard error.
 
     \b
     Example:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from jurygraph.cli.sides import decided_against, opponent, score_for
-from jurygraph.cli.traces import WELFARE, read_from, rule_of
+from jurygraph.cli.traces import WELFARE, made_of, read_from, rule_of
 from jurygraph.schema import RESPONSE_GATES, Decision, Input, Reward, Spec, Term, Trace, Verdict
 
 _REASON = 300
@@ -19,6 +19,7 @@ def sentences(trace: Trace, decision: Decision) -> list[str]:
         *_sum(trace, {spec.name: spec for spec in decision.specs}),
         *_changes(reward),
         *(f"{said[0].upper()}{said[1:]}." for said in read_from(trace)),
+        *(f"{said[0].upper()}{_short(said[1:], _REASON)}." for said in made_of(trace)),
         *_stopped(trace),
         *_losses(trace, _directions(decision), _rising(decision, reward)),
         *_unjudged(trace),
@@ -194,7 +195,7 @@ def _unjudged(trace: Trace) -> Iterator[str]:
     for verdict in trace.verdicts:
         if verdict.status in ("abstained", "failed"):
             cause = f" ({verdict.failure.cause})" if verdict.failure else ""
-            yield f"Not judged: {_name(me, verdict)} {verdict.status}{cause}{_reason(verdict)}."
+            yield f"Not judged: {_name(me, verdict)} {verdict.status}{cause}{_why_unjudged(verdict)}."
         elif verdict.status == "not_applicable":
             gate = f", because of {verdict.gated_by}" if verdict.gated_by else ""
             yield f"Not asked: {_name(me, verdict)}{gate}."
@@ -202,6 +203,12 @@ def _unjudged(trace: Trace) -> Iterator[str]:
         f"Verdicts asked for: {counts.asked}; judged {counts.judged}, abstained {counts.abstained}, "
         f"failed {counts.failed}, not applicable {counts.not_applicable}."
     )
+
+
+def _why_unjudged(verdict: Verdict) -> str:
+    """What its failure says, else its reason: that may have been given before it failed, and say something else."""
+    told = verdict.failure.message if verdict.failure and verdict.failure.message else verdict.reason
+    return f": {_short(told, _REASON)}" if told else ""
 
 
 def _openness(reward: Reward) -> Iterator[str]:

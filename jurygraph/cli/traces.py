@@ -5,12 +5,14 @@ from typing import Any, get_args
 
 from jurygraph.cli.sides import opponent, score_for
 from jurygraph.cli.text import number, table, visible
-from jurygraph.schema import Decision, Evidence, Reward, Spec, Trace, Verdict
+from jurygraph.schema import Decision, Evidence, Failure, Reward, Spec, Trace, Verdict
 from jurygraph.schema.config import Welfare
 from jurygraph.schema.profile import FILE
 
 WELFARE: tuple[str, ...] = get_args(Welfare)
 """The combiners of which a component's inputs are stakeholders."""
+
+_LONGEST = 300
 
 
 def trace_lines(trace: Trace, decision: Decision) -> list[str]:
@@ -24,7 +26,8 @@ def trace_lines(trace: Trace, decision: Decision) -> list[str]:
         line for spec in decision.specs if spec.combiner in WELFARE for line in _weight_lines(spec, trace.reward)
     ]
     read = [visible(line) for line in read_from(trace)]
-    return [*head, *_reward_lines(trace.reward), *weighed, *read, "", "verdicts", *verdicts, "", *foot]
+    made = [visible(line, _LONGEST) for line in made_of(trace)]
+    return [*head, *_reward_lines(trace.reward), *weighed, *read, *made, "", "verdicts", *verdicts, "", *foot]
 
 
 def read_from(trace: Trace) -> Iterator[str]:
@@ -37,6 +40,21 @@ def read_from(trace: Trace) -> Iterator[str]:
         yield f"constraints of {names}: {_read_by(reader)}"
     if profiles.tensions_by is not None:
         yield f"tensions: {_read_by(profiles.tensions_by)}"
+
+
+def made_of(trace: Trace) -> Iterator[str]:
+    """What is to be known of the material on which a trace rests: why it is missing, or what its note says."""
+    for one in trace.material:
+        if one.failure is not None:
+            yield f"material {one.name}: {_failed(one.failure)}"
+        elif one.note:
+            yield f"material {one.name}: {one.note}"
+
+
+def _failed(failure: Failure, said_before: str = "") -> str:
+    """Whose failure it is, of which kind, and what is said of it and was not said before."""
+    said = f": {failure.message}" if failure.message not in ("", said_before) else ""
+    return f"{failure.cause} failure: {failure.kind}{said}"
 
 
 def _read_by(reader: str) -> str:
@@ -87,7 +105,7 @@ def _weight_lines(spec: Spec, reward: Reward) -> Iterator[str]:
     for name, found in terms.items():
         for other, tension in found.get("tensions", {}).items():
             if name < other:
-                why = visible("; ".join(tension["why"]), 300) if tension["why"] else "as the task states it"
+                why = visible("; ".join(tension["why"]), _LONGEST) if tension["why"] else "as the task states it"
                 yield f"tension between {visible(name)} and {visible(other)}: {number(tension['strength'])}, {why}"
 
 
@@ -123,9 +141,9 @@ def _verdict_lines(response_id: str, verdict: Verdict) -> list[str]:
     question = visible(verdict.question) + (f" against {visible(other)}" if other else "")
     lines = [f"  {question}  {answer}  ({visible(verdict.evaluator)} {visible(verdict.version)})"]
     if verdict.reason:
-        lines.append(f"      {visible(verdict.reason, 300)}")
+        lines.append(f"      {visible(verdict.reason, _LONGEST)}")
     if verdict.failure is not None:
-        lines.append(f"      {verdict.failure.cause} failure: {visible(verdict.failure.kind)}")
+        lines.append(f"      {visible(_failed(verdict.failure, verdict.reason), _LONGEST)}")
     if verdict.gated_by is not None:
         lines.append(f"      gated by {visible(verdict.gated_by)}")
     return lines + [f"      {_evidence(evidence)}" for evidence in verdict.evidence]

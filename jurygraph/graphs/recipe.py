@@ -279,8 +279,8 @@ class _Freezer:
             if share > MOST_RESIDUAL + ROUNDING:
                 raise PlanError(
                     f"task {self.task.id!r}: residual questions hold {100 * share:.3g} % of the weight of stakeholder "
-                    f"{key!r}, and {100 * MOST_RESIDUAL:g} % is the most; ask it more by facts, checks or a model, or "
-                    "fewer residual questions"
+                    f"{key!r}, and {100 * MOST_RESIDUAL:g} % is the most; ask it more by facts, checks or a model, "
+                    "share the weight out by weights.layers, or ask fewer residual questions"
                 )
 
     def _residual_share(self, stated: Input) -> float:

@@ -107,6 +107,7 @@ class Consultation:
             return await self._repaired(repaired(request, first.reply, Fault("malformed", said)), noun, first.call)
         except Fault as fault:
             if fault.cause == "infrastructure":
+                fault.call = first.call.id  # it was paid for
                 raise
             return judged
 

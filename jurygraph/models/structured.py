@@ -9,6 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
@@ -24,6 +25,7 @@ _CUT_OFF = frozenset({"length", "max_tokens", "model_context_window_exceeded"})
 _WITHHELD = frozenset({"content_filter", "safety", "refusal", "recitation", "blocklist", "prohibited_content", "spii"})
 _LONGEST_MESSAGE = 300
 _LONGEST_REPLY = 4_000
+_MOST_SOUGHT = 5_000
 _ALONE = "no code fence, and no word before or after it"
 
 
@@ -123,7 +125,7 @@ def _answer(text: str, noun: type[T]) -> T | Complaint:
 
 def _inside(text: str, noun: type[T]) -> Iterator[T]:
     """The nouns that stand in a text as JSON objects."""
-    for opening in re.finditer("{", text):
+    for opening in islice(re.finditer("{", text), _MOST_SOUGHT):
         try:
             _, end = json.JSONDecoder().raw_decode(text, opening.start())
         except (ValueError, RecursionError):

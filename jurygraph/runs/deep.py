@@ -1,13 +1,17 @@
-"""A run's verdicts again, from the responses and calls that it holds: whether evaluators still say the same.
+"""A run's material and verdicts again, from the responses and calls that it holds: whether they still say the same.
 
 No model is asked, nor need any be there: prompts are rendered anew, and the replies that the run holds to them are
-read anew.
+read anew. Material whose reply lies elsewhere is taken as it is stored, and what rests on it is judged from that.
 """
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing
+from importlib.metadata import version
 from typing import NamedTuple
 
 from jurygraph.errors import TraceMismatch
+from jurygraph.graphs.routing import Recalled
 from jurygraph.jury import AT_ONCE, Jury
 from jurygraph.models.gateway import Gateway, Limits
 from jurygraph.models.limiter import Limiter
@@ -16,7 +20,7 @@ from jurygraph.runs.chain import Record, named
 from jurygraph.runs.identity import Absent, Identity
 from jurygraph.runs.reading import Scored, was_erased
 from jurygraph.runs.run import Run
-from jurygraph.schema import Trace, Verdict
+from jurygraph.schema import RESPONSE_GATES, Evidence, Material, Response, Trace, Verdict
 
 Report = Callable[[int], None]
 Key = tuple[str, str, tuple[str, ...], int]
@@ -39,10 +43,13 @@ _COMPARED = (
     ),
     *("evidence", "failure", "gated_by"),
 )
+_DERIVED = ("status", "data", "variants", "evidence", "failure", "note")
 
 
 class Deep(NamedTuple):
     """How many verdicts came out the same and quotations stood in their place, and what was not asked again, and why.
+
+    Quotations are those of verdicts and of material.
 
     `own_trouble` failed for a reason of ours or at a time limit, which need not come again.
     """
@@ -55,16 +62,20 @@ class Deep(NamedTuple):
 
 
 def verify_deep(run: Run, report: Report) -> Deep:
-    """Judge every stored response anew and compare, verdict by verdict; `report` is told how many responses are done.
+    """Derive material of every stored response and judge it anew, and compare; `report` is told how many are done.
 
-    Raises `TraceMismatch` naming the first verdict or quotation that is another, and `ConfigError` or `InputError`
-    where the evaluators are not those of the run.
+    Raises `TraceMismatch` naming the first verdict, material or quotation that is another, and `ConfigError` or
+    `InputError` where the evaluators are not those of the run.
     """
+    return asyncio.run(_asked_again(run, report))
+
+
+async def _asked_again(run: Run, report: Report) -> Deep:
     total = Deep()
-    with _jury(run.source) as jury:
+    async with aclosing(_jury(run.source)) as jury:
         for group in run.source.ledger.records("group", up_to=run.extent):
             scored = run.source.group(group)
-            found = _group(run.source, jury, group, scored)
+            found = await _group(run.source, jury, group, scored)
             total = Deep(*(one + more for one, more in zip(total, found, strict=True)))
             report(len(scored))
     return total
@@ -84,35 +95,66 @@ def _jury(run: Run) -> Jury:
     return Jury(config, gateway=Gateway(absent, Limiter(AT_ONCE), limits, sink=Calls(run.ledger)))
 
 
-def _group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> Deep:
+async def _group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> Deep:
     task = run.task(group.key)
     responses = [one.response for one in scored if one.response is not None]
     if task is None or len(responses) < len(scored):
         return Deep(erased=sum(1 for one in scored for _ in _keyed(one.trace)))
-    quotations = sum(
-        _quotations(run, one.trace, response.text) for one, response in zip(scored, responses, strict=True)
-    )
-    traces = jury.score(task, responses, run.plan_of(task.id))
-    if traces[0].group != scored[0].trace.group:
+    stored = [one.trace for one in scored]
+    quotations = sum(_quotations(run, *one) for one in zip(stored, responses, strict=True))
+    traces = await jury.ascore(task, responses, run.plan_of(task.id), _held_elsewhere(run, stored))
+    if traces[0].group != stored[0].group:
         raise TraceMismatch(f"{run.ledger.path}, {named(group)}: its responses are not those that were judged")
+    _same_material(run, stored, traces)
+    return _verdicts(run, jury, stored, traces)._replace(quotations=quotations)
+
+
+def _held_elsewhere(run: Run, stored: Sequence[Trace]) -> Recalled:
+    """The material that rests on calls which are in the run that this one was branched from, or were erased.
+
+    Raises `TraceMismatch` where the run should hold the call and does not.
+    """
+    calls, known = Calls(run.ledger), {}
+    for trace in stored:
+        for material in trace.material:
+            if material.call is not None and calls.find(material.call) is None:
+                _check_elsewhere(run, _material(run, trace, material.name), material.call)
+                known[material.name, trace.response_id] = material
+    return Recalled({}, known)
+
+
+def _same_material(run: Run, stored: Sequence[Trace], again: Sequence[Trace]) -> None:
+    """Compare what was derived with what is derived now, name by name."""
+    for there, here in zip(stored, again, strict=True):
+        derived = {material.name: material for material in here.material}
+        if not {material.name for material in there.material} == derived.keys():
+            raise TraceMismatch(f"{_trace(run, there)}: its material is not what is derived of it")
+        for material in there.material:
+            found = derived[material.name]
+            if not (_excused(material) or _excused(found)):
+                _same(_material(run, there, material.name), _DERIVED, material, found)
+
+
+def _verdicts(run: Run, jury: Jury, stored: Sequence[Trace], traces: Sequence[Trace]) -> Deep:
+    """Compare the verdicts of a group with those that are given now, one by one."""
     again = {key: verdict for trace in traces for key, verdict in _keyed(trace)}
     of_models = own_trouble = erased = same = 0
-    for one in scored:
-        for key, verdict in _keyed(one.trace):
+    for trace in stored:
+        for key, verdict in _keyed(trace):
             question, about, _, _ = key
             found = again.get(key) or again.get((question, about, (), 0))
             if found is None:
-                raise TraceMismatch(f"{_verdict(run, one.trace, verdict)}: is not asked like that")
+                raise TraceMismatch(f"{_verdict(run, trace, verdict)}: is not asked like that")
             if was_erased(verdict):
                 erased += 1
-            elif _says_nothing(jury, verdict, found) or _rests_elsewhere(run.source, one.trace, verdict, found):
+            elif _says_nothing(run, jury, verdict, found) or _rests_elsewhere(run, trace, verdict, found):
                 of_models += 1
             elif _excused(verdict) or _excused(found):
                 own_trouble += 1
             else:
-                _same(run, one.trace, verdict, found)
+                _same(_verdict(run, trace, verdict), _COMPARED, verdict, found)
                 same += 1
-    return Deep(same, quotations, of_models, own_trouble, erased)
+    return Deep(same, of_models=of_models, own_trouble=own_trouble, erased=erased)
 
 
 def _keyed(trace: Trace) -> Iterator[tuple[Key, Verdict]]:
@@ -122,9 +164,14 @@ def _keyed(trace: Trace) -> Iterator[tuple[Key, Verdict]]:
             yield (verdict.question, verdict.about, verdict.responses, verdict.sample), verdict
 
 
-def _says_nothing(jury: Jury, there: Verdict, here: Verdict) -> bool:
-    """Whether no reply of a model led to it, where one was to be asked."""
-    return there.call is None and jury.evaluators[here.evaluator].asks_model
+def _says_nothing(run: Run, jury: Jury, there: Verdict, here: Verdict) -> bool:
+    """Whether no reply of a model led to it, where one was to be asked.
+
+    What a gate said is compared, but for a run that another version wrote: the gates learn, and have no versions.
+    """
+    stopped = there.gated_by in RESPONSE_GATES or here.gated_by in RESPONSE_GATES
+    compared = stopped and run.header.jurygraph == version("jurygraph")
+    return there.call is None and not compared and jury.evaluators[here.evaluator].asks_model
 
 
 def _rests_elsewhere(run: Run, trace: Trace, there: Verdict, here: Verdict) -> bool:
@@ -134,42 +181,60 @@ def _rests_elsewhere(run: Run, trace: Trace, there: Verdict, here: Verdict) -> b
     """
     if there.call is None or _excused(there) or here.failure is None or here.failure.kind != "unrecorded":
         return False
-    erased = run.ledger.find("call", there.call) is not None and Calls(run.ledger).find(there.call) is None
-    if run.header.branch is None and not erased:
-        raise TraceMismatch(f"{_verdict(run, trace, there)}: rests on a call that the run does not hold")
+    _check_elsewhere(run, _verdict(run, trace, there), there.call)
     return True
 
 
-def _excused(verdict: Verdict) -> bool:
-    failure = verdict.failure
+def _check_elsewhere(run: Run, what: str, call: str) -> None:
+    erased = run.ledger.find("call", call) is not None and Calls(run.ledger).find(call) is None
+    if run.header.branch is None and not erased:
+        raise TraceMismatch(f"{what}: rests on a call that the run does not hold")
+
+
+def _excused(one: Verdict | Material) -> bool:
+    failure = one.failure
     return (
         failure is not None
         and (failure.cause == "infrastructure" or failure.kind == "time-limit")
-        and (verdict.status == "failed")
+        and (one.status == "failed")
     )
 
 
-def _same(run: Run, trace: Trace, there: Verdict, here: Verdict) -> None:
-    for name in _COMPARED:
+def _same(what: str, fields: Sequence[str], there: Verdict | Material, here: Verdict | Material) -> None:
+    for name in fields:
         if getattr(there, name) != getattr(here, name):
             wrong = f"{name} is {getattr(there, name)!r} in the run and {getattr(here, name)!r} when asked again"
-            raise TraceMismatch(f"{_verdict(run, trace, there)}: {wrong}")
+            raise TraceMismatch(f"{what}: {wrong}")
 
 
-def _quotations(run: Run, trace: Trace, text: str) -> int:
-    """How many quotations from the response stand where the verdicts say."""
-    stated = [(v, e) for v in trace.verdicts for e in v.evidence if v.about == trace.response_id]
-    stated = [
-        (v, e)
-        for v, e in stated
-        if not was_erased(v) and e.verified and e.source == "response" and v.responses == (v.about,)
-    ]
-    for verdict, evidence in stated:
-        if text[evidence.start : evidence.end] != evidence.quote:
-            place = f"characters {evidence.start} to {evidence.end}"
-            raise TraceMismatch(f"{_verdict(run, trace, verdict)}: its quotation does not stand at {place}")
-    return len(stated)
+def _quotations(run: Run, trace: Trace, response: Response) -> int:
+    """How many quotations from the response stand where the verdicts and the material say."""
+    stated = [(_verdict(run, trace, v), e) for v in trace.verdicts if _quotes_its_own(trace, v) for e in v.evidence]
+    stated += [(_material(run, trace, m.name), e) for m in trace.material for e in m.evidence]
+    found = [(what, evidence) for what, evidence in stated if evidence.verified and evidence.source == "response"]
+    for what, evidence in found:
+        _check_stands(what, evidence, response.text)
+    return len(found)
+
+
+def _quotes_its_own(trace: Trace, verdict: Verdict) -> bool:
+    """Whether what a verdict quotes is in the response that it is about, and is still there."""
+    return verdict.about == trace.response_id and verdict.responses == (verdict.about,) and not was_erased(verdict)
+
+
+def _check_stands(what: str, evidence: Evidence, text: str) -> None:
+    if text[evidence.start : evidence.end] != evidence.quote:
+        place = f"characters {evidence.start} to {evidence.end}"
+        raise TraceMismatch(f"{what}: its quotation does not stand at {place}")
+
+
+def _trace(run: Run, trace: Trace) -> str:
+    return f"{run.ledger.path}, trace {trace.response_id!r}"
 
 
 def _verdict(run: Run, trace: Trace, verdict: Verdict) -> str:
-    return f"{run.ledger.path}, trace {trace.response_id!r}, verdict {verdict.question!r}"
+    return f"{_trace(run, trace)}, verdict {verdict.question!r}"
+
+
+def _material(run: Run, trace: Trace, name: str) -> str:
+    return f"{_trace(run, trace)}, material {name!r}"

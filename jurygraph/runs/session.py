@@ -68,7 +68,7 @@ class Session:
         self.jury = jury
         self.limit = limit
         self.summary = Summary()
-        self._canaries = Canaries.of(jury.config)
+        self._canaries = Canaries.of(jury)
         self.summary.canaries = None if self._canaries is None else self._canaries.tally
         self.unread = 0
         self._work = work
@@ -94,7 +94,8 @@ class Session:
             for one in run.scored():
                 self._count(run, one.trace)
             if self._canaries is not None:
-                self._canaries.look_at(run.ledger)
+                for call in self._canaries.look_at(run.ledger):
+                    self.summary.bill.add(call, self._source(run, call))
             if run.closed and self._work.extent(run.tasks_scored, self.limit)[0]:
                 state = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
                 hint = f"score into another --out, with --branch {typed(self.folder)}"

@@ -1,12 +1,21 @@
-"""Whether a quotation stands in a response, and where: letter by letter, but for white space and Unicode's forms."""
+"""Whether a quotation stands in a response, and where: letter by letter, but for white space and Unicode's forms.
+
+What leaves no mark, such as a joiner, is none of the letters.
+"""
 
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
+from jurygraph.safety.folding import visible
+
 _SPACE = re.compile(r"\s+")
+_NUMBER_BEFORE, _NUMBER_AFTER = re.compile(r"\d[.,]$|[-\u2212+]$"), re.compile(r"[.,]\d")
+_MOST_MARKS = 8
+"""Marks on one letter; normalising a heap of them takes the square of their number."""
 _UNFOLDED = re.compile(r"[^\S ]|  ")
 _LETTERS_OF_SOME_WEIGHT = 8
 _ALIKE = str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------")
@@ -35,6 +44,11 @@ class Text:
         self.text = text
         self._folded, self._starts = _folded(text)
         self._supporting: dict[str, Passage | None] = {}
+
+    @cached_property
+    def _lines(self) -> frozenset[str]:
+        """The lines that hold a letter or digit, without the white space around them."""
+        return frozenset(line.strip() for line in self.text.splitlines() if any(map(str.isalnum, line)))
 
     def find(self, quotation: str) -> Passage | None:
         """The first of the `passages`; None where there is none."""
@@ -69,12 +83,19 @@ class Text:
         return next((one for one in found if self._bears(one) and self.between_words(one)), None)
 
     def between_words(self, passage: Passage) -> bool:
-        """Whether a passage begins and ends where words do."""
-        before, after = self.text[passage.start - 1 : passage.start], self.text[passage.end : passage.end + 1]
-        return not (_joined(before, passage.text[0]) or _joined(passage.text[-1], after))
+        """Whether a passage begins and ends where words and numbers do."""
+        before, after = self.text[max(0, passage.start - 2) : passage.start], self.text[passage.end : passage.end + 2]
+        first, last = passage.text[0], passage.text[-1]
+        if _joined(before[-1:], first) or _joined(last, after[:1]):
+            return False
+        of_a_number = first.isdigit() and _NUMBER_BEFORE.search(before), last.isdigit() and _NUMBER_AFTER.match(after)
+        return not any(of_a_number)
 
     def _bears(self, passage: Passage) -> bool:
         return _weighs_enough(passage.text) or self._is_a_line(passage)
+
+    def _is_a_line(self, passage: Passage) -> bool:
+        return passage.text in self._lines
 
     def _passage(self, start: int, end: int) -> Passage | None:
         """The characters of the text that became those of the folded one; None where one of them is cut apart."""
@@ -86,16 +107,12 @@ class Text:
             stop -= 1
         return Passage(first, stop, self.text[first:stop]) if whole else None
 
-    def _is_a_line(self, passage: Passage) -> bool:
-        before, after = self.text[: passage.start], self.text[passage.end :]
-        return not before.rpartition("\n")[2].strip() and not after.partition("\n")[0].strip()
-
 
 def _folded(text: str) -> tuple[str, Sequence[int]]:
     """A text in NFKC with white space folded, and for each of its characters where in the text it comes from."""
     if not text.isascii():
         text = text.translate(_ALIKE)
-    if text.isascii() or (_PLAIN.fullmatch(text) and unicodedata.is_normalized("NFKC", text)):
+    if visible(text) == text and _has_one_form(text):
         return _with_spaces_folded(text)
     letters: list[str] = []
     starts: list[int] = []
@@ -105,9 +122,15 @@ def _folded(text: str) -> tuple[str, Sequence[int]]:
                 if letters and letters[-1] == " ":
                     continue
                 letter = " "
+            elif not visible(letter):
+                continue
             letters.append(letter)
             starts.append(start)
     return "".join(letters), starts
+
+
+def _has_one_form(text: str) -> bool:
+    return text.isascii() or bool(_PLAIN.fullmatch(text) and unicodedata.is_normalized("NFKC", text))
 
 
 def _with_spaces_folded(text: str) -> tuple[str, Sequence[int]]:
@@ -130,7 +153,7 @@ def _clusters(text: str) -> Iterable[tuple[int, int]]:
     """Parts of the text that normalise by themselves: each a starter with the marks and jamo that join it."""
     start = 0
     for place in range(1, len(text) + 1):
-        if place == len(text) or not _joins(text[place]):
+        if place == len(text) or place - start > _MOST_MARKS or not _joins(text[place]):
             yield start, place
             start = place
 

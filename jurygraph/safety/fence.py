@@ -10,7 +10,7 @@ MARK = 16
 
 def project_key() -> bytes:
     """The project's key for the marks of fences, from the environment; empty where there is none."""
-    return os.environ.get("JURYGRAPH_FENCE_KEY", "").encode()
+    return os.fsencode(os.environ.get("JURYGRAPH_FENCE_KEY", ""))
 
 
 @dataclass(frozen=True, slots=True)

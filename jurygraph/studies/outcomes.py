@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from jurygraph.runs.proportions import Proportion
 from jurygraph.schema import Noun, Verdict
 from jurygraph.schema.noun import Count
-from jurygraph.studies.proportions import Proportion
 
 PASSES = 0.5
 """The score from which a verdict passes."""

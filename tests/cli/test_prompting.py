@@ -2,13 +2,17 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jurygraph.prompts import load_prompt, prompt_names, prompt_source
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, Ended
 
 PERSON = {"query": "Plan a trip.", "profile": "travels with a cat"}
+CRITERIA = {"query": "q", "reference": None, "response": "r", "compact": False}
+EXTRACT = {"query": "q", "reference": None, "response": "r"}
+NESTED = "[" * 100_000 + "]" * 100_000
 
 
 @pytest.fixture
@@ -61,6 +65,7 @@ def test_the_marks_are_made_with_the_projects_key(run: Command, person: Path, mo
     [
         ("{", "is no JSON"),
         ("[]", "is no JSON object"),
+        (NESTED, "is nested too deeply"),
         ('{"query": "Plan."}', "has no 'profile'; prompt 'profile' needs query, profile"),
         ('{"query": "Plan.", "profile": "", "profil": ""}', "has no variable 'profil'; did you mean profile?"),
     ],
@@ -75,12 +80,57 @@ def test_variables_that_do_not_fit_are_refused_in_one_sentence(
     assert len(ended.err.splitlines()) == 1
 
 
-def test_something_that_is_missing_within_a_variable_is_named(run: Command, tmp_path: Path) -> None:
-    filled = {"query": "q", "reference": None, "response": "r", "compact": False, "items": [{"name": "a"}]}
-    (tmp_path / "it.json").write_text(json.dumps(filled))
-    ended = run("prompts", "render", "criteria", "--with", tmp_path / "it.json")
-    assert ended.code == 2
-    assert "something that prompt 'criteria' shows is missing" in ended.err
+def rendered(run: Command, folder: Path, name: str, filled: dict[str, Any]) -> Ended:
+    (folder / "it.json").write_text(json.dumps(filled))
+    return run("prompts", "render", name, "--with", folder / "it.json")
+
+
+def test_items_need_a_name_and_a_text_and_may_have_a_scale(run: Command, tmp_path: Path) -> None:
+    items = [{"name": "kind", "text": "It is kind."}, {"name": "style", "text": "It fits.", "scale": [1, 10]}]
+    ended = rendered(run, tmp_path, "criteria", {**CRITERIA, "items": items})
+    assert ended.code == 0, ended.err
+    assert "- kind: say whether it is `met`" in ended.out
+    assert "- style: give as `value` a number from 1 (not at all) to 10 (wholly)" in ended.out
+
+
+def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) -> None:
+    kinds = {"meals": {"name": "the restaurant", "day": {"about": "its number", "number": True}}}
+    ended = rendered(run, tmp_path, "extract", {**EXTRACT, "kinds": kinds})
+    assert ended.code == 0, ended.err
+    assert "- `name`: the restaurant\n- `day`: its number (a number)" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("name", "filled", "wrong"),
+    [
+        ("criteria", {**CRITERIA, "items": "a"}, "variable items: is a list of objects with `name` and `text`"),
+        ("criteria", {**CRITERIA, "items": []}, "variable items: is a list of objects with `name` and `text`"),
+        ("criteria", {**CRITERIA, "items": ["a"]}, "variable items[0]: is an object with `name` and `text`"),
+        ("criteria", {**CRITERIA, "items": [{"name": "a"}]}, "variable items[0].text: is a text, not null"),
+        (
+            "criteria",
+            {**CRITERIA, "items": [{"name": "a", "text": "b", "scale": 5}]},
+            "prompt 'criteria' cannot be rendered with these variables: UndefinedError: ",
+        ),
+        (
+            "criteria",
+            {**CRITERIA, "items": [], "compact": "no"},
+            "variable compact: is true or false, not the text 'no'",
+        ),
+        ("profile", {**PERSON, "query": 5}, "variable query: is a text, not the number 5"),
+        ("profile", {**PERSON, "profile": None}, "prompt 'profile' cannot be rendered with these variables: TypeError"),
+        ("tensions", {"query": "q", "people": {"ann": "x"}}, "variable people: is a list of objects with"),
+        ("extract", {**EXTRACT, "kinds": ["meals"]}, "variable kinds, as the records of extract: records: "),
+        ("extract", {**EXTRACT, "kinds": {"meals": {"a b": "c"}}}, "records.meals.a b: a name begins with a letter"),
+    ],
+)
+def test_a_variable_of_another_shape_is_named_and_ends_in_no_traceback(
+    run: Command, tmp_path: Path, name: str, filled: dict[str, Any], wrong: str
+) -> None:
+    ended = rendered(run, tmp_path, name, filled)
+    assert (ended.code, ended.out) == (2, "")
+    assert wrong in ended.err
+    assert len(ended.err.splitlines()) == 1
 
 
 def test_a_prompt_that_there_is_not_is_refused_and_the_nearest_named(run: Command) -> None:

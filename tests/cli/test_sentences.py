@@ -3,7 +3,21 @@
 from typing import Any
 
 from jurygraph.cli import sentences as sentences_module
-from jurygraph.schema import Adjustment, Counts, Decision, Evidence, Failure, Input, Reward, Spec, Term, Trace, Verdict
+from jurygraph.cli.traces import trace_lines
+from jurygraph.schema import (
+    Adjustment,
+    Counts,
+    Decision,
+    Evidence,
+    Failure,
+    Input,
+    Material,
+    Reward,
+    Spec,
+    Term,
+    Trace,
+    Verdict,
+)
 
 
 def sentences(trace: Trace, **weights: float) -> list[str]:
@@ -193,3 +207,36 @@ def test_what_could_not_be_judged_is_named_with_what_it_leaves_open():
         "Verdicts asked for: 4; judged 1, abstained 1, failed 1, not applicable 1.",
         "Whatever had been judged there, it would lie within 0.25 and 1.",
     ]
+
+
+def test_a_failure_says_what_became_of_the_verdict_and_not_what_was_said_before_it():
+    failure = Failure(cause="response", kind="unsupported", message="the judge says kind, and nothing is quoted")
+    lost = verdict("kind", status="failed", reason="it is kind", failure=failure)
+    assert "Not judged: kind (e) failed (response): the judge says kind, and nothing is quoted." in sentences(
+        trace(reward(), lost)
+    )
+
+
+def test_material_that_is_missing_or_has_a_note_is_a_sentence():
+    failure = Failure(cause="response", kind="unsupported", message="nothing stands in the response")
+    made = (
+        Material(name="data", note="meals[0]: it is written down twice, and stated once"),
+        Material(name="claims", status="failed", failure=failure),
+        Material(name="other"),
+    )
+    said = sentences(trace(reward()).model_copy(update={"material": made}))
+    assert [s for s in said if s.startswith("Material")] == [
+        "Material data: meals[0]: it is written down twice, and stated once.",
+        "Material claims: response failure: unsupported: nothing stands in the response.",
+    ]
+
+
+def test_a_trace_shows_the_message_of_a_failure_once_and_a_line_for_material():
+    failure = Failure(cause="response", kind="unsupported", message="nothing is quoted")
+    differs = verdict("kind", status="failed", reason="it is kind", failure=failure)
+    same = verdict("warm", status="failed", reason="nothing is quoted", failure=failure)
+    one = trace(reward(), differs, same).model_copy(update={"material": (Material(name="data", note="one was lost"),)})
+    shown = [line.strip() for line in trace_lines(one, Decision(specs=()))]
+    assert shown.count("response failure: unsupported: nothing is quoted") == 1
+    assert shown[shown.index("nothing is quoted") + 1] == "response failure: unsupported"
+    assert "material data: one was lost" in shown

@@ -33,7 +33,8 @@ def test_residual_questions_that_hold_more_are_refused(layers: list[str], share:
         planned(asked_by(*layers), ANN)
     assert str(error.value) == (
         f"task 'task': residual questions hold {share} % of the weight of stakeholder 'ann', and 20 % is the most; ask "
-        "it more by facts, checks or a model, or fewer residual questions"
+        "it more by facts, checks or a model, share the weight out by weights.layers, or ask fewer residual "
+        "questions"
     )
 
 

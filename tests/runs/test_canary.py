@@ -135,7 +135,7 @@ def test_where_no_model_is_asked_nobody_can_be_fooled() -> None:
 def test_a_judge_that_always_says_yes_is_found_out(tmp_path: Path) -> None:
     tally = tally_of(with_judge(yes, tmp_path, {"rate": 1.0, "alert": 0.2}))
     assert (tally.items, tally.asked, tally.judged, tally.fooled) == (12, 24, 24, 24)  # the penalty is none of these
-    assert tally.rate == 1.0
+    assert tally.share.rate == 1.0
     assert tally.alarming
 
 
@@ -177,6 +177,21 @@ def test_a_dry_run_counts_them_in(tmp_path: Path) -> None:
             forecast = runner.run(session.forecast(lambda count: None))
             assert forecast.model is not None
             assert (forecast.model.expected.calls, server.count) == (expected, 0)
+
+
+def test_what_was_spent_on_them_is_told_whenever_one_looks(tmp_path: Path) -> None:
+    tasks = lines(tmp_path / "tasks.jsonl")
+    with serving(honest) as server:
+        stated = config(server, {"rate": 1.0})
+        bills = [scored(tmp_path / "run", stated, tasks).bill.plain()["sent"]["number"] for _ in range(2)]
+    assert bills == [24, 24]
+
+
+def test_a_penalty_that_is_found_in_one_is_no_credit(tmp_path: Path) -> None:
+    with serving(yes) as server:
+        stated = config(server, {"rate": 1.0}, reward={"rubric": -1.0})
+        tally = tally_of(scored(tmp_path / "run", stated, lines(tmp_path / "tasks.jsonl")))
+    assert (tally.asked, tally.fooled) == (12, 12)  # the penalty in a penalty is what is good
 
 
 def test_a_run_that_goes_on_asks_of_each_task_once(tmp_path: Path) -> None:
@@ -261,10 +276,12 @@ def test_with_its_task_a_canary_is_erased(tmp_path: Path) -> None:
 
 def test_the_interval_is_wilsons() -> None:
     tally = CanaryTally(0.05)
-    assert tally.rate is None
-    assert tally.interval is None
+    assert tally.share.rate is None
     tally.add(CanaryResult(12, 10, 1))
-    low, high = tally.interval or (0.0, 0.0)
-    assert (round(low, 4), round(high, 4)) == (0.0179, 0.4042)
+    assert [round(one or 0.0, 4) for one in (tally.share.rate, tally.share.low, tally.share.high)] == [
+        0.1,
+        0.0179,
+        0.4042,
+    ]
     assert tally.alarming
     assert tally.plain()["judged"] == 10

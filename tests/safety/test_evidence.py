@@ -8,6 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.safety.evidence import Passage, Text
+from jurygraph.safety.folding import visible
 
 ODD = (
     *("a", "B", " ", "\n", "\t", "\u00a0", "\u3000", "\u2028", "e\u0301", "é", "\u0301", "\u0327", "ﬁ", "½", "…"),
@@ -23,7 +24,8 @@ PLAN = "Day 1: we take the 7:40 flight to New Orleans.\n\nLunch at  Café Coeur,
 def folded(text: str) -> str:
     """What two texts have in common that differ in white space and Unicode forms alone, in the plainest words."""
     alike = text.translate(str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------"))
-    return re.sub(r"\s+", " ", unicodedata.normalize("NFKC", alike)).strip()
+    plain = visible(re.sub(r"\s+", " ", unicodedata.normalize("NFKC", alike)))
+    return re.sub(r"\s+", " ", plain).strip()
 
 
 def stands(found: Passage | None, text: str) -> bool:
@@ -138,3 +140,36 @@ def test_a_letter_is_never_cut_from_its_accent() -> None:
 
 def test_the_first_of_several_passages_is_found() -> None:
     assert Text("to be, to be").find("to be") == Passage(0, 5, "to be")
+
+
+def test_what_leaves_no_mark_is_none_of_the_letters() -> None:
+    text = "Dinner at The Gil\u200bded Lan\u00adtern."
+    found = Text(text).supports("The Gilded Lantern")
+    assert found is not None
+    assert found.text == "The Gil\u200bded Lan\u00adtern"
+    assert Text("Dinner at The Gilded Lantern.").supports("The Gil\u200bded Lantern") is not None
+
+
+def test_a_number_is_never_cut() -> None:
+    for text, quotation in (
+        ("It costs 1,250 dollars per night.", "250 dollars per night"),
+        ("Use 0.5 litres of water.", "5 litres of water"),
+        ("It is -5 degrees outside.", "5 degrees outside"),
+        ("The total is 12,500 in all.", "The total is 12"),
+    ):
+        assert Text(text).find(quotation) is not None
+        assert Text(text).supports(quotation) is None
+    assert Text("Lunch is at 12, dinner at 7.").supports("Lunch is at 12") is not None
+
+
+def test_a_line_of_signs_bears_nothing() -> None:
+    assert Text("- \nIt is kind.\n-").supports("-") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "quotation"),
+    [("a " * 200_000, "a"), ("a" + "\u0301\u0316" * 50_000, "a\u0301"), ("a\n" * 200_000, "b")],
+)
+def test_a_long_text_takes_no_longer_than_it_must(text: str, quotation: str) -> None:
+    """With the square of their length these would take minutes."""
+    assert Text(text).supports(quotation) in (None, Text(text).find(quotation))

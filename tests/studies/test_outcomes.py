@@ -1,8 +1,8 @@
 """What becomes of verdicts: which pass, which count, and why."""
 
+from jurygraph.runs.proportions import Proportion
 from jurygraph.schema import Failure, Verdict
 from jurygraph.studies.outcomes import Outcome, Tally
-from jurygraph.studies.proportions import Proportion
 
 PASSED, HALF, WITHSTOOD = Verdict(score=1.0), Verdict(score=0.5), Verdict(score=0.499)
 STOPPED = Verdict(score=0.0, gated_by="bare-opener")

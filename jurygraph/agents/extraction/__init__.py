@@ -1,1 +1,1 @@
-"""The deriver that makes records of prose: each value stands in the response, or it is left out."""
+"""The deriver that makes records of prose: each value stands in the response, or its record is of unknown words."""

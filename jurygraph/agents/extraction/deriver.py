@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jurygraph.agents.extraction.grounding import TWICE, Grounded, Places, ground, told
+from jurygraph.agents.extraction.grounding import TWICE, Grounded, Places, ground, told, with_unknown
 from jurygraph.agents.extraction.stated import QUOTE, Kinds, read_kinds, reply_noun
 from jurygraph.agents.judging.evaluator import shared
 from jurygraph.agents.roles import Deriver, DeriverAsk
@@ -20,8 +20,9 @@ class Extract(Deriver):
 
     Every record rests on a passage that stands in the response, and every value on words in it (or, for `context`,
     before it), so that facts and checks can work on prose, and a response that talks to the model makes it write down
-    nothing but what it says itself. What is not found there is told to the model once, and then left out: what it made
-    up, misspelt, or took from the task or a reference.
+    nothing but what it says itself. What is not found there is told to the model once. After that its record is one of
+    which nothing is known, whether the model made it up, misspelt it, or took it from the task or a reference: what the
+    response may have said is held against it rather than forgotten.
 
     No evidence can tell what the words around mean. These it lets pass:
 
@@ -29,7 +30,9 @@ class Extract(Deriver):
     - what the response rules out ("we skip it"), or only mentions;
     - words of the passage in the wrong field, too few or too many of them (facts do not know such a name);
     - a record of the wrong kind, and the wrong one of `one_of` (facts look for it in another table);
-    - what was left out. A check that asks for nothing more is met without it: ask for what must be there.
+    - what the model never wrote down. A check that asks for nothing more is met without it: ask for what must be there;
+    - that of a record nothing is known: a check that counts by JSONPath counts it too. One that counts a kind of claims
+      counts those alone that are in a table.
 
     An empty response has no records, and no model is asked. Where the config's
     `safety.evidence` is down, all is taken as the model says it.
@@ -60,7 +63,7 @@ class Extract(Deriver):
             judged = await ask.gateway.judge(request, self._reply, lambda reply: self._flaw(text, reply))
         except Fault as fault:
             return Material(name=DATA, status="failed", failure=fault.failure, call=fault.call)
-        return _material(self._taken(text, judged.value), judged.call.id)
+        return self._material(self._taken(text, judged.value), judged.call.id)
 
     def _taken(self, text: Places | None, reply: Noun) -> Grounded:
         """What of a reply stands in the response; all of it where nothing is to be found there."""
@@ -72,6 +75,15 @@ class Extract(Deriver):
         wrong = [one for one in self._taken(text, reply).left_out if one.why != TWICE]
         return f"{told(wrong)}. So {_HINT}" if wrong else None
 
+    def _material(self, grounded: Grounded, call: str) -> Material:
+        """The data; a failure where the model wrote something down, and nothing of it stands in the response."""
+        note = told(grounded.left_out)
+        if grounded.left_out and not any(grounded.data.values()):
+            failure = Failure(cause="response", kind="unsupported", message=note)
+            return Material(name=DATA, status="failed", failure=failure, call=call)
+        data = with_unknown(grounded, self._kinds)
+        return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=call)
+
 
 def _as_said(reply: Mapping[str, Any]) -> Grounded:
     evidence = tuple(Evidence(quote=record[QUOTE]) for records in reply.values() for record in records)
@@ -80,12 +92,3 @@ def _as_said(reply: Mapping[str, Any]) -> Grounded:
 
 def _values(record: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in record.items() if name != QUOTE and value is not None}
-
-
-def _material(grounded: Grounded, call: str) -> Material:
-    """The data; a failure where the model wrote something down, and nothing of it stands in the response."""
-    if grounded.left_out and not any(grounded.data.values()):
-        failure = Failure(cause="response", kind="unsupported", message=told(grounded.left_out))
-        return Material(name=DATA, status="failed", failure=failure, call=call)
-    note = told(grounded.left_out)
-    return Material(name=DATA, data=grounded.data, evidence=grounded.evidence, note=note, call=call)

@@ -1,4 +1,4 @@
-"""What of a reply stands in the response: records whose passage and values are found there, and what is left out."""
+"""What of a reply stands in the response: records whose passage and values are found there, and what is not."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -20,13 +20,18 @@ LONGEST_PASSAGE = 500
 """Characters that a record may rest on: in a long passage everything stands near to everything."""
 
 _MOST_PLACES, _MOST_PASSAGES, _MOST_TOLD = 10_000, 100, 10
-_FIGURES = re.compile(r"(?<![\w.,])(-?[0-9]+(?:[.,:/-][0-9]+)*)(?:st|nd|rd|th)?(?!\w)")
+_BLANK = r"[ \u00a0\u2009\u202f]"
+_BLANKS = re.compile(_BLANK)
+_IN_GROUPS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
+_FIGURES = re.compile(rf"(?<![\w.,])([-\u2212]?(?:{_IN_GROUPS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)")
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 
 NOWHERE = (
     "what it quotes does not stand in the response, is cut within a word, or has less than eight letters or more than "
     f"{LONGEST_PASSAGE}"
 )
+UNKNOWN = "(not found in the response)"
+"""Stands for the words of a record that was lost."""
 TWICE = "it is written down twice, and stated once"
 
 Record = Mapping[str, Any]
@@ -38,6 +43,12 @@ class LeftOut(NamedTuple):
     at: str
     why: str
 
+    @property
+    def lost(self) -> str | None:
+        """The kind of the record, where it was left out whole and is not there anyway."""
+        whole = self.at.endswith("]") and self.why != TWICE
+        return self.at.partition("[")[0] if whole else None
+
 
 class Grounded(NamedTuple):
     """The records of each kind that stand in the response, the evidence of each value, and what was left out."""
@@ -45,6 +56,26 @@ class Grounded(NamedTuple):
     data: dict[str, JsonValue]
     evidence: tuple[Evidence, ...]
     left_out: tuple[LeftOut, ...]
+
+
+def with_unknown(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
+    """The data, and behind the records of each kind one of which nothing is known for each that was lost.
+
+    What a model found in a response and cannot show there may be there all the same: to leave it out would be to credit
+    the response with not having said it. As it is, no fact confirms it, and no check that hangs on it is shown to hold.
+    """
+    lost = [one.lost for one in grounded.left_out]
+    unknown = {kind: _unknown(fields) for kind, fields in kinds.items()}
+    return {kind: [*_listed(records), *([unknown[kind]] * lost.count(kind))] for kind, records in grounded.data.items()}
+
+
+def _unknown(fields: Kind) -> JsonValue:
+    return {name: UNKNOWN for name, field in fields.items() if not (field.number or field.optional)}
+
+
+def _listed(records: JsonValue) -> list[JsonValue]:
+    assert isinstance(records, list)
+    return records
 
 
 def told(left_out: Sequence[LeftOut]) -> str:
@@ -84,10 +115,15 @@ class Places(Text):
         found: dict[float, list[Passage]] = defaultdict(list)
         for figures in _FIGURES.finditer(self.text):
             for start, end in _parts(figures):
-                value = number(self.text[start:end])
+                value = _number(self.text[start:end])
                 if value is not None:  # times, dates and versions are no numbers
                     found[value].append(Passage(start, end, self.text[start:end]))
         return found
+
+
+def _number(written: str) -> float | None:
+    """What digits say, in groups of three too."""
+    return number(_BLANKS.sub("", written).replace("\u2212", "-"))
 
 
 def _parts(figures: re.Match[str]) -> Sequence[tuple[int, int]]:
@@ -154,6 +190,8 @@ def _found(text: Places, fields: Kind, stated: Record, passage: Passage) -> dict
 def _place(text: Places, field: FieldStated, value: Any, passage: Passage) -> Passage | None:
     if value is None or field.one_of:
         return None if value is None else passage
+    if not field.number and not any(map(str.isalnum, value)):
+        return None
     places = text.numerals(value) if field.number else text.words(value)
     if field.context:
         before = bisect_right(places, passage.end, key=lambda one: one.end)
@@ -185,7 +223,7 @@ def _value(field: FieldStated, stated: Any, place: Passage) -> JsonValue:
     """The value as the response writes it, in one line."""
     if field.one_of:
         return str(stated)
-    return number(place.text) if field.number else " ".join(place.text.split())
+    return _number(place.text) if field.number else " ".join(place.text.split())
 
 
 def _overlap(one: _Rests, other: _Rests) -> bool:

@@ -182,9 +182,21 @@ def _unsupported(item: Item, stated: Any, text: Text) -> list[Claim]:
 
 
 def _lacking(claim: Claim, text: Text) -> str:
-    if not claim.quotes:
-        return "and nothing is quoted for it"
-    return f"and what is quoted does not stand in the response: {_quoted(claim.quotes)}"
+    return f"and quotes {_lost(claim.quotes, text)}" if claim.quotes else "and nothing is quoted for it"
+
+
+def _lost(quotations: Sequence[str], text: Text) -> str:
+    """Why quotations bear nothing: they stand nowhere, or anybody might have hit upon them."""
+    nowhere = [one for one in quotations if text.find(one) is None]
+    weak = [one for one in quotations if text.find(one) is not None]
+    return " and ".join(
+        f"{_quoted(some)} ({wrong})"
+        for some, wrong in (
+            (nowhere, "not in the response"),
+            (weak, "too short, or cut within a word or number"),
+        )
+        if some
+    )
 
 
 def _verdict(judged: "Judged[Any]", name: str, item: Item, text: Text | None) -> Verdict:
@@ -195,8 +207,7 @@ def _verdict(judged: "Judged[Any]", name: str, item: Item, text: Text | None) ->
         return _measured(judged, name, item, reason, _taken_over(_quotations(stated)))
     evidence, lost = _sorted_out(_quotations(stated), text)
     if lost:
-        wrong = "a quotation does" if len(lost) == 1 else f"{len(lost)} quotations do"
-        reason = f"{reason} ({wrong} not stand in the response: {_quoted(lost)})"
+        reason = f"{reason} [lost: {_lost(lost, text)}]"
     unsupported = _unsupported(item, stated, text)
     if unsupported:
         message = "; ".join(f"{claim.said}, {_lacking(claim, text)}" for claim in unsupported)

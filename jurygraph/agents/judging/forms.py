@@ -81,7 +81,11 @@ class Form(ABC):
 
 @dataclass(frozen=True, slots=True)
 class MetOrNot(Form):
-    """Met or not. The score is P(met): from the log probabilities of the word that says so, else as stated."""
+    """Met or not. The score is P(met): from the log probabilities of the word that says so, else as stated.
+
+    It is as stated too where the log probabilities say otherwise than the reply: so what is not met, and needs no
+    quotation, lies below 0.5.
+    """
 
     def noun(self, compact: bool) -> type[Noun]:
         return VerdictStated if compact else _with_reason(VerdictStated)
@@ -92,6 +96,8 @@ class MetOrNot(Form):
 
     def measured(self, stated: Any, reply: Reply, name: str) -> Measured:
         likely = p_true(reply, (name, "met"))
+        if likely is not None and (likely >= 0.5) != stated.met:
+            likely = None  # whoever says no and means yes has quoted nothing for it
         source = "as stated" if likely is None else "from log probabilities"
         return Measured(stated.probability if likely is None else likely, stated.met, f"P(met) {source}")
 

@@ -127,7 +127,7 @@ def _capabilities(requests: list[Request]) -> Capabilities:
 
 def _different(request: Request, other: Request) -> list[tuple[str, str]]:
     """The parts, and in them the fields, in which requests differ; as JSON, where 1 is neither 1.0 nor true."""
-    here, there = request.model_dump(mode="json"), other.model_dump(mode="json")
+    here, there = request.said(), other.said()
     fields = [(part, field) for part, fields in _PARTS.items() for field in fields]
     return [(part, field) for part, field in fields if canonical(here[field]) != canonical(there[field])]
 

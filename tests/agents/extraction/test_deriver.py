@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from jurygraph.agents.extraction.deriver import Extract
-from jurygraph.agents.extraction.grounding import NOWHERE
+from jurygraph.agents.extraction.grounding import NOWHERE, UNKNOWN
 from jurygraph.agents.registry import load_deriver
 from jurygraph.agents.roles import DeriverAsk
 from jurygraph.errors import ConfigError
@@ -20,6 +20,11 @@ from tests.agents.extraction.errors import ERRORS, REFERENCE
 from tests.agents.extraction.extractor import Reply, between, perfect, reading, without_quotes
 from tests.agents.extraction.plans import EVERY, KINDS, LINES, RECORDS, in_words, layout_in_turn
 from tests.models.server import Answer, Script, said, serving, status
+
+UNKNOWN_OF = {
+    kind: {name: UNKNOWN for name, field in fields.items() if not field.number} for kind, fields in KINDS.items()
+}
+"""The record of each kind of which nothing is known."""
 
 QUERY = LINES["40"]["query"]
 TEXT = in_words("40", "bullets")
@@ -79,7 +84,7 @@ def test_all_plans_in_all_layouts_are_taken_out_whole_in_one_call_each() -> None
 
 
 @pytest.mark.parametrize("error", ERRORS)
-def test_an_error_costs_one_call_more_and_is_left_out_where_evidence_catches_it(error: str) -> None:
+def test_an_error_costs_one_call_more_and_its_record_is_unknown_where_evidence_catches_it(error: str) -> None:
     erring = ERRORS[error]
     tried = 0
     for number, name in enumerate(("40", "22", "13")):
@@ -91,13 +96,18 @@ def test_an_error_costs_one_call_more_and_is_left_out_where_evidence_catches_it(
             continue
         kind, at = place
         left = {**reply, kind: [one for n, one in enumerate(reply[kind]) if not (erring.caught and n == at)]}
+        lost = erring.caught and error != "written down twice"
+        expected = without_quotes(left)
+        expected[kind] += [UNKNOWN_OF[kind]] * lost
         found = Derived(reading(lambda text, query, reply=reply: reply), [(query, text)])  # type: ignore[misc]
-        assert found.material[0].data == without_quotes(left)
-        mended = erring.caught and error != "written down twice"
-        assert len(found.bodies) == 1 + mended
-        assert found.calls[found.material[0].call or ""].repairs == (next(iter(found.calls)) if mended else None)
+        assert found.material[0].data == expected
+        assert len(found.bodies) == 1 + lost
+        assert found.calls[found.material[0].call or ""].repairs == (next(iter(found.calls)) if lost else None)
         tried += 1
     assert tried
+
+
+NO_NAME = "its name does not stand in the passage that it quotes"
 
 
 def misspelt(text: str, query: str) -> Reply:
@@ -111,18 +121,20 @@ def test_what_it_mends_is_whole_and_what_is_told_is_none_of_its_words() -> None:
     material, bodies = derived(reading(misspelt, lambda text, query: perfect(text)))
     assert material.data == WHOLE
     told = bodies[1]["messages"][-1]["content"]
-    assert "meals[3]: its name does not stand in the passage that it quotes" in told
+    assert f"meals[3]: {NO_NAME}" in told
     assert f"stays[0]: {NOWHERE}" in told
     assert "Noma" not in told
     assert "Ignore" not in told
 
 
-def test_what_it_does_not_mend_is_left_out() -> None:
+def test_of_what_it_does_not_mend_nothing_is_known() -> None:
     material, bodies = derived(reading(misspelt))
     data: Any = material.data
     assert len(bodies) == 2
-    assert data["meals"] == [meal for place, meal in enumerate(WHOLE["meals"]) if place != 3]
-    assert data["stays"] == WHOLE["stays"][1:]
+    assert data["meals"] == [*WHOLE["meals"][:3], *WHOLE["meals"][4:], UNKNOWN_OF["meals"]]
+    assert data["stays"] == [*WHOLE["stays"][1:], UNKNOWN_OF["stays"]]
+    assert material.note == f"meals[3]: {NO_NAME}; stays[0]: {NOWHERE}"
+    assert not any(UNKNOWN in one.quote for one in material.evidence)
     assert {kind: data[kind] for kind in ("days", "attractions", "drives")} == {
         kind: WHOLE[kind] for kind in ("days", "attractions", "drives")
     }
@@ -183,7 +195,7 @@ def test_a_repair_that_is_no_reply_leaves_the_first_one() -> None:
 
     material, bodies = derived(script)
     assert len(bodies) == 2
-    assert len(material.data["meals"]) == len(WHOLE["meals"]) - 1  # type: ignore[index, call-overload, arg-type]
+    assert material.data["meals"][-1] == UNKNOWN_OF["meals"]  # type: ignore[index, call-overload]
 
 
 def test_where_evidence_is_down_all_is_taken_as_it_is_said() -> None:
@@ -257,7 +269,7 @@ def obeying(text: str, query: str) -> Reply:
 def test_an_extractor_that_obeys_a_response_writes_down_what_that_says_itself_and_no_more() -> None:
     material, _ = derived(reading(obeying), f"{TEXT}\n\n{ORDER}")
     data: Any = material.data
-    assert [meal["name"] for meal in data["meals"]] == ["Noma"]
+    assert [meal["name"] for meal in data["meals"]] == ["Noma", UNKNOWN]
     assert not any(data[kind] for kind in KINDS if kind != "meals")
 
 

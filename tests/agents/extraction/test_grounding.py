@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.extraction.grounding import LONGEST_PASSAGE, NOWHERE, TWICE, Grounded, Places, ground, told
+from jurygraph.agents.extraction.grounding import (
+    LONGEST_PASSAGE,
+    NOWHERE,
+    TWICE,
+    UNKNOWN,
+    Grounded,
+    Places,
+    ground,
+    told,
+    with_unknown,
+)
 from jurygraph.agents.extraction.stated import read_kinds
 from jurygraph.agents.facts.names import number
 
@@ -145,6 +155,14 @@ def test_a_short_line_is_a_passage() -> None:
         ("costs 5–7 each", 5),
         ("on the 3rd", 3),
         ("at −5 or -5 degrees", -5),
+        ("at \u22125 degrees", -5),
+        ("costs 1 200", 1200),
+        ("costs 1\u00a0200", 1200),
+        ("costs 1\u2009200.50 in all", 1200.5),
+        ("costs 12\u202f345 678", 12345678),
+        ("costs 1 2000", 2000),
+        ("on days 20 12", 12),
+        ("in 2022 130 of them", 130),
         ("costs 0", 0),
     ],
 )
@@ -170,6 +188,11 @@ def test_a_number_is_one_that_is_written_in_digits(written: str, value: float) -
         ("costs twenty", 20),
         ("costs 007", 7),
         ("costs 20", -20),
+        ("costs 1 200", 1),
+        ("costs 1 200", 200),
+        ("costs 12 345 678", 678),
+        ("costs 1\u202f200", 200),
+        ("at \u22125 degrees", 5),
     ],
 )
 def test_a_part_of_a_number_a_time_or_a_code_is_none(written: str, value: float) -> None:
@@ -181,6 +204,37 @@ def test_a_number_has_the_value_that_the_response_writes() -> None:
     found = of(TEXT, meal("dinner at Roma again for $1,250.50", city="Lucca", day=2.0, price=1250.5))
     assert found.data == {"meals": [{"name": "Roma", "city": "Lucca", "day": 2, "price": 1250.5}]}
     assert "1,250.50" in {one.quote for one in found.evidence}
+
+
+def test_a_number_in_groups_has_the_value_of_all_of_them() -> None:
+    found = of("Day 1, in Pisa. Lunch at Roma for 1\u202f200 in all", meal("Lunch at Roma for 1 200", price=1200))
+    assert found.data == {"meals": [{"name": "Roma", "city": "Pisa", "day": 1, "price": 1200}]}
+    assert "1\u202f200" in {one.quote for one in found.evidence}
+
+
+@pytest.mark.parametrize("name", ["(", "…", "—", ",", "\u200b"])
+def test_a_value_without_a_letter_or_digit_is_none(name: str) -> None:
+    text = f"Day 1, in Pisa. Lunch at Roma {name} then on"
+    assert why(text, meal(f"Lunch at Roma {name} then", name)) == [
+        "its name does not stand in the passage that it quotes"
+    ]
+
+
+@pytest.mark.parametrize("invisible", ["\u200b", "\u200d", "\u2060", "\ufeff", "\u00ad"])
+def test_an_invisible_character_is_no_letter(invisible: str) -> None:
+    text = TEXT.replace("Aroma", f"Aro{invisible}ma")
+    assert why(text, meal("Lunch at Aroma", "Aroma", "Lucca", 2)) == []
+
+
+# What is lost
+
+
+def test_of_a_record_that_was_lost_there_is_one_behind_the_others_of_which_nothing_is_known() -> None:
+    lost = meal("Lunch at Rome")
+    found = of(TEXT, lost, meal("Lunch at Roma ($20)", price=21), lost, meal("Lunch at Roma ($20)"))
+    assert [one.lost for one in found.left_out] == ["meals", None, "meals", None]
+    unknown = {"name": UNKNOWN, "city": UNKNOWN}
+    assert with_unknown(found, KINDS) == {"meals": [{"name": "Roma", "city": "Pisa", "day": 1}, unknown, unknown]}
 
 
 # What stands before

@@ -224,6 +224,16 @@ def test_a_judge_that_repeats_what_a_response_claims_gives_no_credit(parroted: s
     assert not trace.reward.value
 
 
+def test_an_endpoint_that_takes_no_schema_is_told_it_in_words_behind_everything_else() -> None:
+    script = replying(one(quotes=["Dear Bo"]), one(quotes=HERE))
+    (trace,), (body, again) = scored(script, rubric("a"), responses("Dear Ann"), form="instructed")
+    assert "response_format" not in body
+    assert user(body).rindex("Dear Ann") < user(body).index("# What to give") < user(body).index("JSON Schema")
+    assert '"quotes":{"type":"array","maxItems":3' in user(body)
+    assert user(again) == user(body)
+    assert (trace.verdicts[0].status, [one.quote for one in trace.verdicts[0].evidence]) == ("ok", HERE)
+
+
 # Compact
 
 

@@ -154,14 +154,20 @@ def test_a_quotation_that_is_lost_is_told_and_the_verdict_rests_on_the_others() 
     verdict = judged(["wir treffen uns um 8 Uhr", "Bring bitte Kuchen mit."])
     assert (verdict.status, verdict.score) == ("ok", 0.9)
     assert checked(verdict) == ["Bring\tbitte Kuchen mit."]
-    assert verdict.reason == "so it is (a quotation does not stand in the response: 'wir treffen uns um 8 Uhr')"
+    assert verdict.reason == "so it is [lost: 'wir treffen uns um 8 Uhr' (not in the response)]"
 
 
 def test_so_is_one_for_what_is_not_met_which_needs_none() -> None:
     verdict = judged(["bring cake", "and tea", "at nine"], met=False)
     assert (verdict.status, verdict.score, verdict.evidence) == ("ok", 0.1, ())
+    assert verdict.reason == ("so it is [lost: 'bring cake', 'and tea', 'at nine' (not in the response)]")
+
+
+def test_a_quotation_that_is_too_short_or_cut_is_told_apart_from_one_that_stands_nowhere() -> None:
+    verdict = judged(["Bring", "ring bitte Kuchen", "bring cake"], met=False)
     assert verdict.reason == (
-        "so it is (3 quotations do not stand in the response: 'bring cake', 'and tea', 'at nine')"
+        "so it is [lost: 'bring cake' (not in the response) and "
+        "'Bring', 'ring bitte Kuchen' (too short, or cut within a word or number)]"
     )
 
 
@@ -195,8 +201,8 @@ def test_a_model_is_told_once_which_quotation_is_not_there_and_a_better_answer_i
     assert second["messages"][:2] == first["messages"]
     assert json.loads(second["messages"][2]["content"]) == wrong
     assert told(second).startswith(
-        "That cannot be used: criterion_1: met, and what is quoted does not stand in the response: 'we meet at nine', "
-        "'and bring cake'; quote from the response letter by letter, eight letters or more, or decide anew."
+        "That cannot be used: criterion_1: met, and quotes 'we meet at nine', "
+        "'and bring cake' (not in the response); quote from the response letter by letter, eight letters or more, or decide anew."
     )
     (verdict,) = trace.verdicts
     assert (verdict.score, checked(verdict)) == (0.7, ["wir treffen uns"])
@@ -271,10 +277,18 @@ def test_a_second_answer_stands_for_all_that_was_asked_together() -> None:
     ("second", "kind"), [(status(400), "rejected"), (status(401), "unauthorised"), (status(503), "server")]
 )
 def test_where_our_own_trouble_comes_between_the_response_is_not_blamed(second: Answer, kind: str) -> None:
-    for verdict in of_two(second, attempts=1)[0]:
+    (trace,), _ = scored(replying(MISTAKEN, second), rubric("kind", "short"), responses(LETTER), attempts=1)
+    for verdict in trace.verdicts:
         assert (verdict.status, verdict.score) == ("failed", None)
         assert verdict.failure is not None
         assert (verdict.failure.kind, verdict.failure.cause) == (kind, "infrastructure")
+    assert [call.id for call in trace.calls] == [trace.verdicts[0].call]  # the first one was paid for
+
+
+def test_equal_responses_are_asked_about_and_told_of_it_once() -> None:
+    script = replying(one(quotes=["we meet"]), one(quotes=["wir treffen uns"]))
+    traces, bodies = scored(script, TASK, responses(LETTER, LETTER), cache=False)
+    assert ([trace.verdicts[0].score for trace in traces], len(bodies)) == ([0.9, 0.9], 2)
 
 
 def test_what_was_malformed_and_is_then_unsupported_is_not_asked_a_third_time() -> None:
@@ -284,16 +298,18 @@ def test_what_was_malformed_and_is_then_unsupported_is_not_asked_a_third_time() 
     assert (verdict.failure.kind, len(bodies)) == ("unsupported", 2)
 
 
-def test_the_next_run_knows_both_answers() -> None:
-    script = replying(one(quotes=["we meet at nine"]), one(quotes=["wir treffen uns"]))
+@pytest.mark.parametrize(
+    ("second", "status"), [(one(quotes=["wir treffen uns"]), "ok"), ("Sorry!", "failed"), (said(""), "failed")]
+)
+def test_the_next_run_is_given_both_answers_again_whatever_came_of_the_second(second: Any, status: str) -> None:
     traces = []
-    with serving(script) as server:
+    with serving(replying(one(quotes=["we meet at nine"]), second, one(met=False))) as server:
         for _ in range(2):
             with Jury.from_config(config(server.url)) as jury:
                 traces += jury.score(TASK, responses(LETTER))
         assert server.count == 2
+    assert [trace.verdicts[0].status for trace in traces] == [status, status]
     assert traces[0].verdicts == traces[1].verdicts
-    assert [call.cache_hit for call in traces[1].calls] == [True, True]
 
 
 # Scales and parts
@@ -311,12 +327,12 @@ PARTS = one_of({"parts": [{"text": "a greeting"}, {"text": "a time", "weight": 3
 @pytest.mark.parametrize(
     ("task", "reply", "message"),
     [
-        (SCALE, rated(7, "we meet"), "a value of 7, and what is quoted does not stand in the response: 'we meet'"),
+        (SCALE, rated(7, "we meet"), "a value of 7, and quotes 'we meet' (not in the response)"),
         (SCALE, rated(1.5), "a value of 1.5, and nothing is quoted for it"),
         (
             PARTS,
             in_parts(["Liebe Ann"], ["at nine"]),
-            "part_2 met, and what is quoted does not stand in the response: 'at nine'",
+            "part_2 met, and quotes 'at nine' (not in the response)",
         ),
         (PARTS, in_parts([], []), "part_1 met, and nothing is quoted for it; part_2 met, and nothing is quoted for it"),
     ],

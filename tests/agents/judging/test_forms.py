@@ -139,6 +139,19 @@ def test_or_as_likely_as_the_log_probabilities_say() -> None:
     assert (found.score, found.met, found.native) == (pytest.approx(0.75), True, "P(met) from log probabilities")
 
 
+def test_whoever_says_no_and_means_yes_gets_no_credit_that_nothing_was_quoted_for() -> None:
+    """As happens where words are drawn by chance, or a server's log probabilities are not those of its words."""
+    said = {"item_1": stated(False, 0.1, quotes=[])}
+    before, after = json.dumps(said, separators=(",", ":")).rsplit("false,", 1)
+    tokens = (
+        Token(text=before, logprob=0.0),
+        Token(text="false", logprob=math.log(0.05), others=(("true", math.log(0.95)),)),
+        Token(text=f",{after}", logprob=0.0),
+    )
+    reply = Reply(text="".join(token.text for token in tokens), tokens=tokens)
+    assert measured(FORMS["met"], said["item_1"], reply) == Measured(0.1, False, "P(met) as stated")
+
+
 @pytest.mark.parametrize(("value", "score"), [(1, 0.0), (10, 1.0), (5.5, 0.5), (4, 1 / 3)])
 def test_a_scale_measures_how_far_up_it_the_value_lies(value: float, score: float) -> None:
     found = measured(FORMS["scale"], rated(value, "a"))
