@@ -34,8 +34,8 @@ def test_an_evaluator_is_given_one_view_responses_and_material_and_nothing_else(
     }
 
 
-def test_a_deriver_is_given_one_view_one_response_and_material_and_nothing_else() -> None:
-    assert {field.name for field in dataclasses.fields(DeriverAsk)} == {"task", "response", "material"}
+def test_a_deriver_is_given_one_view_one_response_its_material_and_the_model_and_nothing_else() -> None:
+    assert {field.name for field in dataclasses.fields(DeriverAsk)} == {"task", "response", "material", "gateway"}
 
 
 @pytest.mark.parametrize(

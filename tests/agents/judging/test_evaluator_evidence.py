@@ -202,7 +202,8 @@ def test_a_model_is_told_once_which_quotation_is_not_there_and_a_better_answer_i
     assert json.loads(second["messages"][2]["content"]) == wrong
     assert told(second).startswith(
         "That cannot be used: criterion_1: met, and quotes 'we meet at nine', "
-        "'and bring cake' (not in the response); quote from the response letter by letter, eight letters or more, or decide anew."
+        "'and bring cake' (not in the response); quote from the response letter by letter, eight letters or more, "
+        "or decide anew."
     )
     (verdict,) = trace.verdicts
     assert (verdict.score, checked(verdict)) == (0.7, ["wir treffen uns"])
