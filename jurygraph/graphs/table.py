@@ -20,6 +20,7 @@ ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, N
 JUDGED = (OK, STOPPED)
 """A verdict is there: an evaluator gave it, or a gate that stopped the response."""
 MET_FROM = 0.5
+"""The score from which something is met, where the judge says no more; and from which it was found in a response."""
 
 Scenario = Literal["counted", "low", "high", "partial"]
 """How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import GATED_LAYERS, words_of
+from jurygraph.graphs.table import MET_FROM
 from jurygraph.runs.chain import Draft, Record, named
 from jurygraph.runs.ledger import Ledger
 from jurygraph.runs.proportions import Proportion
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
 KIND = "canary"
-CREDIT = 0.5
-"""A score of so much finds something good in a response."""
 _BITS = 13
 
 
@@ -175,4 +174,4 @@ def result_of(plan: Plan, verdicts: Iterable[Verdict]) -> CanaryResult:
     bad = {question for question, _ in entering} - {question for question, good in entering if good}
     counted = [one for one in verdicts if one.layer in GATED_LAYERS and one.question not in bad]
     scores = [verdict.score for verdict in counted if verdict.score is not None]
-    return CanaryResult(len(counted), len(scores), sum(score >= CREDIT for score in scores))
+    return CanaryResult(len(counted), len(scores), sum(score >= MET_FROM for score in scores))

@@ -3,12 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from jurygraph.graphs.table import MET_FROM
 from jurygraph.runs.proportions import Proportion
 from jurygraph.schema import Noun, Verdict
 from jurygraph.schema.noun import Count
-
-PASSES = 0.5
-"""The score from which a verdict passes."""
 
 
 class Outcome(Noun):
@@ -75,4 +73,4 @@ def _fate(verdict: Verdict) -> tuple[str, str]:
         return ("abstained", "") if verdict.failure is None else ("failed", verdict.failure.kind)
     if verdict.gated_by is not None:
         return "stopped", verdict.gated_by
-    return ("passed" if verdict.score >= PASSES else "withstood"), ""
+    return ("passed" if verdict.score >= MET_FROM else "withstood"), ""
