@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+# What a module's tests share is made once: each module stays with one process.
+EVERY_CORE := -n logical --maxprocesses 8 --dist loadfile
 
 .PHONY: demo test test-slow lint bench clean
 
@@ -26,10 +28,10 @@ lint: $(VENV)/.dev
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(EVERY_CORE)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow $(EVERY_CORE)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
