@@ -66,9 +66,10 @@ class Jury:
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = apart_now(lambda: _load(config), config.langsmith)
-        self.combiners: Mapping[str, Combiner] = load_combiners(config)
+        seats = {name: one.seat for name, one in self.evaluators.items()}
+        self.combiners: Mapping[str, Combiner] = load_combiners(config, seats.values())
         self._roster = Roster(config, self.evaluators, self.derivers, self.combiners)
-        check_recipe(config, self._roster.audiences)
+        check_recipe(config, seats)
         if gateway is None and config.model != "none":
             gateway = _gateway(config, sink, max_cost, max_calls)
         self.gateway = gateway
@@ -355,7 +356,7 @@ def _check_plan(plan: Plan, task: Task, roster: Roster) -> None:
 
 
 def _check_basis(plan: Plan, roster: Roster) -> None:
-    """What derivers rest on beside the task, such as files, is as it was when the plan was made."""
+    """What derivers and evaluators rest on beside the task, such as files, is as it was when the plan was made."""
     for one in plan.survey.derivations:
         if one.deriver in roster.derivers:
             now = roster.derivers[one.deriver].params_for(plan.survey.views[one.view])
@@ -365,6 +366,9 @@ def _check_basis(plan: Plan, roster: Roster) -> None:
                     f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
                     "was, or prepare the task again (a run: score into another --out, with --branch)"
                 )
+    for question in plan.survey.questions:
+        if question.evaluator in roster.evaluators:
+            roster.evaluators[question.evaluator].check(question)
 
 
 def _check_group(task: Task, responses: Sequence[Response]) -> None:

@@ -112,12 +112,18 @@ def test_a_module_says_what_it_is_for(module: Path) -> None:
 
 
 DECIDING: Mapping[str, Mapping[str, set[str]]] = {
-    "graphs/table.py": {"Table.judged": {"reduce"}, "_filled": {"reduce"}, "_folded": {"reduce"}},
+    "graphs/table.py": {
+        scope: {"reduce"} for scope in ("Table.heard", "Table.unheard", "Table.judged", "_filled", "_folded")
+    },
     "graphs/fusing.py": {},
-    "graphs/decide.py": {},
+    "graphs/decide.py": {"_listens": {"reduce"}},
     "graphs/rewarding.py": {},
     "agents/combiners.py": {"_columns": {"mean"}},
     "agents/roles.py": {},
+    "judges/panel.py": {"Panel.combine": {"mean"}},
+    "judges/protocols/combiners.py": {},
+    "judges/pairwise/combiners.py": {},
+    "judges/pairwise/both_orders.py": {},
 }
 """Between verdicts and rewards, and the names of our own that are called like something banned: `Input.reduce` and
 `Cells.mean`. `aggregation` has a test of its own."""

@@ -15,7 +15,7 @@ from typing import Any
 from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable, source_version
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError
-from jurygraph.schema import Config, DeriverUse, EvaluatorUse
+from jurygraph.schema import Config, DeriverUse, EvaluatorUse, Seat
 
 OWN_EVALUATORS = {
     f"maths.{name.lower()}": f"jurygraph.agents.maths.evaluators:{name}"
@@ -27,6 +27,19 @@ OWN_EVALUATORS |= {
     "preferences": "jurygraph.agents.judging.preferences:Preferences",
     "checklist": "jurygraph.agents.judging.checklist:Checklist",
     "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
+}
+OWN_EVALUATORS |= {
+    name: f"jurygraph.judges.few_shot.constructors:{kind}"
+    for name, kind in (("zero-shot", "ZeroShot"), ("aggregate", "Aggregate"), ("personalized", "Personalized"))
+}
+OWN_EVALUATORS |= {
+    "protocols.direct": "jurygraph.judges.protocols.direct:Direct",
+    "protocols.rubric": "jurygraph.judges.protocols.rubric:Rubric",
+    "protocols.checklist": "jurygraph.judges.protocols.checklist:Checklist",
+    "protocols.decomposed-adaptive": "jurygraph.judges.protocols.decomposed:Adaptive",
+    "protocols.decomposed-uniform": "jurygraph.judges.protocols.decomposed:Uniform",
+    "pairwise": "jurygraph.judges.pairwise.pairs:Pairwise",
+    "listwise": "jurygraph.judges.pairwise.lists:Listwise",
 }
 OWN_DERIVERS = {
     "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
@@ -42,6 +55,12 @@ OWN_COMBINERS = {
     "stakeholders": "jurygraph.agents.welfare:Stakeholders",
     "egalitarian": "jurygraph.agents.welfare:Egalitarian",
     "nash": "jurygraph.agents.welfare:Nash",
+    "panel": "jurygraph.judges.panel:Panel",
+    "protocol": "jurygraph.judges.protocols.combiners:ProtocolMean",
+    "adaptive": "jurygraph.judges.protocols.combiners:AdaptiveSum",
+    "win-share": "jurygraph.judges.pairwise.combiners:WinShare",
+    "rank-share": "jurygraph.judges.pairwise.combiners:RankShare",
+    "bradley-terry": "jurygraph.judges.pairwise.combiners:BradleyTerry",
 }
 
 
@@ -72,11 +91,15 @@ def load_combiner(name: str) -> Combiner:
     return made
 
 
-def load_combiners(config: Config) -> dict[str, Combiner]:
-    """Every combiner that the config's decisions may use, by name. ConfigError if there is none such."""
+def load_combiners(config: Config, seats: Iterable[Seat]) -> dict[str, Combiner]:
+    """Every combiner that decisions under the config may use, by name: its own, and those of its evaluators.
+
+    Raises ConfigError if there is none such.
+    """
     named: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
     named |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
-    loaded = {name: load_combiner(name) for name in ("mean", config.weights.welfare)}
+    usual = ("mean", config.weights.welfare, *(seat.combiner for seat in seats))
+    loaded = {name: load_combiner(name) for name in usual}
     for key, name in named.items():
         try:
             loaded[name] = load_combiner(name)

@@ -16,7 +16,19 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.errors import PlanError
-from jurygraph.schema import Audience, Branch, Input, Layer, Material, Question, Response, Scope, TaskView, Verdict
+from jurygraph.schema import (
+    Audience,
+    Branch,
+    Input,
+    Layer,
+    Material,
+    Question,
+    Response,
+    Scope,
+    Seat,
+    TaskView,
+    Verdict,
+)
 
 if TYPE_CHECKING:
     from jurygraph.models.consultation import Consultation
@@ -30,6 +42,7 @@ NO_PARAMS: Params = MappingProxyType({})
 
 BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
     "task": "checks",
+    "everyone": "judges",
     "stakeholder": "stakeholders",
     "criterion": "criteria",
     "reviewer": "judges",
@@ -80,6 +93,7 @@ class Evaluator(ABC):
     One that reads a response's data (`reads_data`) is shown what a deriver of material `data` made of its text, if any.
     An evaluator that `asks_model` abstains where the config's model is `none`. `params` are those of the config, which
     sets them after `__init__` took them; they stand in every question, so that other params are another question.
+    `combiner` and `shares` say how its questions make up a component of their own (see `Seat`).
     """
 
     name: str
@@ -93,11 +107,27 @@ class Evaluator(ABC):
     reads_data: bool = False
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
+    combiner: str = "mean"
+    shares: Mapping[str, float] = MappingProxyType({})
 
     @property
     def branch(self) -> Branch:
         """The family, and so the node of the score graph, that this evaluator belongs to."""
         return BRANCH_OF_AUDIENCE[self.audience]
+
+    @property
+    def seat(self) -> Seat:
+        """What a run remembers of it."""
+        return Seat(version=self.version, audience=self.audience, combiner=self.combiner, shares=dict(self.shares))
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What whoever starts a run should know of it, such as what it had to leave out; one sentence each."""
+        return ()
+
+    def check(self, question: Question) -> None:
+        """Called before a plan that was made earlier is used. Raises `InputError` where what one of its questions rests
+        on, beside the task, is not what it was."""
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         """What to ask about this member of the audience; one question unless overridden."""
@@ -203,11 +233,14 @@ class Combiner(ABC):
     """Turns cells into one component by arithmetic that gives the same bits everywhere.
 
     `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers,
-    an order); its result is all that `combine` gets beside the cells.
+    an order); its result is all that `combine` gets beside the cells. One that `keeps_columns` gets every opponent or
+    sample in a column of its own. Where it does not fix the weights, they are a judge's, and the reward says so.
     """
 
     name: ClassVar[str]
     version: str = "1"
+    keeps_columns: ClassVar[bool] = False
+    fixes_weights: ClassVar[bool] = True
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""

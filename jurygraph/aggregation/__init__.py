@@ -4,6 +4,7 @@
     gear          rubric graphs: what a criterion earns when its prerequisites fail (GEAR)
     stakeholders  weights fixed by difficulty, and group figures (DecompR)
     fusion        signed components of specialist agents and their rules (MACRM)
+    voting        what more than half of the seats say
     total         the one summation: left to right, the same bits everywhere
 
 Same input, same bits: on every machine, in C and F order, for any chunking of the responses and any order of the edges.
@@ -12,7 +13,7 @@ and `gear.exact_marginals`, which checks the others. Whatever cannot be aggregat
 is a `ValueError`.
 """
 
-from jurygraph.aggregation import flat, fusion, gear, stakeholders
+from jurygraph.aggregation import flat, fusion, gear, stakeholders, voting
 from jurygraph.aggregation._ordered import total
 
-__all__ = ["flat", "fusion", "gear", "stakeholders", "total"]
+__all__ = ["flat", "fusion", "gear", "stakeholders", "total", "voting"]

@@ -70,7 +70,7 @@ def _checks(config: Path | None) -> Iterator[Check]:
     yield _writable()
     yield _maths_worker()
     if config is not None:
-        yield _runs(config)
+        yield from _runs(config)
 
 
 def _extras() -> Iterator[Check]:
@@ -123,8 +123,8 @@ def _maths_worker() -> Check:
     return Check("maths worker", False, verdict.reason or f"found 1/2 and 2/4 different ({verdict.status})")
 
 
-def _runs(path: Path) -> Check:
-    from jurygraph.cli.scoring import open_jury
+def _runs(path: Path) -> Iterator[Check]:
+    from jurygraph.cli.scoring import notes_of, open_jury
     from jurygraph.errors import JurygraphError
 
     try:
@@ -133,9 +133,12 @@ def _runs(path: Path) -> Check:
                 evaluator.open()
             jury.prepare(_made_up(jury.config))
             names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
+            notes = notes_of(jury)
     except (JurygraphError, OSError) as error:
-        return Check("config", False, str(error))
-    return Check("config", True, f"{path.name}: {names}")
+        yield Check("config", False, str(error))
+        return
+    yield Check("config", True, f"{path.name}: {names}")
+    yield from (Check("history", None, note) for note in notes)
 
 
 def _made_up(config: "Config") -> "Task":

@@ -12,9 +12,11 @@ from jurygraph.cli.text import out, say
 
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)],
-    template: Annotated[str, typer.Option(help="What the project is about: maths, trip or rubric.")] = "maths",
+    template: Annotated[
+        str, typer.Option(help="What the project is about: maths, trip, rubric, reviewers or ideas.")
+    ] = "maths",
 ) -> None:
-    """Make a small project that runs as it is: tasks.jsonl, jury.yaml, README.md.
+    """Make a small project that runs as it is: tasks.jsonl, jury.yaml, README.md, and what else it rests on.
 
     \b
     Example:

@@ -104,11 +104,13 @@ class _Sitting:
         self.tasks = self.unread = 0
 
     def hold(self, jury: "Jury", branch: Path | None) -> None:
-        """Plan and score."""
+        """Plan and score, and say first what evaluators have to say."""
         from jurygraph.runs.bill import requests
         from jurygraph.sources import read_work
         from jurygraph.sources.profiles import profiles_of
 
+        for note in notes_of(jury):
+            say(note)
         carried, stated = None if branch is None else _branch(branch), self.options["profiles_from"]
         with read_work(self.file, self.options["responses"]) as work, profiles_of(stated, work) as profiles:
             self._hold(jury, work, carried, profiles)
@@ -178,6 +180,11 @@ def open_jury(path: Path, model: str | None = None, dry_run: bool = False, **lim
         line = None if key == "model" and model is not None else line_of_key(path, key)
         message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {wrong}"
         raise ConfigError(message) from None
+
+
+def notes_of(jury: "Jury") -> list[str]:
+    """What evaluators have to say before they are asked, each thing once."""
+    return list(dict.fromkeys(note for evaluator in jury.evaluators.values() for note in evaluator.notes))
 
 
 def _reading_alone(calls: "CallsConfig") -> "CallsConfig":

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from jurygraph.cli.sides import decided_against, opponent, score_for
-from jurygraph.cli.traces import WELFARE, made_of, read_from, rule_of
+from jurygraph.cli.traces import WELFARE, made_of, read_from, rule_of, told_of_judge
 from jurygraph.schema import RESPONSE_GATES, Decision, Input, Reward, Spec, Term, Trace, Verdict
 
 _REASON = 300
@@ -23,6 +23,7 @@ def sentences(trace: Trace, decision: Decision) -> list[str]:
         *_stopped(trace),
         *_losses(trace, _directions(decision), _rising(decision, reward)),
         *_unjudged(trace),
+        *_examples(trace),
         *_openness(reward),
     ]
 
@@ -203,6 +204,14 @@ def _unjudged(trace: Trace) -> Iterator[str]:
         f"Verdicts asked for: {counts.asked}; judged {counts.judged}, abstained {counts.abstained}, "
         f"failed {counts.failed}, not applicable {counts.not_applicable}."
     )
+
+
+def _examples(trace: Trace) -> Iterator[str]:
+    """For each reviewer, what that one's judge was shown of the past, and what not."""
+    for verdict in trace.verdicts:
+        if verdict.examples and verdict.sample == 0:
+            said = [one for one in told_of_judge(verdict) if not one.startswith("confidence")]
+            yield f"{_name(trace.response_id, verdict)}: {'; '.join(said)}."
 
 
 def _why_unjudged(verdict: Verdict) -> str:

@@ -73,6 +73,8 @@ def _reward_lines(reward: Reward) -> list[str]:
         f" + {counts.failed} failed + {counts.not_applicable} not applicable"
     )
     lines += [f"note      {visible(note)}" for note in reward.notes]
+    if not reward.weights_fixed:
+        lines.append("note      weights not fixed: a judge gave them once it had seen the response")
     rows = [[t.name, number(t.weight), number(t.value), number(t.contribution)] for t in reward.terms]
     lines += ["", *table(["term", "weight", "value", "contribution"], rows)]
     lines += [f"{visible(a.name)}: {number(a.before)} -> {number(a.after)}" for a in reward.adjustments]
@@ -81,7 +83,7 @@ def _reward_lines(reward: Reward) -> list[str]:
         lines.append(f"{visible(name)} is made of {visible(shown)}")
     for name, figures in reward.figures.items():
         shown = ", ".join(f"{figure} {number(value)}" for figure, value in figures.items())
-        lines.append(f"{visible(name)} of the group: {visible(shown)}")
+        lines.append(f"beside {visible(name)}: {visible(shown)}")
     return lines
 
 
@@ -146,7 +148,23 @@ def _verdict_lines(response_id: str, verdict: Verdict) -> list[str]:
         lines.append(f"      {visible(_failed(verdict.failure, verdict.reason), _LONGEST)}")
     if verdict.gated_by is not None:
         lines.append(f"      gated by {visible(verdict.gated_by)}")
+    lines += [f"      {visible(said, _LONGEST)}" for said in told_of_judge(verdict)]
     return lines + [f"      {_evidence(evidence)}" for evidence in verdict.evidence]
+
+
+def told_of_judge(verdict: Verdict) -> Iterator[str]:
+    """How sure a judge was, which examples of a history it was shown and which not, and whose score drew its own."""
+    if verdict.confidence is not None:
+        yield f"confidence {number(verdict.confidence)}"
+    shown = [f"{one.item} ({one.reviewer}: {one.score:g})" for one in verdict.examples if one.dropped is None]
+    if shown:
+        yield f"shown as examples: {', '.join(shown)}"
+    for one in verdict.examples:
+        if one.dropped is not None:
+            yield f"not shown: {one.item} ({one.reviewer}: {one.score:g}), because {one.dropped}"
+    if verdict.shrinkage is not None:
+        toward, weight = verdict.shrinkage.toward, verdict.shrinkage.weight
+        yield f"drawn by {weight:.1%} to the {number(toward)} of the aggregate judge"
 
 
 def _evidence(evidence: Evidence) -> str:

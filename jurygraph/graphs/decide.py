@@ -7,7 +7,7 @@ machine, for any order of anything that has none, and for any split of the group
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -35,7 +35,7 @@ from jurygraph.graphs.table import (
     lay_out,
     unjudged,
 )
-from jurygraph.schema import Counts, Decision, Question, Reward, Spec, Verdict
+from jurygraph.schema import Counts, Decision, Input, Question, Reward, Spec, Verdict
 
 Combiners = Mapping[str, Combiner]
 
@@ -45,12 +45,14 @@ class Marks:
     """What was judged, as arrays [R, K]: a row for each response, and a column for each sample of each question, the
     questions in their order. Each cell as `table.mark_of` gives it; ABSENT where nothing was asked.
 
-    `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of `table`.
+    `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of `table`; `sure` the
+    judge's confidence, 1 where there is none.
     """
 
     value: Floats
     met: Bools
     outcome: NDArray[np.int8]
+    sure: Floats
 
 
 def decide(
@@ -108,7 +110,7 @@ def _table(questions: Sequence[Question], marks: Marks) -> Table:
     for question in questions:
         start, end = end, end + question.samples
         own = np.s_[:, start:end]
-        columns[question.id] = Columns(marks.value[own], marks.met[own], marks.outcome[own])
+        columns[question.id] = Columns(marks.value[own], marks.met[own], marks.outcome[own], marks.sure[own])
     if marks.outcome.shape[1] != end:
         raise PlanError(f"{marks.outcome.shape[1]} marks a response for {end} samples of questions: give one for each")
     return Table(len(marks.outcome), columns)
@@ -133,13 +135,13 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> Judged:
     counted = table.marked(dropped, ABSENT) if dropped else table
     components = _components(decision, counted, combiners, "counted")
     present = {name: one.present for name, one in components.items()}
-    if all(judged(columns.outcome).all() for columns in table.columns.values()):
+    if _wholly_judged(decision, table):
         fused = fuse(decision, _values(components), present)
         everything, nothing = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
         return Judged(components, fused, components, fused, fused.value, fused.value, everything, nothing, dropped)
     partial = _components(decision, counted, combiners, "partial")
     partial_fused = fuse(decision, _values(partial), {name: one.present for name, one in partial.items()})
-    missing = np.stack([unjudged(columns.outcome).any(axis=1) for columns in counted.columns.values()]).any(axis=0)
+    missing = np.stack([unjudged(outcome).any(axis=1) for outcome in _outcomes(decision, counted)]).any(axis=0)
     least, most = _bounds(decision, counted, combiners)
     spans = {
         name: (np.where(missing, least[name], one.value), np.where(missing, most[name], one.value))
@@ -153,6 +155,22 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> Judged:
     return Judged(components, fused, partial, partial_fused, low, high, coverage, lost, dropped)
 
 
+def _wholly_judged(decision: Decision, table: Table) -> bool:
+    return all(judged(outcome).all() for outcome in _outcomes(decision, table))
+
+
+def _outcomes(decision: Decision, table: Table) -> Iterator[NDArray[np.int8]]:
+    """What became of everything that was asked, and of it as far as the components hear it."""
+    yield from (columns.outcome for columns in table.columns.values())
+    for stated in (one for spec in decision.specs for one in spec.inputs.values() if _listens(one)):
+        yield table.outcomes(stated)[0]
+
+
+def _listens(stated: Input) -> bool:
+    """Whether an input may leave something unheard that was judged."""
+    return stated.confident > 0.0 or stated.reduce == "majority"
+
+
 def _values(components: Mapping[str, Component]) -> dict[str, Floats]:
     return {name: one.value for name, one in components.items()}
 
@@ -161,11 +179,22 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
     components = {}
     for spec in decision.specs:
         one = combiners[spec.combiner].combine(_cells(spec, table, decision.rule, scenario), spec.params)
-        components[spec.name] = one
+        listening = [stated for stated in spec.inputs.values() if _listens(stated)]
+        components[spec.name] = (
+            replace(one, figures={**one.figures, **_unheard(table, listening)}) if listening else one
+        )
     given = [array for one in components.values() for array in (one.value, *one.parts.values(), *one.figures.values())]
     if not np.isfinite(given).all():
         _refuse_what_is_no_number(decision, components)
     return components
+
+
+def _unheard(table: Table, inputs: Sequence[Input]) -> dict[str, Floats]:
+    """How many verdicts were discarded, and how many questions have no majority, [R] each."""
+    counted = [table.unheard(one) for one in inputs]
+    names = ("discarded", "without a majority")
+    sums = (np.asarray(aggregation.total(each, axis=0)) for each in zip(*counted, strict=True))
+    return dict(zip(names, sums, strict=True))
 
 
 def _refuse_what_is_no_number(decision: Decision, components: Mapping[str, Component]) -> None:

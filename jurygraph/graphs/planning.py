@@ -29,6 +29,7 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
     """One view for each member of each audience that somebody asks about; members in the order of their ids."""
     members: dict[Audience, Sequence[Stakeholder | Criterion | Reviewer | None]] = {
         "task": (None,),
+        "everyone": (None,),
         "stakeholder": by_id(task.stakeholders),
         "criterion": by_id(task.rubric.criteria if task.rubric else ()),
         "reviewer": by_id([Reviewer(id=name) for name in task.reviewers]),
@@ -39,19 +40,26 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
 def _view(task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None) -> TaskView:
     """How much a criterion or constraint counts is the decision's: its view holds the sign of a weight alone."""
     if isinstance(about, Stakeholder):
-        constraints = tuple(c.model_copy(update={"restrictiveness": 1.0}) for c in by_id(about.constraints))
-        about = about.model_copy(update={"constraints": constraints})
+        about = _unweighed(about)
     if isinstance(about, Criterion):
         about = about.model_copy(update={"weight": 1.0 if about.weight > 0 else -1.0})
     return TaskView(
         id=task.id,
         audience=audience,
         about=about,
+        people=tuple(map(_unweighed, by_id(task.stakeholders))) if audience == "everyone" else (),
         query=task.query,
         reference=task.reference,
         facts=task.facts,
+        group=task.group if audience == "reviewer" else None,
         metadata=task.metadata,
     )
+
+
+def _unweighed(person: Stakeholder) -> Stakeholder:
+    """Without what each constraint counts, and in the order of their ids."""
+    constraints = tuple(c.model_copy(update={"restrictiveness": 1.0}) for c in by_id(person.constraints))
+    return person.model_copy(update={"constraints": constraints})
 
 
 def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[Derivation, ...]:

@@ -17,7 +17,7 @@ from jurygraph.graphs.planning import (
 from jurygraph.graphs.recipe import decision_of, freeze_specs
 from jurygraph.graphs.state import PrepareOutput, PrepareState, Roster
 from jurygraph.graphs.weighing import weigh_stakeholders
-from jurygraph.schema import Plan
+from jurygraph.schema import Audience, Plan
 from jurygraph.schema.profile import in_text_alone, with_profiles
 
 PrepareGraph = CompiledStateGraph[PrepareState, Roster, PrepareState, PrepareOutput]
@@ -26,7 +26,7 @@ Update = dict[str, Any]
 
 async def _read(state: PrepareState, runtime: Runtime[Roster]) -> Command[str]:
     """Where nobody asks about stakeholders, what their profiles say would change no question and no weight."""
-    task, audiences = state["task"], runtime.context.audiences.values()
+    task, audiences = state["task"], _audiences(runtime.context)
     alone = state.get("stated") is not None or any(map(in_text_alone, task.stakeholders))
     update = {"digest": task.content_digest, "profiles": None, "views": view_task(task, ["task", *audiences])}
     return Command(goto="profiles" if alone and "stakeholder" in audiences else "weigh", update=update)
@@ -37,12 +37,12 @@ async def _profiles(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     model = None if roster.config.model == "none" else roster.gateway
     read = await read_profiles(state["task"], state.get("stated"), model)
     whole = with_profiles(state["task"], read)
-    return {"profiles": read, "task": whole, "views": view_task(whole, ["task", *roster.audiences.values()])}
+    return {"profiles": read, "task": whole, "views": view_task(whole, ["task", *_audiences(roster)])}
 
 
 async def _weigh(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     roster = runtime.context
-    weights, difficulty = weigh_stakeholders(state["task"], roster.config.weights, roster.audiences.values())
+    weights, difficulty = weigh_stakeholders(state["task"], roster.config.weights, _audiences(roster))
     return {"weights": weights, "difficulty": difficulty}
 
 
@@ -57,8 +57,8 @@ async def _question(state: PrepareState, runtime: Runtime[Roster]) -> Update:
 
 async def _recipe(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     roster, weighed = runtime.context, (state["weights"], state["difficulty"])
-    specs = freeze_specs(state["task"], state["survey"], roster.config, roster.audiences, roster.combiners, *weighed)
-    return {"decision": decision_of(roster.config, specs)}
+    specs = freeze_specs(state["task"], state["survey"], roster.config, roster.seats, roster.combiners, *weighed)
+    return {"decision": decision_of(roster.config, specs, roster.combiners)}
 
 
 async def _freeze(state: PrepareState) -> Update:
@@ -70,6 +70,10 @@ async def _freeze(state: PrepareState) -> Update:
         profiles=state["profiles"],
     )
     return {"plan": plan}
+
+
+def _audiences(roster: Roster) -> list[Audience]:
+    return [evaluator.audience for evaluator in roster.evaluators.values()]
 
 
 def build() -> PrepareGraph:

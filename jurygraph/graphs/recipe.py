@@ -21,6 +21,7 @@ from jurygraph.schema import (
     PrecisionShaping,
     Question,
     RepetitionControl,
+    Seat,
     Spec,
     Survey,
     Task,
@@ -38,31 +39,33 @@ def short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def component_names(config: Config, audiences: Mapping[str, Audience]) -> list[str]:
-    """Every component that the config and its evaluators give; `audiences` are the evaluators', by their names.
+def component_names(config: Config, seats: Mapping[str, Seat]) -> list[str]:
+    """Every component that the config and its evaluators give; `seats` are the evaluators', by their names.
 
     Raises ConfigError where two share a name.
     """
     givers: dict[str, str] = {}
-    for name, audience in audiences.items():
-        home = _home(name, audience)
+    for name, seat in seats.items():
+        home = home_of(name, seat.audience)
         first = givers.setdefault(home, name)
-        if first != name and {audiences[first], audience} not in ({"criterion"}, {"stakeholder"}):
+        if first != name and {seats[first].audience, seat.audience} not in ({"criterion"}, {"stakeholder"}):
             raise ConfigError(f"{first!r} and {name!r} would both give component {home!r}: `name` one otherwise")
     return sorted({*givers, *config.components})
 
 
-def _home(evaluator: str, audience: Audience) -> str:
+def home_of(evaluator: str, audience: Audience) -> str:
     """The component that an evaluator's verdicts enter unless the config says otherwise."""
-    return {"criterion": RUBRIC, "stakeholder": STAKEHOLDERS}.get(audience, short_name(evaluator))
+    short = short_name(evaluator)
+    own = evaluator.replace(".", "-") if short in (RUBRIC, STAKEHOLDERS) else short
+    return {"criterion": RUBRIC, "stakeholder": STAKEHOLDERS}.get(audience, own)
 
 
-def check_recipe(config: Config, audiences: Mapping[str, Audience]) -> None:
+def check_recipe(config: Config, seats: Mapping[str, Seat]) -> None:
     """Refuse a recipe that no task could be planned under. Raises ConfigError.
 
-    `audiences` says whom each of the config's evaluators asks about, by its name.
+    `seats` are those of the config's evaluators, by name.
     """
-    known = component_names(config, audiences)
+    known = component_names(config, seats)
     for name in config.reward:
         _refuse_unknown(f"reward.{name}", name, known)
     _check_weights(list(weigh_components(config, known).values()))
@@ -111,18 +114,18 @@ def freeze_specs(
     task: Task,
     survey: Survey,
     config: Config,
-    audiences: Mapping[str, Audience],
+    seats: Mapping[str, Seat],
     combiners: Mapping[str, Combiner],
     weights: Mapping[str, float],
     difficulty: Mapping[str, Any],
 ) -> tuple[Spec, ...]:
     """One spec for every component that this task has, in the order of their names. Raises PlanError.
 
-    `audiences` and `combiners` are by name; `weights` and `difficulty` are those of the task's stakeholders.
+    `seats` and `combiners` are by name; `weights` and `difficulty` are those of the task's stakeholders.
     """
-    freeze = _Freezer(task, survey, config, audiences, combiners)
+    freeze = _Freezer(task, survey, config, seats, combiners)
     specs = [freeze.own(name, component) for name, component in config.components.items()]
-    homes = {name: _home(name, audiences[name]) for name in freeze.asked}
+    homes = {name: home_of(name, seats[name].audience) for name in freeze.asked}
     for home in sorted(set(homes.values()) - set(config.components)):
         sources = [name for name, its in homes.items() if its == home]
         specs.append(freeze.default(home, sources, weights, difficulty))
@@ -149,14 +152,15 @@ class _Freezer:
         task: Task,
         survey: Survey,
         config: Config,
-        audiences: Mapping[str, Audience],
+        seats: Mapping[str, Seat],
         combiners: Mapping[str, Combiner],
     ) -> None:
         self.task = task
         self.config = config
+        self.seats = seats
         self.combiners = combiners
         self.by_id = {question.id: question for question in survey.questions}
-        self.weight = weigh_components(config, component_names(config, audiences))
+        self.weight = weigh_components(config, component_names(config, seats))
         self.asked: dict[str, dict[str | None, list[Question]]] = {}
         for question in survey.questions:
             member = survey.views[question.view].member
@@ -171,15 +175,40 @@ class _Freezer:
         self, home: str, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
     ) -> Spec:
         """The component of an evaluator, or of all that ask about criteria or stakeholders."""
-        if home == RUBRIC:
+        audience = self.seats[sources[0]].audience
+        if audience == "criterion":
             return self._rubric(sources)
-        if home == STAKEHOLDERS:
+        if audience == "stakeholder":
             return self._stakeholders(sources, weights, difficulty)
+        return self._of_one(home, sources[0])
+
+    def _of_one(self, home: str, source: str) -> Spec:
+        """The component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
+        seat, asked = self.seats[source], self.asked[source]
         counts = self.weight[home] != 0 or home in {gate.component for gate in self.config.gates}
-        stated = InputConfig(of=sources[0], gated=None if counts else "missing")
-        asked = [q for each in self.asked[sources[0]].values() for q in each]
-        where = f"write components: {{{home}: {{inputs: {{{home}: {{of: {sources[0]}, gated: ...}}}}}}}}"
-        return self._spec(home, "mean", {sources[0]: _input(where, asked, stated)}, {})
+        stated = InputConfig(of=source, gated=None if counts else "missing")
+        where = f"write components: {{{home}: {{inputs: {{{home}: {{of: {source}, gated: ...}}}}}}}}"
+        groups = {source: [q for each in asked.values() for q in each]}
+        if seat.audience == "reviewer":
+            panel, where = self.config.panel, "panel.gated"
+            told = {"reduce": panel.reduce, "confident": panel.confidence, "gated": panel.gated or stated.gated}
+            stated, groups = stated.model_copy(update=told), {str(member): own for member, own in asked.items()}
+        elif seat.shares:
+            groups = _by_share(groups[source])
+        inputs = {key: self._shared(where, own, stated) for key, own in sorted(groups.items())}
+        if seat.shares and seat.audience != "reviewer":
+            inputs = {key: one.model_copy(update={"mass": _sum(one.weights)}) for key, one in inputs.items()}
+        return self._spec(home, seat.combiner, inputs, {})
+
+    def _shared(self, where: str, asked: Sequence[Question], stated: InputConfig) -> Input:
+        """Questions as an input, each with what its evaluator says that it weighs."""
+        one = _input(where, asked, stated)
+        weights = [self._share(self.by_id[name]) for name in one.questions]
+        return one.model_copy(update={"weights": tuple(weights)})
+
+    def _share(self, question: Question) -> float:
+        shares = self.seats[question.evaluator].shares
+        return shares.get(first_part(question.subject), 1.0)
 
     def _stakeholders(
         self, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
@@ -241,7 +270,10 @@ class _Freezer:
     def _input(self, component: str, key: str, stated: InputConfig) -> Input:
         where = f"components.{component}.inputs.{key}"
         if stated.of in self.asked:
-            return _input(f"{where}.gated", [q for each in self.asked[stated.of].values() for q in each], stated)
+            asked = [q for each in self.asked[stated.of].values() for q in each]
+            if self.seats[stated.of].shares:
+                return self._shared(f"{where}.gated", asked, stated)
+            return _input(f"{where}.gated", asked, stated)
         if stated.of in self.by_id:
             return _input(f"{where}.gated", [self.by_id[stated.of]], stated)
         near = difflib.get_close_matches(stated.of, [*self.asked, *self.by_id], n=1)
@@ -250,6 +282,8 @@ class _Freezer:
 
     def _spec(self, name: str, combiner: str, inputs: dict[str, Input], params: Mapping[str, Any]) -> Spec:
         made = self.combiners[combiner]
+        if made.keeps_columns:
+            inputs = {key: one.model_copy(update={"reduce": None}) for key, one in inputs.items()}
         self._check_inputs(name, combiner, inputs)
         try:
             frozen = made.freeze(inputs, params)
@@ -305,18 +339,35 @@ def _input(where: str, asked: Iterable[Question], stated: InputConfig, sign: flo
         questions=tuple(q.id for q in questions),
         weights=(sign,) * len(questions),
         reduce=stated.reduce,
+        confident=stated.confident,
         mass=stated.mass,
         gated=stated.gated or "missing",
     )
+
+
+def first_part(subject: str) -> str:
+    """What a question's subject belongs to: all of it, or what stands before its first slash."""
+    return subject.partition("/")[0]
+
+
+def _by_share(questions: Iterable[Question]) -> dict[str, list[Question]]:
+    groups: dict[str, list[Question]] = {}
+    for question in questions:
+        groups.setdefault(first_part(question.subject), []).append(question)
+    return groups
+
+
+def _sum(weights: Sequence[float]) -> float:
+    return float(aggregation.total(weights))
 
 
 def _penalises(name: str, gates: Iterable[Gate]) -> bool:
     return any(isinstance(gate, RepetitionControl) and gate.component == name for gate in gates)
 
 
-def decision_of(config: Config, specs: tuple[Spec, ...]) -> Decision:
-    """The decision: the specs, and the rest of the recipe."""
-    return Decision(
+def decision_of(config: Config, specs: tuple[Spec, ...], combiners: Mapping[str, Combiner]) -> Decision:
+    """The decision: the specs, and the rest of the recipe. `combiners` are by name."""
+    decision = Decision(
         specs=specs,
         gates=tuple(sorted(config.gates, key=lambda gate: GATE_ORDER.index(gate.kind))),
         scale=config.scale,
@@ -325,3 +376,5 @@ def decision_of(config: Config, specs: tuple[Spec, ...]) -> Decision:
         min_coverage=config.failure.min_coverage,
         group_rule=config.failure.group_rule,
     )
+    fixed = all(combiners[spec.combiner].fixes_weights for spec in decision.counting)
+    return decision if fixed else decision.model_copy(update={"weights_fixed": False})

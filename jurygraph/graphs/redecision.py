@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from jurygraph.agents.roles import Combiner
 from jurygraph.graphs.recipe import decision_of, freeze_specs
 from jurygraph.graphs.weighing import weigh_stakeholders
-from jurygraph.schema import Audience, Config, Decision, Survey, Task
+from jurygraph.schema import Config, Decision, Seat, Survey, Task
 
 
 def redecide(
     task: Task,
     survey: Survey,
     config: Config,
-    audiences: Mapping[str, Audience],
+    seats: Mapping[str, Seat],
     combiners: Mapping[str, Combiner],
 ) -> Decision:
     """The decision that `prepare` would make of a task and its survey under this config.
@@ -21,11 +21,11 @@ def redecide(
         task: as it was planned, with what its profiles were read as (`with_profiles`).
         survey: what it was asked.
         config: with the weights, recipe, gates and failure rule to decide by; `check_recipe` is for before.
-        audiences: whom every evaluator of the config asks about, by its name.
+        seats: what is remembered of every evaluator of the config, by its name.
         combiners: those of the config, by name (`load_combiners`).
 
     Raises:
         PlanError: the recipe does not fit the task.
     """
-    weights, difficulty = weigh_stakeholders(task, config.weights, audiences.values())
-    return decision_of(config, freeze_specs(task, survey, config, audiences, combiners, weights, difficulty))
+    weights, difficulty = weigh_stakeholders(task, config.weights, [seat.audience for seat in seats.values()])
+    return decision_of(config, freeze_specs(task, survey, config, seats, combiners, weights, difficulty), combiners)

@@ -21,7 +21,6 @@ from jurygraph.schema import (
     Derivation,
     Failure,
     Material,
-    Message,
     Question,
     Response,
     Status,
@@ -30,6 +29,7 @@ from jurygraph.schema import (
     Verdict,
     When,
 )
+from jurygraph.schema.task import words_of
 
 GROUP_OF_ONE = "group-of-one"
 SUBMITTED = "submitted"
@@ -310,11 +310,6 @@ class _Routed:
         return {name: self.material[response.id][name] for name in needs}
 
 
-def words_of(query: str | tuple[Message, ...]) -> str:
-    """All that a query says."""
-    return query if isinstance(query, str) else "\n".join(message.content for message in query)
-
-
 def rests_on(question: Question) -> tuple[str, ...]:
     """The names of the material that a question rests on."""
     return question.needs if question.of == SUBMITTED else (*question.needs, question.of)
@@ -377,6 +372,9 @@ def _measure(verdict: Verdict, when: When) -> float | None:
 def _reduce(values: Sequence[float], when: When) -> float:
     if when.reduce == "mean":
         return float(aggregation.total(sorted(values))) / len(values)
+    if when.reduce == "median":
+        ordered = sorted(values)
+        return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2.0
     return min(values) if when.reduce == "min" else max(values)
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.graphs.routing import Recalled, Work
 from jurygraph.schema import (
-    Audience,
     Config,
     Decision,
     Material,
     Plan,
     Response,
     Reward,
+    Seat,
     Survey,
     Task,
     TaskView,
@@ -41,9 +41,9 @@ class Roster:
     gateway: "Consultation | None" = None
 
     @property
-    def audiences(self) -> dict[str, Audience]:
-        """Whom each evaluator asks about, by its name."""
-        return {name: evaluator.audience for name, evaluator in self.evaluators.items()}
+    def seats(self) -> dict[str, Seat]:
+        """What is to be remembered of each evaluator, by its name."""
+        return {name: evaluator.seat for name, evaluator in self.evaluators.items()}
 
 
 class PrepareState(TypedDict, total=False):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Cells, Floats
+from jurygraph.aggregation.voting import strict_majority
 from jurygraph.schema import RESPONSE_GATES, Cause, Decision, Input, Question, Status, Verdict
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
@@ -28,11 +29,13 @@ Scenario = Literal["counted", "low", "high", "partial"]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """One question's verdicts: value [R,K], the judges' own decisions [R,K], and what became of each [R,K]."""
+    """One question's verdicts, [R,K] each: value, the judges' own decisions, what became of each, and how sure the
+    judges were, 1 where nobody says."""
 
     value: Floats
     met: Bools
     outcome: NDArray[np.int8]
+    sure: Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Table:
     def cells(self, stated: Input, rule: str, direction: int, scenario: Scenario) -> Cells:
         """One input of a spec as cells, filled; `direction` is -1 where more of the component means less reward."""
         pieces = [
-            _filled(self.columns[name], weight, stated, rule, direction, scenario)
+            _filled(self.heard(name, stated), weight, stated, rule, direction, scenario)
             for name, weight in zip(stated.questions, stated.weights, strict=True)
         ]
         if len(pieces) == 1:
@@ -58,6 +61,28 @@ class Table:
             weight=np.concatenate([p.weight for p in pieces]),
             mass=stated.mass,
         )
+
+    def heard(self, name: str, stated: Input) -> Columns:
+        """A question's verdicts as far as an input hears them: sure enough, and a majority of them where it wants one.
+
+        What was discarded, and what has no majority, counts as abstained from; a failure among it as that failure.
+        """
+        columns = self.columns[name]
+        if stated.confident > 0.0:
+            columns = _discarded(columns, stated.confident)
+        return _by_majority(columns) if stated.reduce == "majority" and columns.value.shape[1] > 1 else columns
+
+    def unheard(self, stated: Input) -> tuple[Floats, Floats]:
+        """How many verdicts of an input were discarded, and how many of its questions have no majority, [R] each."""
+        discarded, divided = [], []
+        for name in stated.questions:
+            columns, heard = self.columns[name], self.heard(name, stated)
+            lost = judged(columns.outcome) & (columns.sure < stated.confident)
+            discarded.append(aggregation.total(np.where(lost, 1.0, 0.0)))
+            asked = judged(columns.outcome).any(axis=1)
+            wanted = stated.reduce == "majority" and columns.value.shape[1] > 1
+            divided.append(np.where(asked & unjudged(heard.outcome).any(axis=1) & wanted, 1.0, 0.0))
+        return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(divided, axis=0))
 
     def marked(self, questions: Iterable[str], outcome: int) -> "Table":
         """The table with every cell of these questions that was asked set to one outcome."""
@@ -72,7 +97,7 @@ class Table:
         settled = (*JUDGED, NOT_APPLICABLE) if stated.gated == "zero" else JUDGED
         judged, asked = [], []
         for name, weight in zip(stated.questions, stated.weights, strict=True):
-            outcome = self.columns[name].outcome
+            outcome = self.heard(name, stated).outcome
             known = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
             wanted = known + aggregation.total(np.where(unjudged(outcome), 1.0, 0.0))
             if stated.reduce is not None:
@@ -83,7 +108,7 @@ class Table:
 
     def outcomes(self, stated: Input) -> tuple[NDArray[np.int8], Floats]:
         """What became of every cell of an input, [R,K], and the cells' weights, [K]."""
-        found = [self.columns[name].outcome for name in stated.questions]
+        found = [self.heard(name, stated).outcome for name in stated.questions]
         weights = [np.full(o.shape[1], w) for o, w in zip(found, stated.weights, strict=True)]
         return np.concatenate(found, axis=1), np.concatenate(weights)
 
@@ -103,9 +128,40 @@ def _columns(question: Question, row: Mapping[str, int], verdicts: Sequence[Verd
     value = np.zeros((len(row), width))
     met = np.zeros((len(row), width), dtype=np.bool_)
     outcome = np.zeros((len(row), width), dtype=np.int8)
+    sure = np.ones((len(row), width))
     for place, (verdict, mirrored) in placed.items():
         value[place], met[place], outcome[place] = _mirrored_mark(verdict) if mirrored else mark_of(verdict)
-    return Columns(value, met, outcome)
+        sure[place] = 1.0 if verdict.confidence is None else verdict.confidence
+    return Columns(value, met, outcome, sure)
+
+
+def _discarded(columns: Columns, confident: float) -> Columns:
+    """What judges who were not sure enough said is as if they had abstained; no gate is ever unsure."""
+    lost = (columns.outcome == OK) & (columns.sure < confident)
+    return replace(columns, outcome=np.where(lost, ABSTAINED, columns.outcome).astype(np.int8))
+
+
+def _by_majority(columns: Columns) -> Columns:
+    """What more than half of those who were asked say, as one column."""
+    there = judged(columns.outcome)
+    asked = there | unjudged(columns.outcome)
+    won = strict_majority(columns.value, there, asked)
+    agreed = aggregation.total(np.where(there & (columns.value == won.value[:, None]) & columns.met, 1.0, 0.0))
+    votes = aggregation.total(np.where(there & (columns.value == won.value[:, None]), 1.0, 0.0))
+    stopped = (columns.outcome == STOPPED).any(axis=1)
+    worst = np.where(unjudged(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
+    outcome = np.where(
+        won.decided, np.where(stopped, STOPPED, OK), np.where(asked.any(axis=1), worst, _unasked(columns))
+    )
+    met = won.decided & (np.asarray(agreed) * 2 >= votes)
+    sure = np.ones((len(outcome), 1))
+    return Columns(won.value[:, None], met[:, None], outcome.astype(np.int8)[:, None], sure)
+
+
+def _unasked(columns: Columns) -> NDArray[np.int8]:
+    """Why nobody was asked, [R]: staged screening, or there was nothing to ask about."""
+    left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
+    return np.where(left_out, NOT_APPLICABLE, ABSENT).astype(np.int8)
 
 
 def mark_of(verdict: Verdict) -> tuple[float, bool, int]:
@@ -219,8 +275,9 @@ def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
     """Under `drop-criterion`, what counts and is unjudged for some response: dropped for the whole group."""
     if decision.group_rule != "drop-criterion":
         return frozenset()
-    counting = {name for spec in decision.counting for one in spec.inputs.values() for name in one.questions}
-    return frozenset(name for name in counting if unjudged(table.columns[name].outcome).any())
+    inputs = [one for spec in decision.counting for one in spec.inputs.values()]
+    counting = ((name, table.heard(name, one)) for one in inputs for name in one.questions)
+    return frozenset(name for name, heard in counting if unjudged(heard.outcome).any())
 
 
 def judged(outcome: NDArray[np.int8]) -> Bools:

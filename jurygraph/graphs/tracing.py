@@ -60,7 +60,9 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
 
 def _named(calls: Mapping[str, Call], resting: Iterable[Verdict | Material]) -> tuple[Call, ...]:
     """The calls that verdicts and material name, and those that these repaired or that were to repair them."""
+    resting = list(resting)
     named = {one.call for one in resting if one.call in calls}
+    named |= {v.shrinkage.call for v in resting if isinstance(v, Verdict) and v.shrinkage and v.shrinkage.call in calls}
     named |= {calls[name].repairs for name in named if name is not None}
     named |= {call.id for call in calls.values() if call.repairs is not None and call.repairs in named}
     return tuple(calls[name] for name in sorted(name for name in named if name is not None) if name in calls)

@@ -57,8 +57,12 @@ class Consultation:
         *,
         sample: int = 0,
         logprobs: bool = False,
+        room: int = 0,
     ) -> Request:
-        """What would be asked; nothing is sent. Equal arguments give an equal request."""
+        """What would be asked; nothing is sent. Equal arguments give an equal request.
+
+        `room` is how many tokens the reply may take, where that is more than the config's `max_tokens`.
+        """
         backend, able = self._gateway.backend, self._gateway.backend.capabilities
         rendered = prompt.render(self._manner, **variables)
         request = Request.model_construct(  # of parts that were all checked already: a schema takes long to check
@@ -66,7 +70,7 @@ class Consultation:
             endpoint=backend.endpoint,
             model=backend.model,
             messages=rendered.messages,
-            parameters=self._stated(logprobs and able.logprobs),
+            parameters=self._stated(logprobs and able.logprobs, room),
             answer=_schema(noun),
             form=able.form,
             prompt=prompt.id,
@@ -76,9 +80,9 @@ class Consultation:
         )
         return instructed(request) if able.form == "instructed" else request
 
-    def _stated(self, logprobs: bool) -> dict[str, JsonValue]:
+    def _stated(self, logprobs: bool, room: int) -> dict[str, JsonValue]:
         """What the provider is told: of log probabilities nothing, where the config does not want them."""
-        stated: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": self._gateway.limits.max_tokens}
+        stated: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": max(self._gateway.limits.max_tokens, room)}
         if logprobs:
             stated |= {"logprobs": True, "top_logprobs": self._gateway.backend.capabilities.top_logprobs}
         stated |= self._parameters

@@ -1,5 +1,6 @@
 """What models are told: versioned templates, one file each, and the library that renders them."""
 
+from jurygraph.prompts.examples import Shot
 from jurygraph.prompts.library import (
     USUAL,
     Manner,
@@ -16,6 +17,7 @@ __all__ = [
     "Manner",
     "Prompt",
     "Rendered",
+    "Shot",
     "load_prompt",
     "parse_prompt",
     "prompt_names",

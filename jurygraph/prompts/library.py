@@ -1,6 +1,6 @@
 """Prompts as files: Markdown with front matter, a section for each message, rendered where nothing can be run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
@@ -10,6 +10,7 @@ from pydantic import Field
 from ruamel.yaml import YAML
 
 from jurygraph.errors import InputError
+from jurygraph.prompts.examples import Shot, lay_out
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import Message, Noun
 from jurygraph.schema.noun import Id
@@ -158,12 +159,18 @@ def _environment() -> Any:
 
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     environment.filters["fenced"] = pass_context(_fenced)
+    environment.filters["few_shot"] = pass_context(_few_shot)
     return environment
 
 
 def _fenced(context: Any, text: str, name: str) -> str:
     fence: Fence = context[_FENCE]
     return fence.around(text, name)
+
+
+def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
+    ((_, template),) = load_prompt("example").sections
+    return lay_out(shots, context[_FENCE], template)
 
 
 def prompt_names() -> tuple[str, ...]:

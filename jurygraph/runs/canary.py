@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.routing import GATED_LAYERS, words_of
+from jurygraph.graphs.routing import GATED_LAYERS
 from jurygraph.graphs.table import MET_FROM
 from jurygraph.runs.chain import Draft, Record, named
 from jurygraph.runs.ledger import Ledger
@@ -18,6 +18,7 @@ from jurygraph.runs.proportions import Proportion
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import gated
 from jurygraph.schema import Call, CanaryConfig, Plan, Response, SafetyConfig, Suite, Task, Trace, Verdict, digest_of
+from jurygraph.schema.task import words_of
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury

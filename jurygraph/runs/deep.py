@@ -41,7 +41,7 @@ _COMPARED = (
         "confidence",
         "reason",
     ),
-    *("evidence", "failure", "gated_by"),
+    *("evidence", "failure", "gated_by", "examples", "shrinkage"),
 )
 _DERIVED = ("status", "data", "variants", "evidence", "failure", "note")
 

@@ -12,7 +12,7 @@ from jurygraph.runs.chain import Draft
 from jurygraph.runs.identity import Identity
 from jurygraph.runs.ledger import Ledger
 from jurygraph.runs.packing import ERASED
-from jurygraph.schema import Audience, Config, Noun
+from jurygraph.schema import Config, Noun, Seat
 from jurygraph.sources import FileMark, shortened
 
 
@@ -26,13 +26,6 @@ class Extent(Noun):
     def of(cls, counted: tuple[int, int]) -> "Extent":
         """From tasks and responses."""
         return cls(tasks=counted[0], responses=counted[1])
-
-
-class Seat(Noun):
-    """An evaluator as it was asked: its version, and whom it asks about."""
-
-    version: str
-    audience: Audience
 
 
 class Origin(Noun):

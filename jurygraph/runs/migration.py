@@ -16,9 +16,9 @@ from pydantic import ValidationError
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.runs.closing import close_record
 from jurygraph.runs.folder import FIRST_FORM
-from jurygraph.runs.header import Extent, Header, Seat
+from jurygraph.runs.header import Extent, Header
 from jurygraph.runs.run import Run
-from jurygraph.schema import Audience, Config, Plan, Trace, digest_of
+from jurygraph.schema import Audience, Config, Plan, Seat, Trace, digest_of
 from jurygraph.sources import Work, read_config
 
 Report = Callable[[int], None]

@@ -222,7 +222,11 @@ def _pack_verdict(verdict: Verdict, response_id: str, shape: Shape, texts: Texts
     usual = {**expected, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
-    body |= {name: fields[name] for name in usual if name not in _WRITTEN and fields[name] != usual[name]}
+    body |= {name: fields[name] for name in usual if name not in _APART and fields[name] != usual[name]}
+    if verdict.examples:
+        body["examples"] = [one.model_dump(mode="json") for one in verdict.examples]
+    if verdict.shrinkage is not None:
+        body["shrinkage"] = verdict.shrinkage.model_dump(mode="json")
     if verdict.failure is not None:
         body["failure"] = [verdict.failure.cause, verdict.failure.kind]
     if verdict.evidence:
@@ -240,7 +244,8 @@ def _pack_evidence(evidence: Evidence) -> list[Any]:
     return place if evidence.of is None else [*place, evidence.of]
 
 
-_WRITTEN = {"reason", "evidence", "failure"}
+_APART = {"reason", "evidence", "failure", "examples", "shrinkage"}
+"""Fields that are packed in a way of their own."""
 
 
 def _written(verdict: Verdict) -> Body:

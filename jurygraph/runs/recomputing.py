@@ -143,7 +143,9 @@ def _marks(bodies: Sequence[Body]) -> Marks:
     outcome = np.array([_outcome(verdict) for verdict in verdicts], dtype=np.int8)
     met = np.where(said == 2, value >= MET_FROM, said == 1) & (outcome == OK)
     shape = len(bodies), -1
-    return Marks((value + 0.0).reshape(shape), met.reshape(shape), outcome.reshape(shape))  # never -0.0
+    sure = np.array([verdict.get("confidence", 1.0) for verdict in verdicts], dtype=np.float64)
+    # never -0.0
+    return Marks((value + 0.0).reshape(shape), met.reshape(shape), outcome.reshape(shape), sure.reshape(shape))
 
 
 def _outcome(verdict: Body) -> int:

@@ -23,14 +23,14 @@ from jurygraph.runs.header import Extent, Header, Origin, changes
 from jurygraph.runs.recomputing import Combiners, Recomputation, Recomputed, groups_of
 from jurygraph.runs.run import Run
 from jurygraph.runs.verification import combiners_for
-from jurygraph.schema import Audience, Config, Decision, Task, digest_of
+from jurygraph.schema import Config, Decision, Task, digest_of
 from jurygraph.schema.profile import with_profiles
 from jurygraph.sources import parse_config
 
 Report = Callable[[int], None]
 _AT_ONCE = 1000
 
-DECIDING = frozenset({"weights", "rubric", "reward", "components", "gates", "scale", "clip", "failure"})
+DECIDING = frozenset({"weights", "rubric", "panel", "reward", "components", "gates", "scale", "clip", "failure"})
 """What of a config says how answers count. The rest says what is asked, which a branch of the run asks anew."""
 
 
@@ -52,9 +52,9 @@ def rescore(run: Run, folder: Path, config: Config, report: Report) -> Rescored:
     `ConfigError` or `PlanError` where the recipe does not fit.
     """
     _refuse_other_questions(run, config)
-    audiences = {name: seat.audience for name, seat in run.header.evaluators.items()}
-    combiners = combiners_for(run) if config == run.config else load_combiners(config)
-    check_recipe(config, audiences)
+    seats = run.header.evaluators
+    combiners = combiners_for(run) if config == run.config else load_combiners(config, seats.values())
+    check_recipe(config, seats)
     present = Run.complete(folder) or Run.to_write(folder)
     if present is not None:
         present.close()
@@ -62,7 +62,7 @@ def rescore(run: Run, folder: Path, config: Config, report: Report) -> Rescored:
     made = Run.create(folder, _header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
         with collection_paused():
-            decisions = _Decisions(run, config, audiences, combiners)
+            decisions = _Decisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.extent)
             by_task = {group.key: decisions.of(group.key) for group in groups}
             _write(made, _decision_drafts(by_task))
@@ -155,9 +155,9 @@ def _header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Hea
 class _Decisions:
     """The decision of each task under another config; tasks that are alike in what counts share one."""
 
-    def __init__(self, run: Run, config: Config, audiences: Mapping[str, Audience], combiners: Combiners) -> None:
+    def __init__(self, run: Run, config: Config, combiners: Combiners) -> None:
         self._run, self._config, self._unchanged = run, config, config == run.config
-        self._audiences, self._combiners = audiences, combiners
+        self._seats, self._combiners = run.header.evaluators, combiners
         self._made: dict[str, Decision] = {}
 
     def of(self, task_id: str) -> Decision:
@@ -173,7 +173,7 @@ class _Decisions:
         if alike not in self._made:
             plan = self._run.plan_of(task_id)
             task = with_profiles(Task.model_validate(content["task"]), plan.profiles)
-            self._made[alike] = redecide(task, plan.survey, self._config, self._audiences, self._combiners)
+            self._made[alike] = redecide(task, plan.survey, self._config, self._seats, self._combiners)
         return self._made[alike]
 
 

@@ -21,7 +21,7 @@ from jurygraph.runs.closing import close_record
 from jurygraph.runs.difference import what_differs
 from jurygraph.runs.folder import typed
 from jurygraph.runs.forecast import Forecast, unscreened
-from jurygraph.runs.header import Extent, Header, Seat
+from jurygraph.runs.header import Extent, Header
 from jurygraph.runs.identity import model_of
 from jurygraph.runs.planning import Found, PlanningCalls, profiles_differ
 from jurygraph.runs.run import Run
@@ -112,9 +112,7 @@ class Session:
             profiles=None if self._profiles is None else self._profiles.mark,
             config=jury.config,
             model=model_of(jury),
-            evaluators={
-                name: Seat(version=one.version, audience=one.audience) for name, one in jury.evaluators.items()
-            },
+            evaluators={name: one.seat for name, one in jury.evaluators.items()},
             derivers={name: one.version for name, one in jury.derivers.items()},
             combiners={name: one.version for name, one in jury.combiners.items()},
             asked=Extent.of(work.extent()),

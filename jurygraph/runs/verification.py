@@ -207,7 +207,7 @@ def _verified_base(run: Run, base: Run, report: Report) -> str:
 
 def combiners_for(run: Run) -> Combiners:
     """The combiners of a run's config. Raises `InputError` where one is of another version than the run's."""
-    combiners = load_combiners(run.config)
+    combiners = load_combiners(run.config, run.header.evaluators.values())
     for name, version in run.header.combiners.items():
         found = combiners[name].version if name in combiners else "none"
         if found != version:

@@ -8,6 +8,7 @@ from jurygraph.schema.config import (
     EvaluatorUse,
     FailureConfig,
     InputConfig,
+    PanelConfig,
     RubricConfig,
     WeightsConfig,
 )
@@ -16,6 +17,7 @@ from jurygraph.schema.plan import (
     Branch,
     Decision,
     Derivation,
+    Fold,
     FormatGate,
     Gate,
     Gated,
@@ -32,6 +34,7 @@ from jurygraph.schema.plan import (
 )
 from jurygraph.schema.profile import Profiles, ProfilesLine, ReadConstraint, ReadStakeholder, ReadTension
 from jurygraph.schema.safety import RESPONSE_GATES, CanaryConfig, ResponseGate, SafetyConfig, Suite
+from jurygraph.schema.seat import Seat
 from jurygraph.schema.task import (
     Audience,
     Constraint,
@@ -50,7 +53,19 @@ from jurygraph.schema.task import (
     Tension,
 )
 from jurygraph.schema.trace import Adjustment, Counts, Reward, Term, Trace
-from jurygraph.schema.verdict import Call, Cause, Evidence, Failure, Layer, Material, Status, Variant, Verdict
+from jurygraph.schema.verdict import (
+    Call,
+    Cause,
+    Evidence,
+    ExampleUse,
+    Failure,
+    Layer,
+    Material,
+    Shrinkage,
+    Status,
+    Variant,
+    Verdict,
+)
 
 __all__ = [
     "RESPONSE_GATES",
@@ -72,8 +87,10 @@ __all__ = [
     "Edge",
     "EvaluatorUse",
     "Evidence",
+    "ExampleUse",
     "Failure",
     "FailureConfig",
+    "Fold",
     "FormatGate",
     "Gate",
     "Gated",
@@ -83,6 +100,7 @@ __all__ = [
     "Material",
     "Message",
     "Noun",
+    "PanelConfig",
     "Part",
     "Plan",
     "PrecisionShaping",
@@ -103,6 +121,8 @@ __all__ = [
     "RubricConfig",
     "SafetyConfig",
     "Scope",
+    "Seat",
+    "Shrinkage",
     "Spec",
     "Stakeholder",
     "Status",

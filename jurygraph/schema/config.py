@@ -8,7 +8,7 @@ from pydantic_core import CoreSchema
 
 from jurygraph.schema.calls import CallsConfig
 from jurygraph.schema.noun import Flag, Id, LongId, Noun, Number, Positive, Unit
-from jurygraph.schema.plan import Gate, Gated, GroupRule, Reduce, Rule, When
+from jurygraph.schema.plan import Fold, Gate, Gated, GroupRule, Rule, When
 from jurygraph.schema.safety import CanaryConfig, SafetyConfig
 from jurygraph.schema.task import NonNegative
 from jurygraph.schema.verdict import Layer
@@ -59,7 +59,8 @@ class InputConfig(_Named):
     """What enters a component: the questions of an evaluator, or one question by its id (`of`)."""
 
     of: LongId
-    reduce: Reduce | None = "mean"
+    reduce: Fold | None = "mean"
+    confident: Unit = 0.0
     mass: Positive = 1.0
     gated: Gated | None = None
 
@@ -108,6 +109,17 @@ class RubricConfig(Noun):
     gated: Gated | None = None
 
 
+class PanelConfig(Noun):
+    """How the verdicts of reviewers' judges become a component: those given with less than `confidence` are discarded,
+    and of what is left of one question, asked several times, more than half must say the same (Aggregate vs.
+    Personalized Judges). `gated` says what a question counts that its `when` left out.
+    """
+
+    confidence: Unit = 0.8
+    reduce: Fold = "majority"
+    gated: Gated | None = None
+
+
 class FailureConfig(Noun):
     """What an unjudged question does to the reward, and how many failures make a run inconclusive."""
 
@@ -131,6 +143,7 @@ class Config(Noun):
     clip: tuple[Number, Number] | None = None
     weights: WeightsConfig = WeightsConfig()
     rubric: RubricConfig = RubricConfig()
+    panel: PanelConfig = PanelConfig()
     failure: FailureConfig = FailureConfig()
     calls: CallsConfig = CallsConfig()
     safety: SafetyConfig = SafetyConfig()

@@ -14,6 +14,7 @@ Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
 Reduce = Literal["mean", "min", "max"]
+Fold = Reduce | Literal["majority"]
 Gated = Literal["missing", "zero"]
 
 
@@ -23,7 +24,7 @@ class When(Noun):
     question: LongId
     op: Literal[">=", ">", "<=", "<"] = ">="
     threshold: Number
-    reduce: Reduce = "mean"
+    reduce: Reduce | Literal["median"] = "mean"
     on: Literal["score", "native"] = "score"
 
 
@@ -88,13 +89,16 @@ class Survey(Noun):
 class Input(Noun):
     """Which questions' verdicts enter a combiner, each with its weight.
 
-    `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all.
-    `gated` says whether a verdict that staged screening left out counts as missing or as zero.
+    `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. Under
+    `majority` it is what more than half of them say, and else the question counts as abstained from; so does a verdict
+    whose judge is less sure than `confident`. `gated` says whether a verdict that
+    staged screening left out counts as missing or as zero.
     """
 
     questions: tuple[LongId, ...]
     weights: tuple[Number, ...]
-    reduce: Reduce | None = "mean"
+    reduce: Fold | None = "mean"
+    confident: Unit = Field(default=0.0, exclude_if=lambda confident: confident == 0.0)
     mass: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
     gated: Gated = "missing"
 

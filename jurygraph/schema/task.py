@@ -10,7 +10,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from jurygraph.schema.noun import Id, Noun, Number, Positive, Unit, digest_of
 
-Audience = Literal["task", "stakeholder", "criterion", "reviewer"]
+Audience = Literal["task", "everyone", "stakeholder", "criterion", "reviewer"]
 NonNegative = Annotated[float, Field(strict=True, ge=0.0, allow_inf_nan=False)]
 
 
@@ -19,6 +19,11 @@ class Message(Noun):
 
     role: Literal["system", "user", "assistant", "tool"]
     content: str
+
+
+def words_of(query: str | tuple[Message, ...]) -> str:
+    """All that a query says."""
+    return query if isinstance(query, str) else "\n".join(message.content for message in query)
 
 
 class Constraint(Noun):
@@ -192,6 +197,7 @@ def _ordered(tension: Tension) -> Tension:
 
 _MEMBERS: dict[Audience, type] = {
     "task": type(None),
+    "everyone": type(None),
     "stakeholder": Stakeholder,
     "criterion": Criterion,
     "reviewer": Reviewer,
@@ -201,15 +207,19 @@ _MEMBERS: dict[Audience, type] = {
 class TaskView(Noun):
     """What one member of an audience may see of a task: the task itself, and itself alone.
 
-    `about` is the stakeholder, criterion or reviewer whose view this is; None for the view of the whole task.
+    `about` is the stakeholder, criterion or reviewer whose view this is; None for the view of the whole task. `people`
+    are all stakeholders, in the one view of the audience `everyone`. A reviewer's view says of which `group` of items
+    the task is.
     """
 
     id: Id
     audience: Audience = "task"
     about: Reviewer | Stakeholder | Criterion | None = None
+    people: tuple[Stakeholder, ...] = Field(default=(), exclude_if=lambda people: not people)
     query: str | tuple[Message, ...]
     reference: str | None = None
     facts: dict[str, JsonValue] | None = None
+    group: str | None = Field(default=None, exclude_if=lambda group: group is None)
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")

@@ -34,11 +34,33 @@ class Evidence(Noun):
     of: str | None = Field(default=None, exclude_if=lambda of: of is None)
 
 
+class ExampleUse(Noun):
+    """An example from somebody's history, as a judge was to be shown it: shown, or `dropped` for the reason given.
+
+    `fingerprint` is the digest of all that the example says, which itself stays in the history.
+    """
+
+    item: Id
+    reviewer: Id
+    score: Number
+    fingerprint: str
+    dropped: str | None = Field(default=None, exclude_if=lambda dropped: dropped is None)
+
+
+class Shrinkage(Noun):
+    """How far a verdict was drawn to what another judge says: score = (1 - weight) own + weight toward."""
+
+    weight: Unit
+    toward: Unit
+    call: str | None = None
+
+
 class Verdict(Noun):
     """One judgement: an estimate in [0, 1], or the reason why there is none.
 
     An evaluator gives `score`, `reason`, `native` and the like; the machine stamps who was asked about what
-    (`question` to `sample`). `score` is a number exactly when `status` is `ok`.
+    (`question` to `sample`). `score` is a number exactly when `status` is `ok`. `examples` are those that the judge was
+    to be shown, and `shrinkage` says how far the score was drawn to another judge's.
     """
 
     question: str = ""
@@ -63,6 +85,8 @@ class Verdict(Noun):
     evidence: tuple[Evidence, ...] = ()
     call: str | None = None
     supersedes: str | None = None
+    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
+    shrinkage: Shrinkage | None = Field(default=None, exclude_if=lambda shrinkage: shrinkage is None)
 
     @model_validator(mode="after")
     def _score_exactly_when_ok(self) -> Self:

@@ -12,10 +12,15 @@ from jurygraph.sources.complaint import Complaint, complaint, described
 from jurygraph.sources.yaml_document import Document, YamlFault
 
 _LARGEST = 1 << 20
+_FILES = ("history", "texts")
+"""Params of evaluators that name files."""
 
 
 def read_config(path: str | Path) -> Config:
-    """The config in a YAML file. Raises `ConfigError` with file, line and key."""
+    """The config in a YAML file. Raises `ConfigError` with file, line and key.
+
+    Files that its evaluators read (`history`, `texts`) may be named as seen from the config itself.
+    """
     name = Path(path).name
     try:
         document = Document(_text(Path(path)))
@@ -26,8 +31,19 @@ def read_config(path: str | Path) -> Config:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
     wrong = _wrong(document.value)
     if isinstance(wrong, Config):
-        return wrong
+        return _with_files_beside(wrong, Path(path).parent)
     raise _error(f"{name}, line {document.line_of(wrong.path)}", wrong)
+
+
+def _with_files_beside(config: Config, folder: Path) -> Config:
+    """A file that an evaluator's params name is looked for here first, and then beside the config."""
+    uses = []
+    for use in config.evaluators:
+        files = {name: use.params[name] for name in _FILES if isinstance(use.params.get(name), str)}
+        beside = {name: str(folder / str(file)) for name, file in files.items() if not Path(str(file)).exists()}
+        found = {name: file for name, file in beside.items() if Path(file).exists()}
+        uses.append(use.model_copy(update={"params": {**use.params, **found}}) if found else use)
+    return config.model_copy(update={"evaluators": tuple(uses)})
 
 
 def parse_config(mapping: Mapping[str, Any]) -> Config:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from pydantic_core import from_json
 
@@ -27,17 +27,35 @@ _PARQUET = b"PAR1"
 _DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
+class PlacedRow(NamedTuple):
+    """A row, and where it stands: "line 7" of a text, "[7]" in a list, "row 7" elsewhere."""
+
+    place: str
+    values: Row
+
+
 def read_rows(path: Path, table: str | None = None) -> Iterator[Row]:
     """The rows, by column, with values as JSON has them. `table` is one of a SQLite file.
 
     Raises `InputError` naming the file, and the line where it has lines.
     """
+    return (row.values for row in read_placed_rows(path, table))
+
+
+def read_placed_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
+    """As `read_rows`, each row with its place; one whose values span lines has the first of them."""
     start = _start(path)
     if start.startswith(_SQLITE):
         return _sqlite(path, table)
     if table is not None:
         raise InputError(f"{path}: `table` names a table of a SQLite file, and this is none; leave it out")
     return _reader(path, start)(path)
+
+
+def is_csv(path: Path) -> bool:
+    """Whether a file is read as CSV, in which every value is text."""
+    start = _start(path)
+    return not start.startswith(_SQLITE) and _reader(path, start) is _csv
 
 
 def sha256_of(path: Path) -> str:
@@ -75,7 +93,7 @@ def _start(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
 
 
-def _reader(path: Path, start: bytes) -> Callable[[Path], Iterator[Row]]:
+def _reader(path: Path, start: bytes) -> Callable[[Path], Iterator[PlacedRow]]:
     readers = {".csv": _csv, ".json": _json, ".jsonl": _json_lines, ".parquet": _parquet}
     if start.startswith(_PARQUET):
         return _parquet
@@ -86,18 +104,20 @@ def _reader(path: Path, start: bytes) -> Callable[[Path], Iterator[Row]]:
     return readers[suffix]
 
 
-def _csv(path: Path) -> Iterator[Row]:
+def _csv(path: Path) -> Iterator[PlacedRow]:
     with closing(_lines(path)) as lines:
         reader = csv.reader(lines, strict=True)
         try:
             columns = next(reader, [])
             _check_columns(path, columns)
+            done = reader.line_num
             for values in reader:
                 if values and len(values) != len(columns):
                     wrong = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
                     raise InputError(f"{path}, line {reader.line_num}: {wrong}; quote a value that holds a comma")
                 if values:
-                    yield dict(zip(columns, values, strict=True))
+                    yield PlacedRow(f"line {done + 1}", dict(zip(columns, values, strict=True)))
+                done = reader.line_num
         except csv.Error as error:
             wrong = f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
             raise InputError(f"{path}, line {reader.line_num}: {wrong}") from None
@@ -135,11 +155,12 @@ def _unpacked(path: Path) -> IO[bytes] | gzip.GzipFile:
     return gzip.open(path) if packed else path.open("rb")
 
 
-def _json_lines(path: Path) -> Iterator[Row]:
+def _json_lines(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path)) as file:
         for line in file.lines():
-            where = f"{path}, line {line.number}"
-            yield _object(_parsed(line.text, where), where)
+            place = f"line {line.number}"
+            where = f"{path}, {place}"
+            yield PlacedRow(place, _object(_parsed(line.text, where), where))
 
 
 def _parsed(text: str | bytes, where: str) -> Any:
@@ -155,7 +176,7 @@ def _object(value: Any, where: str) -> Row:
     return plain(value)
 
 
-def _json(path: Path) -> Iterator[Row]:
+def _json(path: Path) -> Iterator[PlacedRow]:
     try:
         with _unpacked(path) as file:
             content = file.read(_LARGEST_JSON + 1)
@@ -167,30 +188,32 @@ def _json(path: Path) -> Iterator[Row]:
     if not isinstance(rows, list):
         raise InputError(f"{path}: is {described(rows)}; a table is a list of rows")
     for number, row in enumerate(rows):
-        yield _object(row, f"{path}, [{number}]")
+        place = f"[{number}]"
+        yield PlacedRow(place, _object(row, f"{path}, {place}"))
 
 
-def _parquet(path: Path) -> Iterator[Row]:
+def _parquet(path: Path) -> Iterator[PlacedRow]:
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
     try:
         with parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(_AT_ONCE):
-                yield from map(plain, batch.to_pylist())
+            rows = (row for batch in file.iter_batches(_AT_ONCE) for row in batch.to_pylist())
+            for number, row in enumerate(rows, start=1):
+                yield PlacedRow(f"row {number}", plain(row))
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
 
 
-def _sqlite(path: Path, table: str | None) -> Iterator[Row]:
+def _sqlite(path: Path, table: str | None) -> Iterator[PlacedRow]:
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         try:
             chosen = _chosen(path, table, database).replace('"', '""')
             found = database.execute(f'SELECT * FROM "{chosen}"')
             columns = [column[0] for column in found.description]
-            for row in found:
-                yield plain(dict(zip(columns, row, strict=True)))
+            for number, row in enumerate(found, start=1):
+                yield PlacedRow(f"row {number}", plain(dict(zip(columns, row, strict=True))))
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: cannot be read as SQLite ({error}); copy it again") from None
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs.answering import apart_now
 from jurygraph.graphs.planning import list_derivations, list_questions, survey_of, view_task
-from jurygraph.graphs.recipe import component_names, short_name
+from jurygraph.graphs.recipe import component_names, home_of
 from jurygraph.graphs.routing import GATED_LAYERS, rests_on
 from jurygraph.jury import Jury
 from jurygraph.schema import Config, Criterion, Question, Survey, Task
@@ -45,7 +45,7 @@ def config_under_attack(jury: Jury, surveys: Iterable[Survey]) -> Config:
             "gates": (),
         }
     )
-    names = component_names(kept, {name: one.audience for name, one in jury.evaluators.items() if name in asked})
+    names = component_names(kept, {name: one.seat for name, one in jury.evaluators.items() if name in asked})
     return kept.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
 
 
@@ -61,10 +61,10 @@ def worth_having(config: Config, survey: Survey) -> frozenset[str]:
 
 
 def _penalises(question: Question, survey: Survey, bad: set[str]) -> bool:
-    about = survey.views[question.view].about
-    if isinstance(about, Criterion):
-        return about.weight < 0
-    return not bad.isdisjoint((short_name(question.evaluator), question.evaluator, question.id))
+    view = survey.views[question.view]
+    if isinstance(view.about, Criterion):
+        return view.about.weight < 0
+    return not bad.isdisjoint((home_of(question.evaluator, view.audience), question.evaluator, question.id))
 
 
 def _attacked(question: Question) -> bool:

@@ -236,6 +236,11 @@ def test_a_component_of_ones_own_may_use_a_rubrics_combiner_without_edges() -> N
 
 # Bounds
 
+RUBRIC = ("flat", "gear", "hard-local", "hard-transitive")
+WELFARE = ("stakeholders", "egalitarian", "nash")
+OF_ANY_INPUTS = [name for name in OWN_COMBINERS if not load_combiner(name).keeps_columns]
+"""Those that read columns as pairs or samples are put to the same beside their own tests."""
+
 
 @st.composite
 def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[str, Cells]]]:
@@ -244,8 +249,7 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
     names = [f"c{i}" for i in range(width)]
     share = 1.0 / width
     made: list[dict[str, Cells]] = [{}, {}, {}]
-    welfare = name in ("stakeholders", "egalitarian", "nash")
-    rubric = name not in ("mean", "product") and not welfare
+    welfare, rubric = name in WELFARE, name in RUBRIC
     for i, each in enumerate(names):
         columns = draw(st.integers(1, 2))
         shape = (rows, columns)
@@ -291,7 +295,7 @@ def grid(kind: st.SearchStrategy[Any], shape: tuple[int, int]) -> st.SearchStrat
     return rows.map(np.array)
 
 
-@pytest.mark.parametrize("name", OWN_COMBINERS)
+@pytest.mark.parametrize("name", OF_ANY_INPUTS)
 @settings(max_examples=150, deadline=None)
 @given(data=st.data())
 def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: st.DataObject) -> None:
@@ -302,7 +306,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: s
     assert (inside | ~result.present).all()
 
 
-@pytest.mark.parametrize("name", OWN_COMBINERS)
+@pytest.mark.parametrize("name", OF_ANY_INPUTS)
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, data: st.DataObject) -> None:
@@ -313,7 +317,7 @@ def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, data: st.Data
         assert least.tobytes() == greatest.tobytes() == value.tobytes()
 
 
-@pytest.mark.parametrize("name", OWN_COMBINERS)
+@pytest.mark.parametrize("name", OF_ANY_INPUTS)
 @settings(max_examples=50, deadline=None)
 @given(data=st.data())
 def test_a_response_has_the_same_component_alone_and_in_company(name: str, data: st.DataObject) -> None:

@@ -122,11 +122,16 @@ def test_defining_a_function_again_replaces_it() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "known"),
-    [("layer", "fact, check"), ("audience", "task, stakeholder"), ("scope", "response, pair"), ("branch", "checks")],
+    [
+        ("layer", "fact, check"),
+        ("audience", "task, everyone, stakeholder"),
+        ("scope", "response, pair"),
+        ("branch", "checks"),
+    ],
 )
 def test_a_setting_that_means_nothing_is_refused_with_what_would(setting: str, known: str) -> None:
-    with pytest.raises(ConfigError, match=f"evaluator 'short': {setting} is one of {known}.*, not 'everyone'"):
-        jg.evaluator(short, **{setting: "everyone"})
+    with pytest.raises(ConfigError, match=f"evaluator 'short': {setting} is one of {known}.*, not 'nobody'"):
+        jg.evaluator(short, **{setting: "nobody"})
     assert "short" not in REGISTERED
 
 

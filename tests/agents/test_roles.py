@@ -84,6 +84,7 @@ def test_another_version_or_setting_is_another_question(change: dict[str, Any]) 
 def test_every_audience_belongs_to_a_branch() -> None:
     views = {
         "task": None,
+        "everyone": None,
         "stakeholder": Stakeholder(id="m"),
         "criterion": Criterion(id="m", text="", weight=1),
         "reviewer": Reviewer(id="m"),

@@ -104,9 +104,10 @@ def scenes(draw: st.DrawFn, alone: bool = False, judged: bool = False, plain: bo
         evaluators.append(told("rank", scope="pair", pairs=draw(st.sampled_from(["ordered", "unordered"]))))
         evaluators.append(told("place", scope="group"))
     gated = st.sampled_from(["missing", "zero"])
-    reduce = st.sampled_from(["mean", "min", "max", None])
+    reduce = st.sampled_from(["mean", "min", "max", None, *([] if judged else ["majority"])])
+    confident = draw(st.sampled_from([0.0, 0.0 if judged else 0.8]))
     inputs = {
-        "tone": {"of": "tone", "reduce": draw(reduce), "mass": draw(WEIGHTS)},
+        "tone": {"of": "tone", "reduce": draw(reduce), "mass": draw(WEIGHTS), "confident": confident},
         "late": {"of": "late", "gated": draw(gated)},
         "same": {"of": "same", "mass": draw(WEIGHTS)},
     }
@@ -150,8 +151,7 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
     questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
     survey = survey_of(views, (), questions, read.safety.gates)
-    audiences = {name: one.audience for name, one in cast.items()}
-    decision = redecide(about, survey, read, audiences, COMBINERS)
+    decision = redecide(about, survey, read, {name: one.seat for name, one in cast.items()}, COMBINERS)
     return Plan(task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision)
 
 
@@ -160,7 +160,8 @@ def _homes(evaluators: Sequence[Mapping[str, Any]]) -> set[str]:
 
 
 def judgements(judged: bool = False) -> st.SearchStrategy[Verdict]:
-    scored = st.builds(lambda s, m: Verdict(score=s, met=m), SCORES, st.sampled_from([None, None, True, False]))
+    decisions, sure = st.sampled_from([None, None, True, False]), st.sampled_from([None, None, 0.5, 0.8])
+    scored = st.builds(lambda s, m, c: Verdict(score=s, met=m, confidence=c), SCORES, decisions, sure)
     settled = st.sampled_from([SCREENED_OUT, *STOPPED_BY_A_GATE])
     missing = st.sampled_from([*UNJUDGED.values()])
     return scored | settled if judged else scored | scored | scored | missing | settled

@@ -355,3 +355,60 @@ def test_a_gate_whose_component_was_not_judged_never_lifts_a_reward(gate: Any, m
     assert reward.value is None or reward.value == -1.8
     assert reward.range is not None
     assert reward.range[0] <= -1.8 <= reward.range[1]
+
+
+# What is not heard
+
+HEARD = {
+    "evaluators": [{**told("tone"), "samples": 3}],
+    "components": {"own": {"inputs": {"tone": {"of": "tone", "reduce": "majority", "confident": 0.8}}}},
+    "reward": {"own": 1.0},
+    "failure": {"min_coverage": 0.0},
+}
+
+
+def heard(*given: Verdict, **config: Any) -> Reward:
+    plan = planned({**HEARD, **config}, task())
+    answers = dict(zip(places(plan.survey.questions[0], ["a"]), given, strict=True))
+    return Scene(HEARD, task(), plan, {}).rewards(["a"], answers)["a"]
+
+
+def sure(score: float, confidence: float = 0.9) -> Verdict:
+    return Verdict(score=score, confidence=confidence)
+
+
+def test_a_majority_is_the_reward_and_what_was_discarded_is_counted() -> None:
+    reward = heard(sure(0.75), sure(0.75), sure(0.25, confidence=0.5))
+    assert (reward.value, reward.status, reward.coverage) == (0.75, "ok", 1.0)
+    assert reward.figures == {"own": {"discarded": 1.0, "without a majority": 0.0}}
+
+
+def test_without_a_majority_nothing_was_judged_and_nothing_is_credit() -> None:
+    reward = heard(sure(0.75), sure(0.25), sure(0.5))
+    assert (reward.value, reward.status, reward.coverage, reward.range) == (None, "failed", 0.0, (0.0, 1.0))
+    assert reward.figures == {"own": {"discarded": 0.0, "without a majority": 1.0}}
+    assert reward.counts.judged == 3
+
+
+def test_a_penalty_without_a_majority_counts_in_full() -> None:
+    config = {"evaluators": [{**told("tone"), "samples": 3}, told("other")], "reward": {"own": -1.0, "other": 1.0}}
+    plan = planned({**HEARD, **config}, task())
+    tone, other = sorted(plan.survey.questions, key=lambda q: q.id, reverse=True)
+    answers = dict(zip(places(tone, ["a"]), [sure(0.75), sure(0.25), sure(0.5)], strict=True))
+    answers |= dict.fromkeys(places(other, ["a"]), sure(1.0))
+    reward = Scene(HEARD, task(), plan, {}).rewards(["a"], answers)["a"]
+    assert (reward.value, reward.coverage, reward.range) == (0.0, 0.5, (0.0, 1.0))
+
+
+def test_under_drop_criterion_what_has_no_majority_for_one_is_dropped_for_all() -> None:
+    failure = {"min_coverage": 0.0, "group_rule": "drop-criterion"}
+    config = {**HEARD, "evaluators": [{**told("tone"), "samples": 3}, told("other")], "failure": failure}
+    plan = planned({**config, "reward": {"own": 1.0, "other": 1.0}}, task())
+    split, agreed = [sure(0.0), sure(0.5), sure(1.0)], [sure(1.0)] * 3
+    answers: dict[Any, Verdict] = {}
+    for question in plan.survey.questions:
+        for name, votes in (("a", split), ("b", agreed)):
+            own = places(question, [name])
+            answers |= dict(zip(own, votes if question.id == "tone" else [sure(1.0)], strict=True))
+    rewards = Scene(config, task(), plan, {}).rewards(["a", "b"], answers)
+    assert [rewards[name].value for name in "ab"] == [1.0, 1.0]

@@ -27,11 +27,12 @@ def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]
         starts[question.id] = width
         width += question.samples
     shape = (len(names), width)
-    marks = Marks(np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int8))
+    marks = Marks(np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int8), np.ones(shape))
     for (question_id, about, _, sample), verdict in verdicts.items():
         if about in names:
             place = names.index(about), starts[question_id] + sample
             marks.value[place], marks.met[place], marks.outcome[place] = mark_of(verdict)
+            marks.sure[place] = 1.0 if verdict.confidence is None else verdict.confidence
     return marks
 
 
@@ -76,7 +77,7 @@ TWO = planned({"evaluators": [told("a", samples=2), told("b")], "reward": {"a": 
 def test_what_became_of_the_verdicts_is_counted_from_their_codes() -> None:
     rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
     outcome = np.array(rows, dtype=np.int8)
-    marks = Marks(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome)
+    marks = Marks(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
     counts = [row.counts for row in decide_many(TWO.decision, TWO.survey.questions, marks, COMBINERS)]
     assert counts == [
         Counts(judged=3),
@@ -91,7 +92,7 @@ def test_of_no_rows_there_are_no_rewards() -> None:
 
 
 def test_marks_of_other_questions_are_refused() -> None:
-    marks = Marks(np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8))
+    marks = Marks(np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2)))
     with pytest.raises(PlanError, match="2 marks a response for 3 samples of questions: give one for each"):
         decide_many(TWO.decision, TWO.survey.questions, marks, COMBINERS)
 

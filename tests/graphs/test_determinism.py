@@ -16,11 +16,13 @@ ROOM = Path(jurygraph.graphs.__file__).parent
 
 
 # Not NumPy's: the name of a field (`reduce`), and of a variable.
+FOLDS = frozenset({"reduce"})
 ALLOWED = {
-    "table": {"Table.judged": {"reduce"}, "_filled": {"reduce"}, "_folded": {"reduce"}},
-    "routing": {"_reduce": {"reduce"}},
+    "decide": {"_listens": FOLDS},
+    "table": dict.fromkeys(("Table.heard", "Table.unheard", "Table.judged", "_filled", "_folded"), FOLDS),
+    "routing": {"_reduce": FOLDS},
     "tracing": {"_spread": {"mean"}},
-    "recipe": {"_input": {"reduce"}, "_Freezer._residual_share": {"reduce"}},
+    "recipe": dict.fromkeys(("_input", "_Freezer._of_one", "_Freezer._residual_share"), FOLDS),
 }
 
 

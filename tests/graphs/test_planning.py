@@ -220,3 +220,30 @@ def test_the_same_subject_for_another_audience_is_another() -> None:
     config = {"evaluators": [stands_by("clear"), other], "weights": {"method": "uniform"}, "reward": {"other": 1.0}}
     asked = {question.id for question in planned(config, task(stakeholders=PEOPLE)).survey.questions}
     assert asked == {"other/clear", "stands-by/clear@ann", "stands-by/clear@bob"}
+
+
+PEOPLE = (
+    Stakeholder(id="bob", profile="walks"),
+    Stakeholder.model_validate(
+        {"id": "ann", "constraints": [{"id": "z", "kind": "soft"}, {"id": "a", "kind": "hard", "restrictiveness": 3.0}]}
+    ),
+)
+
+
+def test_one_view_is_of_everyone_in_the_order_of_ids_and_says_nothing_of_what_counts() -> None:
+    about = task(stakeholders=PEOPLE)
+    (whole, view) = view_task(about, ["task", "everyone"])[::-1]
+    assert (view.audience, view.about, whole.people) == ("everyone", None, ())
+    assert [(one.id, [c.id for c in one.constraints]) for one in view.people] == [("ann", ["a", "z"]), ("bob", [])]
+    assert {c.restrictiveness for one in view.people for c in one.constraints} == {1.0}
+    turned = about.model_copy(update={"stakeholders": PEOPLE[::-1]})
+    assert view_task(turned, ["everyone"]) == (view,)
+
+
+def test_only_a_reviewers_view_says_of_which_group_the_task_is() -> None:
+    about = task(group="patent 1", reviewers=["r"], stakeholders=PEOPLE)
+    views = view_task(about, ["task", "everyone", "stakeholder", "reviewer"])
+    assert {view.audience: view.group for view in views} == {
+        **dict.fromkeys(("task", "everyone", "stakeholder")),
+        "reviewer": "patent 1",
+    }

@@ -9,7 +9,7 @@ import jurygraph as jg
 from jurygraph.agents.registry import load_combiners
 from jurygraph.errors import InputError, PlanError
 from jurygraph.graphs.redecision import redecide
-from jurygraph.schema import Plan, Response, Task
+from jurygraph.schema import Plan, Response, Seat, Task
 from jurygraph.schema.profile import FILE, Profiles, ProfilesLine, with_profiles
 from jurygraph.sources import parse_config
 from tests.agents.parser import ANN, BEN, ZOE, parsing, pull, settings, trip
@@ -171,7 +171,8 @@ def test_another_decision_is_made_of_the_task_with_what_was_read() -> None:
     plan = plan_of(about)
     config = parse_config({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})
     whole = with_profiles(about, read(plan))
-    again = redecide(whole, plan.survey, config, {"kind": "stakeholder"}, load_combiners(config))
+    seats = {"kind": Seat(version="1", audience="stakeholder")}
+    again = redecide(whole, plan.survey, config, seats, load_combiners(config, ()))
     assert again == plan_of(about, weights={"temperature": 1.5}).decision
     assert again != plan.decision
 

@@ -1,10 +1,11 @@
 """The recipe: signed weights, gates, scale and clip, refused when the plan is made rather than when it is too late."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from jurygraph.agents.roles import Cells, Combiner, Component
 from jurygraph.errors import ConfigError, GraphCycleError, PlanError
 from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, TaskView
 from tests.graphs.cast import Told, criterion, jury, planned, response, rewarded, said, task, told
@@ -127,14 +128,21 @@ def test_two_gates_of_a_kind_are_refused() -> None:
     [
         (told("a.tone"), told("b.tone"), "tone"),
         (told("a.tone", audience="reviewer"), told("b.tone", audience="reviewer"), "tone"),
-        (told("a.rubric"), told("b.met", audience="criterion"), "rubric"),
-        (told("a.met", audience="criterion"), told("b.rubric"), "rubric"),
-        (told("a.stakeholders"), told("b.kind", audience="stakeholder"), "stakeholders"),
+        (told("a.rubric"), told("a-rubric"), "a-rubric"),
+        (told("rubric"), told("b.met", audience="criterion"), "rubric"),
+        (told("a.met", audience="criterion"), told("rubric"), "rubric"),
+        (told("stakeholders"), told("b.kind", audience="stakeholder"), "stakeholders"),
     ],
 )
 def test_two_evaluators_do_not_give_one_component(one: Any, other: Any, home: str) -> None:
     with pytest.raises(ConfigError, match=f"would both give component '{home}'"):
         jury(one, other, reward={home: 1.0})
+
+
+def test_an_evaluator_that_is_called_like_the_rubric_is_none_of_it() -> None:
+    config = {"evaluators": [told("a.rubric"), told("b.met", audience="criterion")], "reward": {"a-rubric": 1.0}}
+    (reward,) = rewarded(config, task(criterion("x")), said("a", {"a.rubric": 0.25, "b.met@x": 1.0}))
+    assert (reward.value, reward.components) == (0.25, {"a-rubric": 0.25, "rubric": 1.0})
 
 
 def test_two_evaluators_of_the_rubric_share_it() -> None:
@@ -364,3 +372,80 @@ def test_an_unjudged_parent_never_helps_a_response(how: str, weight: float, fact
     (reward,) = rewarded(config, about, said("r", {"met@parent": "response", "met@child": 0.5}))
     kept = factor if how == "gear" or factor == 1.0 else 0.0
     assert reward.parts["rubric"]["child"] == pytest.approx(0.5 * kept)
+
+
+# What an evaluator says of its own component
+
+
+def shared(**settings: Any) -> dict[str, Any]:
+    return told("rated", subjects=["big/a", "big/b", "small"], shares={"big": 2.5, "small": 1.0}, **settings)
+
+
+def test_questions_weigh_what_their_evaluator_says_and_the_parts_are_its_shares() -> None:
+    plan = planned({"evaluators": [shared()]}, task())
+    (spec,) = plan.decision.specs
+    assert {name: (one.mass, one.weights) for name, one in spec.inputs.items()} == {
+        "big": (5.0, (2.5, 2.5)),
+        "small": (1.0, (1.0,)),
+    }
+    script = {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0}
+    (reward,) = rewarded({"evaluators": [shared()]}, task(), said("a", script))
+    assert reward.value == pytest.approx((2.5 + 1.0) / 6.0)
+    assert reward.parts == {"rated": {"big": 0.5, "small": 1.0}}
+
+
+def test_they_weigh_the_same_in_a_component_of_ones_own() -> None:
+    config = {"evaluators": [shared()], "components": {"own": {"inputs": {"all": "rated"}}}, "reward": {"own": 1.0}}
+    (reward,) = rewarded(config, task(), said("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 1.0}))
+    assert reward.value == pytest.approx((2.5 + 1.0) / 6.0)
+
+
+def test_an_evaluator_names_the_combiner_of_its_component() -> None:
+    config = {"evaluators": [shared(combiner="product")]}
+    (reward,) = rewarded(config, task(), said("a", {"rated/big/a": 1.0, "rated/big/b": 0.0, "rated/small": 0.5}))
+    assert reward.value == 0.25
+
+
+def test_each_reviewer_is_an_input_of_equal_mass_and_the_panel_says_what_is_heard() -> None:
+    panel = {"confidence": 0.7, "reduce": "min", "gated": "zero"}
+    config = {"evaluators": [told("taste", audience="reviewer", subjects=["x", "y"])], "panel": panel}
+    (spec,) = planned(config, task(reviewers=["r2", "r1"])).decision.specs
+    assert {name: one.questions for name, one in spec.inputs.items()} == {
+        "r1": ("taste/x@r1", "taste/y@r1"),
+        "r2": ("taste/x@r2", "taste/y@r2"),
+    }
+    stated = [(one.mass, one.confident, one.reduce, one.gated) for one in spec.inputs.values()]
+    assert stated == [(1.0, 0.7, "min", "zero")] * 2
+
+
+def test_what_screening_leaves_out_of_a_panel_is_to_be_said() -> None:
+    screened = {**told("taste", audience="reviewer"), "when": {"question": "tone", "threshold": 0.5}}
+    with pytest.raises(PlanError, match=r"panel\.gated: question 'taste@r' may be left out by its `when`: say whether"):
+        planned({"evaluators": [screened, told("tone")], "reward": {"taste": 1.0}}, task(reviewers=["r"]))
+
+
+class Doubtful(Combiner):
+    """Takes its weights from verdicts."""
+
+    name = "doubtful"
+    fixes_weights = False
+    keeps_columns = True
+
+    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+        value, present = next(iter(cells.values())).mean()
+        return Component(value, present, {})
+
+
+@pytest.mark.parametrize(("weight", "fixed"), [(1.0, False), (0.0, True)])
+def test_a_reward_whose_weights_are_a_judges_says_so(weight: float, fixed: bool) -> None:
+    own = {"combiner": "tests.graphs.test_recipe:Doubtful", "inputs": {"tone": "tone"}}
+    config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": weight, "tone": 1.0}}
+    (reward,) = rewarded(config, task(), response("a", tone=0.5))
+    assert reward.weights_fixed is fixed
+
+
+def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
+    own = {"combiner": "tests.graphs.test_recipe:Doubtful", "inputs": {"tone": {"of": "tone", "reduce": "max"}}}
+    config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
+    spec = next(one for one in planned(config, task()).decision.specs if one.name == "own")
+    assert spec.inputs["tone"].reduce is None

@@ -11,7 +11,7 @@ from jurygraph.agents.registry import load_combiners
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.graphs.recipe import check_recipe
 from jurygraph.graphs.redecision import redecide
-from jurygraph.schema import Audience, Constraint, Decision, Stakeholder, Survey, Task
+from jurygraph.schema import Constraint, Decision, Seat, Stakeholder, Survey, Task
 from jurygraph.sources import parse_config
 from tests.graphs.cast import criterion, planned, task, told
 from tests.graphs.scenes import SIGNED, Scene, scenes
@@ -19,16 +19,17 @@ from tests.graphs.scenes import SIGNED, Scene, scenes
 EACH = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def audiences(config: Mapping[str, Any]) -> dict[str, Audience]:
-    return {use["name"]: use["params"].get("audience", "task") for use in config["evaluators"]}
+def seats(config: Mapping[str, Any]) -> dict[str, Seat]:
+    told = {use["name"]: use["params"].get("audience", "task") for use in config["evaluators"]}
+    return {name: Seat(version="1", audience=audience) for name, audience in told.items()}
 
 
 def redecided(about: Task, survey: Survey, config: Mapping[str, Any]) -> Decision:
     """The decision for a task and survey as they are stored."""
     stored = Survey.model_validate_json(survey.model_dump_json())
     read = parse_config(config)
-    check_recipe(read, audiences(config))
-    return redecide(about, stored, read, audiences(config), load_combiners(read))
+    check_recipe(read, seats(config))
+    return redecide(about, stored, read, seats(config), load_combiners(read, ()))
 
 
 @EACH

@@ -5,7 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.graphs.table import Columns, lay_out
+from jurygraph.graphs.table import (
+    ABSTAINED,
+    FAILED_BY_INFRASTRUCTURE,
+    FAILED_BY_RESPONSE,
+    NOT_APPLICABLE,
+    OK,
+    Columns,
+    lay_out,
+)
+from jurygraph.graphs.table import NO_MODEL as NO_MODEL_CODE
 from jurygraph.schema import Input, Question, Verdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL, NO_MODEL
 
@@ -139,3 +148,53 @@ def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> 
     table = lay_out([question()], ["a"], [verdict("a", odd)])
     cells = table.cells(Input(questions=("q",), weights=(-1.0,)), "conservative", 1, "counted")
     assert (cells.value.tolist(), cells.judged.tolist()) == ([[0.5]], [[True]])
+
+
+# What an input hears
+
+
+def heard(asked: Question, *given: Verdict, **stated: Any) -> tuple[list[float], list[int]]:
+    """Value and outcome of the one row, as an input hears them."""
+    table = lay_out([asked], ["a"], given)
+    found = table.heard("q", Input(questions=("q",), weights=(1.0,), **stated))
+    return found.value[0].tolist(), found.outcome[0].tolist()
+
+
+def votes(*scores: Any) -> list[Verdict]:
+    return [verdict("a", score, sample=place) for place, score in enumerate(scores)]
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "outcome"),
+    [
+        ((0.75, 0.75, 0.25), 0.75, OK),
+        ((0.75, 0.25, 0.5), 0.0, ABSTAINED),
+        ((0.75, CANNOT_TELL, CANNOT_TELL), 0.0, ABSTAINED),
+        ((0.75, 0.75, BY_US), 0.75, OK),
+        ((0.75, BY_RESPONSE, 0.25), 0.0, FAILED_BY_RESPONSE),
+        ((0.75, BY_US, BY_RESPONSE), 0.0, FAILED_BY_INFRASTRUCTURE),
+        ((NO_MODEL, NO_MODEL, NO_MODEL), 0.0, NO_MODEL_CODE),
+    ],
+)
+def test_a_majority_of_the_samples_is_one_verdict_and_none_is_as_bad_as_the_worst_of_them(
+    given: tuple[Any, ...], value: float, outcome: int
+) -> None:
+    assert heard(question(samples=3), *votes(*given), reduce="majority") == ([value], [outcome])
+
+
+def test_what_staged_screening_left_out_stays_left_out_of_a_majority() -> None:
+    screened = Verdict(status="not_applicable", gated_by="gate")
+    given = screened.model_copy(update={"question": "q", "about": "a"})
+    assert heard(question(samples=3), given, reduce="majority") == ([0.0], [NOT_APPLICABLE])
+
+
+def test_who_is_not_sure_enough_counts_as_having_abstained() -> None:
+    given = votes(*(Verdict(score=0.75, confidence=sure) for sure in (0.79, 0.8, None)))
+    assert heard(question(samples=3), *given, reduce=None, confident=0.8)[1] == [ABSTAINED, OK, OK]
+
+
+def test_the_unsure_are_discarded_before_the_majority_is_counted() -> None:
+    unsure = Verdict(score=0.25, confidence=0.1)
+    both = votes(0.75, unsure, unsure)
+    assert heard(question(samples=3), *both, reduce="majority") == ([0.25], [OK])
+    assert heard(question(samples=3), *both, reduce="majority", confident=0.5) == ([0.0], [ABSTAINED])

@@ -15,20 +15,30 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruamel.yaml.constructor import ConstructorError
 
 from jurygraph.errors import InputError
-from jurygraph.prompts import Manner, Prompt, Rendered, load_prompt, parse_prompt, prompt_names, prompt_source
+from jurygraph.prompts import Manner, Prompt, Rendered, Shot, load_prompt, parse_prompt, prompt_names, prompt_source
 
 FOLDER = files("jurygraph.prompts")
 SHIPPED = sorted(path.name.removesuffix(".md") for path in FOLDER.iterdir() if path.name.endswith(".md"))
 
 VERSIONS = {
     "checklist": ("1", "3bcc80dc4280126522d4d255d38503c80d00125ab1c9125c0ce0c9a27289f4bf"),
+    "comparison": ("1", "a2f3190ac1771e164999475a76323a1dfe0d302d1f02d5e8afaa3a091dae6ea4"),
     "criteria": ("2", "eee4a8219f76d98b556be43881e91d6c3db672f46559d1b5f2308c7f79bdfdf5"),
+    "decomposed": ("1", "31e797875f90e8edc7cee848aabaf798f8a71f255ff0855c1351188d00fe4acb"),
+    "dimensions": ("1", "d3b802cd6bd230a48f8d26059bef5ddb65b3db5108f2f0455201899ea78cbb18"),
+    "direct": ("1", "b79e0319d72c8fb5793b5f5172c9b06136d1db3c1b699e3b4c3aea52028344ee"),
+    "example": ("1", "1202ddae82fc86ab128e8a12d73a8ea1c8cdd2d9e2918f5f1f0e9fb6aa5a0d97"),
     "extract": ("1", "632eb5b653c398ae994137d6d9286dafe9f0e2b11902eee36126ab48c2cf505b"),
     "items": ("1", "8c2a76a666918d5731ea10acdb141df1aefb340652c04a9597db8ae973a5ac78"),
     "judge": ("1", "66c6329ae9926a26ebbff6868a163f6c19e9a0fa66259d47a0974a337baa7b52"),
+    "listing": ("1", "6264dc800249ce5568a6623298c676645d5566dab1f90e22bdd8e44e0096b89f"),
+    "pair": ("1", "ee9f6c3fefab3c10a55080fe9f43b9a09e471bcc4fca9e7b177e58437d16f09c"),
     "preferences": ("1", "db891a52adc40343c6a3aeb2efb273271eb3029f17c442f3ac6198cf261bf3af"),
     "profile": ("1", "a2298affb7c50dc7d061589623815c0d19cac9e65f6102680d1fac6164eb1505"),
+    "protocol": ("1", "c3c30dec0066890f6f4c00a16c537d5d497a5e280ce162dc333528808e8c7078"),
+    "reviewer": ("1", "d9bbad74395e0e1e135890060f8b9889e351e603f89d1c0016860eff51fe09ed"),
     "tensions": ("1", "f31da57c35c570cd76612ba907a094c6c298943f806377a610a12d125b9be665"),
+    "verification": ("1", "761f1629409d0737dc19e71fa7658e6c9ef4071d1fc0a3bea134b2e67969af08"),
 }
 """By id, the version of each prompt and the SHA-256 of its file. A version is part of every request's identity and of
 the plans and runs that name it: one version is one text, for good."""
@@ -41,6 +51,12 @@ ITEMS = {
         {"name": "item_3", "text": "Both.\npart_1: one\npart_2: other", "parts": True, "scale": None},
     ],
     "compact": False,
+}
+PEOPLE = [{"name": "person_1", "text": "- hard: no cats"}, {"name": "person_2", "text": "- soft: cats"}]
+COMPARED = {
+    "query": "Write a letter.",
+    "reference": "Dear Ann, …",
+    "responses": [{"name": "A", "text": "Dear Ann"}, {"name": "B", "text": "Dear Ben"}],
 }
 FILLED: dict[str, dict[str, Any]] = {
     "judge": {**SHOWN, "question": "Is it kind?"},
@@ -62,6 +78,21 @@ FILLED: dict[str, dict[str, Any]] = {
     },
     "profile": {"query": "Write a letter.", "profile": "likes cats"},
     "checklist": {**SHOWN, **ITEMS, "profile": "likes cats"},
+    "reviewer": {
+        **SHOWN,
+        "items": [{"name": "score", "text": "How kind?", "parts": False, "scale": ("1", "5")}],
+        "compact": False,
+        "examples": (Shot("reviewer 1", "Dear Ben", "4", "it is warm"), Shot("reviewer 2", "Sir", "2")),
+    },
+    "example": {"reviewer": "reviewer 1", "text": "Dear Ben", "score": "4", "reason": "it is warm"},
+    "protocol": {**SHOWN, "people": PEOPLE, "question": "Is it kind?"},
+    "direct": {**SHOWN, "people": PEOPLE},
+    "dimensions": {**SHOWN, "people": PEOPLE},
+    "verification": {**SHOWN, "people": PEOPLE, "names": ("person_1", "person_2")},
+    "decomposed": {**SHOWN, "people": PEOPLE},
+    "comparison": {**COMPARED, "question": "Which is kinder?"},
+    "pair": {**COMPARED, "criterion": "How kind?", "compact": False},
+    "listing": {**COMPARED, "criterion": "How kind?", "names": ("A", "B"), "compact": False},
 }
 """What each prompt can be filled with."""
 
@@ -69,6 +100,8 @@ MANNERS = [Manner(fence, reminder, b"a key") for fence in (True, False) for remi
 every_manner = pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}")
 
 every_prompt = pytest.mark.parametrize("name", SHIPPED)
+every_request = pytest.mark.parametrize("name", [name for name in SHIPPED if name != "example"])
+"""All but what is a part of a request: what fills that is fenced where it is laid out."""
 
 
 def source(name: str) -> str:
@@ -135,7 +168,8 @@ def test_a_prompt_names_exactly_the_variables_that_it_uses(name: str) -> None:
 def test_a_prompt_renders_with_its_variables_and_without_none_of_them(name: str) -> None:
     prompt, filled = load_prompt(name), FILLED[name]
     assert filled.keys() == set(prompt.needs)
-    assert [message.role for message in prompt.render(**filled).messages] == ["system", "user"]
+    roles = ["user"] if name == "example" else ["system", "user"]
+    assert [message.role for message in prompt.render(**filled).messages] == roles
     for left_out in filled:
         with pytest.raises(UndefinedError, match=f"'{left_out}' is undefined"):
             prompt.render(**{key: value for key, value in filled.items() if key != left_out})
@@ -149,7 +183,7 @@ def test_no_message_is_empty_and_no_template_is_left_in_it(name: str, manner: Ma
         assert not re.search(r"{{|}}|{%|%}|{#|#}", message.content)
 
 
-@every_prompt
+@every_request
 def test_what_everybody_shares_comes_first_and_what_was_written_by_others_is_in_the_last_message(name: str) -> None:
     """So that a provider's cache of beginnings works, and a system message is ours alone."""
     system, _ = load_prompt(name).render(**FILLED[name]).messages
@@ -157,12 +191,13 @@ def test_what_everybody_shares_comes_first_and_what_was_written_by_others_is_in_
     assert load_prompt(name).render(**others).messages[0] == system
 
 
-@every_prompt
+@every_request
 def test_everything_that_others_wrote_is_fenced(name: str) -> None:
-    """Marks of what stands in it: each string that fills the prompt, and each text of an item."""
+    """Marks of what stands in it: each string that fills the prompt, and each text of an item or example."""
     filled = {key: value for key, value in FILLED[name].items() if key != "question"}
     texts = [value for value in filled.values() if isinstance(value, str)]
     texts += [one["text"] for value in filled.values() if isinstance(value, list) for one in value]
+    texts += [text for one in filled.get("examples", ()) for text in (one.text, one.reason) if text]
     found = [re.search(rf"<<<(\w+) ([0-9a-f]{{16}})\n{re.escape(text)}\n\1 \2>>>", shown(name)) for text in texts]
     assert None not in found
     marks = load_prompt(name).render(MANNERS[0], **FILLED[name]).marks
@@ -189,7 +224,7 @@ TEMPLATES = [
 
 
 @pytest.mark.parametrize("text", TEMPLATES)
-@every_prompt
+@every_request
 def test_a_template_in_what_others_wrote_stays_text(name: str, text: str) -> None:
     filled = {key: f"before {text} after" for key, value in FILLED[name].items() if isinstance(value, str)}
     assert shown(name, **filled).count(f"before {text} after") == len(filled)
@@ -333,12 +368,12 @@ def test_the_marks_are_those_of_the_key_and_nothing_else_hangs_on_it() -> None:
 # What providers can keep
 
 
-JUDGING = sorted({name for name in prompt_names() if "response" in load_prompt(name).needs})
+JUDGING = sorted(name for name in prompt_names() if " in judge " in load_prompt(name).edition)
 
 
 def test_all_that_is_asked_about_responses_to_a_task_begins_alike_up_to_the_fence_of_the_response() -> None:
     """A provider that keeps the beginning of a prompt has read it once for all evaluators, batches and responses."""
-    assert {"criteria", "preferences", "checklist"} <= set(JUDGING)
+    assert {"criteria", "preferences", "checklist", "direct", "decomposed"} <= set(JUDGING)
     beginnings = set()
     for name in JUDGING:
         for response in ("Dear Ann", "Dear Bo, and more of it"):

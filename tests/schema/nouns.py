@@ -129,12 +129,20 @@ tasks = strategy(schema.Task, **task_fields)
 responses = strategy(schema.Response, **response_fields)
 task_lines = strategy(schema.TaskLine, **task_fields, responses=several(responses))
 response_lines = strategy(schema.ResponseLine, **response_fields, task=ids)
-members = {"task": st.none(), "stakeholder": stakeholders, "criterion": criteria, "reviewer": reviewers}
+members = {
+    "task": st.none(),
+    "everyone": st.none(),
+    "stakeholder": stakeholders,
+    "criterion": criteria,
+    "reviewer": reviewers,
+}
 view_fields = {
     "id": ids,
     "query": queries,
     "reference": maybe(texts),
     "facts": maybe(objects),
+    "people": apart(stakeholders),
+    "group": maybe(texts),
     "metadata": objects,
 }
 views = pick(*members).flatmap(
@@ -159,6 +167,10 @@ def outcomes(draw: Draw) -> dict[str, Any]:
     }
 
 
+example_uses = strategy(
+    schema.ExampleUse, item=ids, reviewer=ids, score=numbers, fingerprint=texts, dropped=maybe(texts)
+)
+shrinkages = strategy(schema.Shrinkage, weight=units, toward=units, call=maybe(texts))
 verdict_fields = {
     "question": texts,
     "evaluator": texts,
@@ -179,6 +191,8 @@ verdict_fields = {
     "evidence": several(evidence),
     "call": maybe(texts),
     "supersedes": maybe(texts),
+    "examples": several(example_uses),
+    "shrinkage": maybe(shrinkages),
 }
 verdicts = st.builds(
     lambda fields, outcome: schema.Verdict(**fields, **outcome), st.fixed_dictionaries(verdict_fields), outcomes()
@@ -224,7 +238,7 @@ whens = strategy(
     question=ids,
     op=pick(">=", ">", "<=", "<"),
     threshold=numbers,
-    reduce=pick("mean", "min", "max"),
+    reduce=pick("mean", "min", "max", "median"),
     on=pick("score", "native"),
 )
 questions = strategy(
@@ -262,7 +276,8 @@ inputs = strategy(
     schema.Input,
     questions=several(ids),
     weights=several(numbers),
-    reduce=maybe(pick("mean", "min", "max")),
+    reduce=maybe(pick("mean", "min", "max", "majority")),
+    confident=units,
     mass=positives,
     gated=pick("missing", "zero"),
 )
@@ -340,7 +355,8 @@ deriver_uses = strategy(schema.DeriverUse, use=ids, name=maybe(ids), params=obje
 input_configs = strategy(
     schema.InputConfig,
     of=ids,
-    reduce=maybe(pick("mean", "min", "max")),
+    reduce=maybe(pick("mean", "min", "max", "majority")),
+    confident=units,
     mass=positives,
     gated=maybe(pick("missing", "zero")),
 )
@@ -358,6 +374,12 @@ rubric_configs = strategy(
     schema.RubricConfig,
     aggregation=pick("flat", "gear", "hard-local", "hard-transitive"),
     kappa=positives,
+    gated=maybe(pick("missing", "zero")),
+)
+panel_configs = strategy(
+    schema.PanelConfig,
+    confidence=units,
+    reduce=pick("mean", "min", "max", "majority"),
     gated=maybe(pick("missing", "zero")),
 )
 failure_configs = strategy(
@@ -410,6 +432,7 @@ configs = strategy(
     clip=maybe(rising),
     weights=weights_configs,
     rubric=rubric_configs,
+    panel=panel_configs,
     failure=failure_configs,
     calls=calls_configs,
     safety=safety_configs,
@@ -451,6 +474,13 @@ traces = strategy(
     statistics=objects,
     previous=maybe(texts),
     plan=st.none(),
+)
+seats = strategy(
+    schema.Seat,
+    version=texts,
+    audience=pick("task", "everyone", "stakeholder", "criterion", "reviewer"),
+    combiner=ids,
+    shares=by_name(positives),
 )
 
 NOUNS = sorted(STRATEGIES, key=lambda noun: noun.__name__)

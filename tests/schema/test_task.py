@@ -149,4 +149,4 @@ def test_a_view_is_about_a_member_of_its_audience(audience: Any) -> None:
 
 
 def test_a_view_holds_nothing_of_other_members() -> None:
-    assert not {"stakeholders", "tensions", "rubric", "criteria", "reviewers", "group"} & TaskView.model_fields.keys()
+    assert not {"stakeholders", "tensions", "rubric", "criteria", "reviewers"} & TaskView.model_fields.keys()

@@ -220,3 +220,15 @@ def test_a_name_with_a_dot_is_one_key(tmp_path: Path):
 def test_what_is_no_yaml_has_no_keys(tmp_path: Path):
     (tmp_path / "jury.yaml").write_text("evaluators: [a")
     assert line_of_key(tmp_path / "jury.yaml", "evaluators") is None
+
+
+def test_files_that_evaluators_read_may_lie_beside_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    use = "{use: personalized, params: {dimensions: ideas, history: ratings.csv, texts: none.csv, choice: balanced}}"
+    (tmp_path / "jury.yaml").write_text(f"evaluators: [{use}]\n")
+    (tmp_path / "ratings.csv").write_text("")
+    (read,) = read_config(tmp_path / "jury.yaml").evaluators
+    assert read.params["history"] == str(tmp_path / "ratings.csv")
+    assert (read.params["texts"], read.params["choice"]) == ("none.csv", "balanced")
+    monkeypatch.chdir(tmp_path)
+    (read,) = read_config(tmp_path / "jury.yaml").evaluators
+    assert read.params["history"] == "ratings.csv"

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from jurygraph.agents.judging.evaluator import Item, Judging, Profile
+from jurygraph.agents.judging.evaluator import Judging, Profile
 from jurygraph.agents.judging.forms import InParts
+from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import Ask
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Stakeholder

@@ -2,8 +2,9 @@
 
 import re
 
-from jurygraph.agents.judging.evaluator import Item, Judging
+from jurygraph.agents.judging.evaluator import Judging
 from jurygraph.agents.judging.forms import InParts, MetOrNot, OnScale
+from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import Ask
 from jurygraph.schema import Criterion
 

@@ -48,12 +48,13 @@ class BarePartStated(Noun):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a verdict says: score in [0, 1], the judge's own decision, its native value and scale."""
+    """What a verdict says: score in [0, 1], the decision of the judge, native value and scale, confidence in [0, 1]."""
 
     score: float
     met: bool | None = None
     native: float | str | None = None
     scale: tuple[float, float] | None = None
+    confidence: float | None = None
 
 
 class Claim(NamedTuple):

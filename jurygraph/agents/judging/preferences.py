@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jurygraph.agents.judging.evaluator import Item, Judging
+from jurygraph.agents.judging.evaluator import Judging
 from jurygraph.agents.judging.forms import MetOrNot, OnScale
+from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import Ask
 from jurygraph.schema import Question, Stakeholder, TaskView
 

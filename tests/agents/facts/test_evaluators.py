@@ -169,7 +169,10 @@ def test_a_kind_that_the_task_does_not_have_is_refused() -> None:
 @pytest.mark.parametrize(
     ("params", "said"),
     [
-        ({"audience": "everybody"}, "audience is one of task, stakeholder, criterion, reviewer, not 'everybody'"),
+        (
+            {"audience": "everybody"},
+            "audience is one of task, everyone, stakeholder, criterion, reviewer, not 'everybody'",
+        ),
         ({"kinds": "meals"}, r"kinds is a list of kinds of claims, such as \[meals\], not 'meals'"),
         ({"kinds": []}, r"kinds is a list of kinds of claims, such as \[meals\], not \[\]"),
         ({"kind": "meals"}, "kind"),

@@ -1,0 +1,40 @@
+"""Votes of several judges, or of one judge several times: what more than half of the seats say."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jurygraph.aggregation._inputs import FloatArray
+from jurygraph.aggregation._ordered import total
+
+__all__ = ["Majority", "strict_majority"]
+
+
+class Majority(NamedTuple):
+    """The values [R] that won, 0.0 where none did, and where one did, [R]."""
+
+    value: FloatArray
+    decided: NDArray[np.bool_]
+
+
+def strict_majority(value: FloatArray, cast: NDArray[np.bool_], seats: NDArray[np.bool_]) -> Majority:
+    """The value that more than half of the seats voted for; a tie, or too many abstentions, decide nothing.
+
+    Who abstains withholds the vote from every value, and keeps the seat: one vote left of three is no majority (our
+    reading of the majority over seeds in "Aggregate vs. Personalized Judges").
+
+    Args:
+        value: the votes, [R,K].
+        cast: where a vote was cast, [R,K].
+        seats: who was asked, [R,K].
+    """
+    voted = cast & seats
+    half = np.asarray(total(np.where(seats, 0.5, 0.0)))
+    winner, decided = np.zeros(len(value)), np.zeros(len(value), dtype=np.bool_)
+    for column in range(value.shape[1]):
+        vote = value[:, column]
+        votes = total(np.where(voted & (value == vote[:, None]), 1.0, 0.0))
+        wins = voted[:, column] & np.greater(votes, half)
+        winner, decided = np.where(wins, vote, winner), decided | wins
+    return Majority(winner, decided)

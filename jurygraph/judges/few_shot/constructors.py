@@ -1,0 +1,257 @@
+"""Zero-shot, aggregate and personalized judges: three constructors that differ only in whose examples they carry."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple, get_args
+
+from jurygraph.agents.judging.evaluator import Profile, shared
+from jurygraph.agents.judging.items import Item, judge_items
+from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.judges.few_shot.choosing import in_order, selectors_of
+from jurygraph.judges.few_shot.dimensions import Dimension, dimensions_of
+from jurygraph.judges.few_shot.history import Example, ReviewerHistory
+from jurygraph.judges.few_shot.showing import Shown, as_shots, may_be_candidates, shown_of, use_of
+from jurygraph.prompts import load_prompt
+from jurygraph.schema import Audience, Layer, Question, Shrinkage, TaskView, Verdict, When
+from jurygraph.schema.task import words_of
+
+FEWEST_SPARES = 3
+"""Candidates beyond those that are to be shown: as many as these, and so many at least."""
+
+
+class Pools(NamedTuple):
+    """What may be shown of a reviewer's own examples and of everybody else's, each in its order."""
+
+    own: Sequence[Example]
+    others: Sequence[Example]
+
+
+class ReviewerJudge(Evaluator):
+    """Predicts what each of the task's reviewers would say of a response, on each dimension.
+
+    Which examples may be shown, in which order, is frozen in the plan; both kinds of judges with examples take equally
+    many, by equal seeds. A reviewer without any is no reason to guess: the judge abstains.
+
+    Args:
+        dimensions: what is scored, by name: {quality: {text: ..., scale: [1, 5]}}, or a ready set such as `ideas`.
+        history: RATINGS file with what reviewers said of other items, or a history that was read already.
+        texts: file with the items' texts, where the history has none.
+        columns: what the history calls what we call item, reviewer, score, dimension, domain, group, text or reason.
+        shots: examples that a judge is shown.
+        choice: `balanced` over the scores, `similar` to the task's query, or a callable as package.module.name that
+            makes a langchain-core example selector.
+        seed: of the draw among equals.
+        samples: how often each question is asked; what the answers come to is said by the config's `panel`.
+        shrinkage: draws what a personalized judge predicts for reviewers with thin histories to what the aggregate
+            judge says of the same response: with n ratings that may be shown, by shrinkage / (shrinkage + n). Each of
+            its questions then takes two calls. 0 leaves all as it is.
+        profile: `full`, or `compact` for fewer tokens.
+    """
+
+    audience: Audience = "reviewer"
+    layer: Layer = "model"
+    asks_model = True
+    combiner = "panel"
+    _shows: ClassVar[str] = ""
+    """Which of the `Pools` its examples come from; none where empty."""
+
+    def __init__(
+        self,
+        dimensions: str | Mapping[str, Any],
+        history: str | ReviewerHistory | None = None,
+        texts: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        shots: int = 5,
+        choice: str = "balanced",
+        seed: int = 0,
+        samples: int = 1,
+        shrinkage: float = 0.0,
+        profile: Profile = "full",
+    ) -> None:
+        if profile not in get_args(Profile):
+            raise ConfigError(f"profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
+        self._dimensions = dimensions_of(dimensions)
+        self._selectors = selectors_of(choice)
+        self._shots, self._seed = _count("shots", shots, 0), _count("seed", seed, 0)
+        self._samples = _count("samples", samples, 1)
+        self._shrinkage = self._checked(shrinkage)
+        self._compact = profile == "compact"
+        self._history = _opened(history, texts, columns or {}, self._dimensions) if self._needs_history else None
+        self._prompt = load_prompt("reviewer")
+        self.version = f"1 prompt {self._prompt.edition} example {load_prompt('example').edition}"
+        self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
+
+    def _checked(self, shrinkage: Any) -> float:
+        if shrinkage == 0:
+            return 0.0
+        raise ConfigError(f"shrinkage is for the personalized judge, and this is {self.name}; leave it out")
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What of the history cannot be shown, and whose history is thin."""
+        return () if self._history is None else self._history.notes(self._shots)
+
+    @property
+    def _needs_history(self) -> bool:
+        return bool(self._shows) and self._shots > 0
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        return [self._question(view, name, dimension) for name, dimension in self._dimensions.items()]
+
+    def _question(self, view: TaskView, name: str, dimension: Dimension) -> Question:
+        when = None
+        for before, threshold in dimension.above.items():
+            screening = self.question(view, before).id
+            when = When(question=screening, op=">", threshold=threshold, reduce="median", on="native")
+        stated = dimension.model_dump(mode="json", exclude={"above", "share"})
+        params: dict[str, Any] = {"dimension": stated, **self._frozen(view, name)}
+        if self._compact:
+            params["compact"] = True
+        return self.question(view, name, when=when, samples=self._samples, params=params)
+
+    def _frozen(self, view: TaskView, dimension: str) -> dict[str, Any]:
+        """How many examples to show, and the candidates for it."""
+        if self._history is None:
+            return {}
+        pools = self._pools(self._history, view, dimension)
+        count = min(self._shots, len(pools.own), len(pools.others))
+        listed = min(count + max(count, FEWEST_SPARES), len(pools.own), len(pools.others)) if count else 0
+        return {"count": count, **self._candidates(pools, listed)}
+
+    def _candidates(self, pools: Pools, listed: int) -> dict[str, Any]:
+        return {"candidates": _named(getattr(pools, self._shows)[:listed])}
+
+    def _pools(self, history: ReviewerHistory, view: TaskView, dimension: str) -> Pools:
+        """Everything of the task's domain, where it states one, that neither is the task nor belongs to its group."""
+        stated = view.metadata.get("domain")
+        asked = str(view.member), dimension, None if stated is None else str(stated)
+        pools = (may_be_candidates(pool, view, history) for pool in (history.of(*asked), history.others(*asked)))
+        return Pools(*(in_order(self._selectors, pool, words_of(view.query), self._seed) for pool in pools))
+
+    def check(self, question: Question) -> None:
+        for listed in (question.params.get(name) for name in ("candidates", "toward")):
+            for stated in listed if isinstance(listed, list) else ():
+                self._example(stated, question)
+
+    def _example(self, stated: Any, question: Question) -> Example:
+        found = None if self._history is None else self._history.example(stated["fingerprint"])
+        if found is None:
+            which = f"what {stated['reviewer']!r} said of {stated['item']!r}"
+            raise InputError(
+                f"the plan for question {question.id!r} shows {which}, which the history no longer holds as it was; "
+                "put the file back, or prepare the task again (a run: score into another --out, with --branch)"
+            )
+        return found
+
+    async def answer(self, ask: Ask) -> Verdict:
+        return await self._answered(ask, "candidates")
+
+    async def _answered(self, ask: Ask, listed: str) -> Verdict:
+        """What the examples listed under a name lead to; without a list, as the plan has it, what none lead to."""
+        if listed not in ask.question.params:
+            return await self._predicted(ask, Shown((), ()))
+        shown = self._shown(ask, listed)
+        if not shown.examples:
+            dropped = f"; {len(shown.uses)} were dropped" if shown.uses else ""
+            reason = f"no rating of {ask.question.subject!r} can be shown for reviewer {ask.task.member!r}{dropped}"
+            return Verdict.abstained(reason).model_copy(update={"examples": shown.uses})
+        return await self._predicted(ask, shown)
+
+    def _shown(self, ask: Ask, name: str) -> Shown:
+        assert self._history is not None
+        question = ask.question
+        stated: Any = question.params[name]
+        candidates = [self._example(one, question) for one in stated]
+        count: Any = question.params["count"]
+        return shown_of(candidates, count, ask.response, ask.task, self._history)
+
+    async def _predicted(self, ask: Ask, shown: Shown) -> Verdict:
+        """The prediction from these examples."""
+        assert ask.gateway is not None, "asked without a model"
+        dimension = self._dimensions[ask.question.subject]
+        item = Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))
+        variables = {**shared(ask), "examples": as_shots(shown.examples, str(ask.task.member))}
+        (verdict,) = await judge_items(
+            ask.gateway,
+            self._prompt,
+            {"score": item},
+            variables,
+            ask.response.text,
+            sample=ask.sample,
+            compact=self._compact,
+        )
+        return verdict.model_copy(update={"examples": shown.uses})
+
+
+class ZeroShot(ReviewerJudge):
+    """Shows no example: what the model says by itself."""
+
+    name = "zero-shot"
+
+
+class Aggregate(ReviewerJudge):
+    """Shows examples of everybody but the reviewer: the assumption that there is one standard."""
+
+    name = "aggregate"
+    _shows = "others"
+
+
+class Personalized(ReviewerJudge):
+    """Shows examples of the reviewer alone: the assumption that reviewers have standards of their own."""
+
+    name = "personalized"
+    _shows = "own"
+
+    def _checked(self, shrinkage: Any) -> float:
+        if isinstance(shrinkage, bool) or not isinstance(shrinkage, int | float) or not 0.0 <= shrinkage < float("inf"):
+            raise ConfigError(f"shrinkage is a number from 0 on, not {shrinkage!r}")
+        return float(shrinkage)
+
+    def _candidates(self, pools: Pools, listed: int) -> dict[str, Any]:
+        own = super()._candidates(pools, listed)
+        if not self._shrinkage or not listed:
+            return own
+        weight = self._shrinkage / (self._shrinkage + len(pools.own))
+        return {**own, "toward": _named(pools.others[:listed]), "shrinkage": weight}
+
+    async def answer(self, ask: Ask) -> Verdict:
+        if "shrinkage" not in ask.question.params:
+            return await super().answer(ask)
+        own, toward = await asyncio.gather(self._answered(ask, "candidates"), self._answered(ask, "toward"))
+        return _shrunk(own, toward, ask.question.params["shrinkage"])
+
+
+def _shrunk(own: Verdict, toward: Verdict, weight: Any) -> Verdict:
+    """A prediction drawn to another, resting on the examples of both; where there is no score of one of the two, there
+    is none of what they were to come to."""
+    examples = own.examples + toward.examples
+    if own.score is None or toward.score is None or own.scale is None:
+        return (own if own.score is None else toward).model_copy(update={"examples": examples})
+    score = (1.0 - weight) * own.score + weight * toward.score
+    low, high = own.scale
+    shrinkage = Shrinkage(weight=weight, toward=toward.score, call=toward.call)
+    sure = min(one for one in (own.confidence, toward.confidence) if one is not None)
+    told = {"score": score, "native": low + score * (high - low), "confidence": sure}
+    return own.model_copy(update={**told, "examples": examples, "shrinkage": shrinkage})
+
+
+def _named(examples: Sequence[Example]) -> list[dict[str, Any]]:
+    return [use_of(example).model_dump(mode="json") for example in examples]
+
+
+def _count(name: str, value: Any, least: int) -> int:
+    if type(value) is not int or value < least:
+        raise ConfigError(f"{name} is a whole number from {least} on, not {value!r}")
+    return value
+
+
+def _opened(
+    history: str | ReviewerHistory | None, texts: str | None, columns: Mapping[str, str], dimensions: Mapping[str, Any]
+) -> ReviewerHistory:
+    if isinstance(history, ReviewerHistory):
+        return history
+    if history is None:
+        raise ConfigError("history: name a RATINGS file with what reviewers said of other items, or set shots to 0")
+    scales = {name: dimension.scale for name, dimension in dimensions.items()}
+    return ReviewerHistory.read(history, texts, columns, scales=scales)

@@ -1,0 +1,41 @@
+"""The holistic protocol: five aspects are looked at, and one score is given (DecompR, Appendix A.2, Direct)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import create_model
+
+from jurygraph.agents.judging.forms import Claim
+from jurygraph.judges.protocols.findings import Finding
+from jurygraph.judges.protocols.people import with_ids
+from jurygraph.judges.protocols.protocol import People, ScoringProtocol
+from jurygraph.judges.protocols.scale import LOWEST, GroundsStated, Ten, on_scale
+from jurygraph.schema import Noun
+
+OVERALL = "overall"
+ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
+_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsStated, ...)) | {"value": (Ten, ...)}
+_REPLY = create_model("VerdictStated", __base__=Noun, **_FIELDS)
+
+
+class Direct(ScoringProtocol):
+    """One score from 1 to 10 for the whole response, after a reason and quotations for each of five aspects."""
+
+    name = "protocols.direct"
+    prompt = "direct"
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return (OVERALL,)
+
+    def reply(self, people: People) -> type[Noun]:
+        return _REPLY
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        aspects = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
+        quotes = [quote for stated in aspects.values() for quote in stated.quotes]
+        reason = "; ".join(f"{aspect}: {stated.reason}" for aspect, stated in aspects.items())
+        claims = [Claim(f"a value of {reply.value:g}", quotes)] if reply.value > LOWEST else []
+        return {OVERALL: Finding(OVERALL, on_scale(reply.value), with_ids(reason, people), quotes, claims)}
+
+    def reasons(self, people: People) -> int:
+        return len(ASPECTS)

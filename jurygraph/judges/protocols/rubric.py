@@ -1,0 +1,50 @@
+"""The protocol by dimensions: five scores under fixed weights (DecompR, Appendix A.2, Rubric, and Table 8)."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import create_model
+
+from jurygraph.agents.judging.forms import Claim
+from jurygraph.judges.protocols.findings import Finding
+from jurygraph.judges.protocols.people import with_ids
+from jurygraph.judges.protocols.protocol import People, ScoringProtocol
+from jurygraph.judges.protocols.scale import LOWEST, RatedStated, on_scale
+from jurygraph.schema import Noun
+
+DIMENSIONS: Mapping[str, float] = {
+    "constraint_satisfaction": 0.30,
+    "information_credibility": 0.25,
+    "timeline_feasibility": 0.20,
+    "fairness": 0.15,
+    "conflict_resolution": 0.10,
+}
+"""The dimensions and their weights α_d (Table 8)."""
+
+_FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatedStated, ...))
+_REPLY = create_model("VerdictsStated", __base__=Noun, **_FIELDS)
+
+
+class Rubric(ScoringProtocol):
+    """R = Σ α_d s_d over five dimensions, each scored from 1 to 10 by itself."""
+
+    name = "protocols.rubric"
+    prompt = "dimensions"
+    shares = DIMENSIONS
+
+    def subjects(self, people: People) -> Sequence[str]:
+        return tuple(DIMENSIONS)
+
+    def reply(self, people: People) -> type[Noun]:
+        return _REPLY
+
+    def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
+        return {dimension: _finding(dimension, getattr(reply, dimension), people) for dimension in DIMENSIONS}
+
+    def reasons(self, people: People) -> int:
+        return len(DIMENSIONS)
+
+
+def _finding(dimension: str, stated: RatedStated, people: People) -> Finding:
+    claims = [Claim(f"a value of {stated.value:g}", stated.quotes)] if stated.value > LOWEST else []
+    return Finding(dimension, on_scale(stated.value), with_ids(stated.reason, people), stated.quotes, claims)

@@ -1,0 +1,298 @@
+"""Comparisons in both orders: outcomes, position bias, and Bradley-Terry strengths."""
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from jurygraph.aggregation.pairwise import MOST_ROUNDS, Position, bradley_terry, flips, outcomes, position
+from jurygraph.errors import PlanError
+
+LLMBAR = Path(__file__).parents[1] / "data" / "llmbar"
+NINE = [(1, 1), (1, 0.5), (1, 0), (0.5, 1), (0.5, 0.5), (0.5, 0), (0, 1), (0, 0.5), (0, 0)]
+FIRST, SECOND = zip(*NINE, strict=True)
+
+preferences = st.sampled_from([0.0, 0.5, 1.0])
+both = st.lists(st.tuples(preferences, preferences), max_size=30)
+
+
+# Outcomes
+
+
+def test_it_takes_both_orders_to_win_or_to_lose() -> None:
+    assert outcomes(FIRST, SECOND).tolist() == [1.0, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.0]
+
+
+def test_a_flip_is_where_each_order_prefers_another() -> None:
+    assert np.flatnonzero(flips(FIRST, SECOND)).tolist() == [2, 6]
+    assert (outcomes(FIRST, SECOND)[flips(FIRST, SECOND)] == 0.5).all()
+
+
+def test_what_lies_between_counts_for_the_side_that_it_is_nearer_to() -> None:
+    assert outcomes([0.6, 0.51, 0.4], [0.9, 0.49, 0.1]).tolist() == [1.0, 0.5, 0.0]
+
+
+@given(both)
+def test_what_one_wins_the_other_loses(pairs: list[tuple[float, float]]) -> None:
+    one, other = np.array(pairs).reshape(-1, 2).T
+    assert (outcomes(one, other) + outcomes(1 - other, 1 - one) == 1.0).all()
+
+
+@given(both)
+def test_the_orders_are_told_apart_by_position_alone(pairs: list[tuple[float, float]]) -> None:
+    one, other = np.array(pairs).reshape(-1, 2).T
+    assert outcomes(one, other).tolist() == outcomes(other, one).tolist()
+    assert flips(one, other).tolist() == flips(other, one).tolist()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ([1.0], [1.1], r"second\[0\] is 1.1: a number in \[0, 1\]"),
+        ([np.nan], [1.0], r"first\[0\] is nan"),
+        ([1.0, 0.0], [1.0], r"second has shape \(1,\) where \(2,\) is needed"),
+        ([True], [1.0], "first holds bool"),
+    ],
+)
+@pytest.mark.parametrize("function", [outcomes, flips, position])
+def test_what_is_no_preference_is_refused(function: Callable[..., Any], first: Any, second: Any, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        function(first, second)
+
+
+# Position bias
+
+
+def test_the_figures_of_all_nine_cases() -> None:
+    found = position(FIRST, SECOND)
+    assert found == Position(
+        pairs=9, consistent=3, ties=1, wavering=4, flips=2, toward_first=1, toward_second=1, decided=12, first=6
+    )
+    assert found.preference_for_first == 0.5
+
+
+def test_a_judge_that_always_takes_the_first_flips_everywhere() -> None:
+    found = position(np.ones(7), np.zeros(7))
+    assert (found.flips, found.toward_first, found.consistent, found.preference_for_first) == (7, 7, 0, 1.0)
+
+
+def test_one_that_never_looks_at_the_order_has_no_preference_for_a_place_whoever_wins() -> None:
+    found = position(np.ones(7), np.ones(7))
+    assert (found.flips, found.consistent, found.preference_for_first) == (0, 7, 0.5)
+
+
+def test_where_nothing_is_decided_there_is_no_preference_to_speak_of() -> None:
+    assert position([0.5, 0.5], [0.5, 0.5]).preference_for_first is None
+    assert position([], []) == Position(0, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@given(both)
+def test_every_pair_is_counted_once_and_the_other_side_tells_the_same(pairs: list[tuple[float, float]]) -> None:
+    one, other = np.array(pairs).reshape(-1, 2).T
+    found = position(one, other)
+    assert found.pairs == found.consistent + found.flips + found.wavering == len(pairs)
+    assert found.flips == found.toward_first + found.toward_second
+    assert position(1 - other, 1 - one) == found
+
+
+# Bradley-Terry
+
+
+def mode(wins: np.ndarray, prior: float) -> np.ndarray:
+    """The posterior's mode by another way: SciPy's optimiser on the log posterior of θ = log p."""
+
+    def worse(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        apart = theta[:, None] - theta
+        log_posterior = -(wins * np.logaddexp(0, -apart)).sum() + prior * (theta - np.exp(theta)).sum()
+        losing = 1 / (1 + np.exp(apart))
+        slope = (wins * losing).sum(axis=1) - (wins * losing).sum(axis=0) + prior * (1 - np.exp(theta))
+        return -log_posterior, -slope
+
+    found = minimize(worse, np.zeros(len(wins)), jac=True, method="BFGS", options={"gtol": 1e-11, "maxiter": 5000})
+    assert np.abs(worse(found.x)[1]).max() < 2e-6
+    return np.exp(found.x)
+
+
+@st.composite
+def games(draw: Callable[[st.SearchStrategy[Any]], Any]) -> np.ndarray:
+    size = draw(st.integers(1, 7))
+    number = st.sampled_from([0.0, 0.0, 0.5, 1.0, 2.0, 3.5])
+    wins = np.array([[draw(number) for _ in range(size)] for _ in range(size)])
+    np.fill_diagonal(wins, 0.0)
+    return wins
+
+
+priors = st.sampled_from([0.01, 0.1, 0.5, 1.0, 3.0])
+
+
+def total_order(size: int) -> np.ndarray:
+    return np.triu(np.ones((size, size)), 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(games(), st.sampled_from([0.1, 0.5, 2.0]))
+def test_the_strengths_are_the_mode_of_the_posterior(wins: np.ndarray, prior: float) -> None:
+    np.testing.assert_allclose(bradley_terry(wins, prior).strength, mode(wins, prior), rtol=1e-4)
+
+
+@settings(deadline=None)
+@given(games(), priors)
+def test_at_which_everybody_wins_as_often_as_expected(wins: np.ndarray, prior: float) -> None:
+    found = bradley_terry(wins, prior)
+    p = found.strength
+    expected = ((wins + wins.T) * p[:, None] / (p[:, None] + p)).sum(axis=1)
+    np.testing.assert_allclose(wins.sum(axis=1) - expected, prior * (p - 1), atol=1e-10)
+    assert found.settled
+    assert (p > 0).all()
+    assert p.mean() == pytest.approx(1.0, abs=1e-9)
+
+
+@pytest.mark.parametrize(("won", "lost", "prior"), [(1.0, 0.0, 0.1), (3.0, 1.0, 0.5), (0.5, 0.5, 0.1), (7.0, 2.0, 1.0)])
+def test_two_players_in_closed_form(won: float, lost: float, prior: float) -> None:
+    """p_1 + p_2 = 2, so that p_1 (n / 2 + a) = w + a."""
+    first = (won + prior) / ((won + lost) / 2 + prior)
+    strength = bradley_terry([[0.0, won], [lost, 0.0]], prior).strength
+    assert strength == pytest.approx([first, 2 - first], abs=1e-12)
+
+
+@settings(deadline=None)
+@given(games(), priors, st.randoms(use_true_random=False))
+def test_who_is_who_makes_no_difference(wins: np.ndarray, prior: float, random: Any) -> None:
+    order = list(range(len(wins)))
+    random.shuffle(order)
+    moved = bradley_terry(wins[np.ix_(order, order)], prior).strength
+    np.testing.assert_allclose(moved, bradley_terry(wins, prior).strength[order], rtol=1e-9)
+
+
+@settings(deadline=None)
+@given(games(), priors, st.integers(2, 5))
+def test_games_and_prior_count_by_their_proportion(wins: np.ndarray, prior: float, times: int) -> None:
+    more = bradley_terry(wins * times, prior * times).strength
+    np.testing.assert_allclose(more, bradley_terry(wins, prior).strength, rtol=1e-9)
+
+
+@settings(deadline=None)
+@given(games(), priors, st.data())
+def test_another_win_raises_the_winner_above_everybody(wins: np.ndarray, prior: float, data: st.DataObject) -> None:
+    if len(wins) < 2:
+        return
+    winner, loser = data.draw(st.permutations(range(len(wins))))[:2]
+    before = bradley_terry(wins, prior).strength
+    more = wins.copy()
+    more[winner, loser] += 1.0
+    after = bradley_terry(more, prior).strength
+    assert (after[winner] / after >= before[winner] / before - 1e-9).all()
+
+
+def test_who_won_as_often_against_the_same_is_as_strong() -> None:
+    assert bradley_terry([[0, 1, 1], [1, 0, 1], [1, 1, 0]]).strength.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_who_was_compared_with_nobody_has_strength_1() -> None:
+    assert bradley_terry(np.zeros((3, 3))).strength.tolist() == [1.0, 1.0, 1.0]
+    alone = bradley_terry([[0, 2, 0], [1, 0, 0], [0, 0, 0]]).strength
+    assert alone[2] == pytest.approx(1.0, abs=1e-11)
+    assert bradley_terry(np.zeros((0, 0))).strength.tolist() == []
+
+
+@pytest.mark.parametrize("prior", [0.01, 0.1, 1.0, 100.0])
+@pytest.mark.parametrize("size", [2, 8, 64])
+@pytest.mark.parametrize("wins", [total_order, lambda n: np.diag(np.ones(n - 1), 1)], ids=["all pairs", "a chain"])
+def test_one_that_wins_over_all_is_settled_long_before_the_limit(
+    wins: Callable[[int], np.ndarray], size: int, prior: float
+) -> None:
+    found = bradley_terry(wins(size), prior)
+    assert found.settled
+    assert found.rounds < MOST_ROUNDS / 2
+    assert (np.diff(found.strength) <= 1e-12).all()
+    assert found.strength[0] > 1.0 > found.strength[-1]
+
+
+def test_the_limit_stops_it_and_it_says_so() -> None:
+    found = bradley_terry(total_order(64), 1e-9)
+    assert (found.settled, found.rounds) == (False, MOST_ROUNDS)
+
+
+def test_the_same_bits_in_any_layout() -> None:
+    wins = np.random.default_rng(3).integers(0, 4, (9, 9)) * (1 - np.eye(9))
+    bits = bradley_terry(wins).strength.tobytes()
+    assert bradley_terry(np.asfortranarray(wins)).strength.tobytes() == bits
+    assert bradley_terry(np.repeat(wins, 2, axis=0)[::2]).strength.tobytes() == bits
+
+
+@pytest.mark.parametrize(
+    ("wins", "prior", "message"),
+    [
+        ([[0.0, 1.0]], 0.1, r"wins has shape \(1, 2\) where \(1, 1\) is needed"),
+        (1.0, 0.1, r"wins has shape \(\) where \(0, 0\)"),
+        ([[0.0, -1.0], [0.0, 0.0]], 0.1, r"wins\[0, 1\] is -1.0: at least 0"),
+        ([[0.0, np.inf], [0.0, 0.0]], 0.1, r"wins\[0, 1\] is inf"),
+        ([[1.0, 0.0], [0.0, 0.0]], 0.1, "a number on its diagonal: nobody is compared with itself"),
+        ([[0.0, 1.0], [0.0, 0.0]], 0.0, "prior is 0.0: a number above 0"),
+        ([[0.0, 1.0], [0.0, 0.0]], float("nan"), "prior is nan"),
+    ],
+)
+def test_what_is_no_record_of_wins_is_refused(wins: Any, prior: float, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        bradley_terry(wins, prior)
+
+
+# LLMBar: the stored verdicts of 65 evaluators on five sets, in both orders (see tests/data/README.md)
+
+with gzip.open(LLMBAR / "verdicts.jsonl.gz", "rt", encoding="utf-8") as lines:
+    ENTRIES = [json.loads(line) for line in lines]
+with gzip.open(LLMBAR / "statistics.json.gz", "rt", encoding="utf-8") as file:
+    STATISTICS = json.load(file)
+
+
+def sides(entry: dict[str, str]) -> tuple[np.ndarray, ...]:
+    """From the side of response 1: what both orders prefer, where both are readable, and whether it is the better."""
+    first, second = (np.array([winner == "1" for winner in entry[order]], dtype=float) for order in ("orig", "swap"))
+    readable = np.array(["-" not in pair for pair in zip(entry["orig"], entry["swap"], strict=True)])
+    return first, second, readable, np.array([label == "1" for label in entry["label"]])
+
+
+def test_there_are_65_evaluators_and_five_sets() -> None:
+    assert len({(entry["evaluator"], entry["mode"]) for entry in ENTRIES}) == 65
+    assert len(ENTRIES) == len(STATISTICS) == 325
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda e: f"{e['subset']}|{e['evaluator']}|{e['mode']}")
+def test_llmbars_counts_in_both_orders(entry: dict[str, str]) -> None:
+    published = STATISTICS[f"{entry['subset']}|{entry['evaluator']}|{entry['mode']}"]
+    first, second, readable, better = sides(entry)
+    size = len(better)
+
+    def share(count: int) -> str:
+        return f"{count} / {size} = {count / size * 100}%"
+
+    won = outcomes(first[readable], second[readable])
+    assert published["correct_both"] == share(int((won == better[readable]).sum()))
+    right = [sum(a == b for a, b in zip(entry[order], entry["label"], strict=True)) for order in ("orig", "swap")]
+    assert [published["correct_False"], published["correct_True"]] == [share(each) for each in right]
+    assert published["correct_average"] == f"{sum(right) / 2 / size * 100}%"
+    found = position(first[readable], second[readable])
+    lost_twice = sum(a == b == "-" for a, b in zip(entry["orig"], entry["swap"], strict=True))
+    assert published["equal"] == share(found.consistent + lost_twice)
+    assert found.pairs == found.consistent + found.flips
+    assert found.decided == 2 * found.pairs
+
+
+def test_llmbars_position_bias() -> None:
+    """What the figures say of all 27,235 pairs, counted here another way."""
+    everything = [sides(entry) for entry in ENTRIES]
+    first, second = (np.concatenate([each[order][each[2]] for each in everything]) for order in (0, 1))
+    told = [pair for entry in ENTRIES for pair in zip(entry["orig"], entry["swap"], strict=True) if "-" not in pair]
+    found = position(first, second)
+    assert (found.pairs, found.flips) == (len(told), sum(one != other for one, other in told))
+    assert found.toward_first == told.count(("1", "2"))
+    assert found.toward_second == told.count(("2", "1"))
+    shown_first = sum((one == "1") + (other == "2") for one, other in told)
+    assert found.preference_for_first == shown_first / (2 * len(told))

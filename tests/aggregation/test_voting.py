@@ -1,0 +1,68 @@
+"""What more than half of the seats say."""
+
+from collections import Counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.aggregation.voting import strict_majority
+
+VOTES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, None]), min_size=1, max_size=7)
+"""A row of seats; None abstains."""
+
+
+def majority(*votes: float | None) -> float | None:
+    """What the one row of these votes comes to; None where nothing won."""
+    value = np.array([[0.0 if vote is None else vote for vote in votes]])
+    cast = np.array([[vote is not None for vote in votes]])
+    found = strict_majority(value, cast, np.ones_like(cast))
+    return float(found.value[0]) if found.decided[0] else None
+
+
+@pytest.mark.parametrize(
+    ("votes", "winner"),
+    [
+        ((1.0,), 1.0),
+        ((1.0, 1.0, 0.0), 1.0),
+        ((1.0, 0.0, 0.5), None),
+        ((1.0, 0.0), None),
+        ((1.0, 1.0, None), 1.0),
+        ((1.0, None, None), None),
+        ((None, None, None), None),
+        ((0.5, 0.5, 0.5, None, None), 0.5),
+        ((0.5, 0.5, None, None), None),
+    ],
+)
+def test_more_than_half_of_the_seats_must_say_the_same(votes: tuple[Any, ...], winner: float | None) -> None:
+    assert majority(*votes) == winner
+
+
+def test_who_was_not_asked_has_no_seat() -> None:
+    value, cast = np.array([[1.0, 0.0, 0.0]]), np.array([[True, True, True]])
+    found = strict_majority(value, cast, np.array([[True, False, False]]))
+    assert (found.value.tolist(), found.decided.tolist()) == ([1.0], [True])
+
+
+@given(VOTES)
+def test_it_is_what_counting_says(votes: list[float | None]) -> None:
+    counted = Counter(vote for vote in votes if vote is not None)
+    winners = [value for value, count in counted.items() if 2 * count > len(votes)]
+    assert majority(*votes) == (winners[0] if winners else None)
+
+
+@given(VOTES, st.randoms(use_true_random=False))
+def test_the_order_of_the_seats_changes_nothing(votes: list[float | None], random: Any) -> None:
+    turned = random.sample(votes, len(votes))
+    assert majority(*turned) == majority(*votes)
+
+
+@given(st.lists(VOTES, min_size=1, max_size=4).map(lambda rows: [(row + [None] * 7)[:7] for row in rows]))
+def test_each_row_is_decided_by_itself(rows: list[list[float | None]]) -> None:
+    value = np.array([[vote or 0.0 for vote in row] for row in rows])
+    cast = np.array([[vote is not None for vote in row] for row in rows])
+    found = strict_majority(value, cast, np.ones_like(cast))
+    each = [float(v) if d else None for v, d in zip(found.value, found.decided, strict=True)]
+    assert each == [majority(*row) for row in rows]

@@ -1,0 +1,105 @@
+"""Groups that were compared, as verdicts on a question: what a combiner makes of them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+
+from jurygraph.agents.registry import load_combiner
+from jurygraph.agents.roles import Cells, Component
+from jurygraph.graphs.table import Scenario, lay_out
+from jurygraph.schema import RESPONSE_GATES, Input, Question, Verdict
+
+Score = float | None
+"""Of a verdict; None where it failed."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Responses by their ids, what was said of them, and whom a gate stopped.
+
+    `said` is, for pairs, the score of (one, other) from the side of one, who is shown first; for lists, the scores of
+    (response, number of the listing).
+    """
+
+    names: Sequence[str]
+    said: Mapping[tuple[str, Any], Score]
+    stopped: Collection[str] = field(default=())
+    lists: bool = False
+
+    @property
+    def question(self) -> Question:
+        shape: dict[str, Any] = {"scope": "group", "samples": 2} if self.lists else {"scope": "pair"}
+        about = {"id": "q", "evaluator": "e", "version": "1", "subject": "s", "view": "v", "layer": "model"}
+        return Question(**about, **shape)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        asked = tuple(name for name in self.names if name not in self.stopped)
+        gated = [
+            Verdict(question="q", about=name, score=0.0, met=False, gated_by=RESPONSE_GATES[0])
+            for name in sorted(self.stopped)
+        ]
+        if self.lists:
+            return gated + [_verdict(name, asked, said, turn) for (name, turn), said in self.said.items()]
+        return gated + [_verdict(one, (one, other), said) for (one, other), said in self.said.items()]
+
+    def cells(self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1) -> Cells:
+        stated = Input(questions=("q",), weights=(1.0,), reduce=None)
+        return lay_out([self.question], sorted(self.names), self.verdicts).cells(stated, rule, direction, scenario)
+
+    def but(self, **said: Score) -> "Group":
+        """The same group with other scores, by the names of a pair."""
+        return Group(self.names, {**self.said, **{(key[0], key[1]): one for key, one in said.items()}}, self.stopped)
+
+
+def _verdict(about: str, shown: tuple[str, ...], score: Score, sample: int = 0) -> Verdict:
+    stated = {"question": "q", "about": about, "responses": shown, "sample": sample}
+    if score is None:
+        return Verdict.failed("malformed", "no reply", "response").model_copy(update=stated)
+    return Verdict(score=score, **stated)
+
+
+def pairs(scores: Mapping[str, Score], names: str = "", stopped: str = "") -> Group:
+    """A group by what was said of its pairs: {"ab": 1.0} is a preferred to b, with a shown first."""
+    known = names or "".join(sorted({name for pair in scores for name in pair} | set(stopped)))
+    return Group(known, {(one, other): score for (one, other), score in scores.items()}, stopped)
+
+
+def by_rank(order: str, stopped: str = "") -> Group:
+    """A group of which the same is said in both orders: who comes first in `order` is preferred."""
+    return pairs({one + other: float(order.index(one) < order.index(other)) for one, other in permutations(order, 2)},
+                 stopped=stopped)  # fmt: skip
+
+
+def lists(*rankings: str | None, stopped: str = "") -> Group:
+    """A group by its listings, each with the best first; None for one that failed."""
+    names = next(ranking for ranking in rankings if ranking is not None)
+    said: dict[tuple[str, Any], Score] = {
+        (name, turn): None if ranking is None else 1 - ranking.index(name) / (len(ranking) - 1)
+        for turn, ranking in enumerate(rankings)
+        for name in names
+    }
+    return Group("".join(sorted(names + stopped)), said, stopped, lists=True)
+
+
+def combined(name: str, group: Group, scenario: Scenario = "counted", direction: int = 1, **params: Any) -> Component:
+    """The component of a group, its responses in the order of their names."""
+    combiner, frozen = frozen_combiner(name, **params)
+    return combiner.combine({"e": group.cells(scenario, direction=direction)}, frozen)
+
+
+def bounds(name: str, group: Group, **params: Any) -> tuple[np.ndarray, np.ndarray]:
+    combiner, frozen = frozen_combiner(name, **params)
+    return combiner.bounds({"e": group.cells("low")}, {"e": group.cells("high")}, frozen)
+
+
+def frozen_combiner(name: str, **params: Any) -> tuple[Any, dict[str, Any]]:
+    combiner = load_combiner(name)
+    return combiner, combiner.freeze({"e": Input(questions=("q",), weights=(1.0,), reduce=None)}, params)
+
+
+def values(name: str, group: Group, **params: Any) -> list[float]:
+    return [round(one, 12) for one in combined(name, group, **params).value.tolist()]

@@ -1,0 +1,324 @@
+"""From comparisons in both orders to a component: shares of wins and of places, and Bradley-Terry."""
+
+from collections.abc import Callable
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph import PlanError
+from jurygraph.agents.registry import load_combiner
+from jurygraph.aggregation.pairwise import bradley_terry
+from jurygraph.schema import Input
+from tests.judges.pairwise.groups import (
+    Group,
+    bounds,
+    by_rank,
+    combined,
+    frozen_combiner,
+    lists,
+    pairs,
+    values,
+)
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+COMPARING = [("win-share", {}), ("bradley-terry", {}), ("bradley-terry", {"prior": 2.0})]
+LISTING = [("rank-share", {}), ("bradley-terry", {"shown": "lists"})]
+every_pairs = pytest.mark.parametrize(("name", "params"), COMPARING, ids=str)
+every_lists = pytest.mark.parametrize(("name", "params"), LISTING, ids=str)
+
+
+def figure(group: Group, what: str, name: str = "win-share", **params: Any) -> list[float]:
+    return [round(one, 12) for one in combined(name, group, **params).figures[what].tolist()]
+
+
+# All is judged
+
+
+def test_the_share_of_wins_goes_by_both_orders() -> None:
+    group = pairs({"ab": 1, "ba": 0, "ac": 1, "ca": 1, "bc": 0.5, "cb": 0.5})
+    assert values("win-share", group) == [0.75, 0.25, 0.5]
+
+
+def test_a_preference_beside_a_tie_is_a_tie() -> None:
+    assert values("win-share", pairs({"ab": 1, "ba": 0.5})) == [0.5, 0.5]
+
+
+def test_a_clear_order_is_the_order_of_the_values() -> None:
+    assert values("win-share", by_rank("dbca")) == [0.0, 0.666666666667, 0.333333333333, 1.0]
+    likely = combined("bradley-terry", by_rank("dbca")).value
+    assert np.argsort(likely).tolist() == [0, 2, 1, 3]
+
+
+def test_figures_say_where_the_order_decided_and_for_whom() -> None:
+    group = pairs({"ab": 1, "ba": 1, "ac": 1, "ca": 0, "bc": 0, "cb": 0})
+    assert figure(group, "flips") == [0.5, 1.0, 0.5]
+    assert figure(group, "first") == [0.75, 0.5, 0.25]
+
+
+def test_where_nothing_is_decided_no_place_is_preferred() -> None:
+    group = pairs({"ab": 0.5, "ba": 0.5})
+    assert figure(group, "first") == [0.5, 0.5]
+    assert figure(group, "flips") == [0.0, 0.0]
+
+
+@every_pairs
+def test_a_judge_that_takes_whoever_is_first_gives_everybody_the_same(name: str, params: dict[str, Any]) -> None:
+    group = pairs({one + other: 1.0 for one, other in permutations("abcd", 2)})
+    found = combined(name, group, **params)
+    assert found.value.tolist() == [0.5] * 4
+    assert found.figures["flips"].tolist() == [1.0] * 4
+    assert found.figures["first"].tolist() == [1.0] * 4
+
+
+def test_bradley_terry_is_the_mean_probability_to_win() -> None:
+    wins = np.array([[0, 1, 0.5], [0, 0, 1], [0.5, 0, 0]])
+    group = pairs({"ab": 1, "ba": 0, "ac": 1, "ca": 1, "bc": 1, "cb": 0})
+    p = bradley_terry(wins, 0.3).strength
+    chances = [[p[i] / (p[i] + p[j]) for j in range(3) if j != i] for i in range(3)]
+    found = combined("bradley-terry", group, prior=0.3)
+    assert found.value == pytest.approx(np.array(chances).mean(axis=1), abs=1e-12)
+    assert found.figures["strength"] == pytest.approx(p, abs=1e-12)
+
+
+@pytest.mark.parametrize("prior", [0.01, 0.1, 5.0])
+def test_which_is_the_share_of_wins_drawn_to_the_middle(prior: float) -> None:
+    group = by_rank("cab")
+    found = combined("bradley-terry", group, prior=prior)
+    expected = (combined("win-share", group).value * 2 + prior * (1 - found.figures["strength"])) / 2
+    assert found.value == pytest.approx(expected, abs=1e-10)
+
+
+# Listings
+
+
+def test_the_share_of_places_goes_by_both_listings() -> None:
+    assert values("rank-share", lists("abc", "abc")) == [1.0, 0.5, 0.0]
+    assert values("rank-share", lists("abc", "bac")) == [0.75, 0.75, 0.0]
+    assert values("rank-share", lists("abc", "cba")) == [0.5, 0.5, 0.5]
+
+
+def test_flips_of_listings() -> None:
+    group = lists("abc", "bac")
+    for name, params in LISTING:
+        assert figure(group, "flips", name, **params) == [0.5, 0.5, 0.0]
+        assert "first" not in combined(name, group, **params).figures
+
+
+def test_a_ranking_is_so_many_pairs() -> None:
+    both = lists("bca", "bac")
+    same = pairs({"ab": 0, "ba": 1, "bc": 1, "cb": 0, "ac": 0, "ca": 0})
+    assert combined("bradley-terry", both, shown="lists").value == pytest.approx(
+        combined("bradley-terry", same).value, abs=1e-12
+    )
+    assert values("rank-share", both) == values("win-share", same)
+
+
+# What was not judged
+
+
+@every_pairs
+def test_an_order_that_is_missing_is_lost_for_both(name: str, params: dict[str, Any]) -> None:
+    whole = by_rank("abc")
+    for pair in ("ab", "ba"):
+        found = combined(name, whole.but(**{pair: None}), **params).value
+        worse = [combined(name, whole.but(**{pair: score}), **params).value for score in (0.0, 0.5, 1.0)]
+        for place in (0, 1):
+            assert found[place] <= min(one[place] for one in worse) + 1e-12
+
+
+def test_what_is_counted_where_an_order_is_missing() -> None:
+    assert values("win-share", pairs({"ab": 1, "ba": None})) == [0.5, 0.0]
+    assert values("win-share", pairs({"ab": None, "ba": 0})) == [0.5, 0.0]
+    assert values("win-share", pairs({"ab": 0.5, "ba": None})) == [0.5, 0.5]
+    assert values("win-share", pairs({"ab": None, "ba": None})) == [0.0, 0.0]
+    assert values("rank-share", lists("abc", None)) == [0.5, 0.25, 0.0]
+
+
+def test_a_penalty_that_is_not_judged_counts_in_full() -> None:
+    group = pairs({"ab": 1, "ba": None})
+    assert combined("win-share", group, direction=-1).value.tolist() == [1.0, 0.5]
+
+
+def test_figures_tell_of_what_was_judged_alone() -> None:
+    group = pairs({"ab": 1, "ba": None, "ac": 1, "ca": 1, "bc": None, "cb": None})
+    assert figure(group, "flips") == [1.0, 0.0, 1.0]
+    assert figure(group, "first") == [1.0, 1.0, 1.0]
+
+
+def test_what_the_judged_part_gives_are_the_pairs_judged_in_both_orders() -> None:
+    group = pairs({"ab": 1, "ba": None, "ac": 1, "ca": 0, "bc": 1, "cb": 0})
+    assert combined("win-share", group, "partial").value.tolist() == [1.0, 1.0, 0.0]
+
+
+# Whom a gate stopped
+
+
+@every_pairs
+@pytest.mark.parametrize("stopped", "abcd")
+def test_a_response_that_a_gate_stopped_has_0_and_changes_nothing_for_the_others(
+    stopped: str, name: str, params: dict[str, Any]
+) -> None:
+    left = "".join(one for one in "cabd" if one != stopped)
+    alone = dict(zip(sorted(left), combined(name, by_rank(left), **params).value, strict=True))
+    for scenario in ("counted", "low", "high", "partial"):
+        found = combined(name, by_rank(left, stopped), scenario, **params)
+        assert found.present.all()
+        assert dict(zip("abcd", found.value, strict=True)) == pytest.approx({**alone, stopped: 0.0}, abs=1e-12)
+
+
+@every_lists
+@pytest.mark.parametrize("stopped", "abcd")
+def test_so_it_is_with_listings(stopped: str, name: str, params: dict[str, Any]) -> None:
+    left = "".join(one for one in "cabd" if one != stopped)
+    alone = dict(zip(sorted(left), combined(name, lists(left, left), **params).value, strict=True))
+    found = combined(name, lists(left, left, stopped=stopped), **params)
+    assert dict(zip("abcd", found.value, strict=True)) == pytest.approx({**alone, stopped: 0.0}, abs=1e-12)
+
+
+def test_two_that_gates_stopped_are_no_opponents() -> None:
+    assert values("win-share", by_rank("bc", stopped="ad")) == [0.0, 1.0, 0.0, 0.0]
+
+
+@every_pairs
+def test_where_all_are_stopped_all_have_0(name: str, params: dict[str, Any]) -> None:
+    assert combined(name, Group("abc", {}, "abc"), **params).value.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_without_anything_to_compare_there_is_no_component() -> None:
+    nobody = Group("a", {})
+    for name in ("win-share", "rank-share", "bradley-terry"):
+        assert combined(name, nobody).present.tolist() == [False]
+
+
+# Bounds
+
+
+@st.composite
+def compared(draw: Draw, listed: bool) -> tuple[Group, Group]:
+    """A group with verdicts missing and responses stopped, and the same with every missing one as it may turn out."""
+    names = "abcd"[: draw(st.integers(2, 4))]
+    stopped = draw(st.sets(st.sampled_from(names), max_size=1)) if len(names) > 2 else set()
+    asked = [name for name in names if name not in stopped]
+    said: dict[tuple[str, Any], float] = {}
+    if listed:
+        for turn in (0, 1):
+            ranking = draw(st.permutations(asked))
+            said |= {(name, turn): 1 - ranking.index(name) / (len(asked) - 1) for name in asked}
+        missing = {place for place in said if draw(st.sampled_from([True, False, False]))}
+    else:
+        said = {pair: draw(st.sampled_from([0.0, 0.5, 1.0])) for pair in permutations(asked, 2)}
+        missing = {pair for pair in said if draw(st.booleans())}
+    holes = {place: None if place in missing else score for place, score in said.items()}
+    return Group(names, holes, stopped, listed), Group(names, said, stopped, listed)
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "listed"),
+    [(*one, False) for one in COMPARING] + [(*one, True) for one in LISTING],
+    ids=str,
+)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(
+    name: str, params: dict[str, Any], listed: bool, data: st.DataObject
+) -> None:
+    holes, whole = data.draw(compared(listed))
+    least, greatest = bounds(name, holes, **params)
+    for value in (combined(name, whole, **params).value, combined(name, holes, **params).value):
+        assert (least - 1e-12 <= value).all()
+        assert (value <= greatest + 1e-12).all()
+    assert (least >= 0).all()
+    assert (greatest <= 1).all()
+
+
+@pytest.mark.parametrize(("name", "listed"), [("win-share", False), ("rank-share", True)])
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_nothing_is_gained_by_being_unjudged(name: str, listed: bool, data: st.DataObject) -> None:
+    holes, whole = data.draw(compared(listed))
+    assert (combined(name, holes).value <= combined(name, whole).value).all()
+    assert (combined(name, holes).value == bounds(name, holes)[0]).all()
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_nor_under_bradley_terry_by_pairs_of_ones_own(data: st.DataObject) -> None:
+    _, whole = data.draw(compared(False))
+    one = data.draw(st.sampled_from(sorted(whole.names)))
+    said = {pair: None if one in pair and data.draw(st.booleans()) else score for pair, score in whole.said.items()}
+    place = sorted(whole.names).index(one)
+    holes = Group(whole.names, said, whole.stopped)
+    assert combined("bradley-terry", holes).value[place] <= combined("bradley-terry", whole).value[place] + 1e-9
+
+
+@pytest.mark.parametrize(("name", "params"), [*COMPARING, ("rank-share", {})], ids=str)
+def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, params: dict[str, Any]) -> None:
+    group = lists("abc", "bac", stopped="d") if name == "rank-share" else by_rank("bca", stopped="d")
+    least, greatest = bounds(name, group, **params)
+    value = combined(name, group, **params).value
+    assert least.tobytes() == greatest.tobytes() == value.tobytes()
+
+
+# Any group
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_what_all_pairs_win_together_is_half_of_them(data: st.DataObject) -> None:
+    said = {pair: data.draw(st.sampled_from([0.0, 0.5, 1.0])) for pair in permutations("abcd", 2)}
+    for name, params in COMPARING:
+        assert combined(name, Group("abcd", said), **params).value.sum() == pytest.approx(2.0, abs=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_names_make_no_difference(data: st.DataObject) -> None:
+    said = {pair: data.draw(st.sampled_from([0.0, 0.5, 1.0, None])) for pair in permutations("abcd", 2)}
+    moved = dict(zip("abcd", data.draw(st.permutations("abcd")), strict=True))
+    renamed = {(moved[one], moved[other]): score for (one, other), score in said.items()}
+    for name, params in COMPARING:
+        before = dict(zip("abcd", combined(name, Group("abcd", said), **params).value, strict=True))
+        after = dict(zip("abcd", combined(name, Group("abcd", renamed), **params).value, strict=True))
+        assert {moved[one]: value for one, value in before.items()} == pytest.approx(after, abs=1e-9)
+
+
+# What a combiner refuses
+
+
+def test_it_reads_one_question() -> None:
+    for name in ("win-share", "rank-share", "bradley-terry"):
+        with pytest.raises(PlanError, match="reads the verdicts of one question, not of 2"):
+            load_combiner(name).freeze({"e": Input(questions=("q", "r"), weights=(1.0, 1.0))}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("win-share", {"prior": 0.1}, "takes no parameter 'prior'"),
+        ("bradley-terry", {"priors": 0.1}, "takes no parameter 'priors'"),
+        ("bradley-terry", {"prior": 0.0}, "prior is 0.0: a number from 0.01 to 100 is needed"),
+        ("bradley-terry", {"prior": True}, "prior is True"),
+        ("bradley-terry", {"prior": "0.1"}, "prior is '0.1'"),
+        ("bradley-terry", {"prior": float("nan")}, "prior is nan"),
+        ("bradley-terry", {"shown": "triples"}, "shown is 'triples': one of pairs, lists is needed"),
+    ],
+)
+def test_params_that_mean_nothing_are_refused(name: str, params: dict[str, Any], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        frozen_combiner(name, **params)
+
+
+def test_what_a_plan_keeps_is_all_that_is_needed() -> None:
+    assert frozen_combiner("bradley-terry")[1] == {"prior": 0.1, "shown": "pairs"}
+    assert frozen_combiner("win-share")[1] == {}
+
+
+def test_listings_are_no_pairs_and_pairs_no_listings() -> None:
+    with pytest.raises(PlanError, match="one on each ordered pair is needed; give it the verdicts of `pairwise`"):
+        combined("win-share", lists("abc", "abc"))
+    with pytest.raises(PlanError, match="3 listings were asked for"):
+        combined("rank-share", by_rank("abc"))

@@ -1,0 +1,293 @@
+"""The protocols' combiners against values worked out by hand, and the bounds that they promise."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph import Cells, PlanError
+from jurygraph.agents.combiners import Mean
+from jurygraph.agents.roles import Component
+from jurygraph.judges.protocols.combiners import AdaptiveSum, ProtocolMean
+from jurygraph.schema import Input
+
+Draw = Callable[[st.SearchStrategy[Any]], Any]
+Grid = Sequence[Any]
+
+
+def cells(value: Any, judged: Any = True, live: Any = True) -> Cells:
+    """Cells [R,Q] as they are given."""
+    numbers = np.atleast_2d(np.array(value, dtype=float))
+    return Cells(
+        value=numbers,
+        met=numbers >= 0.5,
+        judged=np.broadcast_to(np.array(judged), numbers.shape),
+        live=np.broadcast_to(np.array(live), numbers.shape),
+        weight=np.ones(numbers.shape[1]),
+        mass=float(numbers.shape[1]),
+    )
+
+
+def adaptive(utility: Cells, weight: Cells, people: Sequence[str] = "abcdefgh") -> Component:
+    number = len(people) if len(people) < 8 else utility.value.shape[1]
+    return AdaptiveSum().combine({"utility": utility, "weight": weight}, {"people": list(people[:number])})
+
+
+def value(utility: Cells, weight: Cells) -> float:
+    component = adaptive(utility, weight)
+    assert component.present.tolist() == [True]
+    return float(component.value[0])
+
+
+def span(utility: Cells, weight: Cells) -> tuple[float, float]:
+    """The bounds, from cells whose unjudged values are filled by 0 and by 1."""
+
+    def filled(one: Cells, fill: float) -> Cells:
+        values = np.where(one.judged, one.value, fill)
+        return Cells(values, one.met, one.judged, one.live, one.weight, one.mass)
+
+    params = {"people": list("abcdefgh"[: utility.value.shape[1]])}
+    both = ({"utility": filled(utility, fill), "weight": filled(weight, fill)} for fill in (0.0, 1.0))
+    least, greatest = AdaptiveSum().bounds(*both, params)
+    return float(least[0]), float(greatest[0])
+
+
+# The protocols' mean
+
+
+def test_a_protocol_is_a_mean_and_its_score_on_the_papers_scale() -> None:
+    given_ = {"a": cells([[0.2, 0.4], [0.0, 0.0]]), "b": cells([[1.0], [0.0]])}
+    mean, one = Mean().combine(given_, {}), ProtocolMean().combine(given_, {})
+    assert one.value.tobytes() == mean.value.tobytes()
+    assert one.value.tolist() == pytest.approx([1.6 / 3, 0.0], abs=1e-15)
+    assert one.figures["R"].tolist() == pytest.approx([1 + 9 * 1.6 / 3, 1.0], abs=1e-14)
+    assert one.parts.keys() == {"a", "b"}
+
+
+# The adaptive sum
+
+
+def test_it_is_the_utilities_by_their_weights() -> None:
+    component = adaptive(cells([0.4, 0.95, 0.8]), cells([0.67, 0.09, 0.24]))
+    assert component.value[0] == pytest.approx(0.67 * 0.4 + 0.09 * 0.95 + 0.24 * 0.8, abs=1e-15)
+    assert {name: part[0] for name, part in component.parts.items()} == {"a": 0.4, "b": 0.95, "c": 0.8}
+    assert component.figures["R"][0] == pytest.approx(1 + 9 * 0.5455, abs=1e-14)
+    assert component.figures["weight of a"][0] == pytest.approx(0.67, abs=1e-15)
+
+
+def test_weights_count_by_what_they_sum_to() -> None:
+    assert value(cells([1.0, 0.0]), cells([0.2, 0.2])) == 0.5
+
+
+def test_where_they_sum_to_nothing_nothing_is_gained() -> None:
+    assert value(cells([1.0, 1.0]), cells([0.0, 0.0])) == 0.0
+
+
+def test_a_person_of_whom_one_half_does_not_apply_is_left_out() -> None:
+    assert value(cells([1.0, 0.5]), cells([0.5, 0.5], live=[False, True])) == 0.5
+    assert value(cells([1.0, 0.5], live=[False, True]), cells([0.5, 0.5])) == 0.5
+    nobody = adaptive(cells([1.0, 0.5], live=False), cells([0.5, 0.5]))
+    assert (nobody.present.tolist(), nobody.value.tolist()) == ([False], [0.0])
+
+
+def test_a_sample_that_does_not_apply_leaves_the_mean_over_samples() -> None:
+    utility = cells([1.0, 0.0, 0.5, 0.0], live=[True, False, True, False])
+    component = adaptive(utility, cells([0.5, 0.0, 0.5, 0.0]), "ab")
+    assert (component.value[0], component.parts["a"][0], component.parts["b"][0]) == (0.75, 1.0, 0.5)
+
+
+def test_every_sample_is_a_sum_of_its_own() -> None:
+    component = adaptive(cells([1.0, 0.0, 0.0, 1.0]), cells([1.0, 0.0, 0.0, 1.0]), "ab")
+    assert (component.value[0], component.figures["weight of a"][0]) == (1.0, 0.5)
+
+
+# What was not judged
+
+
+def test_a_utility_that_was_not_judged_counts_as_it_is_filled() -> None:
+    utility = cells([0.0, 0.5], judged=[False, True])
+    assert value(utility, cells([0.5, 0.5])) == 0.25
+    assert span(utility, cells([0.5, 0.5])) == (0.25, 0.75)
+
+
+def test_nobody_is_left_out_because_their_weight_was_not_judged() -> None:
+    """Without a, b's 0.9 would be all; a's weight may be anything, and so may the sum between 0.1 and 0.9."""
+    weight = cells([0.0, 0.5], judged=[False, True])
+    assert value(cells([0.1, 0.9]), weight) == pytest.approx((0.1 + 0.45) / 1.5, abs=1e-15)
+    assert span(cells([0.1, 0.9]), weight) == pytest.approx(((0.1 + 0.45) / 1.5, 0.9), abs=1e-15)
+    assert span(cells([0.9, 0.1]), weight) == pytest.approx((0.1, (0.9 + 0.05) / 1.5), abs=1e-15)
+
+
+def test_where_no_weight_was_judged_nothing_is_gained_and_everything_open_between() -> None:
+    nothing = cells([0.0, 0.0], judged=False)
+    assert value(cells([0.4, 0.9]), nothing) == 0.0
+    assert span(cells([0.4, 0.9]), nothing) == (0.0, 0.9)
+    assert span(cells([0.0, 0.0], judged=False), nothing) == (0.0, 1.0)
+
+
+def test_of_a_penalty_an_unjudged_weight_counts_what_is_worst() -> None:
+    """Where more of the component means less reward, unjudged cells are filled by 1."""
+    assert value(cells([0.1, 0.9]), cells([0.5, 1.0], judged=[True, False])) == pytest.approx((0.05 + 0.9) / 1.5)
+    assert value(cells([0.9, 0.1]), cells([0.5, 1.0], judged=[True, False])) == pytest.approx(0.9)
+
+
+def test_a_response_that_a_gate_stopped_gets_nothing_and_a_penalty_in_full() -> None:
+    assert value(cells([0.0, 0.0], judged=False), cells([0.0, 0.0], judged=False)) == 0.0
+    assert value(cells([1.0, 1.0], judged=False), cells([1.0, 1.0], judged=False)) == 1.0
+
+
+unit = st.floats(0.0, 1.0)
+
+
+@st.composite
+def groups(draw: Draw) -> tuple[int, list[dict[str, Cells]]]:
+    """How many people, and a group's cells: filled low, filled high, and as all may turn out to be."""
+    rows, people, samples = draw(st.integers(1, 2)), draw(st.integers(1, 5)), draw(st.integers(1, 2))
+    shape = (rows, people * samples)
+
+    def grid(kind: st.SearchStrategy[Any]) -> Any:
+        size = shape[0] * shape[1]
+        return np.array(draw(st.lists(kind, min_size=size, max_size=size))).reshape(shape)
+
+    made: list[dict[str, Cells]] = [{}, {}, {}]
+    for name in ("utility", "weight"):
+        values, live = grid(unit), grid(st.integers(0, 5).map(bool))
+        judged = grid(st.booleans()) | ~live
+        for one, filling in zip(made, (0.0, 1.0, grid(unit)), strict=True):
+            known = judged if one is not made[2] else np.ones(shape, dtype=bool)
+            filled = np.where(judged, values, filling)
+            one[name] = Cells(filled, filled >= 0.5, known, live, np.ones(shape[1]), float(shape[1]))
+    return people, made
+
+
+@settings(max_examples=300, deadline=None)
+@given(groups())
+def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
+    people, (low, high, filled) = drawn
+    params = {"people": [str(place) for place in range(people)]}
+    least, greatest = AdaptiveSum().bounds(low, high, params)
+    result = AdaptiveSum().combine(filled, params)
+    assert (least <= result.value + 1e-12).all()
+    assert (result.value <= greatest + 1e-12).all()
+    assert ((least >= 0.0) & (greatest <= 1.0 + 1e-12)).all()
+
+
+@settings(max_examples=150, deadline=None)
+@given(groups())
+def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
+    """No span is wider than it has to be: trying every unjudged weight at 0 and at 1 finds both its ends."""
+    people, (low, high, _) = drawn
+    params = {"people": [str(place) for place in range(people)]}
+    if low["utility"].value.shape[1] > people:
+        return  # of one sample: so many weights can be tried
+    least, greatest = AdaptiveSum().bounds(low, high, params)
+    for row in range(len(least)):
+        tried = [_tried(low, high, row, taken) for taken in range(2**people)]
+        assert least[row] == pytest.approx(min(one for one, _ in tried), abs=1e-12)
+        assert greatest[row] == pytest.approx(max(one for _, one in tried), abs=1e-12)
+
+
+def _tried(low: dict[str, Cells], high: dict[str, Cells], row: int, taken: int) -> tuple[float, float]:
+    """The sum under one choice of the unjudged weights, with unjudged utilities at 0 and at 1."""
+
+    def ratio(filled: dict[str, Cells]) -> float:
+        top = bottom = 0.0
+        utility, weight = filled["utility"], filled["weight"]
+        for place in range(utility.value.shape[1]):
+            if utility.live[row, place] and weight.live[row, place]:
+                own = weight.value[row, place] if weight.judged[row, place] else float(taken >> place & 1)
+                top, bottom = top + own * utility.value[row, place], bottom + own
+        return float(top / bottom) if bottom else 0.0
+
+    return ratio(low), ratio(high)
+
+
+@settings(max_examples=100, deadline=None)
+@given(groups())
+def test_what_is_all_judged_has_no_span_and_company_changes_nothing(
+    drawn: tuple[int, list[dict[str, Cells]]],
+) -> None:
+    people, (low, _, judged) = drawn
+    params = {"people": [str(place) for place in range(people)]}
+    least, greatest = AdaptiveSum().bounds(judged, judged, params)
+    assert least.tobytes() == greatest.tobytes() == AdaptiveSum().combine(judged, params).value.tobytes()
+    for one in (low, judged):
+        together = AdaptiveSum().combine(one, params).value
+        for row in range(len(together)):
+            alone = AdaptiveSum().combine({name: _only(each, row) for name, each in one.items()}, params).value
+            assert alone.tobytes() == together[row : row + 1].tobytes()
+
+
+def _only(one: Cells, row: int) -> Cells:
+    rows = slice(row, row + 1)
+    return Cells(one.value[rows], one.met[rows], one.judged[rows], one.live[rows], one.weight, one.mass)
+
+
+@settings(max_examples=100, deadline=None)
+@given(groups(), st.randoms())
+def test_the_order_of_people_changes_nothing_but_the_last_bits(
+    drawn: tuple[int, list[dict[str, Cells]]], shuffled: Any
+) -> None:
+    people, (low, _, _) = drawn
+    order = list(range(people))
+    shuffled.shuffle(order)
+    one = AdaptiveSum().combine(low, {"people": [str(place) for place in range(people)]})
+    turned = {name: _turned(each, order) for name, each in low.items()}
+    other = AdaptiveSum().combine(turned, {"people": [str(place) for place in order]})
+    assert one.value == pytest.approx(other.value, abs=1e-12)
+    assert {name: part.tolist() for name, part in one.parts.items()} == {
+        name: part.tolist() for name, part in other.parts.items()
+    }
+
+
+def _turned(one: Cells, order: Sequence[int]) -> Cells:
+    samples = one.value.shape[1] // len(order)
+    columns = [place * samples + sample for place in order for sample in range(samples)]
+    shown = (array[:, columns] for array in (one.value, one.met, one.judged, one.live))
+    return Cells(*shown, one.weight, one.mass)
+
+
+# Plans
+
+
+def asked(*questions: str) -> Input:
+    return Input(questions=questions, weights=(1.0,) * len(questions), reduce=None, mass=float(len(questions)))
+
+
+def test_utilities_and_weights_are_paired_by_whom_they_are_about() -> None:
+    names = ["", "a/utility/b", "x/weight/y"]
+    for evaluator in ("e", "e/utility/e"):
+        utility = asked(*(f"{evaluator}/utility/{name}" for name in names))
+        weight = asked(*(f"{evaluator}/weight/{name}" for name in names))
+        assert AdaptiveSum().freeze({"utility": utility, "weight": weight}, {}) == {"people": names}
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({"utility": asked("e/utility/a")}, "takes the inputs 'utility' and 'weight', not \\['utility'\\]"),
+        ({"e": asked("e/utility/a")}, "takes the inputs 'utility' and 'weight', not \\['e'\\]"),
+        (
+            {"utility": asked("e/utility/a", "e/utility/b"), "weight": asked("e/weight/a")},
+            "has 2 utilities and 1 weights",
+        ),
+        (
+            {"utility": asked("e/utility/a"), "weight": asked("e/weight/b")},
+            "'e/utility/a' and 'e/weight/b' are not about the same person",
+        ),
+        ({"utility": asked("e"), "weight": asked("e")}, "are not about the same person"),
+    ],
+)
+def test_what_cannot_be_paired_is_refused(inputs: dict[str, Input], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        AdaptiveSum().freeze(inputs, {})
+
+
+def test_neither_takes_a_parameter() -> None:
+    both = {"utility": asked("e/utility/a"), "weight": asked("e/weight/a")}
+    for combiner in (AdaptiveSum(), ProtocolMean()):
+        with pytest.raises(PlanError, match="takes no parameter 'kappa'"):
+            combiner.freeze(both, {"kappa": 1})

@@ -1,0 +1,320 @@
+"""Ratings and texts, in every form of file that they come in; what is wrong with a file is said of its line."""
+
+import csv
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.schema.rating import Rating
+from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
+from jurygraph.sources.table_rows import read_placed_rows, read_rows
+from tests.agents.facts.examples import SUFFIXES, write_table
+
+FULL: Mapping[str, Any] = {
+    "item": "trip-1",
+    "annotator": "ada",
+    "label": 4,
+    "dimension": "clarity",
+    "domain": "travel",
+    "group": "trips",
+    "agent": "small",
+    "text": "Day 1: the harbour.\nDay 2: the hills.",
+    "reason": "both days are told, in order",
+    "time": "2026-03-01",
+}
+RATING = Rating(
+    item="trip-1",
+    reviewer="ada",
+    score=4.0,
+    dimension="clarity",
+    domain="travel",
+    group="trips",
+    agent="small",
+    text="Day 1: the harbour.\nDay 2: the hills.",
+    reason="both days are told, in order",
+    time="2026-03-01",
+)
+FORMS = [".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".parquet"]
+every_form = pytest.mark.parametrize("suffix", FORMS)
+
+
+def table(path: Path, *rows: Mapping[str, Any]) -> Path:
+    """The rows in the form that the path's suffix names."""
+    if ".csv" in path.suffixes:
+        with gzip.open(path, "wt", newline="") if path.suffix == ".gz" else path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    elif path.suffix == ".parquet":
+        pq.write_table(pa.Table.from_pylist([dict(row) for row in rows]), path)
+    else:
+        text = "".join(json.dumps(row) + "\n" for row in rows).encode()
+        path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def ratings(read: Ratings) -> Sequence[Rating]:
+    return [rating for _, rating in read.rows]
+
+
+def rating(**fields: Any) -> dict[str, Any]:
+    return {"item": "a", "reviewer": "ada", "score": 3, **fields}
+
+
+def refused(path: Path, columns: Mapping[str, str] = {}, read: Any = read_ratings) -> str:
+    """Why, after the folder."""
+    with pytest.raises(InputError) as raised:
+        read(path, columns)
+    return str(raised.value).removeprefix(f"{path.parent}/")
+
+
+# What is read
+
+
+@every_form
+def test_every_form_gives_the_same_ratings(suffix: str, tmp_path: Path) -> None:
+    bare = {name: "" if isinstance(value, str) else value for name, value in FULL.items()}
+    rows = [FULL, bare | {"item": "b", "annotator": "bo", "label": -1.5}]
+    read = read_ratings(table(tmp_path / f"ratings{suffix}", *rows))
+    assert read.name == f"ratings{suffix}"
+    assert ratings(read) == [RATING, Rating(item="b", reviewer="bo", score=-1.5)]
+
+
+def test_the_key_of_an_item_is_with_its_agent_where_there_is_one() -> None:
+    assert (RATING.key, RATING.model_copy(update={"agent": None}).key) == ("trip-1_small", "trip-1")
+
+
+@every_form
+@pytest.mark.parametrize(("whose", "which"), [("annotator", "label"), ("reviewer", "score"), ("reviewer", "label")])
+def test_a_reviewer_may_be_called_annotator_and_a_score_label(
+    suffix: str, whose: str, which: str, tmp_path: Path
+) -> None:
+    read = read_ratings(table(tmp_path / f"r{suffix}", {"item": "a", whose: "ada", which: 3}))
+    assert ratings(read) == [Rating(item="a", reviewer="ada", score=3.0)]
+
+
+@every_form
+def test_other_names_of_columns_are_stated(suffix: str, tmp_path: Path) -> None:
+    path = table(tmp_path / f"r{suffix}", {"idx": 7, "annotator": "ada", "reviewer": "x", "mark": 2, "item": "no"})
+    columns = {"item": "idx", "reviewer": "annotator", "score": "mark"}
+    assert ratings(read_ratings(path, columns)) == [Rating(item="7", reviewer="ada", score=2.0)]
+
+
+@every_form
+def test_whole_numbers_may_be_names(suffix: str, tmp_path: Path) -> None:
+    path = table(tmp_path / f"r{suffix}", rating(item=12, reviewer=-3, group=2**60))
+    assert ratings(read_ratings(path)) == [Rating(item="12", reviewer="-3", group=str(2**60), score=3.0)]
+
+
+@pytest.mark.parametrize(
+    ("written", "score"), [("3", 3.0), (" 3.50 ", 3.5), ("-2", -2.0), ("+.5", 0.5), ("1e2", 100.0), ("007", 7.0)]
+)
+def test_in_csv_a_number_is_its_text(written: str, score: float, tmp_path: Path) -> None:
+    assert [one.score for one in ratings(read_ratings(table(tmp_path / "r.csv", rating(score=written))))] == [score]
+
+
+def test_a_column_that_we_do_not_know_says_nothing(tmp_path: Path) -> None:
+    assert ratings(read_ratings(table(tmp_path / "r.csv", rating(wave="second")))) == [
+        Rating(item="a", reviewer="ada", score=3.0)
+    ]
+
+
+def test_rows_of_json_lines_may_say_more_or_less(tmp_path: Path) -> None:
+    rows = [rating(), rating(domain="x", reason=None), rating(domain=" "), {"reviewer": "bo", "label": 1, "item": "a"}]
+    read = ratings(read_ratings(table(tmp_path / "r.jsonl", *rows)))
+    assert [(one.reviewer, one.domain, one.reason) for one in read] == [
+        ("ada", None, None),
+        ("ada", "x", None),
+        ("ada", None, None),
+        ("bo", None, None),
+    ]
+
+
+def test_a_time_may_be_a_number(tmp_path: Path) -> None:
+    read = ratings(read_ratings(table(tmp_path / "r.jsonl", rating(time=1.7e9), rating(time="noon"))))
+    assert [one.time for one in read] == [1.7e9, "noon"]
+
+
+# Where it stands
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_every_row_has_a_place_in_every_form(suffix: str, tmp_path: Path) -> None:
+    path = write_table(tmp_path / f"t{suffix}", [{"n": "one"}, {"n": "two"}])
+    placed = list(read_placed_rows(path))
+    first = {".csv": "line 2", ".jsonl": "line 1", ".json": "[0]"}.get(f".{suffix.split('.')[1]}", "row 1")
+    second = {"line 2": "line 3", "line 1": "line 2", "[0]": "[1]"}.get(first, "row 2")
+    assert placed == [(first, {"n": "one"}), (second, {"n": "two"})]
+    assert [row.values for row in placed] == list(read_rows(path))
+
+
+def test_a_csv_row_has_the_line_in_which_it_begins(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text('item,reviewer,"sc\nore"\n\na,ada,1\nb,"a\nd\na",2\n\n\nc,ada,3\n')
+    read = read_ratings(path, {"score": "sc\nore"})
+    assert [(place, one.item) for place, one in read.rows] == [("line 4", "a"), ("line 5", "b"), ("line 10", "c")]
+
+
+def test_a_line_of_json_has_its_number_among_blank_ones(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    path.write_text(f"\n{json.dumps(rating())}\n\n\n{json.dumps(rating(item='b'))}\n")
+    assert [place for place, _ in read_ratings(path).rows] == ["line 2", "line 5"]
+
+
+# What is wrong
+
+WRONG: Mapping[str, tuple[str, str, str]] = {
+    "a column that is missing": ("r.csv", "itm,reviewer,score\na,b,1\n", "line 1: has no column 'item'; did you mean"),
+    "one like no other": (
+        "r.csv",
+        "idx,reviewer,score\na,b,1\n",
+        "line 1: has no column 'item'; name one that is there: idx, reviewer, score",
+    ),
+    "no reviewer": (
+        "r.csv",
+        "item,anotator,label\na,b,1\n",
+        "line 1: has no column 'annotator' or 'reviewer'; did you mean anotator?",
+    ),
+    "no reviewer in one line": (
+        "r.jsonl",
+        '{"item": "a", "reviewer": "b", "score": 1}\n{"item": "a", "score": 1}\n',
+        "line 2: has no column 'annotator' or 'reviewer'; name one that is there: item, score",
+    ),
+    "two reviewers": (
+        "r.csv",
+        "item,annotator,reviewer,score\na,b,c,1\n",
+        "line 1: has the columns 'annotator' and 'reviewer', which say the same; keep one, or say which is meant",
+    ),
+    "two scores": (
+        "r.jsonl",
+        '\n{"item": "a", "reviewer": "b", "score": 1, "label": 1}\n',
+        "line 2: has the columns 'label' and 'score', which say the same; keep one, or say which is meant",
+    ),
+    "a word for a score": (
+        "r.csv",
+        "item,annotator,label\na,b,1\na,b,good\n",
+        "line 3, field label: is the text 'good'; write a number, such as 3 or 3.5",
+    ),
+    "a decimal comma": ("r.csv", 'item,annotator,label\na,b,"1,5"\n', "line 2, field label: is the text '1,5'; write"),
+    "no number in CSV": ("r.csv", "item,annotator,label\na,b,nan\n", "line 2, field label: is the text 'nan'; write"),
+    "no score": ("r.csv", "item,annotator,label\na,b,\n", "line 2, field label: is empty; write a number, such as"),
+    "an endless score": ("r.csv", "item,annotator,label\na,b,1e999\n", "line 2, field label: is not a finite number;"),
+    "a number as text": (
+        "r.jsonl",
+        '{"item": "a", "reviewer": "b", "score": "1"}',
+        "line 1, field score: is the text '1'; write a number, without quotes",
+    ),
+    "a truth for a score": ("r.jsonl", '{"item": "a", "reviewer": "b", "score": true}', "line 1, field score: is true"),
+    "null for a score": ("r.jsonl", '{"item": "a", "reviewer": "b", "score": null}', "line 1, field score: is null;"),
+    "an empty item": (
+        "r.csv",
+        'item,annotator,label\n"a\nb",c,1\n,b,1\n',
+        "line 4, field item: is empty; write at least one character",
+    ),
+    "a blank reviewer": (
+        "r.jsonl",
+        '{"item": "a", "reviewer": " ", "score": 1}',
+        "line 1, field reviewer: is empty; write at least one character",
+    ),
+    "a fraction as a name": (
+        "r.jsonl",
+        '{"item": 1.5, "reviewer": "b", "score": 1}',
+        "line 1, field item: is the number 1.5; write text, in quotes",
+    ),
+    "a number that no file needs as a name": (
+        "r.jsonl",
+        f'{{"item": {"9" * 4000}, "reviewer": "b", "score": 1}}',
+        "line 1, field item: is a number too large for a 64-bit float; write text",
+    ),
+    "a list for a reason": (
+        "r.jsonl",
+        '{"item": "a", "reviewer": "b", "score": 1, "reason": ["x"]}',
+        "line 1, field reason: is a list; write text, in quotes",
+    ),
+    "no rows": ("r.csv", "item,reviewer,score\n", "has no rows; write one a line, each with `item` and `reviewer` and"),
+    "nothing": ("r.jsonl", "", "has no rows; write one a line, each with `item` and `reviewer` and `score`"),
+    "no row of a list": ("r.json", '[{"item": "a"}]', "[0]: has no column 'annotator' or 'reviewer'; name one that"),
+    "a form that is none": ("r.txt", "item\n", "is no table by its name; give .csv"),
+}
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["plain", "packed"])
+@pytest.mark.parametrize(("name", "content", "said"), WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_said_of_its_line_and_field(
+    name: str, content: str, said: str, packed: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / (f"{name}.gz" if packed else name)
+    path.write_bytes(gzip.compress(content.encode()) if packed else content.encode())
+    place, _, why = refused(path).removeprefix(path.name).partition(" ")
+    assert place in (",", ":")
+    assert why.startswith(said)
+
+
+def test_what_is_wrong_in_parquet_is_said_of_its_row(tmp_path: Path) -> None:
+    rows = [rating(), rating(score=float("nan"))]
+    said = "r.parquet, row 2, field score: is null; write a number, without quotes"
+    assert refused(table(tmp_path / "r.parquet", *rows)) == said
+
+
+def test_a_field_is_called_what_the_file_calls_it(tmp_path: Path) -> None:
+    path = table(tmp_path / "r.csv", {"idx": "", "annotator": "b", "mark": 1})
+    assert refused(path, {"item": "idx", "score": "mark"}).startswith("r.csv, line 2, field idx: is empty")
+
+
+@pytest.mark.parametrize("name", ["domain", "item", "text"])
+@every_form
+def test_a_column_that_is_stated_must_be_there(name: str, suffix: str, tmp_path: Path) -> None:
+    path = table(tmp_path / f"r{suffix}", rating(topics="x"))
+    assert refused(path, {name: "topic"}).endswith(": has no column 'topic'; did you mean topics?")
+
+
+def test_one_line_with_a_stated_column_is_enough(tmp_path: Path) -> None:
+    read = read_ratings(table(tmp_path / "r.jsonl", rating(), rating(topic="x")), {"domain": "topic"})
+    assert [one.domain for one in ratings(read)] == [None, "x"]
+
+
+def test_nothing_but_what_ratings_say_can_be_stated(tmp_path: Path) -> None:
+    path = table(tmp_path / "r.csv", rating())
+    with pytest.raises(ConfigError, match=r"columns: 'itm' is nothing that such a file says; did you mean item\?"):
+        read_ratings(path, {"itm": "a"})
+    with pytest.raises(ConfigError, match=r"columns: 'zzz' is nothing .*; known here: item, agent, text"):
+        read_texts(path, {"zzz": "a"})
+
+
+# Texts
+
+
+@every_form
+def test_every_form_gives_the_same_texts(suffix: str, tmp_path: Path) -> None:
+    rows = [{"item": 1, "text": "one,\ntwo"}, {"item": 2, "text": ""}, {"item": 1, "text": "one,\ntwo"}]
+    assert read_texts(table(tmp_path / f"t{suffix}", *rows)) == {"1": "one,\ntwo", "2": ""}
+
+
+def test_a_text_of_an_agent_has_the_key_that_its_ratings_have(tmp_path: Path) -> None:
+    rows = [{"idx": 1, "agent": "small", "body": "x"}, {"idx": 1, "agent": "", "body": "y"}]
+    texts = read_texts(table(tmp_path / "t.jsonl", *rows), {"item": "idx", "text": "body"})
+    assert texts == {"1_small": "x", "1": "y"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            [{"item": "a", "body": "x"}, {"item": "b", "body": "y"}, {"item": "a", "body": "z"}],
+            "line 3, field body: is not the text that item 'a' has in line 1; give each item one text",
+        ),
+        ([{"item": "a", "body": None}], "line 1, field body: is null; write text, in quotes"),
+        ([{"item": "a", "body": 3}], "line 1, field body: is the number 3; write text, in quotes"),
+        ([{"item": "", "body": "x"}], "line 1, field item: is empty; write at least one character"),
+        ([{"item": "a", "boddy": "x"}], "line 1: has no column 'body'; did you mean boddy?"),
+    ],
+)
+def test_what_is_wrong_with_texts_is_said_of_its_line(rows: list[Any], said: str, tmp_path: Path) -> None:
+    assert refused(table(tmp_path / "t.jsonl", *rows), {"text": "body"}, read_texts) == f"t.jsonl, {said}"
