@@ -14,7 +14,7 @@ from typing import Any
 
 from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable, source_version
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
-from jurygraph.errors import ConfigError
+from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema import Config, DeriverUse, EvaluatorUse, Seat
 
 OWN_EVALUATORS = {
@@ -141,6 +141,8 @@ def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> An
         return _versioned(found(**params))
     except ConfigError:
         raise
+    except InputError as error:
+        raise ConfigError(f"{role} {name!r}: {error}") from error
     except (Exception, SystemExit) as error:  # the user's class, as above
         raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}") from error
 

@@ -93,7 +93,8 @@ class Evaluator(ABC):
     One that reads a response's data (`reads_data`) is shown what a deriver of material `data` made of its text, if any.
     An evaluator that `asks_model` abstains where the config's model is `none`. `params` are those of the config, which
     sets them after `__init__` took them; they stand in every question, so that other params are another question.
-    `combiner` and `shares` say how its questions make up a component of their own (see `Seat`).
+    `combiner` and `shares` say how its questions make up a component of their own, and `rests_on` that what it asks
+    hangs on more than its params, which a run then keeps to (see `Seat`).
     """
 
     name: str
@@ -109,6 +110,7 @@ class Evaluator(ABC):
     params: Params = NO_PARAMS
     combiner: str = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
+    rests_on: str = ""
 
     @property
     def branch(self) -> Branch:
@@ -118,7 +120,13 @@ class Evaluator(ABC):
     @property
     def seat(self) -> Seat:
         """What a run remembers of it."""
-        return Seat(version=self.version, audience=self.audience, combiner=self.combiner, shares=dict(self.shares))
+        return Seat(
+            version=self.version,
+            audience=self.audience,
+            combiner=self.combiner,
+            shares=dict(self.shares),
+            rests_on=self.rests_on,
+        )
 
     @property
     def notes(self) -> Sequence[str]:

@@ -26,7 +26,7 @@ def rescore(
     """Decide a run's rewards anew from its verdicts: other weights, recipe, gates or failure rule, and no call.
 
     The new run refers to RUN's verdicts, so keep RUN where it is. What can be set: weights, rubric, reward,
-    components, gates, scale, clip, failure; a key is dotted, a value is YAML.
+    components, panel, gates, scale, clip, failure; a key is dotted, a value is YAML.
 
     \b
     Example:

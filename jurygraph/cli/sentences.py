@@ -7,6 +7,8 @@ from jurygraph.cli.traces import WELFARE, made_of, read_from, rule_of, told_of_j
 from jurygraph.schema import RESPONSE_GATES, Decision, Input, Reward, Spec, Term, Trace, Verdict
 
 _REASON = 300
+_WEIGHING = ("adaptive", "weight")
+"""The combiner and its input whose verdicts say what counts how much: more of that is no more reward."""
 _RUBRICS = ("gear", "hard-local", "hard-transitive")
 
 
@@ -113,7 +115,9 @@ def _directions(decision: Decision) -> dict[str, int]:
     """For every question that counts: 1 where a higher score means more reward, -1 where it means less."""
     directions: dict[str, int] = {}
     for spec in decision.counting:
-        for one in spec.inputs.values():
+        for name, one in spec.inputs.items():
+            if (spec.combiner, name) == _WEIGHING:
+                continue
             for question, weight in zip(one.questions, one.weights, strict=True):
                 directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
     return directions

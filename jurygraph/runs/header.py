@@ -79,6 +79,8 @@ def differences(run: Header, here: Header) -> Iterator[str]:
             here_is = {name: version for name, version in here_is.items() if name in there_is}
         for name, there, now_here in changes(there_is, here_is):
             yield f"{role} {name} has version {shown(there)} in the run and {shown(now_here)} here"
+    for name, _, _ in changes(_bases(run), _bases(here)):
+        yield f"what evaluator {name} read beside the config, such as a history, is not what it was in the run"
     there, now_here = (f"from {one.branch.folder}" if one.branch else "from no other" for one in (run, here))
     if (run.branch and run.branch.run) != (here.branch and here.branch.run):
         yield f"the run was branched {there}, and this one would be branched {now_here}"
@@ -114,6 +116,10 @@ def _model_changes(there: Identity | None, here: Identity | None) -> Iterator[tu
 def _versions(header: Header, role: str) -> dict[str, str]:
     seated: dict[str, Seat | str] = getattr(header, f"{role}s")
     return {name: one.version if isinstance(one, Seat) else one for name, one in seated.items()}
+
+
+def _bases(header: Header) -> dict[str, str]:
+    return {name: seat.rests_on for name, seat in header.evaluators.items() if seat.rests_on}
 
 
 def _file_difference(what: str, there: FileMark | None, here: FileMark | None) -> Iterator[str]:

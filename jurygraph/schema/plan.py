@@ -13,8 +13,7 @@ from jurygraph.schema.verdict import Layer
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
-Reduce = Literal["mean", "min", "max"]
-Fold = Reduce | Literal["majority"]
+Fold = Literal["mean", "min", "max", "majority"]
 Gated = Literal["missing", "zero"]
 
 
@@ -24,7 +23,7 @@ class When(Noun):
     question: LongId
     op: Literal[">=", ">", "<=", "<"] = ">="
     threshold: Number
-    reduce: Reduce | Literal["median"] = "mean"
+    reduce: Literal["mean", "min", "max", "median"] = "mean"
     on: Literal["score", "native"] = "score"
 
 

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.noun import Count, Flag, Id, Noun, Number, Unit
+from jurygraph.schema.noun import Count, Flag, Id, LongId, Noun, Number, Unit
 from jurygraph.schema.task import Response
 
 Layer = Literal["fact", "check", "model", "residual", "human"]
@@ -40,7 +40,7 @@ class ExampleUse(Noun):
     `fingerprint` is the digest of all that the example says, which itself stays in the history.
     """
 
-    item: Id
+    item: LongId
     reviewer: Id
     score: Number
     fingerprint: str

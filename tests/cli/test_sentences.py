@@ -9,10 +9,12 @@ from jurygraph.schema import (
     Counts,
     Decision,
     Evidence,
+    ExampleUse,
     Failure,
     Input,
     Material,
     Reward,
+    Shrinkage,
     Spec,
     Term,
     Trace,
@@ -240,3 +242,44 @@ def test_a_trace_shows_the_message_of_a_failure_once_and_a_line_for_material():
     assert shown.count("response failure: unsupported: nothing is quoted") == 1
     assert shown[shown.index("nothing is quoted") + 1] == "response failure: unsupported"
     assert "material data: one was lost" in shown
+
+
+# Judges
+
+
+def predicted(**fields: Any) -> Verdict:
+    examples = (
+        ExampleUse(item="tent", reviewer="ann", score=4.5, fingerprint="1"),
+        ExampleUse(item="boots", reviewer="ann", score=2.0, fingerprint="2", dropped="of the group of the response"),
+    )
+    return verdict("appeal@ann", score=1.0, confidence=0.8, examples=examples, **fields)
+
+
+def test_a_judge_is_told_with_its_confidence_and_the_examples_that_it_was_shown_and_those_not():
+    told_of = [
+        "confidence 0.8000",
+        "shown as examples: tent (ann: 4.5)",
+        "not shown: boots (ann: 2), because of the group of the response",
+        "drawn by 20.0% to the 0.5000 of the aggregate judge",
+    ]
+    one = trace(reward(), predicted(shrinkage=Shrinkage(weight=0.2, toward=0.5, call="c")))
+    lines = [line.strip() for line in trace_lines(one, Decision(specs=()))]
+    start = lines.index(told_of[0])
+    assert lines[start : start + 4] == told_of
+    assert f"appeal@ann (e): {'; '.join(told_of[1:])}." in sentences(one)
+
+
+def test_weights_that_a_judge_gave_are_said_to_be_no_plan_s():
+    free = trace(reward(weights_fixed=False), verdict("x", score=1.0))
+    assert "The weights were not fixed before the response was seen." in sentences(free)
+    note = "note      weights not fixed: a judge gave them once it had seen the response"
+    assert note in trace_lines(free, Decision(specs=()))
+    assert note not in trace_lines(trace(reward(), verdict("x", score=1.0)), Decision(specs=()))
+
+
+def test_what_somebody_weighs_is_not_short_of_the_best():
+    weight, utility = verdict("weight/ann", score=0.5), verdict("utility/ann", score=0.5)
+    one = composed("adaptive", "adaptive", ("weight", 1.0), ("utility", 1.0))
+    inputs = {name: Input(questions=(f"{name}/ann",), weights=(1.0,)) for name in ("weight", "utility")}
+    said = told(one.model_copy(update={"inputs": inputs}), {}, 0.5, weight, utility)
+    assert [line for line in said if line.startswith("Short")] == ["Short of the best: utility/ann (e) scored 0.5."]

@@ -91,7 +91,7 @@ def filled(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
     return {**scene.verdicts, **judged}
 
 
-@settings(EACH, max_examples=150)
+@settings(EACH, max_examples=80)
 @given(scenes(), st.integers(0, 2**32))
 def test_the_range_holds_whatever_the_unjudged_could_have_been(scene: Scene, seed: int) -> None:
     before = scene.rewards()

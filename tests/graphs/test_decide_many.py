@@ -62,7 +62,7 @@ def crowds(draw: st.DrawFn) -> Scene:
     return Scene(scene.config, scene.task, scene.plan, verdicts)
 
 
-@settings(EACH, max_examples=200)
+@settings(EACH, max_examples=100)
 @given(crowds(), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.permutations(NAMES))
 def test_all_at_once_are_to_the_bit_as_group_by_group(scene: Scene, part: list[int], order: list[str]) -> None:
     apart: dict[str, Reward] = {}

@@ -206,6 +206,17 @@ def test_a_gate_reduces_its_samples(reduce: str, asked: bool) -> None:
     assert (verdict_on(trace, "then").status == "ok") == asked
 
 
+@pytest.mark.parametrize(
+    ("gate", "asked"), [([0.0, 0.7, 1.0], True), ([0.0, 0.5, 1.0], False), ([0.2, 1.0], True), ([0.1, 1.0], False)]
+)
+def test_the_median_of_its_samples_is_the_middle_one_or_the_mean_of_the_two(gate: list[float], asked: bool) -> None:
+    when = {"question": "gate", "threshold": 0.6, "reduce": "median"}
+    use = {**told("gate"), "samples": len(gate)}
+    config = {"evaluators": [use, {**told("then"), "when": when}], "reward": {"gate": 1.0}}
+    (trace,) = scored(config, task(), response("a", gate=gate, then=1.0))
+    assert (verdict_on(trace, "then").status == "ok") == asked
+
+
 def test_both_of_an_unordered_pair_can_pass_a_gate_on_it() -> None:
     config = {
         "evaluators": [

@@ -17,6 +17,8 @@ from jurygraph.schema import Response, Trace, Verdict
 from tests.models.judging import asked_for, config, judged, quotable, response_in, rubric
 from tests.models.server import Answer, cut, drip, hang, huge, raw, reset, said, serving, status
 
+pytestmark = pytest.mark.slow
+
 SEED = 285
 """With it every kind of fault ends some call: one that may do better, every attempt of it."""
 SHARE = 0.3

@@ -381,13 +381,13 @@ class TestKilled:
         with serving(slowly) as running:
             yield running
 
-    def test_a_run_that_is_killed_eight_times_sends_nothing_again_that_it_had_recorded(
+    def test_a_run_that_is_killed_three_times_sends_nothing_again_that_it_had_recorded(
         self, server: Server, tmp_path: Path
     ):
         draw = random.Random(5)
         project = Project(tmp_path, server, tasks=10, size=6)
-        moments = ((draw.randrange(2, 16), draw.uniform(0.0, 0.03)) for _ in range(8))
-        assert project.check_killed("run", moments) == 8
+        moments = ((draw.randrange(2, 16), draw.uniform(0.0, 0.03)) for _ in range(3))
+        assert project.check_killed("run", moments) == 3
 
     @pytest.mark.slow
     def test_killed_at_a_hundred_moments_it_sends_nothing_again_that_it_had_recorded(

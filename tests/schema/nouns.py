@@ -481,6 +481,7 @@ seats = strategy(
     audience=pick("task", "everyone", "stakeholder", "criterion", "reviewer"),
     combiner=ids,
     shares=by_name(positives),
+    rests_on=texts,
 )
 
 NOUNS = sorted(STRATEGIES, key=lambda noun: noun.__name__)

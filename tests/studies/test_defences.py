@@ -106,6 +106,7 @@ def test_the_reminder_alone_takes_the_last_word_from_whoever_wants_it() -> None:
     assert fooled(report)["reminder"] == 2 * COPIES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", EVERY_THIRD)
 def test_what_every_third_attack_does(judge: type[Judge]) -> None:
     report = report_on(judge, 1, 3)

@@ -4,6 +4,7 @@ Equal seeds and equal examples give an equal order on every machine, whatever or
 """
 
 import importlib
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
@@ -74,6 +75,10 @@ def selectors_of(choice: str) -> Selectors:
         raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_known()}") from None
     if not callable(found):
         raise ConfigError(f"choice: there is no selector {choice!r}; name {_known()}")
+    try:
+        inspect.signature(found).bind([], 0)
+    except TypeError:
+        raise ConfigError(f"choice: {choice!r} does not take examples and a seed, in this order; mend it") from None
     made: Selectors = found
     return made
 
@@ -88,7 +93,10 @@ def in_order(selectors: Selectors, examples: Sequence[Example], query: str, seed
     selector = selectors([{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()], seed)
     if not isinstance(selector, BaseExampleSelector):
         raise ConfigError(f"choice: it gave a {type(selector).__name__}, and no example selector of langchain-core")
-    chosen = [str(example.get("digest")) for example in selector.select_examples({"query": query})]
+    given = selector.select_examples({"query": query})
+    if not isinstance(given, list) or not all(isinstance(example, dict) for example in given):
+        raise ConfigError("choice: the selector gave no list of the examples that it was given; mend it")
+    chosen = [str(example.get("digest")) for example in given]
     if not set(chosen) <= by_digest.keys() or len(set(chosen)) < len(chosen):
         raise ConfigError("choice: the selector gave an example twice, or one that it was not given; mend it")
     return [by_digest[digest] for digest in chosen]

@@ -21,7 +21,7 @@ FEWEST_SPARES = 3
 
 
 class Pools(NamedTuple):
-    """What may be shown of a reviewer's own examples and of everybody else's, each in its order."""
+    """What may be shown of a reviewer's own examples and of everybody else's, each in its order once drawn."""
 
     own: Sequence[Example]
     others: Sequence[Example]
@@ -42,7 +42,8 @@ class ReviewerJudge(Evaluator):
         choice: `balanced` over the scores, `similar` to the task's query, or a callable as package.module.name that
             makes a langchain-core example selector.
         seed: of the draw among equals.
-        samples: how often each question is asked; what the answers come to is said by the config's `panel`.
+        samples: how often each question is asked, each time by the next seed, and so by another draw of examples; what
+            the answers come to is said by the config's `panel`.
         shrinkage: draws what a personalized judge predicts for reviewers with thin histories to what the aggregate
             judge says of the same response: with n ratings that may be shown, by shrinkage / (shrinkage + n). Each of
             its questions then takes two calls. 0 leaves all as it is.
@@ -78,6 +79,7 @@ class ReviewerJudge(Evaluator):
         self._shrinkage = self._checked(shrinkage)
         self._compact = profile == "compact"
         self._history = _opened(history, texts, columns or {}, self._dimensions) if self._needs_history else None
+        self.rests_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
         self.version = f"1 prompt {self._prompt.edition} example {load_prompt('example').edition}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
@@ -114,24 +116,27 @@ class ReviewerJudge(Evaluator):
         """How many examples to show, and the candidates for it."""
         if self._history is None:
             return {}
-        pools = self._pools(self._history, view, dimension)
-        count = min(self._shots, len(pools.own), len(pools.others))
-        listed = min(count + max(count, FEWEST_SPARES), len(pools.own), len(pools.others)) if count else 0
-        return {"count": count, **self._candidates(pools, listed)}
+        pools, query = self._pools(self._history, view, dimension), words_of(view.query)
+        seeds = range(self._seed, self._seed + self._samples)
+        draws = [Pools(*(in_order(self._selectors, pool, query, seed) for pool in pools)) for seed in seeds]
+        count = min(self._shots, *(len(drawn) for draw in draws for drawn in draw))
+        listed = count + max(count, FEWEST_SPARES) if count else 0
+        return {"count": count, **self._candidates(draws, listed)}
 
-    def _candidates(self, pools: Pools, listed: int) -> dict[str, Any]:
-        return {"candidates": _named(getattr(pools, self._shows)[:listed])}
+    def _candidates(self, draws: Sequence[Pools], listed: int) -> dict[str, Any]:
+        """Those of each sample, which is drawn by a seed of its own."""
+        return {"candidates": [_named(getattr(draw, self._shows)[:listed]) for draw in draws]}
 
     def _pools(self, history: ReviewerHistory, view: TaskView, dimension: str) -> Pools:
         """Everything of the task's domain, where it states one, that neither is the task nor belongs to its group."""
         stated = view.metadata.get("domain")
         asked = str(view.member), dimension, None if stated is None else str(stated)
-        pools = (may_be_candidates(pool, view, history) for pool in (history.of(*asked), history.others(*asked)))
-        return Pools(*(in_order(self._selectors, pool, words_of(view.query), self._seed) for pool in pools))
+        return Pools(*(may_be_candidates(pool, view, history) for pool in (history.of(*asked), history.others(*asked))))
 
     def check(self, question: Question) -> None:
-        for listed in (question.params.get(name) for name in ("candidates", "toward")):
-            for stated in listed if isinstance(listed, list) else ():
+        params: Any = question.params
+        for draw in (draw for name in ("candidates", "toward") for draw in params.get(name, ())):
+            for stated in draw:
                 self._example(stated, question)
 
     def _example(self, stated: Any, question: Question) -> Example:
@@ -161,8 +166,8 @@ class ReviewerJudge(Evaluator):
     def _shown(self, ask: Ask, name: str) -> Shown:
         assert self._history is not None
         question = ask.question
-        stated: Any = question.params[name]
-        candidates = [self._example(one, question) for one in stated]
+        draws: Any = question.params[name]
+        candidates = [self._example(one, question) for one in draws[ask.sample % len(draws)]]
         count: Any = question.params["count"]
         return shown_of(candidates, count, ask.response, ask.task, self._history)
 
@@ -208,12 +213,12 @@ class Personalized(ReviewerJudge):
             raise ConfigError(f"shrinkage is a number from 0 on, not {shrinkage!r}")
         return float(shrinkage)
 
-    def _candidates(self, pools: Pools, listed: int) -> dict[str, Any]:
-        own = super()._candidates(pools, listed)
+    def _candidates(self, draws: Sequence[Pools], listed: int) -> dict[str, Any]:
+        own = super()._candidates(draws, listed)
         if not self._shrinkage or not listed:
             return own
-        weight = self._shrinkage / (self._shrinkage + len(pools.own))
-        return {**own, "toward": _named(pools.others[:listed]), "shrinkage": weight}
+        weight = self._shrinkage / (self._shrinkage + len(draws[0].own))
+        return {**own, "toward": [_named(draw.others[:listed]) for draw in draws], "shrinkage": weight}
 
     async def answer(self, ask: Ask) -> Verdict:
         if "shrinkage" not in ask.question.params:

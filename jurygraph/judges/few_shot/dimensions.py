@@ -77,13 +77,25 @@ def _dimension(name: str, stated: Any) -> Dimension:
         raise ConfigError(f"dimensions.{name}: {describe(error)}") from None
 
 
+def _check_threshold(name: str, before: str, threshold: float, dimensions: Mapping[str, Dimension]) -> None:
+    if before not in dimensions:
+        raise ConfigError(f"dimensions.{name}.above: there is no dimension {before!r}; name one of them")
+    low, high = dimensions[before].scale
+    if not low <= threshold < high:
+        raise ConfigError(
+            f"dimensions.{name}.above: no score of {before} is parted by {threshold:g}; write one from {low:g} on and "
+            f"below {high:g}"
+        )
+
+
 def _check_order(dimensions: Mapping[str, Dimension]) -> None:
+    for name, dimension in dimensions.items():
+        for before, threshold in dimension.above.items():
+            _check_threshold(name, before, threshold, dimensions)
     for name, dimension in dimensions.items():
         passed = [name]
         while dimension.above:
             (before,) = dimension.above
-            if before not in dimensions:
-                raise ConfigError(f"dimensions.{passed[-1]}.above: there is no dimension {before!r}; name one of them")
             if before in passed:
                 circle = " -> ".join((*passed, before))
                 raise ConfigError(

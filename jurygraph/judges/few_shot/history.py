@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, Self, get_args
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Noun
+from jurygraph.schema import Noun, digest_of
 from jurygraph.schema.noun import Number
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.complaint import nearest, quoted
@@ -71,7 +71,9 @@ class ReviewerHistory:
         self._stated = {rating.dimension for _, rating in ratings.rows if rating.dimension is not None}
         self._parts = _parts(self.examples)
         self._groups: dict[str, set[str]] = {}
+        self._items: dict[str, set[str]] = {}
         for _, rating in ratings.rows:
+            self._items.setdefault(rating.key, set()).add(rating.item)
             if rating.group is not None:
                 self._groups.setdefault(rating.key, set()).add(rating.group)
                 self._groups.setdefault(rating.item, set()).add(rating.group)
@@ -104,6 +106,10 @@ class ReviewerHistory:
     def example(self, digest: str) -> Example | None:
         """The example that has a digest; None where there is none."""
         return self._by_digest.get(digest)
+
+    def items_of(self, key: str) -> set[str]:
+        """The items that were rated under a key: one, and without its agent another name than that."""
+        return self._items.get(key, set())
 
     def groups_of(self, names: Iterable[str]) -> set[str]:
         """The groups of what has one of these names: a key, or an item whatever its agent; also of what is left out."""
@@ -153,6 +159,11 @@ class ReviewerHistory:
 
     def _part(self, dimension: str, domain: str | None) -> "_Part":
         return self._parts.get((dimension, domain), _Part(()))
+
+    @cached_property
+    def digest(self) -> str:
+        """Of all examples."""
+        return digest_of(sorted(self._by_digest))
 
     @cached_property
     def _by_digest(self) -> Mapping[str, Example]:

@@ -25,7 +25,7 @@ class Shown(NamedTuple):
 
 def may_be_candidates(examples: Iterable[Example], view: TaskView, history: ReviewerHistory) -> list[Example]:
     """Examples that are neither the task itself nor of its group: known before any response is."""
-    names = {view.id} if view.group is None else {view.id, view.group}
+    names = {view.id, *history.items_of(view.id)} | ({view.group} if view.group is not None else set())
     groups = names | history.groups_of(names)
     return [one for one in examples if names.isdisjoint((one.key, one.item)) and one.group not in groups]
 
@@ -34,7 +34,8 @@ def shown_of(
     candidates: Sequence[Example], count: int, response: Response, view: TaskView, history: ReviewerHistory
 ) -> Shown:
     """The first `count` candidates that give the response not away."""
-    groups = history.groups_of({response.id})
+    judged = {response.id, *history.items_of(response.id)}
+    groups = history.groups_of(judged)
     if view.group is not None:
         groups = groups | {view.group}
     examples: list[Example] = []
@@ -42,7 +43,7 @@ def shown_of(
     for candidate in candidates:
         if len(examples) == count:
             break
-        why = _gives_away(candidate, response, groups)
+        why = _gives_away(candidate, response, judged, groups)
         uses.append(use_of(candidate, why))
         if why is None:
             examples.append(candidate)
@@ -56,8 +57,8 @@ def use_of(example: Example, dropped: str | None = None) -> ExampleUse:
     )
 
 
-def _gives_away(example: Example, response: Response, groups: Collection[str]) -> str | None:
-    if response.id in (example.key, example.item):
+def _gives_away(example: Example, response: Response, judged: Collection[str], groups: Collection[str]) -> str | None:
+    if example.key in judged or example.item in judged:
         return "it is the judged item"
     if example.group in groups:
         return "it is of the judged item's group"

@@ -1,0 +1,241 @@
+"""`jurygraph init --template reviewers` and `ideas`: projects with a judge for each reviewer that run as they are."""
+
+import json
+import re
+import shlex
+import statistics
+from collections.abc import Iterator, Mapping
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from jurygraph.cli import main
+from jurygraph.judges.few_shot.dimensions import dimensions_of
+from jurygraph.sources import read_config, read_tasks
+from tests.agents.judging import hearing
+from tests.cli.conftest import Command, traces
+from tests.judges.few_shot.reviewing import examples_in, predicted, shown
+from tests.models.judging import response_in
+from tests.models.server import Answer, serving
+
+FILES = {
+    "reviewers": ["README.md", "jury.yaml", "ratings.jsonl", "tasks.jsonl"],
+    "ideas": ["README.md", "jury.yaml", "ratings.jsonl", "tasks.jsonl", "texts.jsonl"],
+}
+FORETOLD = {"reviewers": 18, "ideas": 270}
+LEFT_OPEN = {"reviewers": 18, "ideas": 120}
+"""Verdicts without a model: what waits for something that is not known is not asked three times."""
+NAMED = "openai-compatible:http://127.0.0.1:8000/v1#NAME"
+each_template = pytest.mark.parametrize("template", FILES)
+
+
+class Typed(NamedTuple):
+    """A command of a README: its words, how it ended, what it printed, and how many requests it sent."""
+
+    words: list[str]
+    code: int
+    printed: str
+    requests: int
+
+
+class Played(NamedTuple):
+    """A project whose README's commands were typed, and what the model was asked by them."""
+
+    folder: Path
+    commands: list[Typed]
+    bodies: list[dict[str, Any]]
+
+
+def script(body: dict[str, Any], number: int) -> Answer:
+    """A model that goes by what it is shown; but what has no figures is vague to it, and nothing works in the dark."""
+    text, response = hearing.user(body), response_in(body)
+    if "How concretely the idea is described" in text:
+        return predicted(body, 3 if re.search(r"\d", response) else 1)
+    if "Whether the idea could be built as described" in text and "in the dark" in response:
+        return predicted(body, 1)
+    return predicted(body, int(statistics.median_low([score for _, score in shown(body)])))
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Played]]:
+    """Both projects. A hosted model is not asked, and NAME is one that is there."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):
+            patch.setenv(name, "false")
+        yield {template: _played(template, tmp_path_factory.mktemp(template), patch) for template in FILES}
+
+
+def _played(template: str, folder: Path, patch: pytest.MonkeyPatch) -> Played:
+    patch.setenv("JURYGRAPH_CACHE", str(folder / "cache"))
+    patch.chdir(folder)
+    assert _ended(["init", "jury", "--template", template])[0] == 0
+    patch.chdir("jury")
+    commands = []
+    with serving(script) as server:
+        for words in _typed(Path("README.md").read_text(encoding="utf-8")):
+            before = server.count
+            there = [f"openai-compatible:{server.url}#tiny" if word == NAMED else word for word in words]
+            commands.append(Typed(words, *_ended(there), server.count - before))
+        return Played(folder / "jury", commands, [seen.body for seen in server.requests])
+
+
+def _typed(readme: str) -> Iterator[list[str]]:
+    for line in readme.splitlines():
+        if line.startswith("    jurygraph ") and "openai/" not in line:
+            yield shlex.split(line)[1:]
+
+
+def _ended(words: list[str]) -> tuple[int, str]:
+    printed = StringIO()
+    with redirect_stdout(printed), redirect_stderr(printed), pytest.raises(SystemExit) as caught:
+        main(words)
+    return int(caught.value.code or 0), printed.getvalue()
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def by_response(run: Command, folder: Path) -> Mapping[str, dict[str, Any]]:
+    return {trace["response_id"]: trace for trace in traces(run, folder)}
+
+
+# Both
+
+
+@each_template
+def test_the_files_are_those_that_the_readme_names_and_are_good(template: str, tmp_path: Path, run: Command) -> None:
+    assert run("init", tmp_path / "jury", "--template", template).code == 0
+    folder = tmp_path / "jury"
+    assert sorted(path.name for path in folder.iterdir()) == FILES[template]
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `(\w+\.\w+)` \|", readme, flags=re.MULTILINE)
+    assert sorted(["README.md", *named]) == FILES[template]
+    assert read_config(folder / "jury.yaml").model == "none"
+    reviewers = {row["reviewer"] for row in rows(folder / "ratings.jsonl")}
+    assert all(set(task.reviewers) == reviewers for task, _ in read_tasks(folder / "tasks.jsonl"))
+
+
+@each_template
+def test_without_a_model_it_abstains_and_the_whole_history_can_be_shown(
+    template: str, tmp_path: Path, run: Command
+) -> None:
+    run("init", tmp_path / "jury", "--template", template)
+    ended = run("score", tmp_path / "jury" / "tasks.jsonl", "--out", tmp_path / "run")
+    assert ended.code == 1
+    assert f"0 judged + {LEFT_OPEN[template]} abstained + 0 failed" in ended.out
+    number = len(rows(tmp_path / "jury" / "ratings.jsonl"))
+    assert f"Of {number} ratings in ratings.jsonl, {number} can be shown, by 3 reviewers." in ended.err
+    assert "Left out" not in ended.err
+
+
+@each_template
+def test_the_commands_of_the_readme_run_as_typed(template: str, played: dict[str, Played]) -> None:
+    commands = played[template].commands
+    assert {words[0] for words, *_ in commands} >= {"score", "show", "prompts"}
+    assert [(words, printed) for words, code, printed, _ in commands if code != 0] == []
+    assert [words for words, _, _, requests in commands if requests] == [
+        ["score", "tasks.jsonl", "--out", "run", "--model", NAMED]
+    ]
+    (dry,) = (printed for words, _, printed, _ in commands if "--dry-run" in words)
+    assert re.search(rf"^calls +{FORETOLD[template]} +{FORETOLD[template]} ", dry, flags=re.MULTILINE)
+
+
+@each_template
+def test_a_personalized_judge_is_shown_three_examples_of_its_reviewer(
+    template: str, played: dict[str, Played], run: Command
+) -> None:
+    folder, _, bodies = played[template]
+    given = {
+        (row["item"], row["reviewer"], row.get("dimension", "appeal"), float(row["score"]))
+        for row in rows(folder / "ratings.jsonl")
+    }
+    for trace in traces(run, folder / "run"):
+        for verdict in trace["verdicts"]:
+            used = verdict.get("examples", [])
+            assert {(one["item"], verdict["reviewer"], verdict["subject"], one["score"]) for one in used} <= given
+            assert sum("dropped" not in one for one in used) == (3 if verdict["status"] == "ok" else 0)
+    assert {who for body in bodies for who, _ in shown(body)} == {"reviewer 1"}
+
+
+# Reviewers
+
+
+def test_what_says_nearly_the_same_is_not_shown_and_show_says_so(played: dict[str, Played], run: Command) -> None:
+    folder, commands, _ = played["reviewers"]
+    dropped = {
+        (trace["response_id"], verdict["reviewer"], one["item"])
+        for trace in traces(run, folder / "run")
+        for verdict in trace["verdicts"]
+        for one in verdict["examples"]
+        if "dropped" in one
+    }
+    assert dropped == {("headlamp/borrowed", "bo", "lantern-1")}
+    (told,) = (printed for words, _, printed, _ in commands if "headlamp/borrowed" in words)
+    assert "not shown: lantern-1 (bo: 5), because it says nearly the same as the judged item" in told
+
+
+@pytest.mark.parametrize(("template", "group", "asked"), [("reviewers", "kettle", 9), ("ideas", "foam", 63)])
+def test_what_is_of_the_tasks_group_is_not_shown_for_it(
+    template: str, group: str, asked: int, played: dict[str, Played]
+) -> None:
+    folder, _, bodies = played[template]
+    said = {row["item"]: row["text"] for name in FILES[template] for row in rows_with_texts(folder / name)}
+    own = [text for item, text in said.items() if item.startswith(f"{group}-")]
+    (query,) = (str(task.query) for task, _ in read_tasks(folder / "tasks.jsonl") if task.group == group)
+    about = [body for body in bodies if query in hearing.user(body)]
+    assert (len(own), len(about)) == (2, asked)
+    assert not any(text in examples_in(body) for body in about for text in own)
+
+
+def rows_with_texts(path: Path) -> list[dict[str, Any]]:
+    return [row for row in rows(path) if "text" in row] if path.name in ("ratings.jsonl", "texts.jsonl") else []
+
+
+# Ideas
+
+
+def test_the_history_of_ideas_was_screened_as_the_judges_are(played: dict[str, Played]) -> None:
+    """Every reviewer rated what passed their own gates, and nothing else, on the scales of the dimensions."""
+    dimensions = dimensions_of("ideas")
+    given: dict[tuple[str, str], dict[str, float]] = {}
+    for row in rows(played["ideas"].folder / "ratings.jsonl"):
+        given.setdefault((row["item"], row["reviewer"]), {})[row["dimension"]] = row["score"]
+    assert len(given) == 8 * 3
+    for scores in given.values():
+        asked = [
+            name
+            for name, dimension in dimensions.items()
+            if all(scores.get(before, 0) > threshold for before, threshold in dimension.above.items())
+        ]
+        assert sorted(scores) == asked
+        assert all(dimensions[name].form.holds(value) for name, value in scores.items())
+
+
+def test_an_idea_is_asked_about_as_far_as_it_gets(played: dict[str, Played], run: Command) -> None:
+    asked = {
+        trace["response_id"]: {verdict["subject"] for verdict in trace["verdicts"] if verdict["status"] == "ok"}
+        for trace in traces(run, played["ideas"].folder / "run")
+    }
+    everything = set(dimensions_of("ideas"))
+    assert asked == {
+        "glaze/pools": everything,
+        "glaze/bottle": everything - {"innovativeness", "competitive-advantage"},
+        "glaze/dawn": {"specificity"},
+        "foam/hives": everything,
+        "foam/future": {"specificity"},
+    }
+    assert len(played["ideas"].bodies) == 3 * 3 * sum(map(len, asked.values()))
+
+
+def test_what_an_idea_did_not_get_to_is_missing_unless_it_is_said_to_be_zero(
+    played: dict[str, Played], run: Command
+) -> None:
+    missing, zero = (by_response(run, played["ideas"].folder / name) for name in ("run", "zero"))
+    before, after = (of["glaze/bottle"]["reward"]["value"] for of in (missing, zero))
+    assert after == pytest.approx(before * 4 / 6)
+    assert missing["glaze/pools"]["reward"]["value"] == zero["glaze/pools"]["reward"]["value"]
+    assert {trace["reward"]["coverage"] for trace in (*missing.values(), *zero.values())} == {1.0}

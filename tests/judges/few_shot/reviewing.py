@@ -1,0 +1,168 @@
+"""Reviewers, what they said of other items, and a model that goes by nothing but the examples that it is shown."""
+
+import json
+import random
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from jurygraph import Question, Response, Task, Trace, Verdict
+from jurygraph.graphs.planning import view_task
+from jurygraph.judges.few_shot.constructors import Aggregate, Personalized, ReviewerJudge, ZeroShot
+from jurygraph.judges.few_shot.history import ReviewerHistory
+from jurygraph.schema.rating import Rating
+from jurygraph.sources.ratings import PlacedRating, Ratings
+from tests.agents.judging import hearing
+from tests.models.judging import Script, quotable, response_in
+from tests.models.server import Answer, said
+
+KINDS = ("zero-shot", "aggregate", "personalized")
+WITH_EXAMPLES = KINDS[1:]
+QUALITY: Mapping[str, Any] = {"quality": {"text": "How good it is.", "scale": [1, 5]}}
+ANY_NUMBER: Mapping[str, Any] = {"quality": {"text": "How good it is.", "scale": [0, 10], "step": None}}
+"""A scale on which every median is a score."""
+JUDGED = "The judged one: it says what no other says, and nobody has seen it before."
+
+_SYLLABLES = ("ba", "ko", "mi", "tun", "sel", "ra", "vi", "dop", "lu", "gen", "ash", "po", "rik", "we", "zum", "fa")
+_EXAMPLES = re.compile(
+    r"\n# Scores from the past\n\nWhat reviewer \d+ scored:\n.*?\n\n(?=# (?:Response|What is scored)\n)", re.DOTALL
+)
+_SCORE = re.compile(r"^The score of (reviewer \d+): (.+)$", re.MULTILINE)
+
+
+# What reviewers said
+
+
+def prose(place: int, words: int = 24) -> str:
+    """A text of its own for every place: made-up words, of which no two texts share many in a row."""
+    drawn = random.Random(place)
+    return " ".join("".join(drawn.choices(_SYLLABLES, k=drawn.randint(1, 3))) for _ in range(words)).capitalize() + "."
+
+
+def row(reviewer: str, item: str, score: float, **fields: Any) -> dict[str, Any]:
+    """A line of a RATINGS file; the text is the item's own."""
+    text = prose(int.from_bytes(item.encode(), "big"))
+    return {"reviewer": reviewer, "item": item, "score": score, "text": text, **fields}
+
+
+def rows(scores: Mapping[str, Sequence[float]], **fields: Any) -> list[dict[str, Any]]:
+    """What reviewers said of as many items as each has scores: `i0`, `i1`, …"""
+    return [row(who, f"i{n}", score, **fields) for who, given in scores.items() for n, score in enumerate(given)]
+
+
+def written(folder: Path, said_so: Sequence[Mapping[str, Any]], name: str = "history.jsonl") -> str:
+    """The path of a RATINGS file."""
+    path = folder / name
+    path.write_text("".join(f"{json.dumps(one)}\n" for one in said_so), encoding="utf-8")
+    return str(path)
+
+
+def remembered(said_so: Sequence[Mapping[str, Any]], dimensions: Mapping[str, Any] = QUALITY) -> ReviewerHistory:
+    """The history of a file that was never written."""
+    placed = tuple(PlacedRating(f"line {n}", Rating.model_validate(one)) for n, one in enumerate(said_so, start=1))
+    return ReviewerHistory(Ratings("h.jsonl", placed), scales={name: one["scale"] for name, one in dimensions.items()})
+
+
+# What is asked
+
+
+def use(kind: str, **params: Any) -> dict[str, Any]:
+    """A judge as a config names it; what one without examples has no use for is left out."""
+    return {"use": kind, "params": {"dimensions": QUALITY, **params}}
+
+
+def task(*reviewers: str, **fields: Any) -> Task:
+    stated: dict[str, Any] = {"id": "t", "query": "Write about cats.", "reviewers": reviewers or ("ann",)}
+    return Task.model_validate(stated | fields)
+
+
+def response(text: str = JUDGED, name: str = "r") -> Response:
+    return Response(id=name, text=text)
+
+
+def judge(kind: str, said_so: Sequence[Mapping[str, Any]] = (), **params: Any) -> ReviewerJudge:
+    """A judge by itself, with a history that was never written."""
+    stated = {"dimensions": QUALITY, **params}
+    if kind == "zero-shot":
+        return ZeroShot(**stated)
+    made = {"aggregate": Aggregate, "personalized": Personalized}[kind]
+    return made(**stated, history=remembered(said_so, stated["dimensions"]))
+
+
+def planned(judge: ReviewerJudge, about: Task) -> list[Question]:
+    """What a judge is to be asked, by reviewer and dimension."""
+    return [question for view in view_task(about, ["reviewer"]) for question in judge.questions(view)]
+
+
+def listed(question: Question, name: str = "candidates", sample: int = 0) -> list[tuple[str, str, float]]:
+    """The candidates that a plan froze for a question's sample: by whom, of which item, with which score."""
+    draws: Any = question.params.get(name)
+    stated = draws[sample] if draws else ()
+    return [(one["reviewer"], one["item"], one["score"]) for one in stated]
+
+
+def scored(
+    script: Script, use: Mapping[str, Any], about: Task, *group: Response, **settings: Any
+) -> tuple[list[Trace], list[dict[str, Any]]]:
+    """The traces of a group before one judge, and the bodies of all requests; `settings` as a config has them."""
+    return hearing.scored(script, about, group or (response(),), use=[use], settings=settings, cache=False)
+
+
+def verdicts(traces: Sequence[Trace]) -> dict[str, Verdict]:
+    """The verdicts on the one response, by question; of samples the first."""
+    return {one.question: one for trace in traces for one in reversed(trace.verdicts)}
+
+
+# What a model is shown, and says
+
+
+def shown(body: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """The examples in a request: by whose pseudonym, and with which score."""
+    return [(who, float(score)) for who, score in _SCORE.findall(examples_in(body))]
+
+
+def examples_in(body: Mapping[str, Any]) -> str:
+    """The part of a request in which the examples stand; empty where it has none."""
+    found = _EXAMPLES.search(hearing.user(body))
+    return found.group() if found else ""
+
+
+def without_examples(body: Mapping[str, Any]) -> str:
+    """A request, byte for byte, but for its examples."""
+    system, user = body["messages"]
+    left = {**user, "content": _EXAMPLES.sub("\n", hearing.user(body))}
+    return json.dumps({**body, "messages": [system, left]})
+
+
+def predicted(body: Mapping[str, Any], value: float, confidence: float = 90, quotes: Any = None) -> Answer:
+    """A right reply, with the beginning of the response quoted for it."""
+    fields = body["response_format"]["json_schema"]["schema"]["properties"]["score"]["properties"]
+    if quotes is None:
+        quotes = quotable(response_in(body)) if "<<<response " in hearing.user(body) else []
+    told = {"reason": "so it is", "quotes": quotes, "value": value, "confidence": confidence}
+    return said(json.dumps({"score": {name: told[name] for name in fields}}))
+
+
+def by_examples(
+    of: Callable[[Sequence[float]], float] = statistics.median, without: float = 3, confidence: float = 90
+) -> Script:
+    """A model that answers what the scores it is shown come to, and always the same where it is shown none."""
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        scores = [score for _, score in shown(body)]
+        value = of(scores) if scores else without
+        return predicted(body, int(value) if float(value).is_integer() else value, confidence)
+
+    return script
+
+
+def saying(*values: float, confidence: Sequence[float] = (90,), quotes: Sequence[str] | None = None) -> Script:
+    """A model that says these values in turn, and the last one from then on."""
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        value, sure = (told[min(number, len(told)) - 1] for told in (values, confidence))
+        return predicted(body, value, sure, quotes)
+
+    return script

@@ -1,0 +1,379 @@
+"""Histories that are thin, wrong or gone: each is named, what was left out is counted, and none breaks a jury."""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import yaml
+
+from jurygraph import Jury
+from jurygraph.errors import ConfigError, InputError
+from tests.cli.conftest import called
+from tests.judges.few_shot.reviewing import (
+    JUDGED,
+    KINDS,
+    WITH_EXAMPLES,
+    by_examples,
+    judge,
+    prose,
+    response,
+    row,
+    rows,
+    scored,
+    shown,
+    task,
+    use,
+    verdicts,
+    written,
+)
+from tests.models import judging
+from tests.models.server import serving
+
+Row = dict[str, Any]
+BOB = rows({"bob": (1, 2, 3, 4, 5)})
+
+
+def without(given: Sequence[Row], *fields: str) -> list[Row]:
+    return [{name: value for name, value in one.items() if name not in fields} for one in given]
+
+
+def blank(given: Sequence[Row]) -> list[Row]:
+    return [{**one, "text": " \n"} for one in given]
+
+
+class Bad(NamedTuple):
+    """What is wrong with what ann said, what is noted of it, and how many examples are shown for it."""
+
+    said: list[Row]
+    notes: Sequence[str]
+    shown: int
+
+
+FOUR = rows({"ann": (1, 2, 4, 5)})
+BAD: Mapping[str, Bad] = {
+    "one rating": Bad(
+        rows({"ann": (4,)}),
+        [
+            "Of 6 ratings in history.jsonl, 6 can be shown, by 2 reviewers.",
+            "With fewer than 3 ratings for 'quality': 'ann' (1).",
+            "With one rating for 'quality': 'ann' (4).",
+        ],
+        1,
+    ),
+    "constant scores": Bad(rows({"ann": (3, 3, 3, 3)}), ["With one score alone for 'quality': 'ann' (3, 4 times)."], 3),
+    "duplicate rows": Bad(
+        [*FOUR, *FOUR[:3]],
+        [
+            "Of 12 ratings in history.jsonl, 9 can be shown, by 2 reviewers.",
+            "Left out: 3 ratings given before, with the same score; the first is history.jsonl, line 10.",
+        ],
+        3,
+    ),
+    "scores off the scale": Bad(
+        [*FOUR, *(row("ann", f"x{n}", score) for n, score in enumerate((0, 6, -1, 5.5)))],
+        ["Left out: 4 ratings with a score off the scale; the first is history.jsonl, line 10."],
+        3,
+    ),
+    "nothing on the scale": Bad(rows({"ann": (50, 90)}), ["With fewer than 3 ratings for 'quality': 'ann' (0)."], 0),
+    "missing texts": Bad(
+        [*FOUR[:2], *without(FOUR[2:], "text")],
+        ["Left out: 2 ratings of an item without a text; the first is history.jsonl, line 8."],
+        2,
+    ),
+    "blank texts": Bad(
+        [*FOUR[:1], *blank(FOUR[1:])],
+        ["Left out: 3 ratings of an item whose text is blank; the first is history.jsonl, line 7."],
+        1,
+    ),
+    "contradictory": Bad(
+        [*FOUR, row("ann", "i0", 5), row("ann", "i1", 1)],
+        [
+            "Left out: 4 ratings by a reviewer who gave the same item another score for the same dimension; the first "
+            "is history.jsonl, line 6.",
+            "With fewer than 3 ratings for 'quality': 'ann' (2).",
+        ],
+        2,
+    ),
+    "nobody of that name": Bad([], ["Of 5 ratings in history.jsonl, 5 can be shown, by 1 reviewer."], 0),
+    "of another dimension": Bad(
+        [{**one, "dimension": "depth"} for one in FOUR],
+        ["Left out: 4 ratings of a dimension that is not asked about; the first is history.jsonl, line 6."],
+        0,
+    ),
+    "of no dimension": Bad(
+        without(FOUR, "dimension"),
+        ["Left out: 4 ratings without a dimension, where others have one; the first is history.jsonl, line 6."],
+        0,
+    ),
+}
+MIXED = ("of another dimension", "of no dimension")
+
+
+def file_of(folder: Path, name: str) -> str:
+    bob = [{**one, "dimension": "quality"} for one in BOB] if name in MIXED else BOB
+    return written(folder, [*bob, *BAD[name].said])
+
+
+# Named and counted
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_wrong_is_named_and_counted_and_the_rest_is_shown(tmp_path: Path, kind: str, name: str) -> None:
+    stated = use(kind, history=file_of(tmp_path, name), shots=3)
+    with Jury.from_config({"evaluators": [stated]}) as jury:
+        (evaluator,) = jury.evaluators.values()
+        assert set(BAD[name].notes) <= set(evaluator.notes)
+    (trace,), bodies = scored(by_examples(min), stated, task("ann"))
+    (verdict,) = trace.verdicts
+    assert [len(shown(body)) for body in bodies] == ([BAD[name].shown] if BAD[name].shown else [])
+    assert verdict.status == ("ok" if BAD[name].shown else "abstained")
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_where_nothing_can_be_shown_nobody_is_asked_and_no_credit_is_given(tmp_path: Path, kind: str) -> None:
+    stated = use(kind, history=file_of(tmp_path, "nobody of that name"), shots=3)
+    (trace,), bodies = scored(by_examples(), stated, task("ann"))
+    (verdict,) = trace.verdicts
+    assert bodies == []
+    assert (verdict.status, verdict.score, verdict.failure) == ("abstained", None, None)
+    assert verdict.reason == "no rating of 'quality' can be shown for reviewer 'ann'"
+    assert (trace.reward.value, trace.reward.coverage, trace.reward.counts.abstained) == (None, 0.0, 1)
+
+
+def test_an_unknown_reviewer_takes_nothing_from_those_who_are_known(tmp_path: Path) -> None:
+    stated = use("personalized", history=written(tmp_path, [*FOUR, *BOB]), shots=3)
+    traces, bodies = scored(by_examples(min), stated, task("ann", "bob", "zoe"), failure={"min_coverage": 0.5})
+    found = {one.reviewer: one.status for one in verdicts(traces).values()}
+    assert found == {"ann": "ok", "bob": "ok", "zoe": "abstained"}
+    assert len(bodies) == 2
+    assert traces[0].reward.coverage == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_more_shots_than_there_are_ratings_show_what_there_is(tmp_path: Path, kind: str) -> None:
+    stated = use(kind, history=written(tmp_path, [*FOUR, *BOB]), shots=50)
+    with Jury.from_config({"evaluators": [stated]}) as jury:
+        (evaluator,) = jury.evaluators.values()
+        assert "With fewer than 50 ratings for 'quality': 'ann' (4), 'bob' (5)." in evaluator.notes
+    _, (body,) = scored(by_examples(min), stated, task("ann"))
+    assert len(shown(body)) == 4
+
+
+def test_duplicate_rows_change_nothing_that_is_shown(tmp_path: Path) -> None:
+    plain, doubled = ([*FOUR, *BOB], [*FOUR, *BOB, *BOB, *FOUR])
+    asked = []
+    for said in (plain, doubled):
+        stated = use("aggregate", history=written(tmp_path, said), shots=3)
+        asked.append([shown(body) for body in scored(by_examples(min), stated, task("ann"))[1]])
+    assert asked[0] == asked[1]
+
+
+def test_of_a_single_reviewer_there_are_no_others_and_neither_judge_is_asked(tmp_path: Path) -> None:
+    for kind in WITH_EXAMPLES:
+        (trace,), bodies = scored(by_examples(), use(kind, history=written(tmp_path, FOUR)), task("ann"))
+        assert (bodies, trace.verdicts[0].status) == ([], "abstained")
+
+
+def test_long_names_of_items_agents_and_reviewers_stay_whole(tmp_path: Path) -> None:
+    long = [row(who * 170, f"{n}" * 500, n, agent="a" * 500) for who in ("ann", "bob") for n in (1, 2)]
+    traces, bodies = scored(by_examples(min), use("personalized", history=written(tmp_path, long)), task("ann" * 170))
+    (verdict,) = verdicts(traces).values()
+    assert (len(bodies), verdict.status) == (1, "ok")
+    assert {one.item for one in verdict.examples} == {f"{n}" * 500 + "_" + "a" * 500 for n in (1, 2)}
+
+
+def test_a_history_in_which_all_is_the_judged_text_drops_all_and_counts_it(tmp_path: Path) -> None:
+    said = [row(who, f"{who}{n}", n, text=JUDGED) for who in ("ann", "bob") for n in (1, 2, 3, 4, 5)]
+    for kind in WITH_EXAMPLES:
+        (trace,), bodies = scored(by_examples(), use(kind, history=written(tmp_path, said), shots=2), task("ann"))
+        (verdict,) = trace.verdicts
+        assert (bodies, verdict.status, trace.reward.value) == ([], "abstained", None)
+        assert verdict.reason.endswith("; 5 were dropped")
+        assert len([one for one in verdict.examples if one.dropped]) == 5
+
+
+# Refused
+
+
+def text_file(folder: Path, content: str, name: str = "history.jsonl") -> str:
+    (folder / name).write_text(content, encoding="utf-8")
+    return str(folder / name)
+
+
+LINE = json.dumps(FOUR[0])
+FILES: Mapping[str, tuple[str, str, str]] = {
+    "empty": ("history.jsonl", "", "history.jsonl: has no rows; write one a line, each with `item`"),
+    "blank lines alone": ("history.jsonl", "\n\n", "history.jsonl: has no rows"),
+    "a heading alone": ("history.csv", "item,reviewer,score\n", "history.csv: has no rows"),
+    "no JSON": ("history.jsonl", f"{LINE}\n{{broken", "history.jsonl, line 2"),
+    "no score": ("history.jsonl", '{"item": "a", "reviewer": "ann"}', "history.jsonl, line 1"),
+    "no reviewer": ("history.csv", "item,score,text\na,1,x\n", "has no column"),
+    "a score in words": ("history.csv", "item,reviewer,score\na,ann,good\n", "field score: is the text 'good'"),
+    "a score that is none": ("history.jsonl", LINE.replace('"score": 1', '"score": NaN'), "history.jsonl, line 1"),
+    "a score without an end": ("history.csv", "item,reviewer,score\na,ann,1e999\n", "line 2, field score"),
+    "a truth as score": ("history.jsonl", LINE.replace('"score": 1', '"score": true'), "line 1, field score"),
+    "another kind of file": ("history.docx", LINE, "history.docx"),
+}
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+@pytest.mark.parametrize(("name", "content", "said"), FILES.values(), ids=FILES)
+def test_a_file_that_is_no_history_is_refused_by_name_and_line(
+    tmp_path: Path, kind: str, name: str, content: str, said: str
+) -> None:
+    with pytest.raises((ConfigError, InputError)) as refused:
+        Jury.from_config({"evaluators": [use(kind, history=text_file(tmp_path, content, name))]})
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("param", ["history", "texts"])
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, param: str) -> None:
+    files = {"history": written(tmp_path, FOUR), param: str(tmp_path / "gone.jsonl")}
+    with pytest.raises((ConfigError, InputError), match=r"gone\.jsonl"):
+        Jury.from_config({"evaluators": [use("personalized", **files)]})
+
+
+def test_without_a_history_a_judge_with_examples_is_refused() -> None:
+    for kind in WITH_EXAMPLES:
+        with pytest.raises(ConfigError, match="history: name a RATINGS file with what reviewers said of other items"):
+            Jury.from_config({"evaluators": [use(kind)]})
+
+
+def test_several_dimensions_ask_for_ratings_that_name_theirs(tmp_path: Path) -> None:
+    two = {name: {"text": f"{name}.", "scale": [1, 5]} for name in ("depth", "reach")}
+    with pytest.raises(ConfigError, match="names no `dimension`, and 2 are asked about: 'depth', 'reach'"):
+        Jury.from_config({"evaluators": [use("personalized", history=written(tmp_path, FOUR), dimensions=two)]})
+
+
+def test_columns_that_are_not_there_are_named(tmp_path: Path) -> None:
+    history = written(tmp_path, FOUR)
+    for columns, said in (({"score": "grade"}, "'grade'"), ({"grade": "score"}, "'grade' is nothing")):
+        with pytest.raises((ConfigError, InputError), match=said):
+            Jury.from_config({"evaluators": [use("personalized", history=history, columns=columns)]})
+
+
+def test_an_item_that_has_two_texts_is_refused(tmp_path: Path) -> None:
+    texts = text_file(tmp_path, "item,text\na,one\na,two\n", "texts.csv")
+    with pytest.raises(ConfigError, match=r"texts\.csv, line 3, field text: is not the text that item 'a' has"):
+        Jury.from_config({"evaluators": [use("personalized", history=written(tmp_path, FOUR), texts=texts)]})
+
+
+@pytest.mark.parametrize("shrinkage", [-1, float("inf"), float("nan"), True, "1"])
+def test_shrinkage_is_a_number_from_0_on_and_the_personalized_judges_alone(shrinkage: Any) -> None:
+    for kind in KINDS:
+        with pytest.raises(ConfigError, match="shrinkage is "):
+            judge(kind, FOUR, shrinkage=shrinkage)
+
+
+# Changed after it was planned with
+
+
+CHANGES: Mapping[str, Callable[[list[Row]], list[Row]]] = {
+    "another score": lambda said: [{**one, "score": 6 - one["score"]} for one in said],
+    "another text": lambda said: [{**one, "text": f"{one['text']} More."} for one in said],
+    "another reason": lambda said: [{**one, "reason": "as it is"} for one in said],
+    "gone": lambda said: [one for one in said if one["reviewer"] != "ann"],
+    "contradicted": lambda said: [*said, *({**one, "score": 6 - one["score"]} for one in said)],
+}
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_a_plan_is_refused_once_what_it_shows_is_not_what_it_was(
+    tmp_path: Path, change: Callable[[list[Row]], list[Row]], kind: str
+) -> None:
+    said = rows({"ann": (1, 2, 4, 5), "ann2": (1, 2, 4, 5)})
+    with serving(by_examples(min)) as server:
+        config = judging.config(server.url) | {"evaluators": [use(kind, history=written(tmp_path, said), shots=3)]}
+        with Jury.from_config(config) as jury:
+            plan = jury.prepare(task("ann"))
+        written(tmp_path, change(said) if kind == "personalized" else _of("ann2", change, said))
+        with Jury.from_config(config) as jury, pytest.raises(InputError) as refused:
+            jury.score(task("ann"), [response()], plan)
+        assert server.count == 0
+    assert f"the plan for question '{kind}/quality@ann' shows what 'ann" in str(refused.value)
+    assert "which the history no longer holds as it was; put the file back, or prepare the task again" in str(
+        refused.value
+    )
+
+
+def _of(who: str, change: Callable[[list[Row]], list[Row]], said: list[Row]) -> list[Row]:
+    """The change of what somebody said, named as ann is in the changes."""
+    mine = [{**one, "reviewer": "ann"} for one in said if one["reviewer"] == who]
+    changed = [{**one, "reviewer": who} for one in change(mine)]
+    return [*(one for one in said if one["reviewer"] != who), *changed]
+
+
+def test_the_partner_of_a_shrunk_judge_is_checked_too(tmp_path: Path) -> None:
+    stated = use("personalized", history=written(tmp_path, [*FOUR, *BOB]), shots=2, shrinkage=1.0)
+    with serving(by_examples(min)) as server:
+        config = judging.config(server.url) | {"evaluators": [stated]}
+        with Jury.from_config(config) as jury:
+            plan = jury.prepare(task("ann"))
+        written(tmp_path, FOUR)
+        with Jury.from_config(config) as jury, pytest.raises(InputError, match="shows what 'bob' said of "):
+            jury.score(task("ann"), [response()], plan)
+
+
+# On the command line
+
+
+def project(folder: Path, url: str, said: Sequence[Row], **params: Any) -> Path:
+    """A folder with a config that names its history beside it, and two tasks."""
+    written(folder, said)
+    stated = use("personalized", history="history.jsonl", shots=3, **params)
+    (folder / "jury.yaml").write_text(yaml.safe_dump({**judging.config(url, cache=False), "evaluators": [stated]}))
+    lines = [{**task("ann", id=name).model_dump(mode="json"), "responses": [_response(name)]} for name in "ab"]
+    (folder / "tasks.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    return folder
+
+
+def _response(name: str) -> Row:
+    return {"id": f"{name}/r", "text": f"{JUDGED} {prose(ord(name))}"}
+
+
+def test_doctor_and_score_say_what_is_wrong_with_a_history(tmp_path: Path) -> None:
+    with serving(by_examples(min)) as server:
+        folder = project(tmp_path, server.url, [*FOUR, *FOUR[:1], *BOB, row("ann", "x", 9)])
+        doctor = called("doctor", "--config", folder / "jury.yaml")
+        score = called("score", folder / "tasks.jsonl", "--out", folder / "run")
+    noted = (
+        "Of 11 ratings in history.jsonl, 9 can be shown, by 2 reviewers.",
+        "Left out: 1 rating with a score off the scale; the first is history.jsonl, line 11.",
+        "Left out: 1 rating given before, with the same score; the first is history.jsonl, line 5.",
+    )
+    assert doctor.code == 0, doctor.out
+    lines = [line for line in doctor.out.splitlines() if "history" in line]
+    assert all(any(note in line for line in lines) for note in noted)
+    assert score.code == 0, score.err
+    assert all(note in score.err for note in noted)
+    assert not any(note in score.out for note in noted)
+
+
+def test_doctor_refuses_an_empty_one(tmp_path: Path) -> None:
+    folder = project(tmp_path, "http://127.0.0.1:9/v1", [])
+    ended = called("doctor", "--config", folder / "jury.yaml")
+    assert ended.code == 2
+    assert "history.jsonl: has no rows" in ended.out
+    assert "Traceback" not in ended.out + ended.err
+
+
+def test_a_run_that_was_stopped_goes_on_only_with_the_history_that_it_was_planned_with(tmp_path: Path) -> None:
+    with serving(by_examples(min)) as server:
+        folder = project(tmp_path, server.url, [*FOUR, *BOB])
+        score = ("score", folder / "tasks.jsonl", "--out", folder / "run")
+        stopped = called(*score, "--max-calls", 1)
+        written(folder, [*CHANGES["another score"](FOUR), *BOB])
+        changed, checked = called(*score), called("verify", folder / "run", "--deep")
+        written(folder, [*FOUR, *BOB])
+        restored = called(*score)
+        assert server.count == 2
+    assert stopped.code != 0
+    assert changed.code == 2
+    told = "what evaluator personalized read beside the config, such as a history, is not what it was in the run"
+    assert told in changed.err
+    assert "Traceback" not in changed.err + checked.err
+    assert restored.code == 0, restored.err

@@ -1,0 +1,308 @@
+"""What reviewers score: the business-idea set of the paper, what a dimension may be, and what must be reached first."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph import Trace, Verdict
+from jurygraph.errors import ConfigError, PlanError
+from jurygraph.judges.few_shot.dimensions import READY, Dimension, dimensions_of
+from jurygraph.schema import When
+from tests.agents.judging import hearing
+from tests.judges.few_shot.reviewing import judge, planned, predicted, response, scored, task, use
+from tests.models.judging import Script
+from tests.models.server import Answer, status
+
+# Business ideas
+
+SCALES = {
+    "specificity": (1, 4),
+    "technical-validity": (1, 4),
+    "competitive-advantage": (1, 4),
+    "innovativeness": (1, 5),
+    "need-validity": (0, 3),
+    "market-size": (0, 3),
+}
+AFTER = {
+    "technical-validity": "specificity",
+    "innovativeness": "technical-validity",
+    "competitive-advantage": "technical-validity",
+    "need-validity": "specificity",
+    "market-size": "specificity",
+}
+IDEAS = dimensions_of("ideas")
+
+
+def test_the_papers_six_dimensions_have_its_scales_and_gates() -> None:
+    assert READY == ("ideas",)
+    assert {name: one.scale for name, one in IDEAS.items()} == SCALES
+    assert {name: list(one.above) for name, one in IDEAS.items() if one.above} == {k: [v] for k, v in AFTER.items()}
+
+
+@pytest.mark.parametrize("name", SCALES)
+def test_every_score_of_theirs_says_what_it_stands_for(name: str) -> None:
+    low, high = SCALES[name]
+    assert sorted(IDEAS[name].anchors) == [str(score) for score in range(low, high + 1)]
+    assert (IDEAS[name].step, IDEAS[name].share) == (1.0, 1.0)
+    assert IDEAS[name].text
+
+
+@pytest.mark.parametrize(("name", "before"), AFTER.items())
+def test_a_threshold_can_be_passed_and_missed(name: str, before: str) -> None:
+    threshold = IDEAS[name].above[before]
+    assert IDEAS[before].form.holds(threshold)
+    assert SCALES[before][0] <= threshold < SCALES[before][1]
+
+
+def test_prompts_show_a_dimension_with_its_scale_and_anchors() -> None:
+    _, bodies = scored(answering(dict.fromkeys(SCALES, 1)), use("zero-shot", dimensions="ideas"), TASK, **SCREENED)
+    said = hearing.user(bodies[0])
+    assert f"{IDEAS['specificity'].text}\n1: a wish or a slogan\n2: a direction" in said
+    assert "from 1 (lowest) to 4 (highest)" in said
+
+
+# What a dimension may be
+
+ONE: Mapping[str, Any] = {"text": "How good it is.", "scale": [1, 5]}
+
+
+def test_they_come_in_the_order_of_their_names() -> None:
+    assert list(dimensions_of({"b": ONE, "a": ONE, "c": ONE})) == ["a", "b", "c"]
+
+
+@given(
+    st.integers(-20, 20),
+    st.integers(1, 40),
+    st.sampled_from([0.1, 0.25, 0.5, 1.0, 2.0, 3.0]),
+    st.floats(-25, 65) | st.integers(-100, 300).map(lambda n: n * 0.05),
+)
+def test_scores_stand_on_the_steps_from_the_low_end_on(low: int, steps: int, step: float, value: float) -> None:
+    form = Dimension.model_validate({**ONE, "scale": [low, low + steps * step], "step": step}).form
+    assert all(form.holds(low + place * step) for place in range(steps + 1))
+    assert not any(form.holds(low + (place + 0.5) * step) for place in range(-1, steps + 1))
+    away = min(abs(value - (low + place * step)) for place in range(steps + 1))
+    if form.holds(value):
+        assert away < 1e-6
+    elif low <= value <= low + steps * step:
+        assert away > 1e-12
+
+
+@given(st.floats(-10, 10), st.floats(-10, 10))
+def test_without_steps_every_number_between_the_ends_is_a_score(one: float, other: float) -> None:
+    if one != other:
+        low, high = sorted((one, other))
+        form = Dimension.model_validate({**ONE, "scale": [low, high], "step": None}).form
+        assert form.holds((low + high) / 2)
+        assert [form.holds(value) for value in (low, high, low - 1, high + 1)] == [True, True, False, False]
+
+
+REFUSED: Mapping[str, tuple[Any, str]] = {
+    "no such set": ("idea", "dimensions: there is no ready set 'idea'; name ideas, or state each"),
+    "none": ({}, "dimensions: state at least one"),
+    "a list": (["quality"], "dimensions: state at least one"),
+    "a slash": ({"a/b": ONE}, "dimensions: 'a/b' is no name; write one without / and @"),
+    "an at": ({"a@b": ONE}, "dimensions: 'a@b' is no name"),
+    "nameless": ({"": ONE}, "dimensions: '' is no name"),
+    "no text": ({"a": {"scale": [1, 5]}}, "dimensions.a: "),
+    "no scale": ({"a": {"text": "x"}}, "dimensions.a: "),
+    "no mapping": ({"a": "How good"}, "dimensions.a: "),
+    "unknown field": ({"a": {**ONE, "scales": [1, 5]}}, "dimensions.a: "),
+    "falling": ({"a": {**ONE, "scale": [5, 1]}}, "`scale` does not rise; write the lower end first, such as [1, 5]"),
+    "one point": ({"a": {**ONE, "scale": [1, 1]}}, "`scale` does not rise"),
+    "endless": ({"a": {**ONE, "scale": [0, float("inf")]}}, "dimensions.a: "),
+    "off the steps": ({"a": {**ONE, "step": 3}}, "`step` 3 does not lead from 1 to 5; choose one that does"),
+    "too wide a step": ({"a": {**ONE, "step": 8}}, "`step` 8 does not lead from 1 to 5"),
+    "no step": ({"a": {**ONE, "step": 0}}, "dimensions.a: "),
+    "no share": ({"a": {**ONE, "share": 0}}, "dimensions.a: "),
+    "after two": ({"a": {**ONE, "above": {"b": 1, "c": 1}}, "b": ONE, "c": ONE}, "dimensions.a: "),
+    "after nobody": ({"a": {**ONE, "above": {"b": 1}}}, "dimensions.a.above: there is no dimension 'b'; name one"),
+    "never": (
+        {"a": {**ONE, "above": {"b": 5}}, "b": ONE},
+        "dimensions.a.above: no score of b is parted by 5; write one",
+    ),
+    "always": (
+        {"a": {**ONE, "above": {"b": 0.5}}, "b": ONE},
+        "no score of b is parted by 0.5; write one from 1 on and",
+    ),
+    "after itself": (
+        {"a": {**ONE, "above": {"a": 1}}},
+        "dimensions.a.above: these wait for each other: a -> a; leave one `above` out",
+    ),
+    "in a circle": (
+        {name: {**ONE, "above": {before: 1}} for name, before in ("ab", "bc", "ca")},
+        "these wait for each other: a -> b -> c -> a",
+    ),
+}
+
+
+@pytest.mark.parametrize(("stated", "said"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_dimension_is_refused_by_name(stated: Any, said: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        judge("zero-shot", dimensions=stated)
+    assert str(refused.value).startswith("dimensions")
+    assert said in str(refused.value)
+
+
+# Screening
+
+TASK = task("ann")
+SCREENED: Mapping[str, Any] = {"panel": {"gated": "missing"}}
+STAGES = {
+    "depth": {"text": "How deep it is.", "scale": [1, 4]},
+    "reach": {"text": "How far it reaches.", "scale": [1, 4], "above": {"depth": 2}},
+    "worth": {"text": "What it is worth.", "scale": [0, 3], "above": {"reach": 2}},
+}
+
+
+def answering(values: Mapping[str, Any], dimensions: Mapping[str, Any] | None = None) -> Script:
+    """A model that says of every dimension its value, or its values in turn, or gives the answer that is told."""
+    texts = {name: one.text for name, one in (IDEAS if dimensions is None else dimensions_of(dimensions)).items()}
+    given: Counter[str] = Counter()
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        name = asked(body, texts)
+        told = values[name]
+        value = told[min(given[name], len(told) - 1)] if isinstance(told, list) else told
+        given[name] += 1
+        return value if callable(value) else predicted(body, value)
+
+    return script
+
+
+def asked(body: Mapping[str, Any], texts: Mapping[str, str]) -> str:
+    """The dimension of which a request asks."""
+    (name,) = (name for name, text in texts.items() if f"\n{text}\n" in hearing.user(body))
+    return name
+
+
+def screened(
+    values: Mapping[str, Any], samples: int = 1, dimensions: Any = STAGES, **settings: Any
+) -> tuple[Trace, Counter[str]]:
+    """The trace of one response, and how often each dimension was asked about."""
+    known = dimensions_of(dimensions)
+    told = use("zero-shot", dimensions=dimensions, samples=samples)
+    script = answering(values, None if dimensions == "ideas" else dimensions)
+    (trace,), bodies = scored(script, told, TASK, response(), **{**SCREENED, **settings})
+    return trace, Counter(asked(body, {name: one.text for name, one in known.items()}) for body in bodies)
+
+
+def outcome(trace: Trace) -> dict[str, str]:
+    return {verdict.subject: verdict.status for verdict in trace.verdicts}
+
+
+def verdict_on(trace: Trace, subject: str) -> Verdict:
+    return next(verdict for verdict in trace.verdicts if verdict.subject == subject)
+
+
+def test_a_gate_is_a_strict_threshold_on_the_median_in_units_of_its_scale() -> None:
+    questions = {one.subject: one for one in planned(judge("zero-shot", dimensions=STAGES), TASK)}
+    assert questions["depth"].when is None
+    before = questions["depth"].id
+    assert questions["reach"].when == When(question=before, op=">", threshold=2, reduce="median", on="native")
+
+
+def test_each_reviewer_is_screened_by_what_that_reviewer_would_say() -> None:
+    questions = planned(judge("zero-shot", dimensions=STAGES), task("ann", "bob"))
+    gates = {one.id: one.when.question for one in questions if one.when}
+    assert gates["zero-shot/reach@ann"] == "zero-shot/depth@ann"
+    assert gates["zero-shot/reach@bob"] == "zero-shot/depth@bob"
+
+
+PASSED: Sequence[tuple[Mapping[str, int], Mapping[str, int]]] = (
+    ({"depth": 1}, {"depth": 1}),
+    ({"depth": 2}, {"depth": 1}),
+    ({"depth": 3, "reach": 2}, {"depth": 1, "reach": 1}),
+    ({"depth": 4, "reach": 3, "worth": 0}, {"depth": 1, "reach": 1, "worth": 1}),
+)
+
+
+@pytest.mark.parametrize(("values", "calls"), PASSED)
+def test_what_comes_after_a_threshold_that_is_not_passed_is_not_asked(
+    values: Mapping[str, int], calls: Mapping[str, int]
+) -> None:
+    trace, found = screened(values)
+    assert found == calls
+    assert outcome(trace) == {name: "ok" if name in values else "not_applicable" for name in STAGES}
+    assert len(trace.calls) == len(values)
+
+
+def test_what_is_left_out_is_missing_and_never_zero() -> None:
+    trace, _ = screened({"depth": 2})
+    left = verdict_on(trace, "reach")
+    assert (left.score, left.native, left.gated_by) == (None, None, "zero-shot/depth@ann")
+    assert left.reason == "zero-shot/depth@ann is 2, and > 2 is asked for"
+    assert "was itself not asked" in verdict_on(trace, "worth").reason
+    assert (trace.reward.value, trace.reward.coverage) == (pytest.approx(1 / 3), 1.0)
+    assert trace.reward.counts.not_applicable == 2
+
+
+def test_where_the_config_says_so_it_counts_as_nothing() -> None:
+    trace, _ = screened({"depth": 2}, panel={"gated": "zero"})
+    assert trace.reward.value == pytest.approx(1 / 9)
+
+
+def test_whether_it_is_missing_or_zero_has_to_be_said() -> None:
+    with pytest.raises(PlanError, match=r"panel\.gated: question 'zero-shot/reach@ann' may be left out"):
+        screened({}, panel={})
+
+
+MEDIANS: Sequence[tuple[list[int], bool]] = (
+    ([1, 3, 4], True),
+    ([3, 3, 1], True),
+    ([2, 2, 4], False),
+    ([4, 1, 1], False),
+    ([2, 3], True),
+    ([1, 3], False),
+    ([1, 4], True),
+    ([1, 1, 4, 4], True),
+    ([2, 2, 2, 4], False),
+)
+
+
+@pytest.mark.parametrize(("said", "passes"), MEDIANS)
+def test_of_several_samples_the_median_is_what_passes(said: list[int], passes: bool) -> None:
+    _, calls = screened({"depth": said, "reach": 1}, samples=len(said))
+    assert calls == {"depth": len(said)} | ({"reach": len(said)} if passes else {})
+
+
+def test_where_the_gate_was_not_judged_nothing_is_left_out_unseen() -> None:
+    trace, calls = screened({"depth": status(400)})
+    assert calls == {"depth": 1}
+    assert outcome(trace) == dict.fromkeys(STAGES, "failed")
+    assert {verdict.failure and verdict.failure.cause for verdict in trace.verdicts} == {"infrastructure"}
+    assert (trace.reward.value, trace.reward.coverage) == (None, 0.0)
+
+
+def test_the_judged_samples_decide_where_another_failed() -> None:
+    _, calls = screened({"depth": [3, status(400), 4], "reach": 1}, samples=3)
+    assert calls == {"depth": 3, "reach": 3}
+
+
+IDEA_CALLS: Sequence[tuple[Mapping[str, int], set[str]]] = (
+    ({"specificity": 2}, {"specificity"}),
+    (
+        {"specificity": 3, "technical-validity": 2, "need-validity": 0, "market-size": 0},
+        {"specificity", "technical-validity", "need-validity", "market-size"},
+    ),
+    (dict.fromkeys(SCALES, 3), set(SCALES)),
+)
+
+
+@pytest.mark.parametrize(("values", "calls"), IDEA_CALLS)
+def test_ideas_are_screened_as_in_the_paper(values: Mapping[str, int], calls: set[str]) -> None:
+    trace, found = screened(values, dimensions="ideas", samples=3)
+    assert found == dict.fromkeys(calls, 3)
+    assert {name for name, what in outcome(trace).items() if what == "ok"} == calls
+
+
+# Shares
+
+
+def test_a_share_says_what_a_dimension_weighs_beside_the_others() -> None:
+    pair = {"a": {"text": "First.", "scale": [0, 1], "share": 3}, "b": {"text": "Second.", "scale": [0, 1]}}
+    trace, _ = screened({"a": 1, "b": 0}, dimensions=pair)
+    assert trace.reward.value == pytest.approx(0.75)

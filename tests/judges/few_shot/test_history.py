@@ -1,0 +1,348 @@
+"""What a judge may be shown of what reviewers said: by whom and for what, whatever the order of the file."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.errors import InputError
+from jurygraph.judges.few_shot.history import Example, LeftOut, ReviewerHistory
+from jurygraph.schema import digest_of
+from jurygraph.schema.rating import Rating
+from jurygraph.sources.ratings import PlacedRating, Ratings
+
+SCALES = {"clarity": (1.0, 5.0), "depth": (0.0, 3.0)}
+ONE = {"clarity": (1.0, 5.0)}
+
+
+def rating(reviewer: str = "ada", item: str = "a", score: float = 3, **fields: Any) -> Rating:
+    stated = {"dimension": "clarity", "text": f"text of {item}", **fields}
+    return Rating(reviewer=reviewer, item=item, score=score, **stated)
+
+
+def of_file(*rows: Rating) -> Ratings:
+    return Ratings("r.csv", tuple(PlacedRating(f"line {place}", row) for place, row in enumerate(rows, start=2)))
+
+
+def history(*rows: Rating, texts: Mapping[str, str] = {}, scales: Mapping[str, tuple[float, float]] = SCALES) -> Any:
+    return ReviewerHistory(of_file(*rows), texts, scales=scales)
+
+
+def shown(examples: Iterable[Example]) -> list[tuple[str, str, float]]:
+    return [(one.reviewer, one.key, one.score) for one in examples]
+
+
+def left_out(found: ReviewerHistory) -> list[tuple[str, int, str]]:
+    return [(left.kind, left.number, left.first) for left in found.left_out]
+
+
+# Look-ups
+
+BUSY = (
+    rating("bo", "b", 2, domain="travel"),
+    rating("ada", "c", 5, domain="food"),
+    rating("ada", "a", 4, domain="travel", group="g", reason="short"),
+    rating("cy", "a", 1, domain="travel"),
+    rating("ada", "a", 3, domain="travel", dimension="depth"),
+    rating("bo", "a", 2),
+)
+
+
+def test_a_reviewer_has_the_examples_of_a_dimension_and_domain_and_others_have_theirs() -> None:
+    found = history(*BUSY)
+    assert shown(found.of("ada", "clarity")) == [("ada", "a", 4), ("ada", "c", 5)]
+    assert shown(found.of("ada", "clarity", "travel")) == [("ada", "a", 4)]
+    assert shown(found.of("ada", "depth")) == [("ada", "a", 3)]
+    assert shown(found.others("ada", "clarity")) == [("bo", "a", 2), ("bo", "b", 2), ("cy", "a", 1)]
+    assert shown(found.others("bo", "clarity", "travel")) == [("ada", "a", 4), ("cy", "a", 1)]
+    assert (found.reviewers, found.domains) == (("ada", "bo", "cy"), ("food", "travel"))
+
+
+@pytest.mark.parametrize("asked", [("dee", "clarity", None), ("ada", "cost", None), ("ada", "clarity", "law")])
+def test_of_somebody_or_something_unknown_there_is_nothing(asked: tuple[str, str, str | None]) -> None:
+    assert history(*BUSY).of(*asked) == ()
+
+
+def test_of_somebody_unknown_everybody_is_another() -> None:
+    found = history(*BUSY)
+    assert found.others("dee", "depth") == found.of("ada", "depth")
+    assert len(found.others("dee", "clarity")) == 5
+
+
+def test_an_example_is_what_was_rated_and_is_found_by_its_digest() -> None:
+    found = history(*BUSY, rating("dee", "b", 3, agent="small"))
+    (example,) = found.of("ada", "clarity", "travel")
+    said = {
+        "key": "a",
+        "item": "a",
+        "group": "g",
+        "reviewer": "ada",
+        "dimension": "clarity",
+        "domain": "travel",
+        "score": 4.0,
+        "text": "text of a",
+        "reason": "short",
+    }
+    assert example.model_dump() == said
+    assert example.digest == digest_of(said)
+    assert [found.example(one.digest) for one in found.examples] == list(found.examples)
+    assert found.example("0" * 64) is None
+    assert [(one.key, one.item) for one in found.of("dee", "clarity")] == [("b_small", "b")]
+
+
+def test_an_item_has_its_group_though_only_one_rating_says_so() -> None:
+    assert {one.group for one in history(*BUSY).examples if one.key == "a"} == {"g"}
+    assert {one.group for one in history(*BUSY).examples if one.key != "a"} == {None}
+
+
+def test_a_group_stands_for_what_an_agent_made_and_not_for_the_item() -> None:
+    found = history(rating("ada", agent="x", group="g"), rating("bo", agent="y", group="h"), rating("cy"))
+    assert [(one.key, one.group) for one in found.examples] == [("a_x", "g"), ("a_y", "h"), ("a", None)]
+
+
+def test_groups_are_told_by_key_and_by_item_also_of_what_cannot_be_shown() -> None:
+    found = history(rating(agent="x", group="g"), rating(agent="y", group="h", score=99), rating(item="b"))
+    assert (found.groups_of(["a"]), found.groups_of({"a_x"}), found.groups_of(["a_y"])) == ({"g", "h"}, {"g"}, {"h"})
+    assert found.groups_of(["b", "nothing"]) == set()
+    assert found.groups_of(["b", "a_x", "a_y"]) == {"g", "h"}
+
+
+def test_an_item_of_two_groups_is_refused() -> None:
+    said = "r.csv, line 4: item 'a' is of group 'h' here, and of 'g' in line 2; give each item one group"
+    with pytest.raises(InputError, match=said):
+        history(rating(group="g"), rating("bo", "b", group="h"), rating("cy", group="h"))
+
+
+# Texts and dimensions
+
+
+def test_a_text_is_the_one_of_the_rating_or_else_of_the_item() -> None:
+    rows = rating("ada", "a"), rating("bo", "a", text=None), rating("cy", "a", text=" "), rating("bo", "b", text=None)
+    found = history(*rows, texts={"a": "the whole of a", "b_small": "of b"})
+    assert [one.text for one in found.examples] == ["text of a", "the whole of a", "the whole of a"]
+    assert left_out(found) == [("no_text", 1, "r.csv, line 5")]
+
+
+def test_a_text_of_an_agent_is_found_by_its_key() -> None:
+    (example,) = history(rating(text=None, agent="small"), texts={"a": "no", "a_small": "yes"}).examples
+    assert example.text == "yes"
+
+
+def test_ratings_without_a_dimension_are_of_the_one_asked_about() -> None:
+    found = history(rating(dimension=None), scales=ONE)
+    assert [one.dimension for one in found.of("ada", "clarity")] == ["clarity"]
+
+
+def test_ratings_without_a_dimension_are_refused_where_several_are_asked_about() -> None:
+    with pytest.raises(InputError) as raised:
+        history(rating(dimension=None))
+    assert str(raised.value) == (
+        "r.csv: names no `dimension`, and 2 are asked about: 'clarity', 'depth'; give each rating its own, or ask "
+        "about one"
+    )
+
+
+# What is left out
+
+LEFT_OUT: Mapping[str, tuple[Sequence[Rating], list[tuple[str, int, str]], list[tuple[str, str, float]]]] = {
+    "above and below the scale": (
+        [rating(score=9), rating("bo", score=5), rating("cy", score=0.99), rating("dee", score=1)],
+        [("off_scale", 2, "r.csv, line 2")],
+        [("bo", "a", 5), ("dee", "a", 1)],
+    ),
+    "off the scale of one dimension and not the other": (
+        [rating(score=0), rating(score=0, dimension="depth")],
+        [("off_scale", 1, "r.csv, line 2")],
+        [("ada", "a", 0)],
+    ),
+    "another dimension, and none where others name one": (
+        [rating(), rating(dimension="cost"), rating(dimension=None), rating("bo", dimension="cost")],
+        [("no_dimension", 1, "r.csv, line 4"), ("other_dimension", 2, "r.csv, line 3")],
+        [("ada", "a", 3)],
+    ),
+    "the same again": (
+        [rating(), rating("bo"), rating(), rating(time="later")],
+        [("duplicate", 2, "r.csv, line 4")],
+        [("ada", "a", 3), ("bo", "a", 3)],
+    ),
+    "another score for the same": (
+        [rating(), rating("bo"), rating(), rating(score=4), rating(agent="x", score=5), rating(dimension="depth")],
+        [("contradictory", 3, "r.csv, line 2")],
+        [("ada", "a", 3), ("ada", "a_x", 5), ("bo", "a", 3)],
+    ),
+    "another score for the same, off the scale": (
+        [rating(), rating(score=9)],
+        [("contradictory", 2, "r.csv, line 2")],
+        [],
+    ),
+    "no text and a blank one": (
+        [rating(text=None), rating("bo", text=" \n"), rating("cy", text=None), rating("dee")],
+        [("no_text", 2, "r.csv, line 2"), ("blank_text", 1, "r.csv, line 3")],
+        [("dee", "a", 3)],
+    ),
+    "the same again, once without a text": (
+        [rating(text=None), rating()],
+        [("no_text", 1, "r.csv, line 2")],
+        [("ada", "a", 3)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "left", "kept"), LEFT_OUT.values(), ids=LEFT_OUT)
+def test_what_cannot_be_shown_is_left_out_and_counted(
+    rows: Sequence[Rating], left: list[tuple[str, int, str]], kept: list[tuple[str, str, float]]
+) -> None:
+    found = history(*rows)
+    assert left_out(found) == left
+    assert shown(found.examples) == kept
+
+
+# The order of the file
+
+names, items = st.sampled_from(["ada", "bo", "cy"]), st.sampled_from("ab")
+rows = st.lists(
+    st.builds(
+        rating,
+        names,
+        items,
+        st.sampled_from([-0.0, 0.0, 1.0, 3.0, 9.0]),
+        dimension=st.sampled_from(["clarity", "depth", "cost", None]),
+        domain=st.sampled_from(["x", "y", None]),
+        agent=st.sampled_from(["small", None]),
+        text=st.sampled_from(["one", "two", " ", None]),
+        reason=st.sampled_from(["why", "", None]),
+    ),
+    max_size=40,
+)
+
+
+@given(rows, st.randoms(use_true_random=False))
+def test_the_order_of_the_file_changes_nothing(drawn: list[Rating], random: Any) -> None:
+    named = [*drawn, rating("zoe")]
+    shuffled = random.sample(named, len(named))
+    one, other = history(*named), history(*shuffled)
+    assert [example.digest for example in one.examples] == [example.digest for example in other.examples]
+    assert [left[:2] for left in one.left_out] == [left[:2] for left in other.left_out]
+    assert (one.reviewers, one.domains) == (other.reviewers, other.domains)
+    for reviewer in one.reviewers:
+        for domain in ("x", None):
+            assert one.of(reviewer, "clarity", domain) == other.of(reviewer, "clarity", domain)
+            assert one.others(reviewer, "clarity", domain) == other.others(reviewer, "clarity", domain)
+
+
+@given(rows)
+def test_every_rating_is_shown_or_left_out_for_one_reason(drawn: list[Rating]) -> None:
+    found = history(*drawn, rating("zoe"))
+    assert len(found.examples) + sum(left.number for left in found.left_out) == len(drawn) + 1
+
+
+@given(rows)
+def test_what_is_shown_was_said_is_told_apart_and_is_on_its_scale(drawn: list[Rating]) -> None:
+    found = history(*drawn, rating("zoe"))
+    said = {(one.reviewer, one.key, one.dimension, one.score) for one in [*drawn, rating("zoe")]}
+    cells = Counter((one.reviewer, one.key, one.dimension) for one in found.examples)
+    assert max(cells.values()) == 1
+    for one in found.examples:
+        assert (one.reviewer, one.key, one.dimension, one.score) in said
+        assert SCALES[one.dimension][0] <= one.score <= SCALES[one.dimension][1]
+        assert one.text.strip()
+        assert not any((one.reviewer, one.key, one.dimension) == other[:3] and one.score != other[3] for other in said)
+
+
+@given(rows)
+def test_a_reviewer_and_the_others_are_everybody(drawn: list[Rating]) -> None:
+    found = history(*drawn, rating("zoe"))
+    for reviewer in (*found.reviewers, "nobody"):
+        for dimension in SCALES:
+            own, others = found.of(reviewer, dimension), found.others(reviewer, dimension)
+            assert {one.reviewer for one in own} <= {reviewer}
+            assert reviewer not in {one.reviewer for one in others}
+            everybody = [one for one in found.examples if one.dimension == dimension]
+            assert sorted(shown((*own, *others))) == sorted(shown(everybody))
+            for domain in ("x", "y"):
+                assert found.of(reviewer, dimension, domain) == tuple(one for one in own if one.domain == domain)
+                assert found.others(reviewer, dimension, domain) == tuple(o for o in others if o.domain == domain)
+
+
+# Notes
+
+
+def test_notes_say_what_is_there_and_what_is_not() -> None:
+    rows = rating(), rating("bo"), rating("bo", "b"), rating("cy", score=7), rating("dee", text=None), rating()
+    assert history(*rows, scales=ONE).notes() == (
+        "Of 6 ratings in r.csv, 3 can be shown, by 2 reviewers.",
+        "Left out: 1 rating with a score off the scale; the first is r.csv, line 5.",
+        "Left out: 1 rating of an item without a text; the first is r.csv, line 6.",
+        "Left out: 1 rating given before, with the same score; the first is r.csv, line 7.",
+        "With one rating for 'clarity': 'ada' (3).",
+        "With one score alone for 'clarity': 'bo' (3, 2 times).",
+    )
+
+
+def test_notes_name_everybody_whose_history_is_too_short() -> None:
+    rows = rating(), rating("ada", "b", 4), rating("bo", score=2.5), rating("cy", score=9)
+    assert history(*rows, scales=ONE).notes(shots=2)[2:] == (
+        "With fewer than 2 ratings for 'clarity': 'bo' (1), 'cy' (0).",
+        "With fewer than 2 ratings by others for 'clarity': 'ada' (1).",
+        "With one rating for 'clarity': 'bo' (2.5).",
+    )
+
+
+def test_notes_shorten_long_lists_of_names() -> None:
+    rows = [rating(f"r{number:02}", score=1) for number in range(20)]
+    assert history(*rows, scales=ONE).notes(shots=3)[1:] == (
+        "With fewer than 3 ratings for 'clarity': 'r00' (1), 'r01' (1), 'r02' (1), 'r03' (1), 'r04' (1), 'r05' (1), "
+        "'r06' (1), 'r07' (1) and 12 more.",
+        "With one rating for 'clarity': 'r00' (1), 'r01' (1), 'r02' (1), 'r03' (1), 'r04' (1), 'r05' (1), "
+        "'r06' (1), 'r07' (1) and 12 more.",
+    )
+
+
+def test_notes_of_several_dimensions_tell_them_apart() -> None:
+    rows = rating(), rating("ada", "b", 4), rating(dimension="depth"), rating("ada", "b", 3, dimension="depth")
+    assert history(*rows).notes()[1:] == ("With one score alone for 'depth': 'ada' (3, 2 times).",)
+
+
+def test_notes_name_a_dimension_of_which_nothing_is_there() -> None:
+    found = history(rating(dimension="clarty"), rating(score=9, dimension="depth"))
+    assert found.examples == ()
+    assert found.notes(5) == (
+        "Of 2 ratings in r.csv, 0 can be shown, by 0 reviewers.",
+        "Left out: 1 rating of a dimension that is not asked about; the first is r.csv, line 2.",
+        "Left out: 1 rating with a score off the scale; the first is r.csv, line 3.",
+        "No rating for 'clarity' can be shown; did you mean clarty?",
+        "No rating for 'depth' can be shown.",
+    )
+
+
+# From files
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_history_is_read_from_ratings_and_texts(suffix: str, tmp_path: Path) -> None:
+    ratings, texts = tmp_path / f"ratings{suffix}", tmp_path / "texts.jsonl"
+    if suffix == ".csv":
+        ratings.write_text("idx,annotator,label\n1,ada,4\n2,ada,9\n3,bo,2\n")
+    else:
+        marks = [(1, "ada", 4), (2, "ada", 9), (3, "bo", 2)]
+        lines = [json.dumps({"idx": idx, "annotator": whose, "label": mark}) for idx, whose, mark in marks]
+        ratings.write_text("\n".join(lines))
+    texts.write_text('{"id": 1, "text": "one"}\n{"id": 2, "text": "two"}\n')
+    found = ReviewerHistory.read(ratings, texts, {"item": "idx"}, scales=ONE, text_columns={"item": "id"})
+    assert shown(found.examples) == [("ada", "1", 4)]
+    lines_of = ("line 3", "line 4") if suffix == ".csv" else ("line 2", "line 3")
+    assert found.left_out == (
+        LeftOut("off_scale", 1, f"{ratings.name}, {lines_of[0]}"),
+        LeftOut("no_text", 1, f"{ratings.name}, {lines_of[1]}"),
+    )
+
+
+def test_ratings_may_hold_their_own_texts(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("item,reviewer,score,text\na,ada,4,one\n")
+    assert [one.text for one in ReviewerHistory.read(path, scales=ONE).examples] == ["one"]

@@ -1,0 +1,388 @@
+"""Nothing of what is judged stands among a prompt's examples, whatever a history holds of it and however it is chosen.
+
+In every history the judged item, its group and what is nearly the same carry a word and a score of their own. Neither
+may stand in a prompt, but for the response that is to be judged.
+"""
+
+import asyncio
+import random
+import re
+import string
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from langchain_core.example_selectors import BaseExampleSelector
+
+from jurygraph import Ask, Response, Task
+from jurygraph.graphs.planning import view_task
+from jurygraph.judges.few_shot import constructors, showing
+from jurygraph.judges.few_shot.history import ReviewerHistory
+from jurygraph.models.consultation import Consultation
+from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.limiter import Limiter
+from tests.agents.judging import hearing
+from tests.judges.few_shot.reviewing import (
+    ANY_NUMBER,
+    WITH_EXAMPLES,
+    by_examples,
+    judge,
+    listed,
+    planned,
+    prose,
+    response,
+    row,
+    rows,
+    scored,
+    shown,
+    task,
+    use,
+    written,
+)
+
+HISTORIES = 5000
+SECRET = 7.03125
+"""The score of everything that gives the judged item away; others are whole numbers."""
+TASK, OWN, GROUP = "trip", "answer", "harbour"
+"""The ids of the task and of the judged response, and the group that one of them is of."""
+
+Row = dict[str, Any]
+
+
+class LeaksFirst(BaseExampleSelector):
+    """A selector that would show first what must not be shown."""
+
+    def __init__(self, examples: Sequence[Row], seed: int) -> None:
+        self._examples = list(examples)
+
+    def add_example(self, example: Row) -> None:
+        self._examples.append(example)
+
+    def select_examples(self, input_variables: dict[str, str]) -> list[Row]:
+        return sorted(self._examples, key=lambda example: (example["score"] != SECRET, example["digest"]))
+
+
+CHOICES = ("balanced", "similar", f"{__name__}.{LeaksFirst.__name__}")
+every_choice = pytest.mark.parametrize("choice", CHOICES, ids=["balanced", "similar", "leaks first"])
+
+
+# What gives a judged item away
+
+
+class Case(NamedTuple):
+    """A history, and the task and response about which it knows too much; `word` stands in nothing else."""
+
+    word: str
+    said: list[Row]
+    about: Task
+    judged: Response
+
+
+def cased(text: str, drawn: random.Random) -> str:
+    return drawn.choice((text.upper(), text.title(), text.swapcase()))
+
+
+def punctuated(text: str, drawn: random.Random) -> str:
+    between = (" ", ", ", "\n", " - ", "  ")
+    return "".join(f"{drawn.choice(between)}{word}" for word in text.split()) + "!?"
+
+
+def edited(text: str, drawn: random.Random) -> str:
+    """With one word taken out, and one set in its place or elsewhere."""
+    words = text.split()
+    words.pop(drawn.randrange(len(words)))
+    words.insert(drawn.randrange(len(words)), "".join(drawn.choices(string.ascii_lowercase, k=4)))
+    return " ".join(words)
+
+
+def wrapped(text: str, drawn: random.Random) -> str:
+    before, behind = (prose(drawn.randrange(10**9), drawn.randint(2, 20)) for _ in range(2))
+    return f"{before}\n\n{text}\n\n{behind}"
+
+
+NEARLY: Sequence[tuple[Callable[[str, random.Random], str], int]] = (
+    (lambda text, drawn: text, 1),
+    (cased, 1),
+    (punctuated, 1),
+    (edited, 14),
+    (wrapped, 8),
+)
+"""What makes a near-duplicate, and the fewest words of which it does."""
+
+
+def nearly(text: str, drawn: random.Random) -> str:
+    """Almost the same text."""
+    known = [change for change, fewest in NEARLY if len(text.split()) >= fewest]
+    return drawn.choice(known)(text, drawn)
+
+
+def the_judged_item(text: str, drawn: random.Random) -> Row:
+    return {"item": OWN}
+
+
+def the_judged_item_under_another_agent(text: str, drawn: random.Random) -> Row:
+    return {"item": OWN, "agent": drawn.choice(("small", "large"))}
+
+
+def the_task(text: str, drawn: random.Random) -> Row:
+    return {"item": TASK}
+
+
+def the_task_under_some_agent(text: str, drawn: random.Random) -> Row:
+    return {"item": TASK, "agent": drawn.choice(("small", "large"))}
+
+
+def one_of_the_group(text: str, drawn: random.Random) -> Row:
+    return {"item": f"boat{drawn.randrange(99)}", "group": GROUP}
+
+
+def one_of_a_group_named_as_the_task(text: str, drawn: random.Random) -> Row:
+    return {"item": f"ferry{drawn.randrange(99)}", "group": TASK}
+
+
+def nearly_the_same_text(text: str, drawn: random.Random) -> Row:
+    return {"item": f"copy{drawn.randrange(99)}", "text": nearly(text, drawn)}
+
+
+def nearly_the_same_reason(text: str, drawn: random.Random) -> Row:
+    return {"item": f"echo{drawn.randrange(99)}", "reason": nearly(text, drawn)}
+
+
+WAYS = (
+    the_judged_item,
+    the_judged_item_under_another_agent,
+    the_task,
+    the_task_under_some_agent,
+    one_of_the_group,
+    one_of_a_group_named_as_the_task,
+    nearly_the_same_text,
+    nearly_the_same_reason,
+)
+
+
+def case(place: int, ways: Sequence[Callable[[str, random.Random], Row]] = WAYS) -> Case:
+    """A history drawn by its place, in which some of these ways are planted, for some reviewers each."""
+    drawn = random.Random(place)
+    word = f"vx{place}qj"
+    words = prose(drawn.randrange(10**9), drawn.randint(1, 30)).rstrip(".").split()
+    words.insert(drawn.randint(0, len(words)), word)
+    judged = Response(id=OWN, text=" ".join(words) + ".")
+    people = [f"person {number}" for number in range(drawn.randint(2, 4))]
+    said = [*_innocent(people, drawn), *_planted(people, word, judged.text, ways, drawn)]
+    drawn.shuffle(said)
+    fields: Row = {"id": TASK, "query": drawn.choice(("Plan a trip.", judged.text.replace(word, "it")))}
+    told_by = drawn.choice(("the task", "the history"))
+    if told_by == "the task":
+        fields["group"] = GROUP
+    else:
+        said.append({"item": OWN, "reviewer": "somebody", "score": 1, "text": word, "group": GROUP})
+    return Case(word, said, Task.model_validate({**fields, "reviewers": [people[0]]}), judged)
+
+
+def _innocent(people: Sequence[str], drawn: random.Random) -> Iterator[Row]:
+    """What reviewers said of other items."""
+    for item in range(drawn.randint(1, 5)):
+        text = prose(drawn.randrange(10**9), drawn.randint(3, 25))
+        group = drawn.choice((None, f"group {item}"))
+        for who in drawn.sample(people, drawn.randint(1, len(people))):
+            yield {"item": f"other{item}", "reviewer": who, "score": drawn.randint(0, 10), "text": text, "group": group}
+
+
+def _planted(
+    people: Sequence[str],
+    word: str,
+    text: str,
+    ways: Sequence[Callable[[str, random.Random], Row]],
+    drawn: random.Random,
+) -> Iterator[Row]:
+    """What gives the judged item away: each row with the word in its text or reason, or in both, and the score."""
+    for way in drawn.sample(ways, drawn.randint(1, min(4, len(ways)))):
+        for who in drawn.sample(people, drawn.randint(1, len(people))):
+            plain = prose(drawn.randrange(10**9), 12)
+            row = {"text": f"{plain} {word}", **way(text, drawn)}
+            if way is nearly_the_same_reason:
+                row["text"] = plain
+            elif drawn.random() < 0.3:
+                row["reason"] = f"It says {word}, and more than that."
+            yield {**row, "reviewer": who, "score": SECRET}
+
+
+# What is asked about it
+
+
+def prompts(cases: Iterable[Case], choice: str) -> Iterator[tuple[Case, str]]:
+    """All that a model is asked, for one kind of judge after another; without a server."""
+    backend = hearing.Scripted(lambda body: LOWEST)
+
+    async def asked(one: Case, place: int) -> list[str]:
+        kind, params = JUDGES[place % len(JUDGES)]
+        judging = judge(
+            kind,
+            one.said,
+            dimensions=ANY_NUMBER,
+            choice=choice,
+            shots=2 if place % 4 == 0 else 1,
+            seed=place % 5,
+            **params,
+        )
+        (view,) = view_task(one.about, ["reviewer"])
+        (question,) = judging.questions(view)
+        model = Consultation(Gateway(backend, Limiter(8), Limits()), {})
+        await judging.answer(Ask(question, view, (one.judged,), ({},), 0, model))
+        said = ["\n".join(message.content for message in request.messages) for request in backend.seen]
+        backend.seen.clear()
+        return said
+
+    with asyncio.Runner() as loop:
+        for place, one in enumerate(cases):
+            for said in loop.run(asked(one, place)):
+                yield one, said
+
+
+LOWEST = {"score": {"reason": "so it is", "quotes": [], "value": 0, "confidence": 90}}
+JUDGES: Sequence[tuple[str, Mapping[str, Any]]] = (
+    ("aggregate", {}),
+    ("personalized", {}),
+    ("personalized", {"shrinkage": 2.0}),
+)
+
+
+def beside_the_response(said: str, judged: Response) -> str:
+    """A prompt without the response that is to be judged."""
+    before, found, behind = said.partition(hearing.fenced(judged.text, "response"))
+    assert found
+    return before + behind
+
+
+def gives_away(said: str, one: Case) -> bool:
+    """Whether the word or the score stands in a prompt, in whatever letters, and whatever stands between them."""
+    beside = beside_the_response(said, one.judged)
+    return one.word in re.sub(r"[\W_]+", "", beside.casefold()) or f"{SECRET:g}" in beside
+
+
+def leaks(cases: Iterable[Case], choice: str) -> list[str]:
+    return [said for one, said in prompts(cases, choice) if gives_away(said, one)]
+
+
+# Never
+
+
+@every_choice
+def test_nothing_of_the_judged_item_is_ever_shown(choice: str) -> None:
+    places = range(CHOICES.index(choice), HISTORIES, len(CHOICES))
+    asked = 0
+    for one, said in prompts(map(case, places), choice):
+        assert "# Scores from the past" in said
+        assert not gives_away(said, one), (one, said)
+        asked += 1
+    assert asked > len(places) / 2  # of the others nothing at all could be shown, and nobody was asked
+
+
+@every_choice
+@pytest.mark.parametrize("way", WAYS)
+def test_nor_in_one_way_alone(way: Callable[[str, random.Random], Row], choice: str) -> None:
+    assert leaks((case(place, [way]) for place in range(8)), choice) == []
+
+
+KNOWN_BEFORE = (the_task, the_task_under_some_agent, one_of_the_group, one_of_a_group_named_as_the_task)
+
+
+@pytest.mark.parametrize("way", KNOWN_BEFORE)
+def test_what_is_known_before_any_response_is_no_candidate(way: Callable[[str, random.Random], Row]) -> None:
+    drawn, about = random.Random(0), task("ann", id=TASK, group=GROUP)
+    said = rows({"ann": (1, 2), "bob": (3, 4)})
+    said += [row(who, **{**way("", drawn), "score": SECRET}) for who in ("ann", "bob")]
+    for kind, params in JUDGES:
+        (question,) = planned(judge(kind, said, dimensions=ANY_NUMBER, choice=CHOICES[-1], **params), about)
+        frozen = listed(question) + listed(question, "toward")
+        assert len(frozen) >= 2
+        assert SECRET not in [score for *_, score in frozen]
+
+
+def test_what_another_agent_made_of_the_judged_item_is_of_the_judged_item(tmp_path: Path) -> None:
+    said = [row(who, "i", SECRET, agent=agent) for who in ("ann", "bob") for agent in ("m", "n")]
+    for kind in WITH_EXAMPLES:
+        history = written(tmp_path, [*said, *rows({"ann": (1, 2), "bob": (3, 4)})])
+        judging = use(kind, history=history, shots=4, dimensions=ANY_NUMBER)
+        (trace,), (body,) = scored(by_examples(), judging, task("ann"), response(name="i_m"))
+        assert SECRET not in [score for _, score in shown(body)]
+        assert {one.item for one in trace.verdicts[0].examples if one.dropped} == {"i_m", "i_n"}
+
+
+# And that is no luck
+
+
+def everything(examples: Iterable[Any], *known: Any) -> list[Any]:
+    return list(examples)
+
+
+def nothing(*known: Any) -> None:
+    return None
+
+
+def no_groups(history: ReviewerHistory, names: Iterable[str]) -> set[str]:
+    return set()
+
+
+OFF: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
+    "what the plan leaves out": ((constructors, "may_be_candidates", everything),),
+    "what is dropped": ((showing, "_gives_away", nothing),),
+    "nearness": ((showing, "near_duplicate", nothing),),
+    "groups by the history": ((ReviewerHistory, "groups_of", no_groups),),
+    "all of it": ((constructors, "may_be_candidates", everything), (showing, "_gives_away", nothing)),
+}
+"""What keeps examples from being shown, by the names by which it is known."""
+
+
+@every_choice
+@pytest.mark.parametrize("off", OFF.values(), ids=OFF)
+def test_without_what_keeps_it_out_it_is_shown(
+    off: Sequence[tuple[Any, str, Any]], choice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for owner, name, instead in off:
+        monkeypatch.setattr(owner, name, instead)
+    assert leaks(map(case, range(40)), choice)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_without_all_of_it_every_way_is_shown(
+    way: Callable[[str, random.Random], Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for owner, name, instead in OFF["all of it"]:
+        monkeypatch.setattr(owner, name, instead)
+    assert len(leaks((case(place, [way]) for place in range(12)), CHOICES[-1])) > 6
+
+
+# Through the whole machine
+
+
+@every_choice
+@pytest.mark.parametrize(("kind", "params"), JUDGES, ids=["aggregate", "personalized", "shrunk"])
+def test_a_whole_jury_shows_nothing_of_it_and_says_what_it_dropped(
+    tmp_path: Path, kind: str, params: Row, choice: str
+) -> None:
+    dropped = 0
+    for place in range(6):
+        one = case(HISTORIES + place)
+        stated = {"history": written(tmp_path, one.said), "dimensions": ANY_NUMBER, "choice": choice, "shots": 2}
+        (trace,), bodies = scored(by_examples(), use(kind, **stated, **params), one.about, one.judged)
+        assert not [body for body in bodies if gives_away(hearing.user(body), one)]
+        for verdict in trace.verdicts:
+            uses = [each for each in verdict.examples if each.score == SECRET]
+            assert all(each.dropped is not None for each in uses)
+            dropped += len(uses)
+    assert dropped > 0
+
+
+def test_what_is_dropped_for_one_response_is_shown_for_another(tmp_path: Path) -> None:
+    judged, other = response("We take the small ferry to the island before noon.", "a"), response(prose(1), "b")
+    said = [row("ann", "x", 1), row("bob", "y", SECRET, text="WE TAKE the small ferry; to the island, before noon!")]
+    stated = {"history": written(tmp_path, said), "dimensions": ANY_NUMBER, "shots": 1}
+    traces, bodies = scored(by_examples(), use("aggregate", **stated), task("ann"), judged, other)
+    assert [shown(body) for body in bodies] == [[("reviewer 2", SECRET)]]
+    uses = {trace.response_id: trace.verdicts[0].examples for trace in traces}
+    assert {name: [one.dropped for one in found] for name, found in uses.items()} == {
+        "a": ["it says nearly the same as the judged item"],
+        "b": [None],
+    }
