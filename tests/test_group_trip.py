@@ -162,6 +162,7 @@ def _shuffled(value: Any, draw: random.Random, lists: bool) -> Any:
     return value
 
 
+@pytest.mark.slow
 def test_the_tasks_are_what_the_script_makes_of_the_reference_plans(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(sys, "path", [str(ROOT), *sys.path])
     built = runpy.run_path(str(TRIP / "build.py"))

@@ -23,7 +23,7 @@ def sentences(trace: Trace, decision: Decision) -> list[str]:
         *(f"{said[0].upper()}{said[1:]}." for said in read_from(trace)),
         *(f"{said[0].upper()}{_short(said[1:], _REASON)}." for said in made_of(trace)),
         *_stopped(trace),
-        *_losses(trace, _directions(decision), _rising(decision, reward)),
+        *dict.fromkeys(_losses(trace, _directions(decision), _rising(decision, reward))),  # samples say the same
         *_unjudged(trace),
         *_examples(trace),
         *_openness(reward),

@@ -269,6 +269,12 @@ def test_a_judge_is_told_with_its_confidence_and_the_examples_that_it_was_shown_
     assert f"appeal@ann (e): {'; '.join(told_of[1:])}." in sentences(one)
 
 
+def test_what_samples_say_alike_is_said_once():
+    samples = [verdict("appeal@ann", score=0.5, reason="dull", sample=sample) for sample in range(3)]
+    said = [line for line in sentences(trace(reward(), *samples)) if "dull" in line]
+    assert said == ["Short of the best: appeal@ann (e) scored 0.5: dull."]
+
+
 def test_weights_that_a_judge_gave_are_said_to_be_no_plan_s():
     free = trace(reward(weights_fixed=False), verdict("x", score=1.0))
     assert "The weights were not fixed before the response was seen." in sentences(free)

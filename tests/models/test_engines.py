@@ -241,10 +241,8 @@ def most_at_once(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return under_way
 
 
-@pytest.mark.parametrize(
-    ("backend", "temperature"),
-    [("openai-compatible", 1.0), pytest.param("litellm", 0.0, marks=pytest.mark.slow)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("backend", "temperature"), [("openai-compatible", 1.0), ("litellm", 0.0)])
 def test_over_http_fifty_are_judged_at_once(
     backend: str, temperature: float, served: str, tmp_path: Path, most_at_once: list[int]
 ) -> None:

@@ -389,7 +389,11 @@ prices = strategy(schema.Price, input=positives, output=positives)
 whole = st.integers(1, 9)
 calls_configs = strategy(
     schema.CallsConfig,
-    parameters=st.dictionaries(pick("temperature", "top_p", "seed", "logit_bias"), json_values, max_size=3),
+    parameters=st.dictionaries(
+        pick("temperature", "top_p", "seed", "logit_bias"),
+        numbers | flags | st.lists(numbers, max_size=2) | st.dictionaries(counts.map(str), numbers, max_size=2),
+        max_size=3,
+    ),
     max_tokens=whole,
     form=maybe(pick("native", "instructed")),
     timeout=positives,

@@ -71,6 +71,7 @@ def plain(groups: list[Group]) -> dict[str, float]:
     return rewards(seen, groups)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [name for name, error in ERRORS.items() if error.caught])
 def test_no_error_that_is_caught_raises_a_reward(error: str, groups: list[Group], plain: dict[str, float]) -> None:
     damaged: list[str] = []
