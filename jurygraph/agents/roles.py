@@ -134,8 +134,11 @@ class Evaluator(ABC):
         return ()
 
     def check(self, question: Question) -> None:
-        """Called before a plan that was made earlier is used. Raises `InputError` where what one of its questions rests
-        on, beside the task, is not what it was."""
+        """Called when a plan is made, and before one that was made earlier is used.
+
+        Raises `ConfigError` where the config asks a question in a way that it cannot be asked in, and `InputError`
+        where what it rests on, beside the task, is not what it was.
+        """
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         """What to ask about this member of the audience; one question unless overridden."""
@@ -242,13 +245,18 @@ class Combiner(ABC):
 
     `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers,
     an order); its result is all that `combine` gets beside the cells. One that `keeps_columns` gets every opponent or
-    sample in a column of its own. Where it does not fix the weights, they are a judge's, and the reward says so.
+    sample in a column of its own. Where it does not fix the weights, they are a judge's, and the reward says so. Where
+    it works a row out from others too, it looks `across` them: what is missing of one may change all.
     """
 
     name: ClassVar[str]
     version: str = "1"
     keeps_columns: ClassVar[bool] = False
     fixes_weights: ClassVar[bool] = True
+    across: ClassVar[bool] = False
+
+    def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+        """Called when the plan is made, with all that its inputs ask. Raises PlanError where it cannot read that."""
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
         """The parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""

@@ -14,11 +14,13 @@ from jurygraph.aggregation._inputs import BoolArray, FloatArray, nonnegative, sh
 from jurygraph.aggregation._ordered import total
 from jurygraph.errors import PlanError
 
-__all__ = ["MOST_ROUNDS", "TOLERANCE", "Position", "Strengths", "bradley_terry", "flips", "outcomes", "position"]
+__all__ = ["LEAST", "MOST", "MOST_ROUNDS", "TOLERANCE", "Position", "Strengths", "bradley_terry", "flips", "outcomes", "position"]
 
 MOST_ROUNDS = 1000
 TOLERANCE = 1e-11
 """What a strength may be off, as a share of itself, and is left as it is; so who is equal at first stays so."""
+LEAST, MOST = 1e-6, 1e6
+"""A prior, and the wins of one over another: beyond these, strengths leave what floats can tell apart."""
 _TIE = 0.5
 
 
@@ -115,21 +117,23 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
 
     Args:
         wins: how often i (row) beat j (column), [n, n], at least 0; a tie is half a win for each. Its diagonal is 0.
-        prior: a > 0; the larger it is, the nearer all strengths are to 1.
+        prior: a, from `LEAST` to `MOST`; the larger it is, the nearer all strengths are to 1.
 
     Returns:
-        The strengths, all above 0; 1 for whoever was compared with nobody. They are settled when a round would move
+        The strengths, above 0; 1 for whoever was compared with nobody. They are settled when a round would move
         none by more than `TOLERANCE` of itself; after `MOST_ROUNDS` they are taken as they are.
 
     Raises:
-        PlanError: no square matrix, a negative or infinite entry, a win over oneself, or a prior that is not above 0.
+        PlanError: no square matrix, an entry below 0 or above `MOST`, a win over oneself, or another prior.
     """
     won = nonnegative("wins", wins)
     shaped("wins", won, (len(won), len(won)) if won.ndim else (0, 0))
     if won.diagonal().any():
         raise PlanError("wins has a number on its diagonal: nobody is compared with itself")
-    if not 0.0 < prior < np.inf:
-        raise PlanError(f"prior is {prior}: a number above 0 is needed")
+    if not LEAST <= prior <= MOST:
+        raise PlanError(f"prior is {prior}: a number from {LEAST:g} to {MOST:g} is needed")
+    if won.max(initial=0.0) > MOST:
+        raise PlanError(f"wins holds {won.max():g}: {MOST:g} of one over another are the most")
     compared, gained = won + won.T, np.asarray(total(won)) + prior
     strength, rounds, settled = np.ones(len(won)), 0, False
     while rounds < MOST_ROUNDS and not settled:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
 from jurygraph.errors import PlanError
-from jurygraph.graphs.fusing import covered, fuse, fuse_bounds, held
+from jurygraph.graphs.fusing import Interval, covered, fuse, fuse_bounds, held
 from jurygraph.graphs.rewarding import Judged, Row, reward_rows
 from jurygraph.graphs.routing import GROUP_OF_ONE, SUBMITTED
 from jurygraph.graphs.table import (
@@ -139,24 +139,28 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> Judged:
         fused = fuse(decision, _values(components), present)
         everything, nothing = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
         return Judged(components, fused, components, fused, fused.value, fused.value, everything, nothing, dropped)
-    partial = _components(decision, counted, combiners, "partial")
+    missing = _missing(decision, counted)
+    partial = _of_what_is_judged(components, _components(decision, counted, combiners, "partial"), missing)
     partial_fused = fuse(decision, _values(partial), {name: one.present for name, one in partial.items()})
-    missing = np.stack([unjudged(outcome).any(axis=1) for outcome in _outcomes(decision, counted)]).any(axis=0)
-    least, most = _bounds(decision, counted, combiners)
-    spans = {
-        name: (np.where(missing, least[name], one.value), np.where(missing, most[name], one.value))
-        for name, one in components.items()
-    }
+    spans = _spans(decision, counted, combiners, components, missing)
     fused = fuse(decision, _values(components), present, spans)
+    least, most = ({name: span[end] for name, span in spans.items()} for end in (0, 1))
+    open_ = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
     ends = fuse_bounds(decision, least, most, present)
-    low, high = (held("a bound of the reward", np.where(missing, end, fused.value)) for end in ends)
+    low, high = (held("a bound of the reward", np.where(open_, end, fused.value)) for end in ends)
     coverage = _coverage(decision, table.marked(dropped, ABSTAINED) if dropped else table)
     lost = _lost(decision, table if decision.rule == "strict" else counted)
+    components = _told(decision, counted, components)
     return Judged(components, fused, partial, partial_fused, low, high, coverage, lost, dropped)
 
 
 def _wholly_judged(decision: Decision, table: Table) -> bool:
     return all(judged(outcome).all() for outcome in _outcomes(decision, table))
+
+
+def _missing(decision: Decision, table: Table) -> Bools:
+    """Where something that was asked was not judged, [R]."""
+    return np.asarray(np.stack([unjudged(one).any(axis=1) for one in _outcomes(decision, table)]).any(axis=0))
 
 
 def _outcomes(decision: Decision, table: Table) -> Iterator[NDArray[np.int8]]:
@@ -189,12 +193,25 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
     return components
 
 
+def _told(decision: Decision, table: Table, components: Mapping[str, Component]) -> dict[str, Component]:
+    """Without the figures of responses of which nothing was judged, but for those that count what was not heard."""
+    told = {}
+    for spec in decision.specs:
+        share, _ = _judged_share(spec, table)
+        one = components[spec.name]
+        figures = {n: v if n in _UNHEARD else np.where(share > 0.0, v, np.nan) for n, v in one.figures.items()}
+        told[spec.name] = replace(one, figures=figures)
+    return told
+
+
+_UNHEARD = ("discarded", "without a majority")
+
+
 def _unheard(table: Table, inputs: Sequence[Input]) -> dict[str, Floats]:
     """How many verdicts were discarded, and how many questions have no majority, [R] each."""
     counted = [table.unheard(one) for one in inputs]
-    names = ("discarded", "without a majority")
     sums = (np.asarray(aggregation.total(each, axis=0)) for each in zip(*counted, strict=True))
-    return dict(zip(names, sums, strict=True))
+    return dict(zip(_UNHEARD, sums, strict=True))
 
 
 def _refuse_what_is_no_number(decision: Decision, components: Mapping[str, Component]) -> None:
@@ -212,13 +229,32 @@ def _cells(spec: Spec, table: Table, rule: str, scenario: Scenario) -> dict[str,
     return {name: table.cells(one, rule, spec.direction, scenario) for name, one in spec.inputs.items()}
 
 
-def _bounds(decision: Decision, table: Table, combiners: Combiners) -> tuple[dict[str, Floats], dict[str, Floats]]:
-    """The least and the greatest that each component could be."""
-    least, most = {}, {}
+def _spans(
+    decision: Decision, table: Table, combiners: Combiners, components: Mapping[str, Component], missing: Bools
+) -> dict[str, Interval]:
+    """The least and the greatest that each component could be: itself where nothing that it looks at is missing."""
+    spans = {}
     for spec in decision.specs:
         cells = (_cells(spec, table, decision.rule, "low"), _cells(spec, table, decision.rule, "high"))
-        least[spec.name], most[spec.name] = combiners[spec.combiner].bounds(*cells, spec.params)
-    return least, most
+        combiner, value = combiners[spec.combiner], components[spec.name].value
+        open_ = np.full_like(missing, missing.any()) if combiner.across else missing
+        least, most = (np.where(open_, end, value) for end in combiner.bounds(*cells, spec.params))
+        spans[spec.name] = least, most
+    return spans
+
+
+def _of_what_is_judged(
+    counted: Mapping[str, Component], partial: Mapping[str, Component], missing: Bools
+) -> dict[str, Component]:
+    """What the judged part gives: where nothing of a response is missing, just what counts, whatever others lack."""
+    return {
+        name: replace(
+            one,
+            value=np.where(missing, one.value, counted[name].value),
+            present=np.where(missing, one.present, counted[name].present),
+        )
+        for name, one in partial.items()
+    }
 
 
 def _coverage(decision: Decision, table: Table) -> Floats:
@@ -246,6 +282,9 @@ def _lost(decision: Decision, table: Table) -> Bools:
     of what does not count or was dropped for the group.
     """
     lost = np.zeros(table.rows, dtype=np.bool_)
+    if decision.rule == "strict":  # also what a majority of samples hides
+        for columns in table.columns.values():
+            lost |= np.isin(columns.outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]).any(axis=1)
     for spec in decision.specs if decision.rule == "strict" else decision.counting:
         for one in spec.inputs.values():
             outcome, weights = table.outcomes(one)

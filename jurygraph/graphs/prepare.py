@@ -52,6 +52,8 @@ async def _question(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     uses = {use.known_as: use for use in roster.config.evaluators}
     derivations = list_derivations(roster.derivers, whole)
     questions = list_questions(roster.evaluators, uses, views, [deriver.gives for deriver in roster.derivers.values()])
+    for question in questions:
+        roster.evaluators[question.evaluator].check(question)
     return {"survey": survey_of(views, derivations, questions, roster.config.safety.gates)}
 
 

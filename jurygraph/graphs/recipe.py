@@ -287,6 +287,7 @@ class _Freezer:
         self._check_inputs(name, combiner, inputs)
         try:
             frozen = made.freeze(inputs, params)
+            made.fits([self.by_id[name] for one in inputs.values() for name in one.questions], frozen)
         except PlanError as error:
             if error.args and not str(error).startswith("task "):
                 error.args = (f"task {self.task.id!r}, component {name!r}: {error}",)

@@ -103,7 +103,7 @@ def reward_rows(decision: Decision, judged: Judged, counts: Sequence[Counts], al
         "terms": _places(decision, judged.components),
         "counts": counts,
         "parts": _named({name: one.parts for name, one in judged.components.items()}, rows),
-        "figures": _named({name: one.figures for name, one in judged.components.items()}, rows),
+        "figures": _figures(judged.components, rows),
         "adjustments": _adjustments(judged.fused, rows),
         "notes": (() if word == "ok" else _notes(decision, judged.dropped, *known) for word, *known in why),
     }
@@ -146,6 +146,15 @@ def _named(components: Mapping[str, Mapping[str, Floats]], rows: int) -> Iterabl
     return _rows(shown) if shown else [{}] * rows
 
 
+def _figures(components: Mapping[str, Component], rows: int) -> Iterable[dict[str, Any]]:
+    """In every row, the figures of the components; NaN stands where there is nothing to tell."""
+    named = _named({name: one.figures for name, one in components.items()}, rows)
+    if not any(np.isnan(value).any() for one in components.values() for value in one.figures.values()):
+        return named
+    told = ({n: {k: v for k, v in own.items() if v == v} for n, own in row.items()} for row in named)
+    return ({name: own for name, own in row.items() if own} for row in told)
+
+
 def _adjustments(fused: Fused, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
     """In every row, the steps that changed its reward."""
     steps = [zip([name] * rows, before.tolist(), after.tolist(), strict=True) for name, before, after in fused.changes]
@@ -168,7 +177,7 @@ def _notes(
     elif coverage < 1.0 - ROUNDING:
         notes.append(f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says")
     elif open_:
-        notes.append("what a gate looks at was not judged, and could still change the reward")
+        notes.append("what a gate or a comparison looks at was not judged, and could still change the reward")
     if alone:
         notes.append("the group has one response, so nothing could be compared")
     notes += [f"{name} was dropped for the whole group, because it was not judged for all" for name in sorted(dropped)]

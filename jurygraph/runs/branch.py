@@ -41,6 +41,11 @@ class Branch:
         self._anew = frozenset(() if same else evaluators | derivers)
 
     @property
+    def asked_alike(self) -> "Sequence[Ledger]":
+        """The ledger of the old run, where what its model said would be said to this jury."""
+        return () if self._anew else (self._old.ledger,)
+
+    @property
     def ledger(self) -> Ledger:
         """That of the old run: the calls by which it read profiles need not be made again."""
         return self._old.ledger

@@ -57,3 +57,30 @@ class Calls:
     def _keys(self) -> set[str]:
         """Of all calls: most questions are new, and a look into the file costs more than a look into this."""
         return set(self._ledger.keys("call"))
+
+
+class Found:
+    """Finds the calls of runs, and keeps none."""
+
+    def __init__(self, *ledgers: Ledger) -> None:
+        self._calls = [Calls(ledger) for ledger in ledgers]
+
+    def find(self, key: str) -> Answered | None:
+        """The call whose request has this digest, in the first run that has it."""
+        return next((found for calls in self._calls if (found := calls.find(key)) is not None), None)
+
+    async def keep(self, request: Request, answered: Answered) -> None:
+        """Nothing is kept."""
+
+
+class CallsBeside(Found):
+    """Keeps calls as `own` does. A call of `others`, such as a run that this one is branched from, is found there and
+    stays there: who asks the same as a verdict that was carried over is told the same."""
+
+    def __init__(self, own: Calls, *others: Ledger) -> None:
+        super().__init__(*others)
+        self._own = own
+        self._calls.insert(0, own)
+
+    async def keep(self, request: Request, answered: Answered) -> None:
+        await self._own.keep(request, answered)

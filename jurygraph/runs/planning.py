@@ -3,9 +3,7 @@
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 
-from jurygraph.models.asking import Request
-from jurygraph.models.sink import Answered
-from jurygraph.runs.calls import Calls
+from jurygraph.runs.calls import Calls, CallsBeside
 from jurygraph.runs.chain import Draft
 from jurygraph.runs.ledger import Ledger
 from jurygraph.runs.packing import ERASED, read_profiles
@@ -15,34 +13,9 @@ from jurygraph.sources import Work
 from jurygraph.sources.profiles import ProfilesFile
 
 
-class Found:
-    """Finds the calls of runs, and keeps none."""
-
-    def __init__(self, *ledgers: Ledger) -> None:
-        self._calls = [Calls(ledger) for ledger in ledgers]
-
-    def find(self, key: str) -> Answered | None:
-        """The call whose request has this digest, in the first run that has it."""
-        return next((found for calls in self._calls if (found := calls.find(key)) is not None), None)
-
-    async def keep(self, request: Request, answered: Answered) -> None:
-        """Nothing is kept."""
-
-
-class PlanningCalls(Found):
-    """Keeps calls in the transaction in which a run's plans are made: they are there for good when these are.
-
-    A call of `others`, such as a run that this one is branched from, is found there and stays there.
-    """
-
-    def __init__(self, ledger: Ledger, *others: Ledger) -> None:
-        super().__init__(*others)
-        self._own = Calls(ledger, _InTransaction(ledger))
-        self._calls.insert(0, self._own)
-
-    async def keep(self, request: Request, answered: Answered) -> None:
-        """Keep a call with the plans that are not committed yet."""
-        await self._own.keep(request, answered)
+def planning_calls(ledger: Ledger, *others: Ledger) -> CallsBeside:
+    """Calls kept in the transaction in which a run's plans are made: they are there for good when these are."""
+    return CallsBeside(Calls(ledger, _InTransaction(ledger)), *others)
 
 
 class _InTransaction:

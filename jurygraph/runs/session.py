@@ -15,7 +15,7 @@ from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
 from jurygraph.graphs.routing import NOTHING
 from jurygraph.graphs.side_by_side import in_order
 from jurygraph.runs.bill import Source, is_replay
-from jurygraph.runs.calls import Calls
+from jurygraph.runs.calls import Calls, CallsBeside, Found
 from jurygraph.runs.canary import Canaries, Canary
 from jurygraph.runs.closing import close_record
 from jurygraph.runs.difference import what_differs
@@ -23,7 +23,7 @@ from jurygraph.runs.folder import typed
 from jurygraph.runs.forecast import Forecast, unscreened
 from jurygraph.runs.header import Extent, Header
 from jurygraph.runs.identity import model_of
-from jurygraph.runs.planning import Found, PlanningCalls, profiles_differ
+from jurygraph.runs.planning import planning_calls, profiles_differ
 from jurygraph.runs.run import Run
 from jurygraph.runs.summary import Summary
 from jurygraph.runs.writer import Writer
@@ -202,7 +202,7 @@ class Session:
         gateway = self.jury.gateway
         try:
             if gateway is not None:
-                gateway.sink = PlanningCalls(*self._ledgers)
+                gateway.sink = planning_calls(*self._ledgers)
             await self._plan(self._run, report)
         except BaseException as error:
             if gateway is not None:
@@ -258,7 +258,8 @@ class Session:
         writer, gateway = Writer(run.ledger), self.jury.gateway
         try:
             if gateway is not None:
-                gateway.sink = Calls(run.ledger, writer)
+                others = () if self._branch is None else self._branch.asked_alike
+                gateway.sink = CallsBeside(Calls(run.ledger, writer), *others)
             with _collected_seldom():
                 await self._fill(run, writer, report)
         except BudgetExceeded:

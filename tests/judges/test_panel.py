@@ -275,7 +275,7 @@ def test_where_nobody_is_heard_nobody_disagrees() -> None:
     reward = together(ann=None, bob=CANNOT_TELL)
     assert reward.value is None
     found = figures(reward)
-    assert (found["disagreement"], found["lowest"], found["highest"]) == (0.0, 0.0, 0.0)
+    assert found.keys() == {"discarded", "without a majority"}
 
 
 # The arithmetic
@@ -369,3 +369,17 @@ def test_a_panel_of_a_model_that_wavers() -> None:
     heedless = {"panel": {"confidence": 0.0}}
     (trace,), _ = scored(saying(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about, **heedless)
     assert (trace.reward.value, trace.reward.figures[JUDGE]["discarded"]) == (1.0, 0.0)
+
+
+def test_under_the_strict_rule_a_majority_hides_no_failure() -> None:
+    given = (said(0.8), said(0.8), BY_RESPONSE)
+    of = plan("ann", failure={"min_coverage": 0.0})
+    assert rewarded(of, {asked("ann"): given}).value == 0.8
+    strict = rewarded(plan("ann", failure={"min_coverage": 0.0, "rule": "strict"}), {asked("ann"): given})
+    assert (strict.value, strict.status) == (None, "failed")
+
+
+def test_where_nobody_is_heard_there_is_nothing_to_tell_but_who_was_not() -> None:
+    reward = heard(said(0.8, 0.1), said(0.8, 0.1), said(0.8, 0.1))
+    assert reward.value is None
+    assert figures(reward) == {"discarded": 3.0, "without a majority": 1.0}

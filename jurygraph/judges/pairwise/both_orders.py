@@ -47,7 +47,7 @@ def read_pairs(cells: Cells) -> BothOrders:
     """Verdicts on ordered pairs: column j of row i is how i fared, shown first, against j.
 
     Figures: `flips`, the share of its opponents at which the order decided, of those judged in both; and `first`, the
-    share of the verdicts on it that preferred whoever was shown first, of those that preferred somebody (else 0.5).
+    share of the verdicts on those that preferred whoever was shown first, of those that preferred somebody (else 0.5).
     Raises `PlanError` where that is not what the columns are.
     """
     size = len(cells.value)
@@ -61,7 +61,8 @@ def read_pairs(cells: Cells) -> BothOrders:
     there = live & live.T & ~np.eye(size, dtype=np.bool_)
     second = np.where(judged.T, 1.0 - first.T, first.T)
     known = there & judged
-    figures = {"flips": _flips(first, second, known & known.T), "first": _toward_first(first, known)}
+    both = known & known.T
+    figures = {"flips": _flips(first, second, both), "first": _toward_first(first, both)}
     return _both_orders(cells, first, second, there, figures)
 
 

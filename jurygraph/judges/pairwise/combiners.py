@@ -4,7 +4,8 @@ A pair that was judged in one order only, or in none, gives nobody credit by bei
 counts as lost for whoever asks, so that both get less.
 """
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -14,15 +15,23 @@ from jurygraph.agents.roles import Cells, Combiner, Component, Floats
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.errors import PlanError
 from jurygraph.judges.pairwise.both_orders import READERS, BothOrders, Shown
-from jurygraph.schema import Input
+from jurygraph.schema import Input, Question
 
 PRIOR, LEAST_PRIOR, LARGEST_PRIOR = 0.1, 0.01, 100.0
+_DIGITS = 12
+"""Of a probability, behind the point: what lies beyond hangs on who stands where, and would break ties by chance."""
+
+
+_READS: Mapping[Shown, tuple[str, int, str]] = {"pairs": ("pair", 1, "pairwise"), "lists": ("group", 2, "listwise")}
+"""What is read as which: verdicts of this scope, so many samples each, as this evaluator asks for them."""
+_WHAT = {"response": "response", "pair": "ordered pair", "group": "group"}
 
 
 class _Comparing(Combiner):
     """What they share: one input, of one question, whose columns are the opponents or the listings."""
 
     keeps_columns = True
+    across = True
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
         asked = [name for one in inputs.values() for name in one.questions]
@@ -30,11 +39,28 @@ class _Comparing(Combiner):
             raise PlanError(f"combiner {self.name!r} reads the verdicts of one question, not of {len(asked)}")
         return super().freeze(inputs, params)
 
+    def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+        scope, samples, evaluator = _READS[self._reads(params)]
+        for one in questions:
+            if (one.scope, one.samples) != (scope, samples) or (scope == "pair" and one.pairs != "ordered"):
+                raise PlanError(
+                    f"combiner {self.name!r} reads {samples} verdict{'s' * (samples > 1)} on each {_WHAT[scope]}, and "
+                    f"question {one.id!r} asks for {one.samples} on each {_WHAT[one.scope]}; give it the verdicts of "
+                    f"`{evaluator}`, without `samples` of the config's own"
+                )
+
+    @abstractmethod
+    def _reads(self, params: Mapping[str, Any]) -> Shown:
+        """What its cells are read as."""
+
 
 class _Share(_Comparing):
     """Mean over the opponents of what both orders come to: 1 won, 0.5 a tie or a flip, 0 lost."""
 
     shown: ClassVar[Shown]
+
+    def _reads(self, params: Mapping[str, Any]) -> Shown:
+        return self.shown
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         (one,) = cells.values()
@@ -80,6 +106,10 @@ class BradleyTerry(_Comparing):
             raise PlanError(f"shown is {shown!r}: one of {', '.join(get_args(Shown))} is needed")
         return {"prior": float(prior), "shown": shown}
 
+    def _reads(self, params: Mapping[str, Any]) -> Shown:
+        shown: Shown = params["shown"]
+        return shown
+
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         (one,) = cells.values()
         orders = READERS[params["shown"]](one)
@@ -87,7 +117,7 @@ class BradleyTerry(_Comparing):
         own = strengths.diagonal()
         likely = own[:, None] / (own[:, None] + strengths)
         value = aggregation.total(np.where(orders.there, likely, 0.0)) / np.maximum(orders.opponents, 1.0)
-        return _component(orders, value, {**orders.figures, "strength": np.array(own)})
+        return _component(orders, np.round(value, _DIGITS), {**orders.figures, "strength": np.array(own)})
 
     def bounds(
         self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
@@ -105,7 +135,8 @@ class BradleyTerry(_Comparing):
         lowest = np.maximum(aggregation.total(worst.outcomes) / opponents - prior, 0.0)
         highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
         compared = worst.opponents > 0
-        return np.where(compared, lowest, worst.alone), np.where(compared, highest, best.alone)
+        ends = np.where(compared, lowest, worst.alone), np.where(compared, highest, best.alone)
+        return np.round(ends[0], _DIGITS), np.round(ends[1], _DIGITS)
 
 
 def _strengths(orders: BothOrders, prior: float) -> Floats:

@@ -1,4 +1,4 @@
-"""A whole group at a time, in the order given and in reverse: who is ranked where."""
+"""A whole group at a time, in one order and in reverse: who is ranked where."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -15,7 +15,7 @@ from jurygraph.schema import Noun, Question, Scope, TaskView, Verdict
 class Listwise(Comparing):
     """The place of each response of a group of G in a ranking without ties: (G - place) / (G - 1).
 
-    Two calls a group: one shows it in the order given, the other in reverse. A group of more than 20 is not asked about
+    Two calls a group: one shows it in an order that the content gives, the other in reverse. A group of more than 20 is not asked about
     at all, and its verdicts are failed: who is shown among so many is ranked by where it stands.
     """
 

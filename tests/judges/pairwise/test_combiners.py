@@ -146,7 +146,7 @@ def test_a_penalty_that_is_not_judged_counts_in_full() -> None:
 def test_figures_tell_of_what_was_judged_alone() -> None:
     group = pairs({"ab": 1, "ba": None, "ac": 1, "ca": 1, "bc": None, "cb": None})
     assert figure(group, "flips") == [1.0, 0.0, 1.0]
-    assert figure(group, "first") == [1.0, 1.0, 1.0]
+    assert figure(group, "first") == [1.0, 0.5, 1.0]
 
 
 def test_what_the_judged_part_gives_are_the_pairs_judged_in_both_orders() -> None:

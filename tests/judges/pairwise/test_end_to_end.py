@@ -1,11 +1,12 @@
 """From a judge over HTTP to rewards: what an order, an injection, a gate or a failed call comes to."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from jurygraph import Trace
+from jurygraph import Jury, PlanError, Trace
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.schema import EvaluatorUse
 from tests.judges.pairwise.comparing import (
@@ -127,7 +128,13 @@ def test_an_order_that_failed_is_lost_for_both_and_may_still_be_either() -> None
     assert rewards(traces) == [0.0, 0.5, 0.75]
     assert traces[2].reward.range == (0.75, 1.0)
     assert traces[2].reward.counts.failed == 1
-    assert [trace.reward.partial for trace in traces] == [0.0, 1.0, 1.0]  # without the pair that one order lacks
+    assert [trace.reward.partial for trace in traces] == [0.0, 0.5, 1.0]  # for who lacks it, without that pair
+    assert [(trace.reward.status, trace.reward.range) for trace in traces[:2]] == [
+        ("ok", (0.0, 0.0)),
+        ("degraded", (0.5, 0.75)),
+    ]
+    assert "what a gate or a comparison looks at was not judged" in traces[1].reward.notes[0]
+    assert [trace.reward.components["pairwise"] for trace in traces] == [0.0, 0.5, 1.0]
 
 
 def test_where_a_call_for_the_group_failed_both_listings_are_not_there() -> None:
@@ -144,9 +151,46 @@ def test_where_a_call_for_the_group_failed_both_listings_are_not_there() -> None
 
 @both_judges
 def test_without_a_model_nobody_gets_anything(use: str) -> None:
-    from jurygraph import Jury
-
     with Jury.from_config({"evaluators": [use]}) as jury:
         traces = jury.score(TASK, LONGER)
     assert rewards(traces) == [None] * 3
     assert {verdict.status for trace in traces for verdict in trace.verdicts} == {"abstained"}
+
+
+# What no combiner can read
+
+
+@pytest.mark.parametrize(
+    ("config", "asked"),
+    [
+        ({"evaluators": [{"use": "listwise", "samples": 1}]}, "'listwise' asks for 1 on each group"),
+        ({"evaluators": [{"use": "listwise", "samples": 4}]}, "'listwise' asks for 4 on each group"),
+        ({"evaluators": [{"use": "pairwise", "samples": 2}]}, "'pairwise' asks for 2 on each ordered pair"),
+        (
+            {
+                "evaluators": ["pairwise"],
+                "components": {"x": {"combiner": "rank-share", "inputs": {"y": {"of": "pairwise"}}}},
+            },
+            "'pairwise' asks for 1 on each ordered pair; give it the verdicts of `listwise`",
+        ),
+        (
+            {
+                "evaluators": ["listwise"],
+                "components": {"x": {"combiner": "bradley-terry", "inputs": {"y": {"of": "listwise"}}}},
+            },
+            "'listwise' asks for 2 on each group; give it the verdicts of `pairwise`",
+        ),
+    ],
+)
+def test_what_is_not_asked_once_in_each_order_is_refused_when_the_plan_is_made(
+    config: dict[str, Any], asked: str
+) -> None:
+    weight = {"reward": {"x": 1.0}} if "components" in config else {}
+    with Jury.from_config({**config, **weight}) as jury, pytest.raises(PlanError, match=re.escape(asked)):
+        jury.prepare(TASK)
+
+
+def test_of_a_judgement_that_failed_no_figure_is_told() -> None:
+    traces, _ = scored(failing(lambda shown: True), settings={"failure": {"min_coverage": 0.0}})
+    assert [trace.reward.value for trace in traces] == [None] * 3
+    assert [trace.reward.figures for trace in traces] == [{}] * 3

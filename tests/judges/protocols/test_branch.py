@@ -1,0 +1,50 @@
+"""In a branch, who asks what was asked already is told the same, whatever the model would say by now."""
+
+import json
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.runs.deep import verify_deep
+from jurygraph.runs.run import Run
+from tests.judges.protocols.trip import ADAPTIVE, HOMES, PLAN, UNIFORM, decomposed, trip
+from tests.models.server import Answer, said, serving
+from tests.runs.made import write_tasks
+from tests.runs.test_calls import sit
+
+FIRST, LATER = decomposed([10, 5.5, 1], [0.5, 0.3, 0.2]), decomposed([2, 2, 2], [0.5, 0.3, 0.2])
+
+
+def saying(*replies: Any) -> Any:
+    """A model that says these in turn, and then `LATER`."""
+    told = chain(replies, repeat(LATER))
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        one = next(told)
+        return said(one if isinstance(one, str) else json.dumps(one))
+
+    return script
+
+
+@pytest.mark.parametrize("cache", [True, False])
+@pytest.mark.parametrize(("before", "after"), [(ADAPTIVE, UNIFORM), (UNIFORM, ADAPTIVE)])
+@pytest.mark.parametrize("first", [[FIRST], ["no idea", "none"]], ids=["a reply", "what is none"])
+def test_the_other_decomposed_judge_is_told_what_the_first_was_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: list[Any], before: str, after: str, cache: bool
+) -> None:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    line = trip(3).model_dump(mode="json", exclude_defaults=True) | {"responses": [{"id": "r", "text": PLAN}]}
+    tasks = write_tasks(tmp_path, [line])
+    with serving(saying(*first)) as server:
+        asked: dict[str, Any] = {"model": f"openai-compatible:{server.url}#tiny", "calls": {"cache": cache}}
+        sit(tmp_path / "one", tasks, {**asked, "evaluators": [before], "reward": {HOMES[before]: 1.0}})
+        count = server.count
+        both = {**asked, "evaluators": [before, after], "reward": {HOMES[before]: 1.0, HOMES[after]: 1.0}}
+        sit(tmp_path / "two", tasks, both, tmp_path / "one")
+        assert server.count == count == len(first)
+    (trace,) = Run.open(tmp_path / "two").traces()
+    assert len({verdict.call for verdict in trace.verdicts}) == 1
+    assert {verdict.status for verdict in trace.verdicts} == {"ok" if len(first) == 1 else "failed"}
+    verify_deep(Run.open(tmp_path / "two"), lambda count: None)
