@@ -14,7 +14,18 @@ from jurygraph.aggregation._inputs import BoolArray, FloatArray, nonnegative, sh
 from jurygraph.aggregation._ordered import total
 from jurygraph.errors import PlanError
 
-__all__ = ["LEAST", "MOST", "MOST_ROUNDS", "TOLERANCE", "Position", "Strengths", "bradley_terry", "flips", "outcomes", "position"]
+__all__ = [
+    "LEAST",
+    "MOST",
+    "MOST_ROUNDS",
+    "TOLERANCE",
+    "Position",
+    "Strengths",
+    "bradley_terry",
+    "flips",
+    "outcomes",
+    "position",
+]
 
 MOST_ROUNDS = 1000
 TOLERANCE = 1e-11

@@ -1,21 +1,22 @@
 """Judging items of a response in one call: what is asked, what of the reply rests on the response, and the verdicts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import create_model
 
+from jurygraph.agents.judging.findings import Finding, flaw_in, verdict_on
 from jurygraph.agents.judging.forms import Claim, Form, InParts, OnScale
-from jurygraph.agents.judging.quotations import folded, lacking, sorted_out, taken_over, why_lost
+from jurygraph.agents.judging.quotations import folded
+from jurygraph.models.asking import Reply
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import Prompt
-from jurygraph.safety.evidence import Text
-from jurygraph.schema import Evidence, Failure, Noun, Verdict
+from jurygraph.schema import Noun, Verdict
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Consultation, Judged
+    from jurygraph.models.consultation import Consultation
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +58,17 @@ async def judge_items(
     told = {**variables, "items": tuple(_shown(*one) for one in items.items()), "compact": compact}
     request = gateway.request(prompt, noun, told, sample=sample, logprobs=not compact)
     sought = None if compact or not gateway.safety.evidence else folded(response)
+
+    def flaw(value: Any) -> str | None:
+        return None if sought is None else flaw_in(_claims(items, value), sought)
+
     try:
-        judged = await gateway.judge(request, noun, None if sought is None else _Flaw(items, sought))
+        judged = await gateway.judge(request, noun, flaw)
     except Fault as fault:
         failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         return [failed] * len(items)
-    return [_verdict(judged, name, item, sought) for name, item in items.items()]
+    found = (_finding(name, item, judged.value, judged.reply, compact) for name, item in items.items())
+    return [verdict_on(one, sought, judged.call.id) for one in found]
 
 
 @lru_cache(maxsize=1024)
@@ -80,60 +86,22 @@ def _shown(name: str, item: Item) -> _Shown:
     return _Shown(name, "\n".join(lines), isinstance(form, InParts), scale)
 
 
-class _Flaw:
-    """What is wrong with a reply that finds things in a response and quotes for them what does not stand there."""
-
-    def __init__(self, items: Mapping[str, Item], text: Text) -> None:
-        self._items, self._text = items, text
-
-    def __call__(self, value: Any) -> str | None:
-        wrong = [
-            f"{name}: {claim.said}, {lacking(claim, self._text)}"
-            for name, item in self._items.items()
-            for claim in _unsupported(item, getattr(value, name), self._text)
-        ]
-        hint = "quote from the response letter by letter, eight letters or more, or decide anew"
-        return f"{'; '.join(wrong)}; {hint}" if wrong else None
+def _claims(items: Mapping[str, Item], value: Any) -> Iterator[tuple[str, Iterator[Claim]]]:
+    """What a reply finds in the response, item by item."""
+    return ((name, item.form.claims(getattr(value, name))) for name, item in items.items())
 
 
-def _unsupported(item: Item, stated: Any, text: Text) -> list[Claim]:
-    """What a reply claims without a quotation that stands in the response."""
-    return [claim for claim in item.form.claims(stated) if not any(map(text.supports, claim.quotes))]
-
-
-def _verdict(judged: "Judged[Any]", name: str, item: Item, text: Text | None) -> Verdict:
-    """The verdict on an item; `text` is where quotations are looked for, None where none are asked for."""
-    stated = getattr(judged.value, name)
-    reason = getattr(stated, "reason", "")
-    if text is None:
-        return _measured(judged, name, item, reason, taken_over(_quotations(stated)))
-    evidence, lost = sorted_out(_quotations(stated), text)
-    if lost:
-        reason = f"{reason} [lost: {why_lost(lost, text)}]"
-    unsupported = _unsupported(item, stated, text)
-    if unsupported:
-        message = "; ".join(f"{claim.said}, {lacking(claim, text)}" for claim in unsupported)
-        failure = Failure(cause="response", kind="unsupported", message=f"the judge says {message}")
-        return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=judged.call.id)
-    return _measured(judged, name, item, reason, evidence)
-
-
-def _measured(judged: "Judged[Any]", name: str, item: Item, reason: str, evidence: tuple[Evidence, ...]) -> Verdict:
-    found = item.form.measured(getattr(judged.value, name), judged.reply, name)
-    return Verdict(
-        score=found.score,
-        met=found.met,
-        native=found.native,
-        scale=found.scale,
-        confidence=found.confidence,
-        reason=reason,
-        evidence=evidence,
-        call=judged.call.id,
-    )
+def _finding(name: str, item: Item, value: Any, reply: Reply, compact: bool) -> Finding:
+    """What a reply says on an item."""
+    stated = getattr(value, name)
+    measured = item.form.measured(stated, reply, name)
+    if compact:
+        return Finding(name, measured, reason="")
+    return Finding(name, measured, stated.reason, _quotations(stated), tuple(item.form.claims(stated)))
 
 
 def _quotations(stated: Any) -> list[str]:
-    """All quotations of an item's reply, each once."""
-    own: Iterator[str] = iter(getattr(stated, "quotes", ()))
+    """All quotations of an item's reply."""
+    own: Iterable[str] = getattr(stated, "quotes", ())
     parts = (quote for _, part in stated if hasattr(part, "quotes") for quote in part.quotes)
-    return list(dict.fromkeys(quote for quote in (*own, *parts) if quote.strip()))
+    return [*own, *parts]

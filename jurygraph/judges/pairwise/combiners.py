@@ -117,7 +117,7 @@ class BradleyTerry(_Comparing):
         own = strengths.diagonal()
         likely = own[:, None] / (own[:, None] + strengths)
         value = aggregation.total(np.where(orders.there, likely, 0.0)) / np.maximum(orders.opponents, 1.0)
-        return _component(orders, np.round(value, _DIGITS), {**orders.figures, "strength": np.array(own)})
+        return _component(orders, _rounded(np.asarray(value)), {**orders.figures, "strength": np.array(own)})
 
     def bounds(
         self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
@@ -136,7 +136,11 @@ class BradleyTerry(_Comparing):
         highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
         compared = worst.opponents > 0
         ends = np.where(compared, lowest, worst.alone), np.where(compared, highest, best.alone)
-        return np.round(ends[0], _DIGITS), np.round(ends[1], _DIGITS)
+        return _rounded(ends[0]), _rounded(ends[1])
+
+
+def _rounded(likely: Floats) -> Floats:
+    return likely.round(_DIGITS)
 
 
 def _strengths(orders: BothOrders, prior: float) -> Floats:

@@ -15,8 +15,8 @@ from jurygraph.schema import Noun, Question, Scope, TaskView, Verdict
 class Listwise(Comparing):
     """The place of each response of a group of G in a ranking without ties: (G - place) / (G - 1).
 
-    Two calls a group: one shows it in an order that the content gives, the other in reverse. A group of more than 20 is not asked about
-    at all, and its verdicts are failed: who is shown among so many is ranked by where it stands.
+    Two calls a group: one shows it in an order that the content gives, the other in reverse. A group of more than 20 is
+    not asked about at all, and its verdicts are failed: who is shown among so many is ranked by where it stands.
     """
 
     name = "listwise"

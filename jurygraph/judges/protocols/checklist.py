@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 from pydantic import create_model
 
+from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim, Measured, Quotes, Reason
-from jurygraph.judges.protocols.findings import Finding
 from jurygraph.judges.protocols.people import names_of, shown, with_ids
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
 from jurygraph.schema import Noun

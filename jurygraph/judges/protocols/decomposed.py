@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, create_model, model_validator
 
+from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim, Measured, Quotes, Reason
-from jurygraph.judges.protocols.findings import Finding
 from jurygraph.judges.protocols.people import Person, names_of, shown, with_ids
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
 from jurygraph.judges.protocols.scale import LOWEST, GroundsStated, Ten, on_scale

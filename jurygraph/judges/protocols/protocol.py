@@ -2,13 +2,14 @@
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from jurygraph.agents.judging.evaluator import shared
+from jurygraph.agents.judging.findings import Finding, flaw_in, verdict_on
+from jurygraph.agents.judging.forms import Claim
 from jurygraph.agents.judging.quotations import folded
 from jurygraph.agents.roles import Answer, Ask, Evaluator
-from jurygraph.judges.protocols.findings import Finding, flaw_in, verdict_on
 from jurygraph.judges.protocols.people import shown
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
@@ -85,7 +86,7 @@ class ScoringProtocol(Evaluator):
         text = folded(ask.response.text) if gateway.safety.evidence else None
 
         def flaw(reply: Noun) -> str | None:
-            return None if text is None else flaw_in(self.findings(reply, people).values(), text)
+            return None if text is None else flaw_in(_claims(self.findings(reply, people).values()), text)
 
         try:
             judged = await gateway.judge(request, noun, flaw)
@@ -94,3 +95,7 @@ class ScoringProtocol(Evaluator):
             return dict.fromkeys(self.subjects(people), failed)
         found = self.findings(judged.value, people)
         return {subject: verdict_on(one, text, judged.call.id) for subject, one in found.items()}
+
+
+def _claims(findings: Iterable[Finding]) -> Iterator[tuple[str, Sequence[Claim]]]:
+    return ((one.place, one.claims) for one in findings)

@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import create_model
 
+from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.judges.protocols.findings import Finding
 from jurygraph.judges.protocols.people import with_ids
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
 from jurygraph.judges.protocols.scale import LOWEST, RatedStated, on_scale

@@ -1,4 +1,4 @@
-"""What a reply says on each question of a protocol, and the verdict that comes of it: no credit without evidence."""
+"""What a reply says on a question, and the verdict that comes of it: no credit without evidence."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -25,10 +25,15 @@ class Finding:
     claims: Sequence[Claim] = ()
 
 
-def flaw_in(findings: Iterable[Finding], text: Text) -> str | None:
-    """What is wrong with a reply that finds things in a response and quotes for them what does not stand there."""
+def flaw_in(claims: Iterable[tuple[str, Iterable[Claim]]], text: Text) -> str | None:
+    """What is wrong with a reply that finds things in a response and quotes for them what does not stand there.
+
+    `claims` are what it finds, by the place in the reply where it says so.
+    """
     wrong = [
-        f"{one.place}: {claim.said}, {lacking(claim, text)}" for one in findings for claim in _unsupported(one, text)
+        f"{place}: {claim.said}, {lacking(claim, text)}"
+        for place, found in claims
+        for claim in _unsupported(found, text)
     ]
     return f"{'; '.join(wrong)}; {_HINT}" if wrong else None
 
@@ -40,7 +45,7 @@ def verdict_on(finding: Finding, text: Text | None, call: str) -> Verdict:
         return _measured(finding, finding.reason, taken_over(quotes), call)
     evidence, lost = sorted_out(quotes, text)
     reason = f"{finding.reason} [lost: {why_lost(lost, text)}]" if lost else finding.reason
-    unsupported = _unsupported(finding, text)
+    unsupported = _unsupported(finding.claims, text)
     if not unsupported:
         return _measured(finding, reason, evidence, call)
     message = "; ".join(f"{claim.said}, {lacking(claim, text)}" for claim in unsupported)
@@ -48,8 +53,8 @@ def verdict_on(finding: Finding, text: Text | None, call: str) -> Verdict:
     return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
 
 
-def _unsupported(finding: Finding, text: Text) -> list[Claim]:
-    return [claim for claim in finding.claims if not any(map(text.supports, claim.quotes))]
+def _unsupported(claims: Iterable[Claim], text: Text) -> list[Claim]:
+    return [claim for claim in claims if not any(map(text.supports, claim.quotes))]
 
 
 def _measured(finding: Finding, reason: str, evidence: tuple[Evidence, ...], call: str) -> Verdict:
@@ -59,6 +64,7 @@ def _measured(finding: Finding, reason: str, evidence: tuple[Evidence, ...], cal
         met=found.met,
         native=found.native,
         scale=found.scale,
+        confidence=found.confidence,
         reason=reason,
         evidence=evidence,
         call=call,
