@@ -19,6 +19,7 @@ BOUNDARIES = (
     "graphs/taking.py",
     "agents/registry.py",
     "agents/maths/worker.py",
+    "judges/few_shot/choosing.py",
     "models/backends/litellm.py",
     "models/backends/chat_model.py",
     "runs/writer.py",

@@ -1,7 +1,7 @@
 """`jurygraph prompts`: what models are told."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,8 +13,32 @@ if TYPE_CHECKING:
     from jurygraph.schema import Message
 
 _LONGEST = 120
-_ENTRIES: Mapping[str, Mapping[str, Any]] = {"items": {"parts": False, "scale": None}, "people": {}}
-"""Variables that are lists of objects with `name` and `text`, and what else each has where it does not state it."""
+
+
+class _Listed(NamedTuple):
+    """A variable that is a list of objects: the texts that each has, what else it has where it does not state it, and
+    whether there may be none of them."""
+
+    texts: Sequence[str]
+    rest: Mapping[str, Any] = {}
+    may_be_empty: bool = False
+
+    def __str__(self) -> str:
+        first, last = ", ".join(f"`{name}`" for name in self.texts[:-1]), self.texts[-1]
+        return f"{first} and `{last}`"
+
+
+_LISTED: Mapping[str, _Listed] = {
+    "items": _Listed(("name", "text"), {"parts": False, "scale": None}),
+    "people": _Listed(("name", "text"), may_be_empty=True),
+    "responses": _Listed(("name", "text")),
+    "examples": _Listed(("reviewer", "text", "score"), {"reason": ""}, may_be_empty=True),
+}
+_PLAIN: Mapping[str, tuple[Any, str]] = {
+    "compact": (bool, "true or false"),
+    "step": (int | float | None, "a number or null"),
+}
+"""Variables that are neither texts nor lists: of which type each is, and how that is called."""
 
 prompts = typer.Typer(name="prompts", help="What models are told: list, show or render prompts.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="PROMPT", help="Its name.", show_default=False)]
@@ -64,8 +88,11 @@ def render_prompt(
 ) -> None:
     """Print the messages that a prompt becomes with these variables, as a model would read them.
 
-    The marks of the fences are made with the project's key, JURYGRAPH_FENCE_KEY, as when a model is asked. `items` is a
-    list of what is judged, each with `name` and `text`, and where it has them `parts` (true) or `scale` ([low, high]).
+    The marks of the fences are made with the project's key, JURYGRAPH_FENCE_KEY, as when a model is asked. Most
+    variables are texts. Lists of objects are `items`, what is judged, each with `name` and `text`, and where it has
+    them `parts` (true) or `scale` ([low, high]); `people` (may be []) and `responses`, each with `name` and `text`;
+    `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and perhaps `reason`. `names` is a list
+    of texts, `compact` true or false, `step` a number or null, `kinds` the records of extract as a config states them.
 
     \b
     Example:
@@ -129,35 +156,67 @@ def _variables(prompt: "Prompt", file: str) -> dict[str, Any]:
 
 def _whole(name: str, value: Any) -> Any:
     """A variable as its prompt reads it. Raises ValueError, with its name, where it is something else."""
-    from jurygraph.agents.extraction.stated import read_kinds
-    from jurygraph.errors import ConfigError
+    from jurygraph.prompts import Shot
     from jurygraph.sources.complaint import described
 
-    if name in _ENTRIES:
-        return _entries(name, value)
+    if name in _LISTED:
+        entries = _entries(name, value)
+        return [Shot(**entry) for entry in entries] if name == "examples" else entries
+    if name == "names":
+        return _names(name, value)
     if name == "kinds":
-        try:
-            return read_kinds(value)
-        except ConfigError as error:
-            raise ValueError(f"{name}, as the records of {error}") from None
-    wanted = bool if name == "compact" else str | None
-    if not isinstance(value, wanted):
-        raise ValueError(f"{name}: is {'true or false' if wanted is bool else 'a text'}, not {described(value)}")
+        return _kinds(name, value)
+    wanted, called = _PLAIN.get(name, (str | None, "a text"))
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+        raise ValueError(f"{name}: is {called}, not {described(value)}")
     return value
+
+
+def _kinds(name: str, value: Any) -> Any:
+    from jurygraph.agents.extraction.stated import read_kinds
+    from jurygraph.errors import ConfigError
+
+    try:
+        return read_kinds(value)
+    except ConfigError as error:
+        raise ValueError(f"{name}, as the records of {error}") from None
+
+
+def _names(name: str, value: Any) -> tuple[str, ...]:
+    from jurygraph.sources.complaint import described
+
+    if not isinstance(value, list):
+        raise ValueError(f"{name}: is a list of texts, not {described(value)}")
+    for place, one in enumerate(value):
+        if not isinstance(one, str):
+            raise ValueError(f"{name}[{place}]: is a text, not {described(one)}")
+    return tuple(value)
 
 
 def _entries(name: str, value: Any) -> list[dict[str, Any]]:
     from jurygraph.sources.complaint import described
 
-    if not isinstance(value, list) or not value:
-        raise ValueError(f"{name}: is a list of objects with `name` and `text`, not {described(value)}")
-    for place, one in enumerate(value):
-        if not isinstance(one, dict):
-            raise ValueError(f"{name}[{place}]: is an object with `name` and `text`, not {described(one)}")
-        for part in ("name", "text"):
-            if not isinstance(one.get(part), str):
-                raise ValueError(f"{name}[{place}].{part}: is a text, not {described(one.get(part))}")
-    return [{**_ENTRIES[name], **one} for one in value]
+    listed = _LISTED[name]
+    if not isinstance(value, list) or not (value or listed.may_be_empty):
+        raise ValueError(f"{name}: is a list of objects with {listed}, not {described(value)}")
+    return [_entry(f"{name}[{place}]", one, listed) for place, one in enumerate(value)]
+
+
+def _entry(place: str, one: Any, listed: _Listed) -> dict[str, Any]:
+    from jurygraph.sources.complaint import described, nearest
+
+    if not isinstance(one, dict):
+        raise ValueError(f"{place}: is an object with {listed}, not {described(one)}")
+    known = (*listed.texts, *listed.rest)
+    for field in one:
+        if field not in known:
+            hint = nearest(field, known) or f"it has {', '.join(known)}"
+            raise ValueError(f"{place}: an entry has no {field!r}; {hint}")
+    entry = {**listed.rest, **one}
+    for field in (*listed.texts, *(field for field, usual in listed.rest.items() if isinstance(usual, str))):
+        if not isinstance(entry.get(field), str):
+            raise ValueError(f"{place}.{field}: is a text, not {described(entry.get(field))}")
+    return entry
 
 
 def _object(file: str) -> dict[str, Any]:

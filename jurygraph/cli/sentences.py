@@ -1,9 +1,19 @@
 """A trace in plain sentences, made from its terms and the decision that they come from."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from jurygraph.cli.sides import decided_against, opponent, score_for
-from jurygraph.cli.traces import WELFARE, made_of, read_from, rule_of, told_of_judge
+from jurygraph.cli.traces import (
+    WELFARE,
+    confidence_needed,
+    made_of,
+    read_from,
+    rule_of,
+    samples_of,
+    told_of_examples,
+    too_unsure,
+    was_discarded,
+)
 from jurygraph.schema import RESPONSE_GATES, Decision, Input, Reward, Spec, Term, Trace, Verdict
 
 _REASON = 300
@@ -14,7 +24,7 @@ _RUBRICS = ("gear", "hard-local", "hard-transitive")
 
 def sentences(trace: Trace, decision: Decision) -> list[str]:
     """What the reward is, why, what was wrong, what could not be judged, and what that leaves open."""
-    reward = trace.reward
+    reward, confident = trace.reward, confidence_needed(decision)
     return [
         _verdict_on(trace),
         *(f"Why: {note}." for note in reward.notes),
@@ -23,7 +33,8 @@ def sentences(trace: Trace, decision: Decision) -> list[str]:
         *(f"{said[0].upper()}{said[1:]}." for said in read_from(trace)),
         *(f"{said[0].upper()}{_short(said[1:], _REASON)}." for said in made_of(trace)),
         *_stopped(trace),
-        *dict.fromkeys(_losses(trace, _directions(decision), _rising(decision, reward))),  # samples say the same
+        *dict.fromkeys(_losses(_heard(trace, confident), _directions(decision), _rising(decision, reward))),
+        *_discarded(trace, confident),
         *_unjudged(trace),
         *_examples(trace),
         *_openness(reward),
@@ -91,7 +102,8 @@ def _judged(trace: Trace, one: Input) -> float | None:
     fold = {"min": min, "max": max}.get(one.reduce or "mean", _mean)
     folded = []
     for question in one.questions:
-        scores = [score_for(trace.response_id, v) for v in trace.verdicts if v.question == question]
+        verdicts = [v for v in trace.verdicts if v.question == question]
+        scores = [None if was_discarded(v, one.confident) else score_for(trace.response_id, v) for v in verdicts]
         known = [score for score in scores if score is not None]
         if not known or len(known) < len(scores):
             return None
@@ -155,8 +167,17 @@ def _was_stopped(verdict: Verdict) -> bool:
     return verdict.gated_by in RESPONSE_GATES and verdict.status == "ok"
 
 
+def _heard(trace: Trace, confident: Mapping[str, float]) -> Trace:
+    """The trace without the verdicts that were discarded."""
+    heard = (v for v in trace.verdicts if not was_discarded(v, confident.get(v.question, 0.0)))
+    return trace.model_copy(update={"verdicts": tuple(heard)})
+
+
 def _losses(trace: Trace, directions: Mapping[str, int], rising: frozenset[str]) -> Iterator[str]:
-    """The verdicts that cost something: what was wrong, in the order of the response, then what fell a little short."""
+    """The verdicts that cost something: what was wrong, in the order of the response, then what fell a little short.
+
+    Samples that say the same give the same sentence.
+    """
     me = trace.response_id
     costs = [(v, _cost(me, v, directions)) for v in trace.verdicts if v.status == "ok" and not _was_stopped(v)]
     wrong = [v for v, cost in costs if cost > 0 and (decided_against(me, v) or cost == 1)]
@@ -210,12 +231,28 @@ def _unjudged(trace: Trace) -> Iterator[str]:
     )
 
 
-def _examples(trace: Trace) -> Iterator[str]:
-    """For each reviewer, what that one's judge was shown of the past, and what not."""
+def _discarded(trace: Trace, confident: Mapping[str, float]) -> Iterator[str]:
+    """The verdicts that count as if their judges had abstained, since these were not sure enough."""
+    several = _asked_repeatedly(trace)
     for verdict in trace.verdicts:
-        if verdict.examples and verdict.sample == 0:
-            said = [one for one in told_of_judge(verdict) if not one.startswith("confidence")]
-            yield f"{_name(trace.response_id, verdict)}: {'; '.join(said)}."
+        needed = confident.get(verdict.question, 0.0)
+        if was_discarded(verdict, needed):
+            score = _n(score_for(trace.response_id, verdict))
+            why = too_unsure(verdict, needed)
+            yield f"Discarded: {_sample(trace, verdict, several)}: it scored {score}, but {why}."
+
+
+def _examples(trace: Trace) -> Iterator[str]:
+    """For each sample of each reviewer's judge, what it was shown of the past, and what not."""
+    several = _asked_repeatedly(trace)
+    for verdict in trace.verdicts:
+        if said := list(told_of_examples(verdict)):
+            yield f"{_sample(trace, verdict, several)}: {'; '.join(said)}."
+
+
+def _asked_repeatedly(trace: Trace) -> frozenset[str]:
+    """The questions of which there are several samples."""
+    return frozenset(question for question, samples in samples_of(trace).items() if samples > 1)
 
 
 def _why_unjudged(verdict: Verdict) -> str:
@@ -232,6 +269,12 @@ def _openness(reward: Reward) -> Iterator[str]:
         yield "Nothing is left open: no verdict is missing that could change it."
     else:
         yield f"Whatever had been judged there, it would lie within {_n(low)} and {_n(high)}."
+
+
+def _sample(trace: Trace, verdict: Verdict, several: Set[str]) -> str:
+    """A verdict by its name, and by its sample where its question has several."""
+    sample = f", sample {verdict.sample + 1}" if verdict.question in several else ""
+    return f"{_name(trace.response_id, verdict)}{sample}"
 
 
 def _name(response_id: str, verdict: Verdict) -> str:

@@ -1,11 +1,12 @@
 """One trace in full, as lines."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
 from jurygraph.cli.sides import opponent, score_for
 from jurygraph.cli.text import number, table, visible
-from jurygraph.schema import Decision, Evidence, Failure, Reward, Spec, Trace, Verdict
+from jurygraph.schema import RESPONSE_GATES, Decision, Evidence, ExampleUse, Failure, Reward, Spec, Trace, Verdict
 from jurygraph.schema.config import Welfare
 from jurygraph.schema.profile import FILE
 
@@ -20,7 +21,7 @@ def trace_lines(trace: Trace, decision: Decision) -> list[str]:
     head = [f"response  {visible(trace.response_id)}", f"task      {visible(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {visible(trace.agent)}")
-    verdicts = [line for verdict in trace.verdicts for line in _verdict_lines(trace.response_id, verdict)]
+    verdicts = list(_verdict_lines(trace, decision))
     foot = [f"plan      {trace.plan_digest}", f"digest    {trace.digest}", f"previous  {trace.previous or '-'}"]
     weighed = [
         line for spec in decision.specs if spec.combiner in WELFARE for line in _weight_lines(spec, trace.reward)
@@ -137,34 +138,92 @@ def _given_up(utilities: Mapping[str, float], name: str) -> str:
     return "-" if name not in utilities else f"{1.0 - utilities[name]:.0%}"
 
 
-def _verdict_lines(response_id: str, verdict: Verdict) -> list[str]:
+def _verdict_lines(trace: Trace, decision: Decision) -> Iterator[str]:
+    confident, samples = confidence_needed(decision), samples_of(trace)
+    for verdict in trace.verdicts:
+        yield _head(trace.response_id, verdict, samples[verdict.question])
+        yield from (f"      {said}" for said in _said(verdict, confident.get(verdict.question, 0.0)))
+
+
+def _head(response_id: str, verdict: Verdict, samples: int) -> str:
     answer = number(score_for(response_id, verdict)) if verdict.status == "ok" else verdict.status
     other = opponent(response_id, verdict)
     question = visible(verdict.question) + (f" against {visible(other)}" if other else "")
-    lines = [f"  {question}  {answer}  ({visible(verdict.evaluator)} {visible(verdict.version)})"]
+    sample = f", sample {verdict.sample + 1} of {samples}" if samples > 1 else ""
+    return f"  {question}{sample}  {answer}  ({visible(verdict.evaluator)} {visible(verdict.version)})"
+
+
+def _said(verdict: Verdict, confident: float) -> Iterator[str]:
     if verdict.reason:
-        lines.append(f"      {visible(verdict.reason, _LONGEST)}")
+        yield visible(verdict.reason, _LONGEST)
     if verdict.failure is not None:
-        lines.append(f"      {visible(_failed(verdict.failure, verdict.reason), _LONGEST)}")
+        yield visible(_failed(verdict.failure, verdict.reason), _LONGEST)
     if verdict.gated_by is not None:
-        lines.append(f"      gated by {visible(verdict.gated_by)}")
-    lines += [f"      {visible(said, _LONGEST)}" for said in told_of_judge(verdict)]
-    return lines + [f"      {_evidence(evidence)}" for evidence in verdict.evidence]
+        yield f"gated by {visible(verdict.gated_by)}"
+    yield from (visible(said, _LONGEST) for said in told_of_judge(verdict, confident))
+    yield from map(_evidence, verdict.evidence)
 
 
-def told_of_judge(verdict: Verdict) -> Iterator[str]:
-    """How sure a judge was, which examples of a history it was shown and which not, and whose score drew its own."""
+def told_of_judge(verdict: Verdict, confident: float) -> Iterator[str]:
+    """How sure a judge was, whether that was sure enough, and what it went by."""
     if verdict.confidence is not None:
         yield f"confidence {number(verdict.confidence)}"
-    shown = [f"{one.item} ({one.reviewer}: {one.score:g})" for one in verdict.examples if one.dropped is None]
-    if shown:
-        yield f"shown as examples: {', '.join(shown)}"
-    for one in verdict.examples:
-        if one.dropped is not None:
-            yield f"not shown: {one.item} ({one.reviewer}: {one.score:g}), because {one.dropped}"
+    if was_discarded(verdict, confident):
+        yield f"discarded: {too_unsure(verdict, confident)}"
+    yield from told_of_examples(verdict)
+
+
+def told_of_examples(verdict: Verdict) -> Iterator[str]:
+    """Which examples of a history a judge was shown and which not, and whose score drew its own, by which examples."""
+    yield from _shown(verdict.examples, "shown as examples", "not shown")
     if verdict.shrinkage is not None:
         toward, weight = verdict.shrinkage.toward, verdict.shrinkage.weight
         yield f"drawn by {weight:.1%} to the {number(toward)} of the aggregate judge"
+        yield from _shown(
+            verdict.shrinkage.examples, "the aggregate judge was shown", "the aggregate judge was not shown"
+        )
+
+
+def _shown(examples: Iterable[ExampleUse], shown: str, left_out: str) -> Iterator[str]:
+    named = [(f"{one.item} ({one.reviewer}: {one.score:g})", one.dropped) for one in examples]
+    if used := [name for name, dropped in named if dropped is None]:
+        yield f"{shown}: {', '.join(used)}"
+    for name, dropped in named:
+        if dropped is not None:
+            yield f"{left_out}: {name}, because {dropped}"
+
+
+def confidence_needed(decision: Decision) -> dict[str, float]:
+    """For every question, how sure a judge has to be for its verdict to be heard: where several inputs that count hold
+    it, by the least of them; where none counts, by the least of all."""
+    return {**_least_confident(decision.specs), **_least_confident(decision.counting)}
+
+
+def _least_confident(specs: Iterable[Spec]) -> dict[str, float]:
+    least: dict[str, float] = {}
+    for one in (one for spec in specs for one in spec.inputs.values()):
+        for question in one.questions:
+            least[question] = min(least.get(question, 1.0), one.confident)
+    return least
+
+
+def was_discarded(verdict: Verdict, confident: float) -> bool:
+    """Whether a verdict is not heard because its judge was not sure enough; no gate is ever unsure."""
+    sure = 1.0 if verdict.confidence is None else verdict.confidence
+    return verdict.status == "ok" and verdict.gated_by not in RESPONSE_GATES and sure < confident
+
+
+def too_unsure(verdict: Verdict, confident: float) -> str:
+    """Why a verdict is not heard."""
+    return f"confidence {number(verdict.confidence)} is below {number(confident)}"
+
+
+def samples_of(trace: Trace) -> Counter[str]:
+    """How many samples each question has here."""
+    samples: Counter[str] = Counter()
+    for verdict in trace.verdicts:
+        samples[verdict.question] = max(samples[verdict.question], verdict.sample + 1)
+    return samples
 
 
 def _evidence(evidence: Evidence) -> str:

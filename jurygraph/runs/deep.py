@@ -5,13 +5,14 @@ read anew. Material whose reply lies elsewhere is taken as it is stored, and wha
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from importlib.metadata import version
 from typing import NamedTuple
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import Recalled
+from jurygraph.judges.pairwise.quoting import OPPONENT
 from jurygraph.jury import AT_ONCE, Jury
 from jurygraph.models.gateway import Gateway, Limits
 from jurygraph.models.limiter import Limiter
@@ -20,10 +21,12 @@ from jurygraph.runs.chain import Record, named
 from jurygraph.runs.identity import Absent, Identity
 from jurygraph.runs.reading import Scored, was_erased
 from jurygraph.runs.run import Run
-from jurygraph.schema import RESPONSE_GATES, Evidence, Material, Response, Trace, Verdict
+from jurygraph.schema import RESPONSE_GATES, Evidence, Material, Trace, Verdict
 
 Report = Callable[[int], None]
 Key = tuple[str, str, tuple[str, ...], int]
+Quoted = tuple[str, Evidence, str | None]
+"""What quotes, its quotation, and the id of the response in which that has to stand, if in any."""
 
 _COMPARED = (
     *(
@@ -101,7 +104,7 @@ async def _group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> D
     if task is None or len(responses) < len(scored):
         return Deep(erased=sum(1 for one in scored for _ in _keyed(one.trace)))
     stored = [one.trace for one in scored]
-    quotations = sum(_quotations(run, *one) for one in zip(stored, responses, strict=True))
+    quotations = _quotations(run, stored, {response.id: response.text for response in responses})
     traces = await jury.ascore(task, responses, run.plan_of(task.id), _held_elsewhere(run, stored))
     if traces[0].group != stored[0].group:
         raise TraceMismatch(f"{run.ledger.path}, {named(group)}: its responses are not those that were judged")
@@ -207,19 +210,49 @@ def _same(what: str, fields: Sequence[str], there: Verdict | Material, here: Ver
             raise TraceMismatch(f"{what}: {wrong}")
 
 
-def _quotations(run: Run, trace: Trace, response: Response) -> int:
-    """How many quotations from the response stand where the verdicts and the material say."""
-    stated = [(_verdict(run, trace, v), e) for v in trace.verdicts if _quotes_its_own(trace, v) for e in v.evidence]
-    stated += [(_material(run, trace, m.name), e) for m in trace.material for e in m.evidence]
-    found = [(what, evidence) for what, evidence in stated if evidence.verified and evidence.source == "response"]
-    for what, evidence in found:
-        _check_stands(what, evidence, response.text)
+def _quotations(run: Run, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:
+    """How many quotations from the responses of a group stand where the verdicts and the material say.
+
+    `texts` are those of the responses, by their ids.
+    """
+    found = [
+        (what, evidence, texts[quoted])
+        for trace in traces
+        for what, evidence, quoted in (*_quoted_by_verdicts(run, trace), *_quoted_by_material(run, trace))
+        if evidence.verified and quoted is not None
+    ]
+    for what, evidence, text in found:
+        _check_stands(what, evidence, text)
     return len(found)
 
 
-def _quotes_its_own(trace: Trace, verdict: Verdict) -> bool:
-    """Whether what a verdict quotes is in the response that it is about, and is still there."""
-    return verdict.about == trace.response_id and verdict.responses == (verdict.about,) and not was_erased(verdict)
+def _quoted_by_verdicts(run: Run, trace: Trace) -> Iterator[Quoted]:
+    for _, verdict in _keyed(trace):
+        if not was_erased(verdict):
+            for evidence in verdict.evidence:
+                yield _verdict(run, trace, verdict), evidence, _quoted_response(verdict, evidence)
+
+
+def _quoted_by_material(run: Run, trace: Trace) -> Iterator[Quoted]:
+    for material in trace.material:
+        for evidence in material.evidence:
+            own = trace.response_id if evidence.source == "response" else None
+            yield _material(run, trace, material.name), evidence, own
+
+
+def _quoted_response(verdict: Verdict, evidence: Evidence) -> str | None:
+    """The submitted response in which a verdict's quotation has to stand; None where it is from elsewhere.
+
+    What a verdict on a variant quotes stands in that. Only quotations of source `response` are looked for when a
+    verdict is given, so one from the opponent has a place only if its judge states one.
+    """
+    if verdict.about not in verdict.responses:
+        return None
+    if evidence.source == "response":
+        return verdict.about
+    others = [name for name in verdict.responses if name != verdict.about]
+    placed = evidence.source == OPPONENT and evidence.start is not None
+    return others[0] if placed and len(others) == 1 else None
 
 
 def _check_stands(what: str, evidence: Evidence, text: str) -> None:

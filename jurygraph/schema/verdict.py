@@ -48,11 +48,15 @@ class ExampleUse(Noun):
 
 
 class Shrinkage(Noun):
-    """How far a verdict was drawn to what another judge says: score = (1 - weight) own + weight toward."""
+    """How far a verdict was drawn to what another judge says: score = (1 - weight) own + weight toward.
+
+    `examples` are those that the other judge was to be shown.
+    """
 
     weight: Unit
     toward: Unit
     call: str | None = None
+    examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
 
 
 class Verdict(Noun):

@@ -19,7 +19,7 @@ _FILES = ("history", "texts")
 def read_config(path: str | Path) -> Config:
     """The config in a YAML file. Raises `ConfigError` with file, line and key.
 
-    Files that its evaluators read (`history`, `texts`) may be named as seen from the config itself.
+    Files beside it that its evaluators read (`history`, `texts`) are then named by their whole paths.
     """
     name = Path(path).name
     try:
@@ -36,14 +36,22 @@ def read_config(path: str | Path) -> Config:
 
 
 def _with_files_beside(config: Config, folder: Path) -> Config:
-    """A file that an evaluator's params name is looked for here first, and then beside the config."""
+    """With whole paths of the files beside the config that params name, so that they are found from any folder; what
+    is not there stays as it is written."""
     uses = []
     for use in config.evaluators:
-        files = {name: use.params[name] for name in _FILES if isinstance(use.params.get(name), str)}
-        beside = {name: str(folder / str(file)) for name, file in files.items() if not Path(str(file)).exists()}
-        found = {name: file for name, file in beside.items() if Path(file).exists()}
+        found = {name: path for name in _FILES if (path := _beside(folder, use.params.get(name))) is not None}
         uses.append(use.model_copy(update={"params": {**use.params, **found}}) if found else use)
     return config.model_copy(update={"evaluators": tuple(uses)})
+
+
+def _beside(folder: Path, name: Any) -> str | None:
+    """The whole path of a file by its name as seen from a folder; None where there is none."""
+    try:
+        path = (folder / name).resolve(strict=True)
+    except (OSError, RuntimeError, TypeError, ValueError):  # not there, a circle of links, no text, no path
+        return None
+    return str(path) if path.is_file() else None
 
 
 def parse_config(mapping: Mapping[str, Any]) -> Config:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -23,6 +23,10 @@ _NAMES = {"item", "agent", "reviewer", "dimension", "domain", "group"}
 _NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
+Shapes = dict[tuple[str, ...], Mapping[str, str]]
+"""The columns that a row has, and which of them each field is read from."""
+
+
 class PlacedRating(NamedTuple):
     """A rating, and where it stands in its file: "line 7", or "row 7" where there are no lines."""
 
@@ -32,10 +36,14 @@ class PlacedRating(NamedTuple):
 
 @dataclass(frozen=True)
 class Ratings:
-    """The ratings of a file, in its order; `name` is the file's."""
+    """The ratings of a file, in its order; `name` is the file's.
+
+    `unread` are columns that say nothing to us, each with the name that may have been meant.
+    """
 
     name: str
     rows: tuple[PlacedRating, ...]
+    unread: Mapping[str, str | None] = field(default_factory=dict)
 
 
 class _ItemText(Rated):
@@ -50,8 +58,9 @@ def read_ratings(path: str | Path, columns: Mapping[str, str] = {}) -> Ratings:
     A whole number may be a name; a score is a number, in CSV the text of one. What is empty says nothing. Raises
     `InputError` with file, line and field, and `ConfigError` where `columns` names what ratings do not have.
     """
-    rows = tuple(PlacedRating(place, rating) for place, rating in _read(Path(path), Rating, columns))
-    return Ratings(Path(path).name, rows)
+    shapes: Shapes = {}
+    rows = tuple(PlacedRating(place, rating) for place, rating in _read(Path(path), Rating, columns, shapes))
+    return Ratings(Path(path).name, rows, _unread(shapes))
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, str]:
@@ -60,19 +69,18 @@ def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, s
     Raises as `read_ratings` does, also where an item has two texts.
     """
     texts: dict[str, tuple[str, str]] = {}
-    for place, one in _read(Path(path), _ItemText, columns):
+    for place, one in _read(Path(path), _ItemText, columns, {}):
         text, first = texts.setdefault(one.key, (one.text, place))
         if text != one.text:
             wrong = f"is not the text that item {quoted(one.key)} has in {first}"
-            field = columns.get("text", "text")
-            _refuse(f"{path}, {place}", Complaint((field,), wrong, "give each item one text"))
+            column = columns.get("text", "text")
+            _refuse(f"{path}, {place}", Complaint((column,), wrong, "give each item one text"))
     return {key: text for key, (text, _) in texts.items()}
 
 
-def _read(path: Path, noun: type[N], columns: Mapping[str, str]) -> Iterator[tuple[str, N]]:
-    """Every row as a noun, with its place."""
+def _read(path: Path, noun: type[N], columns: Mapping[str, str], shapes: Shapes) -> Iterator[tuple[str, N]]:
+    """Every row as a noun, with its place; `shapes` is filled with those that rows have."""
     wanted, csv = _wanted(noun, columns), is_csv(path)
-    shapes: dict[tuple[str, ...], Mapping[str, str]] = {}
     for place, values in read_placed_rows(path):
         shape = tuple(values)
         if shape not in shapes:  # most files have one
@@ -84,6 +92,15 @@ def _read(path: Path, noun: type[N], columns: Mapping[str, str]) -> Iterator[tup
     for column in columns.values():
         if not any(column in shape for shape in shapes):
             raise _no_column(str(path), (column,), {name: None for shape in shapes for name in shape})
+
+
+def _unread(shapes: Shapes) -> Mapping[str, str | None]:
+    """Columns that no field is read from, in the order of their names, with the hint which field may be meant."""
+    read = {name for fields in shapes.values() for name in fields}
+    used = {column for fields in shapes.values() for column in fields.values()}
+    absent = [name for name in Rating.model_fields if name not in read]
+    left = sorted({column for shape in shapes for column in shape} - used)
+    return {one: None if one in Rating.model_fields else nearest(one.casefold(), absent) for one in left}
 
 
 def _needed(noun: type[Noun]) -> list[str]:

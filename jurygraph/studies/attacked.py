@@ -24,7 +24,8 @@ def surveys_under_attack(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
         if not any(one.layer in GATED_LAYERS and one.scope == "response" for one in jury.evaluators.values()):
             hint = "list one that does, such as criteria"
             raise ConfigError(f"evaluators: none is of layer {layers} and judges one response by itself; {hint}")
-        hint = "give them what the config's evaluators ask about: rubrics, or stakeholders with constraints"
+        asked_about = "rubrics, reviewers, or stakeholders with constraints"
+        hint = f"give them what the config's evaluators ask about: {asked_about}; --tasks names tasks of your own"
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
     asking = {question.evaluator for survey in surveys for question in survey.questions}
     if jury.gateway is None and (idle := sorted(name for name in asking if jury.evaluators[name].asks_model)):

@@ -8,10 +8,14 @@ import pytest
 
 from jurygraph.prompts import load_prompt, prompt_names, prompt_source
 from tests.cli.conftest import Command, Ended
+from tests.prompts.test_library import FILLED
 
 PERSON = {"query": "Plan a trip.", "profile": "travels with a cat"}
 CRITERIA = {"query": "q", "reference": None, "response": "r", "compact": False}
 EXTRACT = {"query": "q", "reference": None, "response": "r"}
+SCORING = {**CRITERIA, "step": None, "items": [{"name": "score", "text": "How kind?", "scale": ["1", "5"]}]}
+SCORED = {"reviewer": "reviewer 1", "text": "Dear Ben", "score": "4"}
+COMPARED = {"query": "q", "reference": None, "criterion": "How kind?", "compact": False}
 NESTED = "[" * 100_000 + "]" * 100_000
 
 
@@ -93,6 +97,35 @@ def test_items_need_a_name_and_a_text_and_may_have_a_scale(run: Command, tmp_pat
     assert "- style: give as `value` a number from 1 (not at all) to 10 (wholly)" in ended.out
 
 
+@pytest.mark.parametrize("name", prompt_names())
+def test_every_prompt_can_be_rendered_from_json(run: Command, tmp_path: Path, name: str) -> None:
+    filled = {
+        key: [one._asdict() for one in FILLED[name][key]] if key == "examples" else FILLED[name][key]
+        for key in FILLED[name]
+    }
+    (tmp_path / "it.json").write_text(json.dumps(filled))
+    ended = run("prompts", "render", name, "--with", tmp_path / "it.json", "--json")
+    assert ended.code == 0, ended.err
+    messages = load_prompt(name).render(**FILLED[name]).messages
+    assert json.loads(ended.out) == [one.model_dump(mode="json") for one in messages]
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"), [("direct", "people"), ("verification", "names"), ("reviewer", "examples")]
+)
+def test_what_there_may_be_none_of_can_be_empty(run: Command, tmp_path: Path, name: str, variable: str) -> None:
+    filled = {**SCORING, "people": [], "names": [], "examples": [], variable: []}
+    needed = {key: value for key, value in filled.items() if key in load_prompt(name).needs}
+    ended = rendered(run, tmp_path, name, needed)
+    assert ended.code == 0, ended.err
+
+
+def test_an_example_may_say_why(run: Command, tmp_path: Path) -> None:
+    examples = [{**SCORED, "reason": "it is warm"}, {**SCORED, "reviewer": "reviewer 2"}]
+    ended = rendered(run, tmp_path, "reviewer", {**SCORING, "examples": examples})
+    assert ended.out.count("it is warm") == ended.out.count("The score of reviewer 2: 4") == 1
+
+
 def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) -> None:
     kinds = {"meals": {"name": "the restaurant", "day": {"about": "its number", "number": True}}}
     ended = rendered(run, tmp_path, "extract", {**EXTRACT, "kinds": kinds})
@@ -120,6 +153,44 @@ def test_kinds_are_stated_as_a_config_states_them(run: Command, tmp_path: Path) 
         ("profile", {**PERSON, "query": 5}, "variable query: is a text, not the number 5"),
         ("profile", {**PERSON, "profile": None}, "prompt 'profile' cannot be rendered with these variables: TypeError"),
         ("tensions", {"query": "q", "people": {"ann": "x"}}, "variable people: is a list of objects with"),
+        (
+            "criteria",
+            {**CRITERIA, "items": [{"name": "a", "text": "b", "part": True}]},
+            "items[0]: an entry has no 'part'",
+        ),
+        (
+            "reviewer",
+            {**SCORING, "examples": {}},
+            "variable examples: is a list of objects with `reviewer`, `text` and `score`",
+        ),
+        (
+            "reviewer",
+            {**SCORING, "examples": [{**SCORED, "score": 4}]},
+            "examples[0].score: is a text, not the",
+        ),
+        (
+            "reviewer",
+            {**SCORING, "examples": [{**SCORED, "reason": 4}]},
+            "examples[0].reason: is a text, not",
+        ),
+        (
+            "reviewer",
+            {**SCORING, "examples": [{**SCORED, "resaon": ""}]},
+            "examples[0]: an entry has no 'resaon'; did you mean reason?",
+        ),
+        ("reviewer", {**SCORING, "examples": [], "step": "1"}, "variable step: is a number or null, not the text '1'"),
+        ("reviewer", {**SCORING, "examples": [], "step": True}, "variable step: is a number or null, not true"),
+        ("pair", {**COMPARED, "responses": []}, "variable responses: is a list of objects with `name` and `text`"),
+        (
+            "listing",
+            {**COMPARED, "responses": [{"name": "A", "text": "a"}], "names": "A, B"},
+            "variable names: is a list of texts, not the text 'A, B'",
+        ),
+        (
+            "listing",
+            {**COMPARED, "responses": [{"name": "A", "text": "a"}], "names": ["A", 2]},
+            "variable names[1]: is a text, not the number 2",
+        ),
         ("extract", {**EXTRACT, "kinds": ["meals"]}, "variable kinds, as the records of extract: records: "),
         ("extract", {**EXTRACT, "kinds": {"meals": {"a b": "c"}}}, "records.meals.a b: a name begins with a letter"),
     ],

@@ -82,6 +82,32 @@ def test_explain_json_gives_the_same_sentences(scored: Path, run: Command):
     assert given == {"task_id": "salt", "response_id": "salt/a", "sentences": plain}
 
 
+UNSURE = """
+import jurygraph as jg
+
+
+def kind(task, response):
+    return jg.Verdict(score=0.0, confidence=0.9)
+"""
+
+
+def test_show_and_explain_say_which_verdicts_were_discarded(tmp_path: Path, run: Command):
+    config = """
+evaluators: [{use: manners.kind, samples: 2}]
+components: {kind: {inputs: {kind: {of: manners.kind, confident: 0.95}}}}
+reward: {kind: 1.0}
+"""
+    project = write_project(tmp_path / "project", config=config, evaluators=UNSURE)
+    scored = run("score", project / "tasks.jsonl", "--out", project / "run")
+    assert "4 of 4 rewards failed" in scored.err
+    shown = run("show", project / "run", "--response", "salt/a").out
+    assert "kind, sample 2 of 2  0.0000" in shown
+    assert shown.count("discarded: confidence 0.9000 is below 0.9500") == 2
+    said = run("explain", project / "run", "--response", "salt/a").out
+    assert "kind (manners.kind), sample 2: it scored 0, but confidence 0.9000 is below 0.9500." in said
+    assert "What was wrong" not in said
+
+
 @pytest.mark.parametrize("command", ["show", "explain"])
 def test_an_unknown_response_names_the_nearest(scored: Path, run: Command, command: str):
     ended = run(command, scored, "--response", "salt/aa")

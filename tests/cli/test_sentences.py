@@ -5,6 +5,7 @@ from typing import Any
 from jurygraph.cli import sentences as sentences_module
 from jurygraph.cli.traces import trace_lines
 from jurygraph.schema import (
+    RESPONSE_GATES,
     Adjustment,
     Counts,
     Decision,
@@ -267,6 +268,87 @@ def test_a_judge_is_told_with_its_confidence_and_the_examples_that_it_was_shown_
     start = lines.index(told_of[0])
     assert lines[start : start + 4] == told_of
     assert f"appeal@ann (e): {'; '.join(told_of[1:])}." in sentences(one)
+
+
+def test_the_examples_of_the_aggregate_judge_are_told_apart_from_those_of_the_reviewer_s_own():
+    others = (
+        ExampleUse(item="stove", reviewer="ben", score=3.0, fingerprint="3"),
+        ExampleUse(item="socks", reviewer="cy", score=1.0, fingerprint="4", dropped="the prompt was full"),
+    )
+    one = trace(reward(), predicted(shrinkage=Shrinkage(weight=0.2, toward=0.5, examples=others)))
+    told_of = [
+        "shown as examples: tent (ann: 4.5)",
+        "not shown: boots (ann: 2), because of the group of the response",
+        "drawn by 20.0% to the 0.5000 of the aggregate judge",
+        "the aggregate judge was shown: stove (ben: 3)",
+        "the aggregate judge was not shown: socks (cy: 1), because the prompt was full",
+    ]
+    lines = [line.strip() for line in trace_lines(one, Decision(specs=()))]
+    start = lines.index(told_of[0])
+    assert lines[start : start + 5] == told_of
+    assert f"appeal@ann (e): {'; '.join(told_of)}." in sentences(one)
+
+
+def test_each_of_several_samples_is_told_with_its_own_examples():
+    drawn = [(ExampleUse(item=item, reviewer="ann", score=4.0, fingerprint=item),) for item in ("tent", "boots")]
+    samples = [verdict("appeal@ann", score=1.0, sample=place, examples=one) for place, one in enumerate(drawn)]
+    one = trace(reward(), *samples, verdict("tone", score=1.0))
+    said = sentences(one)
+    assert "appeal@ann (e), sample 1: shown as examples: tent (ann: 4)." in said
+    assert "appeal@ann (e), sample 2: shown as examples: boots (ann: 4)." in said
+    heads = [line.split("  (")[0].strip() for line in trace_lines(one, Decision(specs=())) if line.endswith("(e )")]
+    assert heads == ["appeal@ann, sample 1 of 2  1.0000", "appeal@ann, sample 2 of 2  1.0000", "tone  1.0000"]
+
+
+def heard_from(confident: float, *questions: str, name: str = "kind", weight: float = 1.0) -> Spec:
+    one = Input(questions=questions, weights=(1.0,) * len(questions), confident=confident)
+    return Spec(name=name, weight=weight, combiner="mean", version="1", inputs={name: one})
+
+
+def discards(one: Trace, *specs: Spec) -> tuple[list[str], list[str]]:
+    """What `show` and `explain` say was discarded."""
+    decision = Decision(specs=specs)
+    shown = [line.strip() for line in trace_lines(one, decision) if line.strip().startswith("discarded")]
+    return shown, [line for line in sentences_module.sentences(one, decision) if line.startswith("Discarded")]
+
+
+def test_a_verdict_of_which_its_judge_was_not_sure_enough_is_discarded_and_nothing_that_was_wrong():
+    unsure = verdict("a", score=0.0, confidence=0.9, reason="rude")
+    sure, short = verdict("b", score=0.0, confidence=0.95), verdict("c", score=0.5, confidence=0.2)
+    one, spec = trace(reward(), unsure, sure, short), heard_from(0.95, "a", "b", "c")
+    assert discards(one, spec) == (
+        ["discarded: confidence 0.9000 is below 0.9500", "discarded: confidence 0.2000 is below 0.9500"],
+        [
+            "Discarded: a (e): it scored 0, but confidence 0.9000 is below 0.9500.",
+            "Discarded: c (e): it scored 0.5, but confidence 0.2000 is below 0.9500.",
+        ],
+    )
+    said = sentences_module.sentences(one, Decision(specs=(spec,)))
+    assert [s for s in said if s.startswith(("What was wrong", "Then", "Short"))] == [
+        "What was wrong first: b (e) scored 0."
+    ]
+
+
+def test_of_several_samples_those_are_named_that_were_discarded():
+    samples = [verdict("a", score=0.5, confidence=sure, sample=place) for place, sure in enumerate((0.9, 0.1))]
+    _, said = discards(trace(reward(), *samples), heard_from(0.5, "a"))
+    assert said == ["Discarded: a (e), sample 2: it scored 0.5, but confidence 0.1000 is below 0.5000."]
+
+
+def test_what_has_no_confidence_or_no_score_or_was_stopped_by_a_gate_is_not_discarded():
+    spec = heard_from(0.5, "a", "b", "c")
+    silent = verdict("a", score=1.0)
+    abstained = verdict("b", status="abstained", confidence=0.1)
+    stopped = verdict("c", score=0.0, confidence=0.0, gated_by=RESPONSE_GATES[0])
+    assert discards(trace(reward(), silent, abstained, stopped), spec) == ([], [])
+
+
+def test_what_one_component_that_counts_hears_is_not_discarded():
+    one = trace(reward(), verdict("a", score=0.0, confidence=0.6))
+    strict, mild = heard_from(0.9, "a"), heard_from(0.5, "a", name="mild")
+    assert discards(one, strict, mild) == ([], [])
+    shown = mild.model_copy(update={"weight": 0.0})
+    assert discards(one, strict, shown)[0] == ["discarded: confidence 0.6000 is below 0.9000"]
 
 
 def test_what_samples_say_alike_is_said_once():

@@ -36,7 +36,7 @@ VERSIONS = {
     "preferences": ("1", "db891a52adc40343c6a3aeb2efb273271eb3029f17c442f3ac6198cf261bf3af"),
     "profile": ("1", "a2298affb7c50dc7d061589623815c0d19cac9e65f6102680d1fac6164eb1505"),
     "protocol": ("1", "c3c30dec0066890f6f4c00a16c537d5d497a5e280ce162dc333528808e8c7078"),
-    "reviewer": ("1", "d9bbad74395e0e1e135890060f8b9889e351e603f89d1c0016860eff51fe09ed"),
+    "reviewer": ("1", "c2ab829097b8ae077b932d0c56090afeb5ce73cdb3f76236f3f92d63456070ff"),
     "tensions": ("1", "f31da57c35c570cd76612ba907a094c6c298943f806377a610a12d125b9be665"),
     "verification": ("1", "761f1629409d0737dc19e71fa7658e6c9ef4071d1fc0a3bea134b2e67969af08"),
 }
@@ -81,6 +81,7 @@ FILLED: dict[str, dict[str, Any]] = {
     "reviewer": {
         **SHOWN,
         "items": [{"name": "score", "text": "How kind?", "parts": False, "scale": ("1", "5")}],
+        "step": 0.5,
         "compact": False,
         "examples": (Shot("reviewer 1", "Dear Ben", "4", "it is warm"), Shot("reviewer 2", "Sir", "2")),
     },

@@ -4,12 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from jurygraph.agents.roles import Ask
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.chain import MOST_TEXTS, commitment
 from jurygraph.runs.deep import Deep, verify_deep
 from jurygraph.runs.erasure import erase
 from jurygraph.runs.run import Run
+from jurygraph.schema import Evidence, Verdict
 from tests.graphs.cast import Told
+from tests.judges.pairwise.comparing import LONGER, TASK, judging_by, longest
+from tests.models.server import serving
 from tests.runs.made import RICH, Counted, lines, score, write_tasks
 from tests.runs.test_ledger import changed
 from tests.runs.test_rescoring import again
@@ -103,3 +107,72 @@ def test_a_group_with_an_erased_response_is_counted_apart(rich: Path) -> None:
 def test_a_re_scored_run_asks_for_the_verdicts_that_it_refers_to(rich: Path, tmp_path: Path) -> None:
     again(rich, tmp_path / "other", "reward.same=2")
     assert deep(tmp_path / "other") == deep(rich)
+
+
+# Quotations of judges that compare responses
+
+
+@pytest.fixture
+def compared(tmp_path: Path) -> Path:
+    """Of each pair the longer one is quoted and preferred, as the first and as the second; the server is gone."""
+    given = [
+        {
+            **TASK.model_dump(include={"id", "query"}),
+            "responses": [one.model_dump(include={"id", "text"}) for one in LONGER],
+        }
+    ]
+    with serving(judging_by(longest)) as server:
+        config = {"model": f"openai-compatible:{server.url}#tiny", "evaluators": ["pairwise", "listwise"]}
+        config["reward"] = {"pairwise": 1.0, "listwise": 1.0}
+        score(tmp_path / "run", write_tasks(tmp_path, given), config)
+    return tmp_path / "run"
+
+
+def test_quotations_from_both_of_a_pair_and_from_a_list_are_looked_for(compared: Path) -> None:
+    stored = [v for t in Run.open(compared).traces() for v in t.verdicts if v.about == t.response_id]
+    sources = [(len(v.responses), e.source) for v in stored for e in v.evidence]
+    assert sources.count((2, "response")) == sources.count((2, "opponent")) == 3
+    assert sources.count((3, "response")) > 0
+    assert deep(compared) == Deep(asked_again=len(stored), quotations=len(sources))
+
+
+@pytest.mark.parametrize(
+    ("key", "kind", "source"), [("c", "pair", "response"), ("a", "pair", "opponent"), ("c", "list", "response")]
+)
+def test_a_quotation_of_a_comparison_that_does_not_stand_there_is_named(
+    compared: Path, key: str, kind: str, source: str
+) -> None:
+    size = {"pair": 2, "list": 3}[kind]
+    moved = []
+
+    def change(_: str, record: str, content: dict) -> None:
+        for verdict in content.get("verdicts", ()):
+            if record == key and len(verdict["responses"]) == size:
+                for evidence in verdict.get("evidence", ()):
+                    if evidence[2] == source:
+                        evidence[:2] = [1, 5]
+                        moved.append(evidence)
+
+    rewritten(compared, change)
+    assert moved
+    named = rf"trace '{key}', verdict '.*{kind}wise.*': its quotation does not stand at characters 1 to 5"
+    with pytest.raises(TraceMismatch, match=named):
+        deep(compared)
+
+
+def test_a_quotation_from_an_opponent_without_a_place_need_not_stand_anywhere(tmp_path: Path) -> None:
+    given = lines(tasks=1)
+    config = {"evaluators": [{"use": "tests.runs.test_deep:Cites", "name": "cites"}]}
+    score(tmp_path / "run", write_tasks(tmp_path, given), config)
+    assert deep(tmp_path / "run").quotations == 0
+
+
+class Cites(Told):
+    """It calls evidence what it is no quotation of the other response."""
+
+    version = "1"
+    scope = "pair"
+
+    def answer(self, ask: Ask) -> Verdict:
+        evidence = Evidence(quote="what one hears of it", source="opponent", verified=True)
+        return Verdict(score=0.5, evidence=(evidence,))

@@ -170,7 +170,7 @@ def outcomes(draw: Draw) -> dict[str, Any]:
 example_uses = strategy(
     schema.ExampleUse, item=ids, reviewer=ids, score=numbers, fingerprint=texts, dropped=maybe(texts)
 )
-shrinkages = strategy(schema.Shrinkage, weight=units, toward=units, call=maybe(texts))
+shrinkages = strategy(schema.Shrinkage, weight=units, toward=units, call=maybe(texts), examples=several(example_uses))
 verdict_fields = {
     "question": texts,
     "evaluator": texts,

@@ -1,5 +1,6 @@
 """What a config file gives, and what the error says where it is wrong: file, line, key, and what would be right."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -222,13 +223,40 @@ def test_what_is_no_yaml_has_no_keys(tmp_path: Path):
     assert line_of_key(tmp_path / "jury.yaml", "evaluators") is None
 
 
-def test_files_that_evaluators_read_may_lie_beside_the_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_files_beside_the_config_are_named_by_their_whole_paths_wherever_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     use = "{use: personalized, params: {dimensions: ideas, history: ratings.csv, texts: none.csv, choice: balanced}}"
     (tmp_path / "jury.yaml").write_text(f"evaluators: [{use}]\n")
     (tmp_path / "ratings.csv").write_text("")
     (read,) = read_config(tmp_path / "jury.yaml").evaluators
     assert read.params["history"] == str(tmp_path / "ratings.csv")
     assert (read.params["texts"], read.params["choice"]) == ("none.csv", "balanced")
-    monkeypatch.chdir(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("ratings.csv", "none.csv"):
+        (elsewhere / name).write_text("")
+    for folder, path in (
+        (tmp_path, "jury.yaml"),
+        (elsewhere, "../jury.yaml"),
+        (tmp_path.parent, tmp_path / "jury.yaml"),
+    ):
+        monkeypatch.chdir(folder)
+        assert read_config(path).evaluators == (read,)
+
+
+@pytest.mark.parametrize("named", ["", ".", "a" * 5000, "nul\\0", "7", "[a]", "loop", "gone/../x"])
+def test_what_names_no_file_beside_the_config_stays_as_it_is_written(tmp_path: Path, named: str):
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "jury.yaml").write_text(f'evaluators: [{{use: personalized, params: {{history: "{named}"}}}}]\n')
     (read,) = read_config(tmp_path / "jury.yaml").evaluators
-    assert read.params["history"] == "ratings.csv"
+    assert read.params["history"] == named.replace("\\0", "\0")
+
+
+def test_a_file_may_be_named_by_its_whole_path(tmp_path: Path):
+    (tmp_path / "ratings.csv").write_text("")
+    use = {"use": "personalized", "params": {"history": str(tmp_path / "ratings.csv"), "texts": 7}}
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "jury.yaml").write_text(json.dumps({"evaluators": [use]}))
+    (read,) = read_config(tmp_path / "config" / "jury.yaml").evaluators
+    assert read.params == use["params"]

@@ -126,6 +126,19 @@ def test_a_column_that_we_do_not_know_says_nothing(tmp_path: Path) -> None:
     ]
 
 
+@every_form
+def test_and_it_is_named_with_what_may_be_meant(suffix: str, tmp_path: Path) -> None:
+    path = table(tmp_path / f"r{suffix}", {**rating(Group="x", wave="second", tex="y"), "reason": "so"})
+    assert read_ratings(path).unread == {"Group": "did you mean group?", "tex": "did you mean text?", "wave": None}
+
+
+def test_every_line_is_looked_at_for_columns_that_are_not_read(tmp_path: Path) -> None:
+    path = table(tmp_path / "r.jsonl", rating(), rating(idx=1), rating(items="z", TIME=2))
+    assert read_ratings(path).unread == {"TIME": "did you mean time?", "idx": None, "items": None}
+    assert read_ratings(table(tmp_path / "s.jsonl", rating(idx=1)), {"item": "idx"}).unread == {"item": None}
+    assert read_ratings(table(tmp_path / "f.csv", FULL)).unread == {}
+
+
 def test_rows_of_json_lines_may_say_more_or_less(tmp_path: Path) -> None:
     rows = [rating(), rating(domain="x", reason=None), rating(domain=" "), {"reviewer": "bo", "label": 1, "item": "a"}]
     read = ratings(read_ratings(table(tmp_path / "r.jsonl", *rows)))

@@ -7,7 +7,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from itertools import zip_longest
-from typing import Any
+from typing import Any, TypeVar
 
 from langchain_core.example_selectors import BaseExampleSelector
 from rapidfuzz import fuzz
@@ -16,6 +16,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.history import Example
 from jurygraph.schema import digest_of
 
+T = TypeVar("T")
 Shown = dict[str, Any]
 """An example as selectors see it: the fields of `Example`, and its `digest`."""
 Selectors = Callable[[Sequence[Shown], int], BaseExampleSelector]
@@ -71,13 +72,13 @@ def selectors_of(choice: str) -> Selectors:
     module, _, name = choice.rpartition(".")
     try:
         found = getattr(importlib.import_module(module), name) if module else None
-    except (ImportError, AttributeError) as error:
-        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_known()}") from None
+    except Exception as error:  # a module of others may raise anything when it is imported
+        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_known()}") from error
     if not callable(found):
         raise ConfigError(f"choice: there is no selector {choice!r}; name {_known()}")
     try:
         inspect.signature(found).bind([], 0)
-    except TypeError:
+    except (TypeError, ValueError):
         raise ConfigError(f"choice: {choice!r} does not take examples and a seed, in this order; mend it") from None
     made: Selectors = found
     return made
@@ -90,16 +91,25 @@ def _known() -> str:
 def in_order(selectors: Selectors, examples: Sequence[Example], query: str, seed: int) -> list[Example]:
     """Examples as a selector orders them for a task's query. Raises `ConfigError` where it gives something else."""
     by_digest = {example.digest: example for example in examples}
-    selector = selectors([{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()], seed)
+    known = [{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()]
+    selector = _tried(lambda: selectors(known, seed))
     if not isinstance(selector, BaseExampleSelector):
         raise ConfigError(f"choice: it gave a {type(selector).__name__}, and no example selector of langchain-core")
-    given = selector.select_examples({"query": query})
+    given = _tried(lambda: selector.select_examples({"query": query}))
     if not isinstance(given, list) or not all(isinstance(example, dict) for example in given):
         raise ConfigError("choice: the selector gave no list of the examples that it was given; mend it")
     chosen = [str(example.get("digest")) for example in given]
     if not set(chosen) <= by_digest.keys() or len(set(chosen)) < len(chosen):
         raise ConfigError("choice: the selector gave an example twice, or one that it was not given; mend it")
     return [by_digest[digest] for digest in chosen]
+
+
+def _tried(call: Callable[[], T]) -> T:
+    """What somebody's selector gives; whatever it raises is said of it."""
+    try:
+        return call()
+    except Exception as error:
+        raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; mend it") from error
 
 
 def drawn(examples: Iterable[Shown], seed: int) -> list[Shown]:

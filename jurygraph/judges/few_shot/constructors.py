@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, ClassVar, NamedTuple, get_args
 
 from jurygraph.agents.judging.evaluator import Profile, shared
@@ -15,6 +16,9 @@ from jurygraph.judges.few_shot.showing import Shown, as_shots, may_be_candidates
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Layer, Question, Shrinkage, TaskView, Verdict, When
 from jurygraph.schema.task import words_of
+
+_SHORT = 16
+"""Characters of a digest that only has to differ where what it is of does."""
 
 FEWEST_SPARES = 3
 """Candidates beyond those that are to be shown: as many as these, and so many at least."""
@@ -70,6 +74,7 @@ class ReviewerJudge(Evaluator):
         shrinkage: float = 0.0,
         profile: Profile = "full",
     ) -> None:
+        _check_names(choice, history, texts, columns)
         if profile not in get_args(Profile):
             raise ConfigError(f"profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
         self._dimensions = dimensions_of(dimensions)
@@ -113,19 +118,22 @@ class ReviewerJudge(Evaluator):
         return self.question(view, name, when=when, samples=self._samples, params=params)
 
     def _frozen(self, view: TaskView, dimension: str) -> dict[str, Any]:
-        """How many examples to show, and the candidates for it."""
+        """How many examples to show, the candidates for it of either pool, a list a sample, and by what some of them
+        may be dropped: the same for both kinds of judges, so that each knows how many the other can show."""
         if self._history is None:
             return {}
         pools, query = self._pools(self._history, view, dimension), words_of(view.query)
         seeds = range(self._seed, self._seed + self._samples)
         draws = [Pools(*(in_order(self._selectors, pool, query, seed) for pool in pools)) for seed in seeds]
         count = min(self._shots, *(len(drawn) for draw in draws for drawn in draw))
-        listed = count + max(count, FEWEST_SPARES) if count else 0
-        return {"count": count, **self._candidates(draws, listed)}
+        listed = count + max(count, FEWEST_SPARES)
+        candidates = {pool: [_named(getattr(draw, pool)[:listed]) for draw in draws] for pool in Pools._fields}
+        relations = self._history.relations[:_SHORT]
+        return {"count": count, **candidates, "relations": relations, **self._drawn_to_others(pools)}
 
-    def _candidates(self, draws: Sequence[Pools], listed: int) -> dict[str, Any]:
-        """Those of each sample, which is drawn by a seed of its own."""
-        return {"candidates": [_named(getattr(draw, self._shows)[:listed]) for draw in draws]}
+    def _drawn_to_others(self, pools: Pools) -> dict[str, Any]:
+        """By how much a prediction is drawn to what others' examples lead to; nothing where it is not."""
+        return {}
 
     def _pools(self, history: ReviewerHistory, view: TaskView, dimension: str) -> Pools:
         """Everything of the task's domain, where it states one, that neither is the task nor belongs to its group."""
@@ -135,8 +143,13 @@ class ReviewerJudge(Evaluator):
 
     def check(self, question: Question) -> None:
         params: Any = question.params
-        for draw in (draw for name in ("candidates", "toward") for draw in params.get(name, ())):
-            for stated in draw:
+        for draws in (params[pool] for pool in Pools._fields if pool in params):
+            if question.samples > len(draws):
+                raise ConfigError(
+                    f"`samples` beside `use` is {question.samples}, and examples are drawn for {len(draws)}; write "
+                    "params.samples instead"
+                )
+            for stated in chain.from_iterable(draws):
                 self._example(stated, question)
 
     def _example(self, stated: Any, question: Question) -> Example:
@@ -150,33 +163,37 @@ class ReviewerJudge(Evaluator):
         return found
 
     async def answer(self, ask: Ask) -> Verdict:
-        return await self._answered(ask, "candidates")
-
-    async def _answered(self, ask: Ask, listed: str) -> Verdict:
-        """What the examples listed under a name lead to; without a list, as the plan has it, what none lead to."""
-        if listed not in ask.question.params:
+        if self._history is None or "count" not in ask.question.params:
             return await self._predicted(ask, Shown((), ()))
-        shown = self._shown(ask, listed)
-        if not shown.examples:
-            dropped = f"; {len(shown.uses)} were dropped" if shown.uses else ""
-            reason = f"no rating of {ask.question.subject!r} can be shown for reviewer {ask.task.member!r}{dropped}"
-            return Verdict.abstained(reason).model_copy(update={"examples": shown.uses})
-        return await self._predicted(ask, shown)
+        return await self._answered(ask, self._shows, self._left(ask, self._history))
 
-    def _shown(self, ask: Ask, name: str) -> Shown:
-        assert self._history is not None
-        question = ask.question
-        draws: Any = question.params[name]
-        candidates = [self._example(one, question) for one in draws[ask.sample % len(draws)]]
-        count: Any = question.params["count"]
-        return shown_of(candidates, count, ask.response, ask.task, self._history)
+    def _left(self, ask: Ask, history: ReviewerHistory) -> dict[str, Shown]:
+        """What is left of either pool once all that gives the response away is dropped."""
+        params: Any = ask.question.params
+        count = max(params["count"], 1)  # one is looked for also where none is shown: a reason names who has none
+        candidates = {
+            pool: [self._example(one, ask.question) for one in params[pool][ask.sample]] for pool in Pools._fields
+        }
+        return {pool: shown_of(drawn, count, ask.response, ask.task, history) for pool, drawn in candidates.items()}
+
+    async def _answered(self, ask: Ask, pool: str, left: Mapping[str, Shown]) -> Verdict:
+        """What the examples of a pool lead to: as many as are left of both."""
+        planned: Any = ask.question.params["count"]
+        shown = left[pool].first(min(planned, *(len(one.examples) for one in left.values())))
+        if shown.examples:
+            return await self._predicted(ask, shown)
+        return Verdict.abstained(_why_nothing(ask, pool, left)).model_copy(update={"examples": shown.uses})
 
     async def _predicted(self, ask: Ask, shown: Shown) -> Verdict:
         """The prediction from these examples."""
         assert ask.gateway is not None, "asked without a model"
         dimension = self._dimensions[ask.question.subject]
         item = Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))
-        variables = {**shared(ask), "examples": as_shots(shown.examples, str(ask.task.member))}
+        variables = {
+            **shared(ask),
+            "examples": as_shots(shown.examples, str(ask.task.member)),
+            "step": None if dimension.step == 1.0 else dimension.step,
+        }
         (verdict,) = await judge_items(
             ask.gateway,
             self._prompt,
@@ -213,32 +230,41 @@ class Personalized(ReviewerJudge):
             raise ConfigError(f"shrinkage is a number from 0 on, not {shrinkage!r}")
         return float(shrinkage)
 
-    def _candidates(self, draws: Sequence[Pools], listed: int) -> dict[str, Any]:
-        own = super()._candidates(draws, listed)
-        if not self._shrinkage or not listed:
-            return own
-        weight = self._shrinkage / (self._shrinkage + len(draws[0].own))
-        return {**own, "toward": [_named(draw.others[:listed]) for draw in draws], "shrinkage": weight}
+    def _drawn_to_others(self, pools: Pools) -> dict[str, Any]:
+        return {"shrinkage": self._shrinkage / (self._shrinkage + len(pools.own))} if self._shrinkage else {}
 
     async def answer(self, ask: Ask) -> Verdict:
-        if "shrinkage" not in ask.question.params:
+        if self._history is None or "shrinkage" not in ask.question.params:
             return await super().answer(ask)
-        own, toward = await asyncio.gather(self._answered(ask, "candidates"), self._answered(ask, "toward"))
+        left = self._left(ask, self._history)
+        own, toward = await asyncio.gather(*(self._answered(ask, pool, left) for pool in Pools._fields))
         return _shrunk(own, toward, ask.question.params["shrinkage"])
 
 
+def _why_nothing(ask: Ask, pool: str, left: Mapping[str, Shown]) -> str:
+    """Why nothing of a pool is shown: nothing is left of it, or else of the other one."""
+    subject, who = repr(ask.question.subject), f"reviewer {ask.task.member!r}"
+    if not left[pool].examples:
+        lacking, reason = pool, f"no rating of {subject} can be shown for {who}"
+    else:
+        (lacking,) = (other for other in left if other != pool)
+        given = "none of theirs" if lacking == "own" else "none by others"
+        reason = f"ratings of {subject} by {who} and by others are shown in equal numbers, and {given} can be shown"
+    dropped = len(left[lacking].uses)
+    return f"{reason}; {dropped} were dropped" if dropped else reason
+
+
 def _shrunk(own: Verdict, toward: Verdict, weight: Any) -> Verdict:
-    """A prediction drawn to another, resting on the examples of both; where there is no score of one of the two, there
-    is none of what they were to come to."""
-    examples = own.examples + toward.examples
+    """A prediction drawn to another; where there is no score of one of the two, there is none of what they were to come
+    to."""
     if own.score is None or toward.score is None or own.scale is None:
-        return (own if own.score is None else toward).model_copy(update={"examples": examples})
+        return (own if own.score is None else toward).model_copy(update={"examples": own.examples})
     score = (1.0 - weight) * own.score + weight * toward.score
     low, high = own.scale
-    shrinkage = Shrinkage(weight=weight, toward=toward.score, call=toward.call)
+    shrinkage = Shrinkage(weight=weight, toward=toward.score, call=toward.call, examples=toward.examples)
     sure = min(one for one in (own.confidence, toward.confidence) if one is not None)
     told = {"score": score, "native": low + score * (high - low), "confidence": sure}
-    return own.model_copy(update={**told, "examples": examples, "shrinkage": shrinkage})
+    return own.model_copy(update={**told, "shrinkage": shrinkage})
 
 
 def _named(examples: Sequence[Example]) -> list[dict[str, Any]]:
@@ -249,6 +275,19 @@ def _count(name: str, value: Any, least: int) -> int:
     if type(value) is not int or value < least:
         raise ConfigError(f"{name} is a whole number from {least} on, not {value!r}")
     return value
+
+
+def _check_names(choice: Any, history: Any, texts: Any, columns: Any) -> None:
+    """Refuse what names no selector, file or column."""
+    if not isinstance(choice, str):
+        raise ConfigError(f"choice is text, such as balanced, not {choice!r}")
+    for name, file in (("history", history), ("texts", texts)):
+        if not isinstance(file, str | ReviewerHistory | None):
+            raise ConfigError(f"{name} is text, the name of a file, not {file!r}")
+    if columns is not None and not (
+        isinstance(columns, Mapping) and all(isinstance(one, str) for pair in columns.items() for one in pair)
+    ):
+        raise ConfigError(f"columns is a mapping of text to text, such as {{reviewer: who}}, not {columns!r}")
 
 
 def _opened(

@@ -67,16 +67,23 @@ class ReviewerHistory:
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
         """Everybody in the file, also those of whom nothing is left."""
         self.domains = tuple(sorted({one.domain for one in self.examples if one.domain is not None}))
-        self._name, self._scales = ratings.name, scales
+        self._name, self._scales, self._unread = ratings.name, scales, ratings.unread
         self._stated = {rating.dimension for _, rating in ratings.rows if rating.dimension is not None}
         self._parts = _parts(self.examples)
         self._groups: dict[str, set[str]] = {}
         self._items: dict[str, set[str]] = {}
+        self._texts: dict[str, set[str]] = {}
         for _, rating in ratings.rows:
-            self._items.setdefault(rating.key, set()).add(rating.item)
+            self._relate(rating, _text(rating, texts))
+
+    def _relate(self, rating: Rating, text: str | None) -> None:
+        """Remember of which item and group a rating is, and what it is of says, also where it cannot be shown."""
+        self._items.setdefault(rating.key, set()).add(rating.item)
+        for name in {rating.key, rating.item}:
             if rating.group is not None:
-                self._groups.setdefault(rating.key, set()).add(rating.group)
-                self._groups.setdefault(rating.item, set()).add(rating.group)
+                self._groups.setdefault(name, set()).add(rating.group)
+            if text is not None:
+                self._texts.setdefault(name, set()).add(text)
 
     @classmethod
     def read(
@@ -115,6 +122,10 @@ class ReviewerHistory:
         """The groups of what has one of these names: a key, or an item whatever its agent; also of what is left out."""
         return {group for name in names for group in self._groups.get(name, ())}
 
+    def texts_of(self, names: Iterable[str]) -> set[str]:
+        """What is said by all that has one of these names, as `groups_of`."""
+        return {text for name in names for text in self._texts.get(name, ())}
+
     def notes(self, shots: int = 0) -> tuple[str, ...]:
         """In plain sentences how many ratings there are, what was left out, and whose history is thin or says little.
 
@@ -126,6 +137,8 @@ class ReviewerHistory:
         total = len(self.examples) + sum(left.number for left in self.left_out)
         people = _counted(len({one.reviewer for one in self.examples}), "reviewer")
         yield f"Of {_counted(total, 'rating')} in {self._name}, {len(self.examples)} can be shown, by {people}."
+        for column, hint in self._unread.items():
+            yield f"Not read: column {quoted(column)}{f'; {hint}' if hint else '.'}"
         for kind, number, first in self.left_out:
             yield f"Left out: {_counted(number, 'rating')} {_WHY[kind]}; the first is {first}."
         for dimension in sorted(self._scales):
@@ -152,6 +165,12 @@ class ReviewerHistory:
             ("one rating", {name: f"{given[0]:g}" for name, given in scores.items() if len(given) == 1}),
             ("one score alone", constant),
         )
+        one_sided = [quoted(name) for name, given in scores.items() if len(given) in (0, total)]
+        if shots and one_sided:
+            yield (
+                f"Nothing is shown for {quoted(dimension)}, and judges with examples abstain, where the reviewer or "
+                f"everybody else has no rating that can be shown: {_listed(one_sided)}."
+            )
         for what, whose in found:
             if whose:
                 named = _listed([f"{quoted(name)} ({said})" for name, said in whose.items()])
@@ -162,8 +181,14 @@ class ReviewerHistory:
 
     @cached_property
     def digest(self) -> str:
-        """Of all examples."""
-        return digest_of(sorted(self._by_digest))
+        """Of all examples, and of all by which some of them are dropped."""
+        return digest_of([sorted(self._by_digest), self.relations])
+
+    @cached_property
+    def relations(self) -> str:
+        """Digest of all by which an example is known to give a judged item away: items, groups and texts by name."""
+        kinds = self._items, self._groups, self._texts
+        return digest_of([[[name, sorted(one)] for name, one in sorted(kind.items())] for kind in kinds])
 
     @cached_property
     def _by_digest(self) -> Mapping[str, Example]:
@@ -239,7 +264,7 @@ class _Sieve:
     def _example(self, rating: Rating) -> Example | Kind:
         """A rating as an example, or why it cannot be one."""
         dimension = rating.dimension or self._only
-        text = self._text(rating)
+        text = _text(rating, self._texts)
         if dimension is None:
             return "no_dimension"
         if dimension not in self._scales:
@@ -265,10 +290,6 @@ class _Sieve:
             reason=rating.reason or None,
         )
 
-    def _text(self, rating: Rating) -> str | None:
-        said = rating.text
-        return self._texts.get(rating.key, said) if said is None or not said.strip() else said
-
     def _cell(self, rating: Rating) -> tuple[str, str, str]:
         """What one score is given for."""
         return rating.reviewer, rating.key, rating.dimension or self._only or ""
@@ -289,6 +310,12 @@ def _only_dimension(ratings: Ratings, scales: Scales) -> str | None:
         wrong = f"{ratings.name}: names no `dimension`, and {len(scales)} are asked about: {asked}"
         raise InputError(f"{wrong}; give each rating its own, or ask about one")
     return next(iter(scales))
+
+
+def _text(rating: Rating, texts: Mapping[str, str]) -> str | None:
+    """What is rated says: by the rating itself, or else by the texts."""
+    said = rating.text
+    return texts.get(rating.key, said) if said is None or not said.strip() else said
 
 
 def _groups(ratings: Ratings) -> Mapping[str, str]:

@@ -1,6 +1,7 @@
 """Whether two texts are nearly the same, so that one of them shown as an example would give the other away.
 
-Case, accents, white space, punctuation and Unicode's compatibility forms count for nothing.
+Case, accents, white space, punctuation and Unicode's compatibility forms count for nothing, nor does it if letters are
+Cyrillic or Greek ones that look like Latin ones.
 """
 
 import re
@@ -24,6 +25,15 @@ _WORDS_A_RUN, _LETTERS_A_RUN = 3, 5
 _FEWEST_WORDS, _LETTERS_A_WORD = 8, 2
 """A shorter text has too few runs for their share to say something."""
 
+_FEWEST_LETTERS = 12
+"""A text of fewer may stand in another by chance."""
+
+_LIKE_LATIN = str.maketrans(
+    "авеһіјкмнорсѕтухԁαβεζηικμνορτυχ",
+    "abehijkmhopcstyxdabezhikmnoptyx",
+)
+"""Small letters, of which either these or their capitals look like Latin ones: Cyrillic, then Greek."""
+
 _MARKS = re2.compile(r"\p{M}+")
 _WORD = re.compile(r"[^\W_]+")
 _UNSPACED = re.compile(
@@ -38,7 +48,7 @@ class Folded:
 
     def __init__(self, text: str) -> None:
         read = folded(text)
-        self._read = read if read.isascii() else str(_MARKS.sub("", read))
+        self._read = read if read.isascii() else str(_MARKS.sub("", read)).translate(_LIKE_LATIN)
         self.letters = "".join(_WORD.findall(self._read))
         """Its letters and digits, in small letters."""
 
@@ -55,12 +65,15 @@ class Folded:
 
     def near(self, other: "Folded") -> bool:
         """Whether they are the same but for a little, or one stands in the other for the most part."""
-        if self.letters == other.letters:
+        if self.letters == other.letters or self._within(other) or other._within(self):
             return True
         shorter = min(len(self.runs), len(other.runs))
         if shorter and len(self.runs & other.runs) >= SHARED * shorter:
             return True
         return fuzz.ratio(self.letters, other.letters, score_cutoff=ALIKE) > 0
+
+    def _within(self, other: "Folded") -> bool:
+        return len(self.letters) >= _FEWEST_LETTERS and self.letters in other.letters
 
 
 def near_duplicate(one: str, other: str) -> bool:

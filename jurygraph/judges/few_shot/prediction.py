@@ -12,6 +12,8 @@ from jurygraph.schema import Noun
 
 _SUREST = 100.0
 _NEAR = 1e-9
+_DIGITS = 12
+"""Of a confidence, so that 80.3 of 100 is 0.803 and no less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +27,7 @@ class Predicted(OnScale):
 
     def measured(self, stated: Any, reply: Reply, name: str) -> Measured:
         found = super(Predicted, self).measured(stated, reply, name)
-        return replace(found, native=float(stated.value), confidence=stated.confidence / _SUREST)
+        return replace(found, native=float(stated.value), confidence=round(stated.confidence / _SUREST, _DIGITS))
 
     @property
     def in_whole_numbers(self) -> bool:

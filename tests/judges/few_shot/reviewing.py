@@ -96,10 +96,14 @@ def planned(judge: ReviewerJudge, about: Task) -> list[Question]:
     return [question for view in view_task(about, ["reviewer"]) for question in judge.questions(view)]
 
 
-def listed(question: Question, name: str = "candidates", sample: int = 0) -> list[tuple[str, str, float]]:
+POOLS = {"aggregate": "others", "personalized": "own"}
+"""Whose examples a judge is shown, as plans name them."""
+
+
+def listed(question: Question, pool: str | None = None, sample: int = 0) -> list[tuple[str, str, float]]:
     """The candidates that a plan froze for a question's sample: by whom, of which item, with which score."""
-    draws: Any = question.params.get(name)
-    stated = draws[sample] if draws else ()
+    draws: Any = question.params[pool or POOLS[question.evaluator]]
+    stated = draws[sample]
     return [(one["reviewer"], one["item"], one["score"]) for one in stated]
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import yaml
 
 from jurygraph import Jury
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.runs.run import Run
 from tests.cli.conftest import called
 from tests.judges.few_shot.reviewing import (
     JUDGED,
@@ -32,6 +34,8 @@ from tests.models import judging
 from tests.models.server import serving
 
 Row = dict[str, Any]
+NO_RATING = "no rating of 'quality' can be shown for reviewer 'ann'"
+IN_EQUAL_NUMBERS = "ratings of 'quality' by reviewer 'ann' and by others are shown in equal numbers, and "
 BOB = rows({"bob": (1, 2, 3, 4, 5)})
 
 
@@ -139,7 +143,7 @@ def test_where_nothing_can_be_shown_nobody_is_asked_and_no_credit_is_given(tmp_p
     (verdict,) = trace.verdicts
     assert bodies == []
     assert (verdict.status, verdict.score, verdict.failure) == ("abstained", None, None)
-    assert verdict.reason == "no rating of 'quality' can be shown for reviewer 'ann'"
+    assert verdict.reason == (NO_RATING if kind == "personalized" else f"{IN_EQUAL_NUMBERS}none of theirs can be shown")
     assert (trace.reward.value, trace.reward.coverage, trace.reward.counts.abstained) == (None, 0.0, 1)
 
 
@@ -175,6 +179,8 @@ def test_of_a_single_reviewer_there_are_no_others_and_neither_judge_is_asked(tmp
     for kind in WITH_EXAMPLES:
         (trace,), bodies = scored(by_examples(), use(kind, history=written(tmp_path, FOUR)), task("ann"))
         assert (bodies, trace.verdicts[0].status) == ([], "abstained")
+        reason = NO_RATING if kind == "aggregate" else f"{IN_EQUAL_NUMBERS}none by others can be shown"
+        assert trace.verdicts[0].reason == reason
 
 
 def test_long_names_of_items_agents_and_reviewers_stay_whole(tmp_path: Path) -> None:
@@ -351,6 +357,40 @@ def test_doctor_and_score_say_what_is_wrong_with_a_history(tmp_path: Path) -> No
     assert score.code == 0, score.err
     assert all(note in score.err for note in noted)
     assert not any(note in score.out for note in noted)
+
+
+def test_a_run_is_verified_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "project").mkdir()
+    with serving(by_examples(min)) as server:
+        folder = project(tmp_path / "project", server.url, [*FOUR, *BOB])
+        monkeypatch.chdir(folder)
+        assert called("score", "tasks.jsonl", "--config", "jury.yaml", "--out", "run").code == 0
+        monkeypatch.chdir(tmp_path)
+        verified = called("verify", folder / "run", "--deep")
+    assert verified.code == 0, verified.out + verified.err
+
+
+def test_a_branch_drops_what_belongs_to_the_judged_item_by_what_the_history_says_now(tmp_path: Path) -> None:
+    said = [*FOUR, *BOB]
+    grouped = [row("zoe", "i0", 99, agent="m", group="g"), row("zoe", "a/r", 99, group="g")]
+    with serving(by_examples(min)) as server:
+        folder = project(tmp_path, server.url, said)
+        assert called("score", folder / "tasks.jsonl", "--out", folder / "old").code == 0
+        asked = server.count
+        again = called("score", folder / "tasks.jsonl", "--out", folder / "same", "--branch", folder / "old")
+        assert (again.code, server.count) == (0, asked)
+        written(folder, [*said, *grouped])
+        branched = called("score", folder / "tasks.jsonl", "--out", folder / "new", "--branch", folder / "old")
+        verified = called("verify", folder / "new", "--deep")
+    assert branched.code == 0, branched.err
+    assert verified.code == 0, verified.out + verified.err
+    assert server.count == asked + 1  # of the other response nothing is dropped, and its request was sent before
+    with closing(Run.open(folder / "new")) as run:
+        dropped = {
+            trace.task_id: [(one.item, one.dropped) for one in trace.verdicts[0].examples if one.dropped]
+            for trace in run.traces()
+        }
+    assert dropped == {"a": [("i0", "it is of the judged item's group")], "b": []}
 
 
 def test_doctor_refuses_an_empty_one(tmp_path: Path) -> None:

@@ -246,6 +246,15 @@ class Changed(Told):
         return [{**one, "score": 5.0, "text": "changed"} for one in given]
 
 
+class Raises(Told):
+    def answer(self, given: list[dict[str, Any]]) -> Any:
+        raise KeyError("metadata")
+
+
+def raises(examples: Sequence[dict[str, Any]], seed: int) -> Any:
+    raise ZeroDivisionError("division by zero")
+
+
 def no_selector(examples: Sequence[dict[str, Any]], seed: int) -> Any:
     return examples
 
@@ -264,6 +273,21 @@ def test_what_was_not_given_or_comes_twice_is_refused(selectors: Selectors) -> N
 def test_what_makes_no_selector_is_refused(selectors: Any) -> None:
     with pytest.raises(ConfigError, match=r"^choice: "):
         planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
+
+
+@pytest.mark.parametrize(("selectors", "said"), [(Raises, "KeyError: 'metadata'"), (raises, "ZeroDivisionError: div")])
+def test_what_a_selector_raises_is_said_of_it(selectors: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"^choice: the selector failed: {said}"):
+        planned(judge("personalized", rows({"ann": (1, 2), "bob": (3, 4)}), choice=own(selectors)), task("ann"))
+
+
+def test_what_a_module_raises_when_it_is_imported_is_said_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "broken_selectors.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=r"^choice: 'broken_selectors.Mine' cannot be found \(division by zero\)"):
+        judge("personalized", choice="broken_selectors.Mine")
 
 
 def test_what_a_selector_makes_of_an_example_is_not_shown() -> None:
@@ -298,6 +322,23 @@ def test_counts_and_seeds_are_whole_numbers(name: str, value: Any) -> None:
         judge("aggregate", **{name: value})
 
 
+@pytest.mark.parametrize("kind", ["zero-shot", *WITH_EXAMPLES])
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"choice": 3}, "choice is text, such as balanced, not 3"),
+        ({"choice": None}, "choice is text"),
+        ({"history": ["a.csv"]}, r"history is text, the name of a file, not \['a.csv'\]"),
+        ({"texts": 7}, "texts is text, the name of a file, not 7"),
+        ({"columns": "who"}, "columns is a mapping of text to text, such as {reviewer: who}, not 'who'"),
+        ({"columns": {"reviewer": 3}}, "columns is a mapping of text to text"),
+    ],
+)
+def test_what_names_nothing_is_refused_when_the_judge_is_made(kind: str, params: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Jury.from_config({"evaluators": [use(kind, **params)]})
+
+
 # What the plan freezes
 
 
@@ -316,9 +357,12 @@ def test_both_judges_show_equally_many_and_have_spares_of_their_own(
     said = rows({"ann": range(own), "bob": range(others)})
     found = [frozen(kind, said or rows({"eve": (1,)}), shots, choice=choice, seed=seed) for kind in WITH_EXAMPLES]
     count = min(shots, own, others)
-    most = count + max(count, 3) if count else 0
+    most = count + max(count, 3)
     assert [one.params["count"] for one in found] == [count, count]
-    assert [len(listed(one)) for one in found] == [min(most, others), min(most, own)]
+    assert [len(listed(one)) for one in found] == [min(most, others or not own), min(most, own)]
+    assert [found[0].params[pool] for pool in ("own", "others")] == [
+        found[1].params[pool] for pool in ("own", "others")
+    ]
     assert {who for who, *_ in listed(found[1])} <= {"ann"}
     assert "ann" not in {who for who, *_ in listed(found[0])}
 
@@ -327,7 +371,7 @@ def test_candidates_are_the_first_of_the_order_and_known_by_their_digests() -> N
     said = rows({"ann": (1, 2, 3, 4, 5, 4, 3, 2, 1, 0), "bob": range(10)})
     question = frozen("personalized", said, 2, seed=5)
     first = ordered("balanced", remembered(said, ANY_NUMBER).of("ann", "quality"), task().query, 5)[:5]  # type: ignore[arg-type]
-    draws: Any = question.params["candidates"]
+    draws: Any = question.params["own"]
     (stated,) = draws
     assert [one["fingerprint"] for one in stated] == [one.digest for one in first]
     assert all(one.keys() == {"item", "reviewer", "score", "fingerprint"} for one in stated)  # and no text
@@ -343,21 +387,49 @@ def test_each_sample_is_drawn_by_the_next_seed(kind: str) -> None:
     assert len({str(draw) for draw in draws}) == 3
 
 
-def test_each_sample_is_shown_its_own_draw_and_one_beyond_them_begins_anew(tmp_path: Path) -> None:
+def test_each_sample_is_shown_its_own_draw(tmp_path: Path) -> None:
     said = rows({"ann": range(10), "bob": range(10)})
     stated = {"history": written(tmp_path, said), "shots": 2, "dimensions": ANY_NUMBER, "samples": 2}
-    asked = use("personalized", **stated) | {"samples": 3}
-    (trace,), bodies = scored(by_examples(), asked, task("ann"))
+    (trace,), bodies = scored(by_examples(), use("personalized", **stated), task("ann"))
     draws = [[one.item for one in verdict.examples] for verdict in trace.verdicts]
-    assert [verdict.sample for verdict in trace.verdicts] == [0, 1, 2]
-    assert draws[0] == draws[2] != draws[1]
-    assert len(bodies) == 3
+    assert [verdict.sample for verdict in trace.verdicts] == [0, 1]
+    assert draws[0] != draws[1]
+    assert len(bodies) == 2
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_more_samples_than_draws_are_refused(tmp_path: Path, kind: str) -> None:
+    known = {"history": written(tmp_path, rows({"ann": range(10), "bob": range(10)}))}
+    said = "`samples` beside `use` is 3, and examples are drawn for 2; write params.samples instead"
+    with pytest.raises(ConfigError, match=said):
+        scored(by_examples(), use(kind, **known, samples=2) | {"samples": 3}, task("ann"))
+    (question,) = planned(judge(kind, rows({"ann": (1,), "bob": (2,)}), samples=2), task("ann"))
+    made = judge(kind, rows({"ann": (1,), "bob": (2,)}))
+    for samples in (1, 2):
+        made.check(question.model_copy(update={"samples": samples}))
+    with pytest.raises(ConfigError, match=said):
+        made.check(question.model_copy(update={"samples": 3}))
+
+
+@pytest.mark.parametrize("kind", ["zero-shot", "aggregate", "personalized"])
+def test_without_examples_any_number_of_samples_is_asked_for(kind: str) -> None:
+    (trace,), _ = scored(by_examples(), use(kind, shots=0) | {"samples": 3}, task("ann"))
+    assert len(trace.verdicts) == 3
 
 
 def test_the_order_of_the_file_changes_no_plan() -> None:
     said = rows({"ann": (1, 2, 3, 4, 5), "bob": (5, 4, 3, 2, 1), "cyd": (2, 2, 2)})
     for kind in WITH_EXAMPLES:
         assert frozen(kind, said, 3) == frozen(kind, said[::-1], 3)
+
+
+@pytest.mark.parametrize("kind", WITH_EXAMPLES)
+def test_a_question_is_another_where_something_else_may_be_dropped(kind: str) -> None:
+    said = rows({"ann": (1, 2, 3), "bob": (5, 4, 3)})
+    related = row("zoe", "i0", 99, group="g")
+    assert frozen(kind, said, 2).params["relations"] != frozen(kind, [*said, related], 2).params["relations"]
+    scored_anew = [{**one, "score": 1} for one in said]
+    assert frozen(kind, said, 2).params["relations"] == frozen(kind, scored_anew, 2).params["relations"]
 
 
 def test_a_spare_takes_the_place_of_what_is_dropped(tmp_path: Path) -> None:

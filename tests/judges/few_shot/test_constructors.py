@@ -7,8 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from jurygraph import Response, Task, Verdict
+from jurygraph.judges.few_shot.choosing import Balanced
+from jurygraph.judges.few_shot.prediction import Predicted
+from jurygraph.models.asking import Reply
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import (
     ANY_NUMBER,
@@ -99,6 +104,20 @@ def test_examples_are_equally_many_whoever_has_the_fewest_and_drawn_alike_by_equ
                 for kind in WITH_EXAMPLES
             ]
             assert counts == [[2], [2]]
+
+
+@pytest.mark.parametrize("near", WITH_EXAMPLES, ids=["others' are dropped", "one's own are"])
+def test_nor_does_what_is_dropped_of_one_kind_make_them_differ(tmp_path: Path, near: str) -> None:
+    whose = "bob" if near == "aggregate" else "ann"
+    said = rows({"ann": (1, 2, 3, 4), "bob": (2, 4, 5, 1)})
+    said = [{**one, "text": JUDGED} if one["reviewer"] == whose and one["item"] != "i3" else one for one in said]
+    history, dropped = written(tmp_path, said), []
+    for kind in WITH_EXAMPLES:
+        (trace,), (body,) = scored(by_examples(min), use(kind, history=history, shots=4), task("ann"))
+        (verdict,) = trace.verdicts
+        assert len(shown(body)) == len(used(verdict)) == 1
+        dropped.append(sum(one.dropped is not None for one in verdict.examples))
+    assert dropped == ([3, 0] if near == "aggregate" else [0, 3])
 
 
 @pytest.mark.parametrize("kind", WITH_EXAMPLES)
@@ -211,7 +230,22 @@ def test_a_thin_history_is_drawn_to_the_aggregate_judge_by_the_stated_rule(tmp_p
     assert sorted(shown(body) for body in bodies) == [[("reviewer 1", 1.0)] * 2, [("reviewer 2", 5.0)] * 2]
     assert {verdict.call, verdict.shrinkage.call} == {call.id for call in trace.calls}
     assert len(trace.calls) == 2
-    assert used(verdict) == ["ann", "ann", "bob", "bob"]
+    assert used(verdict) == ["ann", "ann"]
+    assert [one.reviewer for one in verdict.shrinkage.examples] == ["bob", "bob"]
+
+
+def test_how_thin_it_is_counts_what_may_be_shown_whatever_a_selector_gives(tmp_path: Path) -> None:
+    (trace,), _ = shrunk(tmp_path, by_examples(), shrinkage=1.0, choice=f"{__name__}.FirstAlone")
+    (verdict,) = trace.verdicts
+    assert verdict.shrinkage is not None
+    assert (len(verdict.examples), verdict.shrinkage.weight) == (1, 1 / (1 + 4))
+
+
+class FirstAlone(Balanced):
+    """Gives one example, of however many."""
+
+    def select_examples(self, input_variables: dict[str, str]) -> list[dict[str, Any]]:
+        return super().select_examples(input_variables)[:1]
 
 
 def test_its_partner_is_asked_what_the_aggregate_judge_asks(tmp_path: Path) -> None:
@@ -240,7 +274,7 @@ def test_where_one_of_the_two_fails_so_does_the_verdict(tmp_path: Path, score: i
     (verdict,) = trace.verdicts
     assert (verdict.status, verdict.score, verdict.shrinkage) == ("failed", None, None)
     assert (trace.reward.status, trace.reward.value) == ("failed", None)
-    assert used(verdict) == ["ann", "ann", "bob", "bob"]
+    assert used(verdict) == ["ann", "ann"]
 
 
 def test_where_nothing_of_others_can_be_shown_there_is_no_partner_that_guesses(tmp_path: Path) -> None:
@@ -248,9 +282,12 @@ def test_where_nothing_of_others_can_be_shown_there_is_no_partner_that_guesses(t
     params: dict[str, Any] = {"history": written(tmp_path, said), "shrinkage": 1.0, "shots": 2}
     traces, bodies = scored(by_examples(), use("personalized", **params), task("ann"))
     (verdict,) = verdicts(traces).values()
-    assert (verdict.status, verdict.score) == ("abstained", None)
-    assert [shown(body) for body in bodies] == [[("reviewer 1", 1.0)] * 2]
-    assert {one.reviewer for one in verdict.examples if one.dropped} == {"bob"}
+    assert (verdict.status, verdict.score, bodies) == ("abstained", None, [])
+    assert verdict.reason == (
+        "ratings of 'quality' by reviewer 'ann' and by others are shown in equal numbers, and none by others can be "
+        "shown; 5 were dropped"
+    )
+    assert verdict.examples == ()
 
 
 # Nobody is named
@@ -356,3 +393,21 @@ def test_half_steps_are_scores_where_the_scale_has_them_and_others_are_none() ->
         judge = use("zero-shot", dimensions=halves)
         (trace,), _ = scored(lambda body, _, v=value: predicted(body, v), judge, task())
         assert [one.status for one in trace.verdicts] == [status_of]
+
+
+def test_steps_other_than_whole_ones_are_told(history: str) -> None:
+    told = {0.5: "from 1 (lowest) to 5 (highest) in steps of 0.5, and as", 1: "to 5 (highest), and as"}
+    for step, said in (*told.items(), (None, told[1])):
+        dimensions = {"quality": {**QUALITY["quality"], "step": step}}
+        for kind in KINDS:
+            known = None if kind == "zero-shot" else history
+            (body,) = bodies_of(kind, known, about=task("ann"), dimensions=dimensions)
+            assert said in hearing.user(body)
+            assert ("in steps of" in hearing.user(body)) == (step == 0.5)
+
+
+@given(st.integers(0, 1000))
+def test_a_confidence_is_the_number_that_was_said_of_a_hundred(tenths: int) -> None:
+    stated = type("Stated", (), {"value": 3, "confidence": tenths / 10})
+    measured = Predicted(1.0, 5.0).measured(stated, Reply(text=""), "score")
+    assert measured.confidence == float(f"{tenths / 1000:.3f}")

@@ -118,6 +118,40 @@ def test_an_item_of_two_groups_is_refused() -> None:
         history(rating(group="g"), rating("bo", "b", group="h"), rating("cy", group="h"))
 
 
+RELATED: Mapping[str, Rating] = {
+    "a group": rating(score=9, group="g"),
+    "an item": rating(item="b", score=9),
+    "an agent": rating(agent="x", score=9, text=None),
+    "a text": rating(score=9, text="another text of a"),
+}
+
+
+@pytest.mark.parametrize("more", RELATED.values(), ids=RELATED)
+def test_a_history_has_another_digest_by_whatever_examples_are_dropped(more: Rating) -> None:
+    few, many = history(rating("bo"), scales=ONE), history(rating("bo"), more, scales=ONE)
+    if more.group is None:
+        assert few.examples == many.examples
+    assert few.digest != many.digest
+    assert few.relations != many.relations
+    assert many.relations == history(more, rating("bo"), scales=ONE).relations
+
+
+def test_another_score_for_the_same_relates_nothing_anew() -> None:
+    few, many = history(rating("bo"), scales=ONE), history(rating("bo"), rating("cy", score=4), scales=ONE)
+    assert (few.relations == many.relations, few.digest == many.digest) == (True, False)
+
+
+def test_texts_are_told_by_key_and_by_item_also_of_what_cannot_be_shown() -> None:
+    rows = rating(agent="x", text="one"), rating(agent="y", text=None, score=99), rating(item="b", text=" ")
+    found = history(*rows, texts={"a_y": "two"})
+    assert (found.texts_of(["a"]), found.texts_of({"a_x"}), found.texts_of(["a_y"])) == (
+        {"one", "two"},
+        {"one"},
+        {"two"},
+    )
+    assert found.texts_of(["nothing"]) == set()
+
+
 # Texts and dimensions
 
 
@@ -287,9 +321,29 @@ def test_notes_say_what_is_there_and_what_is_not() -> None:
 def test_notes_name_everybody_whose_history_is_too_short() -> None:
     rows = rating(), rating("ada", "b", 4), rating("bo", score=2.5), rating("cy", score=9)
     assert history(*rows, scales=ONE).notes(shots=2)[2:] == (
+        "Nothing is shown for 'clarity', and judges with examples abstain, where the reviewer or everybody else has no "
+        "rating that can be shown: 'cy'.",
         "With fewer than 2 ratings for 'clarity': 'bo' (1), 'cy' (0).",
         "With fewer than 2 ratings by others for 'clarity': 'ada' (1).",
         "With one rating for 'clarity': 'bo' (2.5).",
+    )
+
+
+def test_notes_say_where_judges_will_abstain_for_want_of_others() -> None:
+    found = history(rating(), rating("ada", "b", 4), scales=ONE)
+    said = "Nothing is shown for 'clarity', and judges with examples abstain, where the reviewer or everybody else"
+    assert [note for note in found.notes(2) if note.startswith(said)] == [
+        f"{said} has no rating that can be shown: 'ada'."
+    ]
+    assert not any("abstain" in note for note in found.notes(0))
+
+
+def test_notes_name_columns_that_are_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("item,reviewer,score,text,Group,wave\na,ada,4,one,g,2\n")
+    assert ReviewerHistory.read(path, scales=ONE).notes()[1:3] == (
+        "Not read: column 'Group'; did you mean group?",
+        "Not read: column 'wave'.",
     )
 
 

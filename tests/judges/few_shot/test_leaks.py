@@ -295,7 +295,7 @@ def test_what_is_known_before_any_response_is_no_candidate(way: Callable[[str, r
     said += [row(who, **{**way("", drawn), "score": SECRET}) for who in ("ann", "bob")]
     for kind, params in JUDGES:
         (question,) = planned(judge(kind, said, dimensions=ANY_NUMBER, choice=CHOICES[-1], **params), about)
-        frozen = listed(question) + listed(question, "toward")
+        frozen = listed(question, "own") + listed(question, "others")
         assert len(frozen) >= 2
         assert SECRET not in [score for *_, score in frozen]
 
@@ -308,6 +308,44 @@ def test_what_another_agent_made_of_the_judged_item_is_of_the_judged_item(tmp_pa
         (trace,), (body,) = scored(by_examples(), judging, task("ann"), response(name="i_m"))
         assert SECRET not in [score for _, score in shown(body)]
         assert {one.item for one in trace.verdicts[0].examples if one.dropped} == {"i_m", "i_n"}
+
+
+@pytest.mark.parametrize("about", ["the response", "its item", "the task"])
+def test_what_the_history_holds_of_the_judged_item_gives_it_away_too(tmp_path: Path, about: str) -> None:
+    kept = prose(5)
+    rated = {"the response": {"item": "r"}, "its item": {"item": "i", "agent": "n"}, "the task": {"item": "t"}}[about]
+    name = "i_m" if about == "its item" else "r"
+    said = [
+        {"reviewer": "zoe", "score": 99, "text": kept, **rated},  # off the scale, and so no example
+        {"reviewer": "zoe", "score": 1, "text": prose(6), "item": "i", "agent": "m"},
+        *({"reviewer": who, "score": SECRET, "text": f"{kept} Yes.", "item": f"copy-{who}"} for who in ("ann", "bob")),
+        *rows({"ann": (1, 2), "bob": (3, 4)}),
+    ]
+    for kind in WITH_EXAMPLES:
+        stated = use(kind, history=written(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
+        (trace,), (body,) = scored(by_examples(), stated, task("ann"), response(prose(9), name))
+        assert SECRET not in [score for _, score in shown(body)]
+        dropped = {one.item: one.dropped for one in trace.verdicts[0].examples if one.dropped}
+        copied = "copy-ann" if kind == "personalized" else "copy-bob"
+        assert dropped[copied] == "it says nearly the same as the judged item"
+
+
+@pytest.mark.parametrize("told", ["by the task", "by the history"])
+def test_an_item_is_of_the_group_that_what_another_agent_made_of_it_is_of(tmp_path: Path, told: str) -> None:
+    said = [
+        {"reviewer": "zoe", "score": 1, "text": prose(6), "item": "x", "agent": "m", "group": GROUP},
+        *({"reviewer": who, "score": SECRET, "text": prose(7), "item": "x", "agent": "n"} for who in ("ann", "bob")),
+        *rows({"ann": (1, 2), "bob": (3, 4)}),
+    ]
+    if told == "by the history":
+        said.append({"reviewer": "zoe", "score": 1, "text": prose(8), "item": "r", "group": GROUP})
+    about = task("ann", group=GROUP) if told == "by the task" else task("ann")
+    for kind in WITH_EXAMPLES:
+        stated = use(kind, history=written(tmp_path, said), shots=4, dimensions=ANY_NUMBER)
+        (trace,), (body,) = scored(by_examples(), stated, about)
+        assert SECRET not in [score for _, score in shown(body)]
+        reasons = {one.dropped for one in trace.verdicts[0].examples if one.item == "x_n"}
+        assert reasons == (set() if told == "by the task" else {"it is of the judged item's group"})
 
 
 # And that is no luck

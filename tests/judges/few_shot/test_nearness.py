@@ -88,10 +88,39 @@ def test_six_of_ten_runs_of_three_words_are_enough_and_less_is_not() -> None:
 
 def test_of_fewer_than_eight_words_only_the_letters_count() -> None:
     seven = "one two three four five six seven"
-    assert not near_duplicate(seven, f"{seven} {OTHER}")
-    assert near_duplicate(f"{seven} eight", f"{seven} eight {OTHER}")
+    assert not near_duplicate(seven.replace("four", "for"), f"{seven} {OTHER}")
+    assert near_duplicate(f"{seven} eight".replace("one", "on"), f"{seven} eight {OTHER}")
     assert near_duplicate(seven, seven.replace("one", "on"))
     assert not near_duplicate("yes", "no")
+
+
+def test_a_text_of_twelve_letters_is_near_whatever_it_stands_in() -> None:
+    for short in ("Paris, in France", "abcd efgh ijkl", "The answer is 42.", "上午我们沿着海港散步中午"):
+        assert near_duplicate(short, f"{OTHER} {short.upper()}! {OTHER * 20}")
+        assert near_duplicate(f"{PLAN} {short} {PLAN}", short)
+        assert not near_duplicate(short, OTHER)
+
+
+def test_a_text_of_eleven_letters_may_stand_in_another_by_chance() -> None:
+    for short in ("abcd efgh ijk", "yes", "42", ""):
+        assert not near_duplicate(short, f"{OTHER} {short} {OTHER}")
+        assert near_duplicate(short, f"{short}!")
+
+
+@pytest.mark.parametrize("greek", [False, True])
+def test_letters_that_look_like_latin_ones_count_as_these(greek: bool) -> None:
+    pairs = ("ABEHIKMNOPTXYZ", "\u0391\u0392\u0395\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a7\u03a5\u0396")
+    if not greek:
+        pairs = (
+            "ABCEHIJKMOPSTXY",
+            "\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a\u041c\u041e\u0420\u0405\u0422\u0425\u0423",
+        )
+    disguised = PLAN.upper().translate(str.maketrans(*pairs))
+    assert disguised != PLAN.upper()
+    assert near_duplicate(disguised, PLAN)
+    assert near_duplicate(f"{OTHER} {disguised}", PLAN)
+    small = PLAN.translate(str.maketrans("aeopcyx", "\u0430\u0435\u043e\u0440\u0441\u0443\u0445"))
+    assert near_duplicate(small[:40], PLAN)
 
 
 def test_without_spaces_letters_in_a_row_count() -> None:
