@@ -428,7 +428,7 @@ def as_stopped(survey: Survey, verdicts: Mapping[Place, Verdict]) -> dict[Place,
     return kept | {(one.question, "a", (), 0): one for one in work.settled}
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(worst_cases())
 def test_a_stopped_response_is_never_better_off_than_by_any_verdict_of_a_model(
     drawn: tuple[Scene, dict[Place, Verdict]],

@@ -110,7 +110,7 @@ def test_where_all_is_known_nobody_is_called_and_the_traces_are_the_same() -> No
     assert (ASKED, DERIVED) == ([], [])
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_just_what_is_not_known_is_asked_and_the_traces_are_the_same(data: st.DataObject) -> None:
     first = again(CONFIG, NOTHING)

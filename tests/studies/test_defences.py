@@ -114,6 +114,7 @@ def test_what_every_third_attack_does(judge: type[Judge]) -> None:
     assert left(report) <= LEFT[judge]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("judge", "defence"),
     [(Outsider, "fence"), (Parrot, "whole-reply"), (Yes, "evidence"), (Yes, "gates"), (AnyInstruction, "gates")],

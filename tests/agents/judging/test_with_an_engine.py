@@ -86,6 +86,7 @@ def noise(tiny: Path) -> list[Verdict]:
     return [verdict for seed in (1, 2, 3) for verdict in judged(f"gguf:{tiny}", "full", seed).verdicts]
 
 
+@pytest.mark.slow
 def test_in_process_nothing_that_is_found_is_without_a_quotation_that_stands_there(noise: list[Verdict]) -> None:
     for verdict in noise:
         if verdict.status == "ok":

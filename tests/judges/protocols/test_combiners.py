@@ -163,7 +163,7 @@ def groups(draw: Draw) -> tuple[int, list[dict[str, Cells]]]:
     return people, made
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(groups())
 def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
     people, (low, high, filled) = drawn
@@ -175,7 +175,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, 
     assert ((least >= 0.0) & (greatest <= 1.0 + 1e-12)).all()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=75, deadline=None)
 @given(groups())
 def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
     """No span is wider than it has to be: trying every unjudged weight at 0 and at 1 finds both its ends."""
@@ -205,7 +205,7 @@ def _tried(low: dict[str, Cells], high: dict[str, Cells], row: int, taken: int) 
     return ratio(low), ratio(high)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(groups())
 def test_what_is_all_judged_has_no_span_and_company_changes_nothing(
     drawn: tuple[int, list[dict[str, Cells]]],
@@ -226,7 +226,7 @@ def _only(one: Cells, row: int) -> Cells:
     return Cells(one.value[rows], one.met[rows], one.judged[rows], one.live[rows], one.weight, one.mass)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(groups(), st.randoms())
 def test_the_order_of_people_changes_nothing_but_the_last_bits(
     drawn: tuple[int, list[dict[str, Cells]]], shuffled: Any
