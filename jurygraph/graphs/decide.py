@@ -296,7 +296,7 @@ def _fatal(rule: str, outcome: NDArray[np.int8], penalty: Bools) -> Bools:
     if rule == "gear":
         return np.zeros_like(outcome, dtype=np.bool_)
     fatal: Bools = penalty & np.isin(outcome, [FAILED_BY_INFRASTRUCTURE, NO_MODEL])
-    return fatal | np.isin(outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]) if rule == "strict" else fatal
+    return fatal
 
 
 def _count(verdicts: Sequence[Verdict]) -> Counts:

@@ -271,9 +271,7 @@ class _Freezer:
         where = f"components.{component}.inputs.{key}"
         if stated.of in self.asked:
             asked = [q for each in self.asked[stated.of].values() for q in each]
-            if self.seats[stated.of].shares:
-                return self._shared(f"{where}.gated", asked, stated)
-            return _input(f"{where}.gated", asked, stated)
+            return self._shared(f"{where}.gated", asked, stated)
         if stated.of in self.by_id:
             return _input(f"{where}.gated", [self.by_id[stated.of]], stated)
         near = difflib.get_close_matches(stated.of, [*self.asked, *self.by_id], n=1)

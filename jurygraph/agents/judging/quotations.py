@@ -27,7 +27,7 @@ def why_lost(quotations: Sequence[str], text: Text) -> str:
     nowhere = [one for one in quotations if text.find(one) is None]
     weak = [one for one in quotations if text.find(one) is not None]
     return " and ".join(
-        f"{_quoted(some)} ({wrong})"
+        f"{listed(some)} ({wrong})"
         for some, wrong in (
             (nowhere, "not in the response"),
             (weak, "too short, or cut within a word or number"),
@@ -49,5 +49,6 @@ def sorted_out(quotations: Sequence[str], text: Text) -> tuple[tuple[Evidence, .
     return evidence, [quotation for quotation, passage in found.items() if passage is None]
 
 
-def _quoted(quotations: Sequence[str]) -> str:
+def listed(quotations: Sequence[str]) -> str:
+    """The first of them, shortened, as messages show them."""
     return ", ".join(f"'{shortened(one, _SHOWN)}'" for one in quotations[:_MOST_SHOWN])

@@ -22,8 +22,8 @@ Shown = dict[str, Any]
 Selectors = Callable[[Sequence[Shown], int], BaseExampleSelector]
 
 
-class Balanced(BaseExampleSelector):
-    """Takes scores by turns, so that the examples cover the scale; which example of a score comes first is drawn."""
+class _Seeded(BaseExampleSelector):
+    """Examples, and the seed of the draw among them."""
 
     def __init__(self, examples: Sequence[Shown], seed: int) -> None:
         self._examples, self._seed = list(examples), seed
@@ -31,6 +31,10 @@ class Balanced(BaseExampleSelector):
     def add_example(self, example: Shown) -> None:
         """Add one to choose from."""
         self._examples.append(example)
+
+
+class Balanced(_Seeded):
+    """Takes scores by turns, so that the examples cover the scale; which example of a score comes first is drawn."""
 
     def select_examples(self, input_variables: dict[str, str]) -> list[Shown]:
         """All examples, the first one first; the task's query changes nothing."""
@@ -41,15 +45,8 @@ class Balanced(BaseExampleSelector):
         return [example for turn in turns for example in turn if example is not None]
 
 
-class Similar(BaseExampleSelector):
+class Similar(_Seeded):
     """Takes those first that share most words with the task's query: likeness in letters, not in meaning."""
-
-    def __init__(self, examples: Sequence[Shown], seed: int) -> None:
-        self._examples, self._seed = list(examples), seed
-
-    def add_example(self, example: Shown) -> None:
-        """Add one to choose from."""
-        self._examples.append(example)
 
     def select_examples(self, input_variables: dict[str, str]) -> list[Shown]:
         """All examples, the one most like the `query` first."""

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 
-from jurygraph.agents.judging.quotations import sorted_out
+from jurygraph.agents.judging.quotations import listed, sorted_out
 from jurygraph.safety.evidence import Text
 from jurygraph.schema import Evidence
-from jurygraph.sources.complaint import shortened
 
 OPPONENT = "opponent"
 """The source of evidence that stands in the response with which a verdict compares the one that it is about."""
-_SHOWN, _MOST_SHOWN = 80, 3
 _NOWHERE = "in no response, too short, or cut within a word or number"
 
 
@@ -30,8 +28,7 @@ class Quoted:
     @property
     def lost(self) -> str:
         """Which quotations bear nothing, and why; empty where there is none."""
-        shown = ", ".join(f"'{shortened(one, _SHOWN)}'" for one in self._lost[:_MOST_SHOWN])
-        return f"{shown} ({_NOWHERE})" if shown else ""
+        return f"{listed(self._lost)} ({_NOWHERE})" if self._lost else ""
 
     def evidence(self, place: int, source: str = "response") -> tuple[Evidence, ...]:
         """What is quoted from the response at a place, each passage once."""
