@@ -231,7 +231,7 @@ class Cells:
 class Component:
     """A component of the reward: value [R], the rows where there is one, and its named parts [R] for the trace.
 
-    `figures` [R] are told beside it and are no parts of it.
+    `figures` [R] are told beside it and are no parts of it; NaN where there is nothing to tell.
     """
 
     value: Floats

@@ -155,7 +155,12 @@ def _judge(decision: Decision, table: Table, combiners: Combiners) -> Judged:
 
 
 def _wholly_judged(decision: Decision, table: Table) -> bool:
-    return all(judged(outcome).all() for outcome in _outcomes(decision, table))
+    """Whether of everything that was asked all was judged; a response may have fewer variants."""
+    return all(
+        bool((there | (outcome == ABSENT)).all() and there.any(axis=1).all())
+        for outcome in _outcomes(decision, table)
+        for there in [judged(outcome)]
+    )
 
 
 def _missing(decision: Decision, table: Table) -> Bools:
@@ -187,8 +192,9 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
         components[spec.name] = (
             replace(one, figures={**one.figures, **_unheard(table, listening)}) if listening else one
         )
-    given = [array for one in components.values() for array in (one.value, *one.parts.values(), *one.figures.values())]
-    if not np.isfinite(given).all():
+    given = [array for one in components.values() for array in (one.value, *one.parts.values())]
+    told = [array for one in components.values() for array in one.figures.values()]
+    if not np.isfinite(given).all() or np.isinf(told).any():
         _refuse_what_is_no_number(decision, components)
     return components
 
@@ -218,7 +224,8 @@ def _refuse_what_is_no_number(decision: Decision, components: Mapping[str, Compo
     """Raise PlanError naming the component; what it says where it does not apply does not matter."""
     for spec in decision.specs:
         one = components[spec.name]
-        if not np.isfinite([np.where(one.present, one.value, 0.0), *one.parts.values(), *one.figures.values()]).all():
+        given = [np.where(one.present, one.value, 0.0), *one.parts.values()]
+        if not np.isfinite(given).all() or np.isinf([*one.figures.values()]).any():
             raise PlanError(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; mend the "
                 "combiner, or bring the weights of the component's inputs closer together"

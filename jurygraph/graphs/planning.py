@@ -8,7 +8,6 @@ from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import DATA, GATED_LAYERS, GROUP_OF_ONE, SUBMITTED
 from jurygraph.schema import (
-    RESPONSE_GATES,
     Audience,
     Criterion,
     Derivation,
@@ -22,6 +21,7 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
+from jurygraph.schema.safety import STOPS
 from jurygraph.schema.task import by_id
 
 
@@ -95,14 +95,14 @@ def list_questions(
     views: Sequence[TaskView],
     given: Collection[str] = (),
 ) -> tuple[Question, ...]:
-    """All questions, in the order of their ids; the config's `when` and `samples` take the place of their own.
+    """All questions, in the order of their ids; the config's `when`, `samples` and `of` take the place of their own.
 
     `given` are the names of what derivers give. A question on standby is left out where somebody else asks the same
     member about the same subject.
     """
     questions: dict[str, Question] = {}
     for name, evaluator in evaluators.items():
-        changes = {k: v for k in ("when", "samples") if (v := getattr(uses[name], k)) is not None}
+        changes = {k: v for k in ("when", "samples", "of") if (v := getattr(uses[name], k)) is not None}
         for view in views:
             if view.audience != evaluator.audience:
                 continue
@@ -110,13 +110,20 @@ def list_questions(
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: tell them apart by their subjects")
                 needs = _needs(question.needs, evaluator.reads_data and DATA in given)
-                questions[question.id] = _checked(question, evaluator, view).model_copy(
-                    update={**changes, "needs": needs}
-                )
+                if uses[name].of is not None and needs:
+                    raise PlanError(_blind(name, needs))
+                changed = question.model_copy(update={**changes, "needs": needs})
+                questions[question.id] = _checked(changed, evaluator, view)
     whole = {view.digest: view.member for view in views}  # a question about somebody is about none of its constraints
     asked = {(q.view, q.subject) for q in questions.values() if not q.standby and q.subject != whole[q.view]}
     left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in asked}
     return tuple(questions[name] for name in sorted(questions.keys() - left_out))
+
+
+def _blind(name: str, needs: Sequence[str]) -> str:
+    """What to say of an evaluator that would judge every variant by what was made of the response."""
+    rests = f"rests on material {needs[0]!r}, which is made of the response itself"
+    return f"evaluator {name!r} {rests}, so that it sees no variant; leave `of` out, or ask one that reads the text"
 
 
 def _checked(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
@@ -129,7 +136,7 @@ def _checked(question: Question, evaluator: Evaluator, view: TaskView) -> Questi
             f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
             "`self.question` of that view"
         )
-    if question.id == GROUP_OF_ONE or question.id in RESPONSE_GATES:
+    if question.id == GROUP_OF_ONE or question.id in STOPS:
         raise PlanError(f"no question is called {question.id!r}, which marks why none is asked: `name` it otherwise")
     if question.of != SUBMITTED and question.scope != "response":
         raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")

@@ -29,6 +29,7 @@ from jurygraph.schema import (
     Verdict,
     When,
 )
+from jurygraph.schema.safety import NO_VARIANT
 from jurygraph.schema.task import words_of
 
 GROUP_OF_ONE = "group-of-one"
@@ -233,10 +234,12 @@ class _Routed:
         stopped = self._stopped(question, response)
         if stopped is not None:
             return stopped
-        failure = self._missing(response, rests_on(question)) or self._no_variant(response, question.of)
+        failure = self._missing(response, rests_on(question))
         if failure is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
+        if question.of != SUBMITTED and not self.material[response.id][question.of].variants:
+            return self._without_variants(question, response)
         return None if question.when is None else self._screened(question.when, response)
 
     def _stopped(self, question: Question, response: Response) -> Verdict | None:
@@ -254,8 +257,7 @@ class _Routed:
         gate = self.gated[place]
         if gate is None:
             return None
-        bad = isinstance(view.about, Criterion) and view.about.weight < 0
-        return Verdict(score=float(bad), met=bad, gated_by=gate.gate, reason=gate.reason)
+        return _worst(view, gate.gate, gate.reason)
 
     def _screened(self, when: When, response: Response) -> Verdict | None:
         """None if the question is to be asked, else the verdict that takes its place."""
@@ -283,10 +285,10 @@ class _Routed:
                     score = None if verdict.score is None else 1.0 - verdict.score
                     yield verdict.model_copy(update={"score": score, "native": None})
 
-    def _no_variant(self, response: Response, of: str) -> Failure | None:
-        if of == SUBMITTED or self.material[response.id][of].variants:
-            return None
-        return Failure(cause="response", kind="material", message=f"material {of!r} holds no variant to ask about")
+    def _without_variants(self, question: Question, response: Response) -> Verdict:
+        """The verdict where a response gave nothing to ask about: it gains nothing by that."""
+        told = self.material[response.id][question.of].note or f"material {question.of!r} holds no variant to ask about"
+        return _worst(self.survey.views[question.view], NO_VARIANT, told)
 
     def _missing(self, response: Response, needs: Iterable[str]) -> Failure | None:
         for name in needs:
@@ -339,6 +341,12 @@ def stamps(question: Question, view: TaskView) -> Stamp:
         return verdict.model_copy(update={**identity, "about": about, "responses": responses, "sample": sample})
 
     return stamp
+
+
+def _worst(view: TaskView, gate: str, reason: str) -> Verdict:
+    """What takes the place of a judgement that the response itself stopped: all that is bad in it, and nothing good."""
+    bad = isinstance(view.about, Criterion) and view.about.weight < 0
+    return Verdict(score=float(bad), met=bad, gated_by=gate, reason=reason)
 
 
 def _alone(others: Sequence[Verdict]) -> Verdict:

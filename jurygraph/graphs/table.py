@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Cells, Floats
 from jurygraph.aggregation.voting import strict_majority
-from jurygraph.schema import RESPONSE_GATES, Cause, Decision, Input, Question, Status, Verdict
+from jurygraph.schema import Cause, Decision, Input, Question, Status, Verdict
+from jurygraph.schema.safety import STOPS
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
 JUDGED = (OK, STOPPED)
-"""A verdict is there: an evaluator gave it, or a gate that stopped the response."""
+"""A verdict is there: an evaluator gave it, or what stopped the response before."""
 MET_FROM = 0.5
 """The score from which something is met, where the judge says no more; and from which it was found in a response."""
 
@@ -185,8 +186,8 @@ def _mirrored_mark(verdict: Verdict) -> tuple[float, bool, int]:
 
 
 def judged_outcome(gated_by: str | None) -> int:
-    """What became of a verdict that is ok: it was judged, or a response gate stopped the response before."""
-    return STOPPED if gated_by in RESPONSE_GATES else OK
+    """What became of a verdict that is ok: it was judged, or something about the response stopped that before."""
+    return STOPPED if gated_by in STOPS else OK
 
 
 def _placed(

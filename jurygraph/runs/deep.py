@@ -5,7 +5,7 @@ read anew. Material whose reply lies elsewhere is taken as it is stored, and wha
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from importlib.metadata import version
 from typing import NamedTuple
@@ -21,7 +21,8 @@ from jurygraph.runs.chain import Record, named
 from jurygraph.runs.identity import Absent, Identity
 from jurygraph.runs.reading import Scored, was_erased
 from jurygraph.runs.run import Run
-from jurygraph.schema import RESPONSE_GATES, Evidence, Material, Trace, Verdict
+from jurygraph.schema import Evidence, Material, Trace, Verdict
+from jurygraph.schema.safety import STOPS
 
 Report = Callable[[int], None]
 Key = tuple[str, str, tuple[str, ...], int]
@@ -105,25 +106,36 @@ async def _group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> D
         return Deep(erased=sum(1 for one in scored for _ in _keyed(one.trace)))
     stored = [one.trace for one in scored]
     quotations = _quotations(run, stored, {response.id: response.text for response in responses})
-    traces = await jury.ascore(task, responses, run.plan_of(task.id), _held_elsewhere(run, stored))
+    plan = run.plan_of(task.id)
+    own = {q.id for q in plan.survey.questions if q.layer == "model" and not jury.evaluators[q.evaluator].asks_model}
+    known = Recalled(_given_by(own, stored), _held_elsewhere(run, stored))
+    traces = await jury.ascore(task, responses, plan, known)
     if traces[0].group != stored[0].group:
         raise TraceMismatch(f"{run.ledger.path}, {named(group)}: its responses are not those that were judged")
     _same_material(run, stored, traces)
-    return _verdicts(run, jury, stored, traces)._replace(quotations=quotations)
+    return _verdicts(run, jury, stored, traces, own)._replace(quotations=quotations)
 
 
-def _held_elsewhere(run: Run, stored: Sequence[Trace]) -> Recalled:
+def _given_by(own: Collection[str], stored: Sequence[Trace]) -> dict[Key, Verdict]:
+    """The verdicts on questions that evaluators ask of a model of their own, such as an embedder: it is not asked
+    again. What a gate said instead is said anew."""
+    keyed = [one for trace in stored for one in _keyed(trace)]
+    return {key: verdict for key, verdict in keyed if key[0] in own and verdict.gated_by is None}
+
+
+def _held_elsewhere(run: Run, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
     """The material that rests on calls which are in the run that this one was branched from, or were erased.
 
     Raises `TraceMismatch` where the run should hold the call and does not.
     """
-    calls, known = Calls(run.ledger), {}
+    calls = Calls(run.ledger)
+    known: dict[tuple[str, str], Material] = {}
     for trace in stored:
         for material in trace.material:
             if material.call is not None and calls.find(material.call) is None:
                 _check_elsewhere(run, _material(run, trace, material.name), material.call)
                 known[material.name, trace.response_id] = material
-    return Recalled({}, known)
+    return known
 
 
 def _same_material(run: Run, stored: Sequence[Trace], again: Sequence[Trace]) -> None:
@@ -138,7 +150,7 @@ def _same_material(run: Run, stored: Sequence[Trace], again: Sequence[Trace]) ->
                 _same(_material(run, there, material.name), _DERIVED, material, found)
 
 
-def _verdicts(run: Run, jury: Jury, stored: Sequence[Trace], traces: Sequence[Trace]) -> Deep:
+def _verdicts(run: Run, jury: Jury, stored: Sequence[Trace], traces: Sequence[Trace], own: Collection[str]) -> Deep:
     """Compare the verdicts of a group with those that are given now, one by one."""
     again = {key: verdict for trace in traces for key, verdict in _keyed(trace)}
     of_models = own_trouble = erased = same = 0
@@ -156,7 +168,8 @@ def _verdicts(run: Run, jury: Jury, stored: Sequence[Trace], traces: Sequence[Tr
                 own_trouble += 1
             else:
                 _same(_verdict(run, trace, verdict), _COMPARED, verdict, found)
-                same += 1
+                recalled = question in own and verdict.gated_by is None
+                of_models, same = of_models + recalled, same + (not recalled)
     return Deep(same, of_models=of_models, own_trouble=own_trouble, erased=erased)
 
 
@@ -172,7 +185,7 @@ def _says_nothing(run: Run, jury: Jury, there: Verdict, here: Verdict) -> bool:
 
     What a gate said is compared, but for a run that another version wrote: the gates learn, and have no versions.
     """
-    stopped = there.gated_by in RESPONSE_GATES or here.gated_by in RESPONSE_GATES
+    stopped = there.gated_by in STOPS or here.gated_by in STOPS
     compared = stopped and run.header.jurygraph == version("jurygraph")
     return there.call is None and not compared and jury.evaluators[here.evaluator].asks_model
 

@@ -19,7 +19,7 @@ Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Rules of welfare, by the names of their combiners."""
 
 
-class _Named(Noun):
+class NamedNoun(Noun):
     """A noun that may be written as a bare name: the value of its first field, the rest by default."""
 
     @model_validator(mode="before")
@@ -32,7 +32,7 @@ class _Named(Noun):
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
 
 
-class _Use(_Named):
+class _Use(NamedNoun):
     """A bare name stands for `{use: name}`."""
 
     use: Id
@@ -46,17 +46,27 @@ class _Use(_Named):
 
 
 class EvaluatorUse(_Use):
-    """An evaluator by name, dotted path or entry point; `when` and `samples` override what it says itself."""
+    """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override what it says itself.
+
+    `of` names the material whose variants it is asked about instead of the responses, and stands in its name then.
+    """
 
     when: When | None = None
     samples: Annotated[int, Field(strict=True, ge=1)] | None = None
+    of: Id | None = None
+
+    @property
+    def known_as(self) -> str:
+        """What it is called in questions, verdicts and components."""
+        own = super().known_as
+        return own if self.of is None or self.name else f"{own}-of-{self.of}"
 
 
 class DeriverUse(_Use):
     """A deriver by dotted path or entry point."""
 
 
-class InputConfig(_Named):
+class InputConfig(NamedNoun):
     """What enters a component: the questions of an evaluator, or one question by its id (`of`)."""
 
     of: LongId

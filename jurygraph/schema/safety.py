@@ -8,6 +8,10 @@ from jurygraph.schema.noun import Count, Flag, Noun, Unit
 
 ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
+NO_VARIANT = "no-variant"
+"""Stops what was to be asked about the variants of a response of which none could be made."""
+STOPS: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
+"""What answers a question in its evaluator's place, as badly as it can: nobody was asked because of the response."""
 
 
 def _each_once_in_order(gates: tuple[ResponseGate, ...]) -> tuple[ResponseGate, ...]:

@@ -311,10 +311,8 @@ def test_a_failed_deriver_of_variants_leaves_one_failed_verdict_about_the_parent
 def test_a_response_without_variants_is_not_quietly_let_off_the_question() -> None:
     (trace,) = scored(VARIANTS, task(), response("a", tone=1.0, versions=[]))
     verdict = verdict_on(trace, "same")
-    assert verdict.status == "failed"
-    assert verdict.failure is not None
-    assert verdict.failure.cause == "response"
-    assert (trace.reward.counts.asked, trace.reward.coverage) == (2, 0.5)
+    assert (verdict.score, verdict.gated_by) == (0.0, "no-variant")
+    assert (trace.reward.counts.asked, trace.reward.coverage) == (2, 1.0)
 
 
 def test_two_variants_of_one_id_cannot_be_told_apart_and_are_refused() -> None:

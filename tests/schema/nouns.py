@@ -383,7 +383,13 @@ plans = strategy(
 )
 
 evaluator_uses = strategy(
-    schema.EvaluatorUse, use=ids, name=maybe(ids), params=objects, when=maybe(whens), samples=maybe(st.integers(1, 9))
+    schema.EvaluatorUse,
+    use=ids,
+    name=maybe(ids),
+    params=objects,
+    when=maybe(whens),
+    samples=maybe(st.integers(1, 9)),
+    of=maybe(ids),
 )
 deriver_uses = strategy(schema.DeriverUse, use=ids, name=maybe(ids), params=objects)
 input_configs = strategy(

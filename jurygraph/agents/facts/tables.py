@@ -65,6 +65,10 @@ class Table(ABC):
         Of over 5,000 those that begin with the same two characters.
         """
 
+    def listed(self, most: int) -> Sequence[Values]:
+        """Rows of the table, at most so many, those of the first names; none where rows can only be asked for."""
+        return ()
+
     def key_of(self, values: Values) -> Key:
         """A row's key, normalised."""
         return tuple(normalised(values.get(column)) for column in self.stated.key)
@@ -109,6 +113,9 @@ class InlineTable(Table):
 
     async def find(self, key: Key) -> Sequence[Row]:
         return self._by_key.get(key, ())
+
+    def listed(self, most: int) -> Sequence[Values]:
+        return [row.values for key in sorted(self._by_key) for row in self._by_key[key]][:most]
 
     def places(self, name: str) -> Collection[Key]:
         return self._places.get(name, ())
@@ -170,6 +177,9 @@ class FileTable(Table):
         found = [Row(number, json.loads(content)) for number, content in self._found(query, *_place(key))]
         return found if len(found) < 2 else self.ordered(found)
 
+    def listed(self, most: int) -> Sequence[Values]:
+        return [json.loads(content) for (content,) in self._found(_LISTED, most)]
+
     def places(self, name: str) -> Collection[Key]:
         return [tuple(json.loads(place)) for (place,) in self._found(_PLACES, name)]
 
@@ -189,6 +199,7 @@ class FileTable(Table):
         return None if row is None else (row[0], *json.loads(row[1]))
 
 
+_LISTED = "SELECT content FROM rows ORDER BY name, place, number LIMIT ?"
 _PLACES = "SELECT DISTINCT place FROM rows WHERE name = ?"
 _NAMES = "SELECT DISTINCT name FROM rows WHERE place = ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
 _REPEATED = "SELECT name, place FROM rows GROUP BY name, place HAVING count(*) > 1 LIMIT 1"

@@ -5,6 +5,7 @@ match the same text in two ways, and braces are matched in one pass with a stack
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 _ANSWER_OPEN, _ANSWER_CLOSE = "<answer>", "</answer>"
@@ -61,6 +62,22 @@ def reference_answer(text: str) -> str | None:
         return found.text
     whole = text.strip()
     return whole if whole and "\n" not in whole and len(whole) <= _REFERENCE_LIMIT else None
+
+
+def announced(text: str, answer: Span) -> int:
+    """Where the line begins that states `answer`, or the label above it where it stands alone on its line."""
+    line = text.rfind("\n", 0, answer.start) + 1
+    if text[line : answer.start].strip(_ORNAMENT):
+        return line
+    above = text[:line].rstrip()
+    label = _LABEL.match(above, above.rfind("\n") + 1)
+    return label.start() if label and not above[label.end() :].strip(_ORNAMENT) else line
+
+
+def sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
+    """Where the marks stand that end a sentence in a range; the points of "3.5" and "e.g." end none."""
+    stops = (stop.start() for stop in _SENTENCE_END.finditer(text, start, end))
+    return (stop for stop in stops if not _abbreviated(text, start, stop))
 
 
 def _narrowed(text: str) -> Span | None:
@@ -129,8 +146,7 @@ def _stated(text: str, start: int, end: int) -> tuple[int, int] | None:
     start = _BLANKS.match(text, start, end).end()  # type: ignore[union-attr]  # it matches anywhere
     line_end = text.find("\n", start, end)
     line_end = end if line_end < 0 else line_end
-    stops = (stop.start() for stop in _SENTENCE_END.finditer(text, start, line_end))
-    return _trimmed(text, start, next((stop for stop in stops if not _abbreviated(text, start, stop)), line_end))
+    return _trimmed(text, start, next(sentence_ends(text, start, line_end), line_end))
 
 
 def _abbreviated(text: str, start: int, stop: int) -> bool:

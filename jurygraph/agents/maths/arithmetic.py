@@ -11,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import islice
 from typing import Literal, TypeAlias
 
@@ -20,6 +21,7 @@ How: TypeAlias = Literal["exact", "rounded", "whole", "wrong", "division by zero
 
 SIDE_LIMIT = 200  # characters of one side of an equation
 STEP_LIMIT = 1_000  # equals signs looked at in one text
+_REMEMBERED = 2_000  # characters of a line that is remembered
 _NOISE = Fraction(1, 10**9)
 _HUNDREDTH, _LABEL = Fraction(1, 100), Fraction(1)
 
@@ -64,6 +66,11 @@ class Step:
     right: bool
     how: How
 
+    def moved(self, by: int) -> "Step":
+        """The same equality in a text in which so many characters stand before it."""
+        start, end = self.start + by, self.end + by
+        return Step(self.quote, start, end, self.expression, self.claimed, self.value, self.right, self.how)
+
 
 @dataclass(frozen=True, slots=True)
 class _Side:
@@ -95,9 +102,28 @@ def steps(text: str) -> tuple[Step, ...]:
     In a chain "2 + 3 = 5 + 4 = 9" a side is compared with the whole of the next and with its first number.
     An annotation and the plain equation around it are one step.
     """
-    annotations = [match.span(1) for match in _ANNOTATION.finditer(text)]
-    found = (_step(text, equals.start(), annotations) for equals in islice(_EQUALS.finditer(text), STEP_LIMIT))
-    return tuple(step for step in found if step)
+    found: list[Step] = []
+    start, left = 0, STEP_LIMIT
+    for line in text.split("\n"):  # no equality reaches over the end of a line
+        if "=" in line and left > 0:
+            read = _steps_of if len(line) <= _REMEMBERED else _read_line
+            looked_at, steps_there = read(line, left)
+            found += (step.moved(start) for step in steps_there) if start else steps_there
+            left -= looked_at
+        start += len(line) + 1
+    return tuple(found)
+
+
+def _read_line(line: str, most: int) -> tuple[int, tuple[Step, ...]]:
+    """How many equals signs of a line were looked at, `most` at most, and the equalities at them."""
+    annotations = [match.span(1) for match in _ANNOTATION.finditer(line)]
+    signs = [equals.start() for equals in islice(_EQUALS.finditer(line), most)]
+    found = (_step(line, equals, annotations) for equals in signs)
+    return len(signs), tuple(step for step in found if step)
+
+
+_steps_of = lru_cache(maxsize=4096)(_read_line)
+"""The same line is read by several evaluators, and in every variant of a response but the one that changed it."""
 
 
 def _step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | None:

@@ -1,7 +1,9 @@
 """The form of a response (MACRM, §3: R_fmt and R_step). Linear in the length of the text."""
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from jurygraph.agents.maths.answer import final_answer
 
@@ -26,6 +28,14 @@ class Part:
     present: bool
 
 
+class Marker(NamedTuple):
+    """A marker of a step: where it begins, its number, and whether that is a word ("Third")."""
+
+    start: int
+    number: int
+    in_words: bool
+
+
 def format_parts(text: str) -> tuple[Part, ...]:
     """The five parts: each of the four tags present, and all four once, in order, with only blanks outside them."""
     tags = tuple(Part(tag, tag in text) for tag in _TAGS)
@@ -45,14 +55,43 @@ def ordered_steps(text: str) -> int:
     longest run 1, 2, 3, …; other markers between its members do not break it. Where no line has a marker, the distinct
     lines with a letter or digit before the line of the final answer count: a GSM8K solution has one step a line.
     """
-    reasoning, whole = _reasoning(text)
-    markers = [_marked(marker) for marker in _MARKER.finditer(reasoning)]
-    return _longest_run(markers) if markers else _lines_before_answer(reasoning, whole)
+    start, end = reasoning(text)
+    found = markers(text[start:end])
+    whole = end - start == len(text)
+    return longest_run(found) if found else _lines_before_answer(text[start:end], whole)
 
 
 def step_score(text: str) -> float:
     """R_step, 0 to 1: ordered steps / 3, at most 1."""
     return min(1.0, ordered_steps(text) / _ENOUGH_STEPS)
+
+
+def reasoning(text: str) -> tuple[int, int]:
+    """Where the reasoning stands, `text[start:end]`: inside `<think>…</think>` if there is such a part, else all."""
+    start = text.find(_TAGS[0])
+    end = text.find(_TAGS[1], start) if start >= 0 else -1
+    return (start + len(_TAGS[0]), end) if end >= 0 else (0, len(text))
+
+
+def markers(text: str) -> list[Marker]:
+    """The markers of steps in a text, in order."""
+    return [Marker(found.start(), _number(found), found["ordinal"] is not None) for found in _MARKER.finditer(text)]
+
+
+def longest_run(found: Iterable[Marker]) -> int:
+    """The length of the longest run 1, 2, 3, …; other markers between its members do not break it."""
+    run = longest = 0
+    for marker in found:
+        if marker.number in (1, run + 1):
+            run = marker.number
+        longest = max(longest, run)
+    return longest
+
+
+def _number(found: re.Match[str]) -> int:
+    if found["ordinal"]:
+        return _ORDINALS.index(found["ordinal"].lower()) + 1
+    return int(found["step"] or found["number"])
 
 
 def _in_order(text: str) -> bool:
@@ -63,29 +102,7 @@ def _in_order(text: str) -> bool:
     return places == sorted(places) and not any(passage.strip() for passage in outside)
 
 
-def _reasoning(text: str) -> tuple[str, bool]:
-    """The reasoning, and whether it is the whole text."""
-    start = text.find(_TAGS[0])
-    end = text.find(_TAGS[1], start) if start >= 0 else -1
-    return (text[start + len(_TAGS[0]) : end], False) if end >= 0 else (text, True)
-
-
-def _marked(marker: re.Match[str]) -> int:
-    if marker["ordinal"]:
-        return _ORDINALS.index(marker["ordinal"].lower()) + 1
-    return int(marker["step"] or marker["number"])
-
-
-def _longest_run(numbers: list[int]) -> int:
-    run = longest = 0
-    for number in numbers:
-        if number in (1, run + 1):
-            run = number
-        longest = max(longest, run)
-    return longest
-
-
-def _lines_before_answer(reasoning: str, whole: bool) -> int:
-    answer = final_answer(reasoning) if whole else None
-    before = reasoning[: reasoning.rfind("\n", 0, answer.start) + 1] if answer else reasoning
+def _lines_before_answer(text: str, whole: bool) -> int:
+    answer = final_answer(text) if whole else None
+    before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else text
     return len({" ".join(line.split()).casefold() for line in before.split("\n") if _WRITTEN.search(line)})
