@@ -27,6 +27,12 @@ OWN_EVALUATORS |= {
     "preferences": "jurygraph.agents.judging.preferences:Preferences",
     "checklist": "jurygraph.agents.judging.checklist:Checklist",
     "checks.constraints": "jurygraph.agents.checks.evaluators:Constraints",
+    "quality.arithmetic": "jurygraph.agents.quality_assessor.evaluators:Arithmetic",
+    "quality.reasoning": "jurygraph.agents.quality_assessor.reasoning:Reasoning",
+    "optimizer.efficiency": "jurygraph.agents.data_optimizer.evaluators:Efficiency",
+    "optimizer.diversity": "jurygraph.agents.data_optimizer.evaluators:Diversity",
+    "similarity": "jurygraph.agents.global_signals.similarity:Similarity",
+    "ranker": "jurygraph.agents.global_signals.ranker:Ranker",
 }
 OWN_EVALUATORS |= {
     name: f"jurygraph.judges.few_shot.constructors:{kind}"
@@ -44,6 +50,7 @@ OWN_EVALUATORS |= {
 OWN_DERIVERS = {
     "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
     "extract": "jurygraph.agents.extraction.deriver:Extract",
+    "synthesizer": "jurygraph.agents.data_synthesizer.synthesizer:Synthesizer",
 }
 OWN_COMBINERS = {
     "mean": "jurygraph.agents.combiners:Mean",
@@ -55,6 +62,7 @@ OWN_COMBINERS = {
     "stakeholders": "jurygraph.agents.welfare:Stakeholders",
     "egalitarian": "jurygraph.agents.welfare:Egalitarian",
     "nash": "jurygraph.agents.welfare:Nash",
+    "contrast": "jurygraph.agents.data_synthesizer.contrast:Contrast",
     "panel": "jurygraph.judges.panel:Panel",
     "protocol": "jurygraph.judges.protocols.combiners:ProtocolMean",
     "adaptive": "jurygraph.judges.protocols.combiners:AdaptiveSum",

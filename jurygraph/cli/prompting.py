@@ -32,6 +32,7 @@ _LISTED: Mapping[str, _Listed] = {
     "items": _Listed(("name", "text"), {"parts": False, "scale": None}),
     "people": _Listed(("name", "text"), may_be_empty=True),
     "responses": _Listed(("name", "text")),
+    "steps": _Listed(("name", "text")),
     "examples": _Listed(("reviewer", "text", "score"), {"reason": ""}, may_be_empty=True),
 }
 _PLAIN: Mapping[str, tuple[Any, str]] = {
@@ -90,9 +91,10 @@ def render_prompt(
 
     The marks of the fences are made with the project's key, JURYGRAPH_FENCE_KEY, as when a model is asked. Most
     variables are texts. Lists of objects are `items`, what is judged, each with `name` and `text`, and where it has
-    them `parts` (true) or `scale` ([low, high]); `people` (may be []) and `responses`, each with `name` and `text`;
-    `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and perhaps `reason`. `names` is a list
-    of texts, `compact` true or false, `step` a number or null, `kinds` the records of extract as a config states them.
+    them `parts` (true) or `scale` ([low, high]); `people` (may be []), `responses` and `steps`, each with `name` and
+    `text`; `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and perhaps `reason`. `names` is
+    a list of texts, `compact` true or false, `step` a number or null, `kinds` the records of extract as a config states
+    them.
 
     \b
     Example:
@@ -162,7 +164,7 @@ def _whole(name: str, value: Any) -> Any:
     if name in _LISTED:
         entries = _entries(name, value)
         return [Shot(**entry) for entry in entries] if name == "examples" else entries
-    if name == "names":
+    if name in ("names", "edits"):
         return _names(name, value)
     if name == "kinds":
         return _kinds(name, value)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Set
 
+from jurygraph.cli.contrasts import CONTRAST, contrast_lines
 from jurygraph.cli.sides import decided_against, opponent, score_for
 from jurygraph.cli.traces import (
     WELFARE,
@@ -14,7 +15,8 @@ from jurygraph.cli.traces import (
     too_unsure,
     was_discarded,
 )
-from jurygraph.schema import RESPONSE_GATES, Decision, Input, Reward, Spec, Term, Trace, Verdict
+from jurygraph.schema import Decision, Input, Reward, Spec, Term, Trace, Verdict
+from jurygraph.schema.safety import NO_VARIANT, STOPS
 
 _REASON = 300
 _WEIGHING = ("adaptive", "weight")
@@ -57,8 +59,11 @@ def _sum(trace: Trace, specs: Mapping[str, Spec]) -> Iterator[str]:
     for term in reward.terms:
         yield _term(term)
         parts = reward.parts.get(term.name)
+        spec = specs.get(term.name)
         if parts and term.contribution is not None:
-            yield _made_of(trace, term.name, parts, specs.get(term.name))
+            yield _made_of(trace, term.name, parts, spec)
+        if spec is not None and spec.combiner == CONTRAST:
+            yield from (f"{_short(line, _REASON)}." for line in contrast_lines(trace, spec))
     if len(counted) > 1:
         total = f"{' + '.join(map(_signed, counted))} = {_n(sum(counted))}"
         yield f"Together: {total}." if reward.value is not None else f"Together it would be {total}."
@@ -128,7 +133,7 @@ def _directions(decision: Decision) -> dict[str, int]:
     directions: dict[str, int] = {}
     for spec in decision.counting:
         for name, one in spec.inputs.items():
-            if (spec.combiner, name) == _WEIGHING:
+            if (spec.combiner, name) == _WEIGHING or spec.combiner == CONTRAST:
                 continue
             for question, weight in zip(one.questions, one.weights, strict=True):
                 directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
@@ -155,16 +160,17 @@ def _annulled(spec: Spec, name: str, parts: Mapping[str, float]) -> bool:
 
 
 def _stopped(trace: Trace) -> Iterator[str]:
-    """Why no model was asked."""
+    """Why nobody was asked."""
     stopped = [verdict for verdict in trace.verdicts if _was_stopped(verdict)]
     for gate, reason in dict.fromkeys((verdict.gated_by, verdict.reason) for verdict in stopped):
         names = [_name(trace.response_id, verdict) for verdict in stopped if verdict.gated_by == gate]
         worst = "it counts as badly as it can" if len(names) == 1 else "each counts as badly as it can"
-        yield f"No model was asked about {', '.join(names)}, and {worst}: {gate}, {_short(reason, _REASON)}."
+        asked = "Nobody" if gate == NO_VARIANT else "No model"
+        yield f"{asked} was asked about {', '.join(names)}, and {worst}: {gate}, {_short(reason, _REASON)}."
 
 
 def _was_stopped(verdict: Verdict) -> bool:
-    return verdict.gated_by in RESPONSE_GATES and verdict.status == "ok"
+    return verdict.gated_by in STOPS and verdict.status == "ok"
 
 
 def _heard(trace: Trace, confident: Mapping[str, float]) -> Trace:

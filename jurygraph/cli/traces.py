@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, get_args
 
+from jurygraph.cli.contrasts import CONTRAST, contrast_lines
 from jurygraph.cli.sides import opponent, score_for
 from jurygraph.cli.text import number, table, visible
 from jurygraph.schema import (
-    RESPONSE_GATES,
     Decision,
     Evidence,
     ExampleUse,
@@ -20,6 +20,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.config import Welfare
 from jurygraph.schema.profile import FILE
+from jurygraph.schema.safety import STOPS
 
 WELFARE: tuple[str, ...] = get_args(Welfare)
 """The combiners of which a component's inputs are stakeholders."""
@@ -37,9 +38,14 @@ def trace_lines(trace: Trace, decision: Decision) -> list[str]:
     weighed = [
         line for spec in decision.specs if spec.combiner in WELFARE for line in _weight_lines(spec, trace.reward)
     ]
+    weighed += [visible(line, _LONGEST) for line in _contrasted(trace, decision)]
     read = [visible(line) for line in read_from(trace)]
     made = [visible(line, _LONGEST) for line in made_of(trace)]
     return [*head, *_reward_lines(trace.reward), *weighed, *read, *made, "", "verdicts", *verdicts, "", *foot]
+
+
+def _contrasted(trace: Trace, decision: Decision) -> Iterator[str]:
+    return (line for spec in decision.specs if spec.combiner == CONTRAST for line in contrast_lines(trace, spec))
 
 
 def read_from(trace: Trace) -> Iterator[str]:
@@ -234,7 +240,7 @@ def _least_confident(specs: Iterable[Spec]) -> dict[str, float]:
 def was_discarded(verdict: Verdict, confident: float) -> bool:
     """Whether a verdict is not heard because its judge was not sure enough; no gate is ever unsure."""
     sure = 1.0 if verdict.confidence is None else verdict.confidence
-    return verdict.status == "ok" and verdict.gated_by not in RESPONSE_GATES and sure < confident
+    return verdict.status == "ok" and verdict.gated_by not in STOPS and sure < confident
 
 
 def too_unsure(verdict: Verdict, confident: float) -> str:

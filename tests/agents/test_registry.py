@@ -142,8 +142,10 @@ def test_a_name_of_ones_own_stands_in_its_questions() -> None:
 
 @pytest.mark.parametrize("name", OWN_EVALUATORS)
 def test_every_evaluator_of_our_own_is_there(name: str) -> None:
-    needed = {"dimensions": "ideas", "shots": 0} if name in ("zero-shot", "aggregate", "personalized") else {}
-    made = evaluator(name, params=needed)
+    history = {"dimensions": "ideas", "shots": 0}
+    needed = {"zero-shot": history, "aggregate": history, "personalized": history}
+    needed |= {"similarity": {"embedder": "litellm:openai/tiny"}, "ranker": {"ranker": "litellm:cohere/tiny"}}
+    made = evaluator(name, params=needed.get(name, {}))
     assert (made.name, isinstance(made, Evaluator)) == (name, True)
 
 

@@ -23,6 +23,8 @@ SHIPPED = sorted(path.name.removesuffix(".md") for path in FOLDER.iterdir() if p
 VERSIONS = {
     "checklist": ("1", "3bcc80dc4280126522d4d255d38503c80d00125ab1c9125c0ce0c9a27289f4bf"),
     "comparison": ("1", "a2f3190ac1771e164999475a76323a1dfe0d302d1f02d5e8afaa3a091dae6ea4"),
+    "contrast-check": ("1", "a8c63db506ab32ef7682f7afe81260f0cffdfdd1d875fdbb4493d8cbf2a6428d"),
+    "contrast": ("1", "29eec63c40ff4fa0926fc6a9225ef957d7547df6af390033bef40d0d7bd73940"),
     "criteria": ("2", "eee4a8219f76d98b556be43881e91d6c3db672f46559d1b5f2308c7f79bdfdf5"),
     "decomposed": ("1", "31e797875f90e8edc7cee848aabaf798f8a71f255ff0855c1351188d00fe4acb"),
     "dimensions": ("1", "d3b802cd6bd230a48f8d26059bef5ddb65b3db5108f2f0455201899ea78cbb18"),
@@ -39,6 +41,7 @@ VERSIONS = {
     "profile": ("1", "a2298affb7c50dc7d061589623815c0d19cac9e65f6102680d1fac6164eb1505"),
     "protocol": ("1", "c3c30dec0066890f6f4c00a16c537d5d497a5e280ce162dc333528808e8c7078"),
     "reviewer": ("1", "c2ab829097b8ae077b932d0c56090afeb5ce73cdb3f76236f3f92d63456070ff"),
+    "steps": ("1", "ebc2081c587cfc4f644006d762adca63b1486daec7e8ebd6d061527fb343d974"),
     "tensions": ("1", "f31da57c35c570cd76612ba907a094c6c298943f806377a610a12d125b9be665"),
     "verification": ("1", "761f1629409d0737dc19e71fa7658e6c9ef4071d1fc0a3bea134b2e67969af08"),
 }
@@ -100,8 +103,15 @@ FILLED: dict[str, dict[str, Any]] = {
     "dimensions": {**SHOWN, "people": PEOPLE},
     "verification": {**SHOWN, "people": PEOPLE, "names": ("person_1", "person_2")},
     "decomposed": {**SHOWN, "people": PEOPLE},
+    "steps": {
+        **SHOWN,
+        "steps": [{"name": "step_1", "text": "Dear"}, {"name": "step_2", "text": "Ann"}],
+        "facts": '{"name": "Ann"}',
+    },
     "comparison": {**COMPARED, "question": "Which is kinder?"},
     "pair": {**COMPARED, "criterion": "How kind?", "compact": False},
+    "contrast": {**SHOWN, "edits": ("number", "step", "answer", "negation", "unit", "entity")},
+    "contrast-check": COMPARED,
     "listing": {**COMPARED, "criterion": "How kind?", "names": ("A", "B"), "compact": False},
 }
 """What each prompt can be filled with."""

@@ -1,0 +1,163 @@
+"""The Data Analyzer: steps go in, alerts come out, and a table in the end."""
+
+import numpy as np
+from pydantic import Field
+
+from jurygraph.agents.data_analyzer.alert import Alert
+from jurygraph.agents.data_analyzer.calibration import Calibration, Frame
+from jurygraph.agents.data_analyzer.detectors import LEARN, Baseline, Detectors, Raised
+from jurygraph.agents.data_analyzer.diagnosis import Diagnosis
+from jurygraph.agents.data_analyzer.limits import Limits, limits
+from jurygraph.agents.data_analyzer.scales import Measure, back
+from jurygraph.agents.data_analyzer.series import COMPONENT, Direction, Series, measured, series_of
+from jurygraph.agents.data_analyzer.step import Floats, Step
+from jurygraph.agents.data_analyzer.summary import Row, Summary
+from jurygraph.errors import InputError
+from jurygraph.schema import Noun
+
+LEAST_STEPS = LEARN + 1
+"""Steps from which on anything is tested at all."""
+
+_WEIGHT = 0.25
+"""Of the last step in the mean of recent normal scores."""
+
+
+class Settings(Noun):
+    """How the analyzer watches.
+
+    `arl` is the average number of steps between false alarms of the whole analyzer; `calibration` the steps from which
+    conflict and population are frozen; a rise of the components named in `penalties` is bad; `opposed` are the
+    components whose disagreement is conflict (MACRM's three), where two of them are there.
+    """
+
+    arl: float = Field(default=10_000.0, gt=1.0, allow_inf_nan=False)
+    calibration: int = Field(default=20, ge=2)
+    penalties: frozenset[str] = frozenset({"repetition"})
+    opposed: tuple[str, ...] = ("accuracy", "format", "steps")
+
+
+class Analyzer:
+    """Follows one stream of steps. What it holds does not grow with their number."""
+
+    def __init__(self, settings: Settings | None = None) -> None:
+        self.settings = settings or Settings()
+        self.steps = 0
+        self.series: tuple[Series, ...] = ()
+        self.values: Floats = np.empty(0)
+        """Of the last step, in the order of the series."""
+        self._frame: Frame | None = None
+        self._calibration: Calibration | None = None
+        self._recent: Floats = np.empty(0)
+
+    def observe(self, step: Step) -> tuple[Alert, ...]:
+        """Take in a step; what changed, the combined diagnosis last.
+
+        Raises `InputError` where it has other series than the steps before, or is more than one step.
+        """
+        if step.rewards.ndim != 1:
+            raise InputError(f"a step: rewards have shape {step.rewards.shape}; give one step at a time")
+        if not self.series:
+            self._begin(step)
+        self._require_as_before(step)
+        self.steps += 1
+        measure = measured(step, self.series, self._opposed, self._frame)
+        self.values = measure.value
+        self._summary.add(self.steps, measure.value)
+        raised = self._detectors.feed(self.steps, measure)
+        self._recent = np.where(np.isnan(raised.u), self._recent, self._recent + _WEIGHT * (raised.u - self._recent))
+        alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.any)]
+        alerts += self._diagnosis.hacks(self.steps, alerts)
+        self._detectors.restart(raised.any)
+        self._recent = np.where(raised.any, 0.0, self._recent)
+        self._calibrate(step)
+        return tuple(alerts)
+
+    def summary(self) -> tuple[Row, ...]:
+        """Every series over the whole stream; empty before the first step."""
+        return self._summary.rows([one.name for one in self.series]) if self.series else ()
+
+    @property
+    def limits(self) -> Limits:
+        """When a test tells; it hangs on how many series there are, so the first step must be there."""
+        return limits(self.settings.arl, len(self.series))
+
+    def _begin(self, step: Step) -> None:
+        opposed = tuple(name for name in self.settings.opposed if name in step.components)
+        self._opposed = opposed if len(opposed) > 1 else ()
+        self.series = series_of(step, self._opposed, self.settings.penalties)
+        self._places = {one.name: place for place, one in enumerate(self.series)}
+        self._detectors = Detectors((len(self.series),), self.limits)
+        self._summary = Summary(len(self.series))
+        self._recent = np.zeros(len(self.series))
+        self._diagnosis = Diagnosis(self._lately)
+        self._calibration = Calibration(self.settings.calibration, self._opposed)
+
+    def _lately(self, name: str) -> float:
+        return float(self._recent[self._places[name]]) if name in self._places else 0.0
+
+    def _require_as_before(self, step: Step) -> None:
+        here = {one.name for one in series_of(step, self._opposed, self.settings.penalties)}
+        other = sorted(here ^ self._places.keys())
+        if other:
+            raise InputError(
+                f"step {self.steps + 1}: the steps before {'lack' if other[0] in here else 'have'} the series "
+                f"{other[0]!r}; give every step the same, with NaN where there is no number"
+            )
+        for one in self.series:
+            column = step.components.get(one.name.removeprefix(COMPONENT)) if COMPONENT in one.name else None
+            if one.scale == "share" and column is not None and ((column < 0.0) | (column > 1.0)).any():
+                raise InputError(f"step {self.steps + 1}: {one.told} leaves [0, 1], where it was so far")
+
+    def _calibrate(self, step: Step) -> None:
+        if self._calibration is not None:
+            self._frame = self._calibration.add(step)
+            if self._frame is not None:
+                self._calibration = None  # its rows are not needed any more
+
+    def _alert(self, place: int, raised: Raised, measure: Measure) -> Alert:
+        if raised.jump[place].any():
+            return self._jump(place, raised, measure)
+        return self._drift(place, raised)
+
+    def _jump(self, place: int, raised: Raised, measure: Measure) -> Alert:
+        side: Direction = "up" if raised.jump[place, 0] else "down"
+        score = float(measure.score[place])
+        levels = (score - float(raised.off[place]), score)
+        return self._told(self.series[place], "jump", side, self.steps, levels, float(raised.size[place]))
+
+    def _drift(self, place: int, raised: Raised) -> Alert:
+        """Of the CUSUMs that rose too high, the one that rose highest for its limit."""
+        tests = self._detectors
+        excess = np.where(raised.drift[place], tests.cusum[place] / np.array(self.limits.drift)[:, None], -np.inf)
+        reference, side = divmod(int(np.argmax(excess)), 2)
+        began = Baseline(*(float(one[place, reference, side]) for one in tests.began))
+        now = Baseline(*(float(one[place]) for one in tests.baseline))
+        after = (now.n * now.mean - began.n * began.mean) / (now.n - began.n)
+        size = (after - began.mean) / float(began.sd(0.0))
+        since = int(tests.since[place, reference, side]) + 1
+        levels = (float(began.mean), float(after))
+        return self._told(self.series[place], "drift", "down" if side else "up", since, levels, float(size))
+
+    def _told(
+        self, one: Series, kind: str, side: Direction, since: int, levels: tuple[float, float], size: float
+    ) -> Alert:
+        before, after = (back(one.scale, level) for level in levels)
+        verb = {("drift", "up"): "rises", ("drift", "down"): "falls"}.get((kind, side), f"jumps {side}")
+        from_ = f" since about step {since}" if kind == "drift" else ""
+        sentence = (
+            f"step {self.steps}: {one.told} {verb}{from_}, from {before:.4g} to {after:.4g} ({size:+.1f} sd of a step)"
+        )
+        return Alert.model_validate(
+            {
+                "step": self.steps,
+                "series": one.name,
+                "kind": kind,
+                "direction": side,
+                "since": since,
+                "before": before,
+                "after": after,
+                "size": size,
+                "adverse": side == one.adverse,
+                "sentence": sentence,
+            }
+        )

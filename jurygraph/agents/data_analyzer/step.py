@@ -1,0 +1,98 @@
+"""What the analyzer is fed: the rows of one training step's batch."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jurygraph.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+class Groups(NamedTuple):
+    """Rows in the order of their groups: `order` [n], where each group `starts` [g], and its `sizes` [g]."""
+
+    order: NDArray[np.intp]
+    starts: NDArray[np.intp]
+    sizes: NDArray[np.intp]
+
+
+class Step:
+    """The rows of a training step: one a response.
+
+    Args:
+        rewards: [n], NaN where a reward failed.
+        components: [n] each, by name; NaN where there is no value.
+        lengths: [n], at least 0, in any unit.
+        groups: [n] ids; the responses to one prompt are a group.
+        repetition: [n], in [0, 1].
+
+    Whatever is left out is not watched. Simulations give arrays of many steps at once, [..., n], of the same groups.
+
+    Raises:
+        InputError: no row, columns of another shape, an infinite value, a length below 0, or repetition outside [0, 1].
+    """
+
+    def __init__(
+        self,
+        rewards: ArrayLike,
+        components: Mapping[str, ArrayLike] | None = None,
+        lengths: ArrayLike | None = None,
+        groups: Sequence[Any] | NDArray[Any] | None = None,
+        repetition: ArrayLike | None = None,
+    ) -> None:
+        self.rewards = _column("rewards", rewards)
+        self.components = {
+            name: _column(f"component {name!r}", column, self.rewards.shape)
+            for name, column in sorted((components or {}).items())
+        }
+        self.lengths = None if lengths is None else _column("lengths", lengths, self.rewards.shape)
+        self.repetition = None if repetition is None else _column("repetition", repetition, self.rewards.shape)
+        self._ids = None if groups is None else np.asarray(groups)
+        if self._ids is not None and self._ids.shape != self.rewards.shape[-1:]:
+            raise InputError(f"a step: groups has shape {self._ids.shape}; give one id for each of {self.rows} rows")
+        _refuse_outside("lengths", self.lengths, 0.0, np.inf)
+        _refuse_outside("repetition", self.repetition, 0.0, 1.0)
+
+    @property
+    def rows(self) -> int:
+        """n, how many responses there are."""
+        return int(self.rewards.shape[-1])
+
+    @cached_property
+    def groups(self) -> Groups | None:
+        """The rows by their groups; None where no groups were given."""
+        return None if self._ids is None else _grouped(self._ids)
+
+
+def one_group(rows: int) -> Groups:
+    """All rows as one group."""
+    return Groups(np.arange(rows), np.zeros(1, np.intp), np.array([rows], np.intp))
+
+
+def _grouped(ids: NDArray[Any]) -> Groups:
+    _, codes, sizes = np.unique(ids, return_inverse=True, return_counts=True)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
+    return Groups(np.argsort(codes, kind="stable"), starts, sizes.astype(np.intp))
+
+
+def _column(name: str, values: ArrayLike, shape: tuple[int, ...] | None = None) -> Floats:
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"a step: {name} are not all numbers; give NaN where there is none") from None
+    if column.ndim == 0 or not column.shape[-1]:
+        raise InputError(f"a step: {name} have no row; give one value for each response")
+    if shape is not None and column.shape != shape:
+        raise InputError(f"a step: {name} has shape {column.shape}, and rewards {shape}; give one value for each row")
+    if np.isinf(column).any():
+        raise InputError(f"a step: {name} has an infinite value; give NaN where there is no number")
+    return column
+
+
+def _refuse_outside(name: str, column: Floats | None, low: float, high: float) -> None:
+    if column is not None and ((column < low) | (column > high)).any():
+        raise InputError(f"a step: {name} has a value outside [{low:g}, {high:g}]")

@@ -1,0 +1,173 @@
+"""MACRM's Data Optimizer as evaluators: `optimizer.efficiency` and `optimizer.diversity`.
+
+The paper gives no formulas; these are ours, each in [0, 1]. None knows what is right: a short and a strange answer may
+be wrong. Weigh them little, or multiply them with accuracy. A response without a word scores 0.
+"""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from jurygraph.agents.data_optimizer import economy
+from jurygraph.agents.data_optimizer.novelty import Group
+from jurygraph.agents.data_optimizer.words import says, words
+from jurygraph.agents.roles import Answer, Ask, Evaluator
+from jurygraph.errors import ConfigError
+from jurygraph.models.embedding.embedder import Floats
+from jurygraph.models.embedding.opening import open_embedder
+from jurygraph.models.embedding.remembering import Remembering
+from jurygraph.models.faults import Fault
+from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
+from jurygraph.schema.task import words_of
+
+_NOTHING_SAID = Verdict(score=0.0, reason="there is no word in it")
+_UNKNOWN = Verdict(score=0.0, reason="no word of it is known to another response, the query or the reference")
+_COPIED = Verdict(score=0.0, reason="another response says the same")
+
+
+class _Optimizer(Evaluator):
+    scope: Scope = "group"
+
+    @property
+    def branch(self) -> Branch:
+        return "specialists"
+
+
+class Efficiency(_Optimizer):
+    """What a response says for its length, in three equal parts.
+
+    `length`       1 up to the baseline, which is the words of the reference, or the group's median where that is less
+                   or there is no reference; from there in a straight line to 0 at `limit` times as much. Of a group:
+                   where one is alone, it is left out.
+    `redundancy`   1 - the share of its words that stand in sentences which repeat earlier ones, or nearly (3-grams)
+    `compression`  1, unless it comes down by LZ78 to less than .55 of its size; then its share of that. 1 for one of
+                   fewer than 200 characters, which cannot be told.
+
+    The last two read 100,000 characters. Where rewards make a policy short, so becomes the median: give it a small
+    weight.
+
+    Args:
+        limit: how many times the baseline a response may be long before its length scores 0; above 1.
+    """
+
+    name = "optimizer.efficiency"
+    shares = MappingProxyType({"length": 1.0, "redundancy": 1.0, "compression": 1.0})
+
+    def __init__(self, limit: float = 3.0) -> None:
+        if not limit > 1.0:
+            raise ConfigError(
+                f"{self.name}: limit is {limit}, and 0 has to lie beyond the baseline; choose more than 1"
+            )
+        self._limit = float(limit)
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        alone: Scope = "response"
+        return [
+            self.question(view, "length"),
+            self.question(view, "redundancy", scope=alone),
+            self.question(view, "compression", scope=alone),
+        ]
+
+    def answer(self, ask: Ask) -> Answer | Sequence[Answer]:
+        if ask.question.subject == "length":
+            return self._lengths(ask)
+        if not any(map(says, words(ask.response.text))):
+            return _NOTHING_SAID
+        if ask.question.subject == "redundancy":
+            score = economy.freshness(ask.response.text)
+            return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
+        return self._compression(ask.response.text)
+
+    def _lengths(self, ask: Ask) -> list[Answer]:
+        lengths = [_length(response.text) for response in ask.responses]
+        free = economy.baseline(_length(ask.task.reference or ""), lengths)
+        return [self._length(length, free) for length in lengths]
+
+    def _length(self, length: int, free: float) -> Verdict:
+        if length == 0:
+            return _NOTHING_SAID
+        score = economy.brevity(length, free, self._limit)
+        return Verdict(score=score, native=length, reason=f"{length} words, where {free:g} cost nothing")
+
+    def _compression(self, text: str) -> Verdict:
+        if len(text) < economy.SHORTEST:
+            return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
+        score = economy.density(text)
+        return Verdict(score=score, reason=f"by compression it says {score:.1%} of what ordinary text of its size does")
+
+
+class Diversity(_Optimizer):
+    """How a response differs from the others of its group, in two or three equal parts; a copy of another scores 0.
+
+    `distinct`   share of its distinct n-grams (n = 1, 2, 3; the mean) that no other response has
+    `self-bleu`  1 - BLEU-4 of it against all others, smoothed, without the brevity penalty (Zhu et al. 2018)
+    `embedding`  1 - max(0, cos) to the nearest other response, where an `embedder` is given
+
+    Each is multiplied by the share of its words that another response, the query or the reference uses, too, and the
+    first two look at these words alone: what nobody else would say is not new, but noise. All the same, diversity says
+    nothing of truth (wrong solutions of GSM8K are more diverse than right ones), and known words in any order are
+    novel: give it a small weight. The first two read 100,000 words of a group. What the embedder costs is not in
+    --max-cost, and a dry run under a model asks it, too.
+
+    Args:
+        embedder: as `open_embedder` has it; None leaves `embedding` out.
+    """
+
+    name = "optimizer.diversity"
+    shares: Mapping[str, float] = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0, "embedding": 1.0})
+
+    def __init__(self, embedder: str | None = None) -> None:
+        self._embedder = None if embedder is None else Remembering(open_embedder(embedder))
+        self.version = "1" if self._embedder is None else f"1 {self._embedder.embedder.version}"
+
+    def close(self) -> None:
+        if self._embedder is not None:
+            self._embedder.close()
+
+    def questions(self, view: TaskView) -> Sequence[Question]:
+        asked = [self.question(view, "distinct"), self.question(view, "self-bleu")]
+        return asked if self._embedder is None else [*asked, self.question(view, "embedding", layer="model")]
+
+    def answer(self, ask: Ask) -> Any:
+        group = Group(
+            [response.text for response in ask.responses], (words_of(ask.task.query), ask.task.reference or "")
+        )
+        if ask.question.subject == "embedding":
+            return self._spread(group, ask)
+        parts = group.distinct() if ask.question.subject == "distinct" else group.unlike()
+        told = "new sequences of words" if ask.question.subject == "distinct" else "1 - BLEU against the others"
+        return [
+            Verdict(score=score, reason=f"{told}: {score:.3f}, of {known:.1%} known words")
+            for score, known in zip(parts, group.known, strict=True)
+        ]
+
+    async def _spread(self, group: Group, ask: Ask) -> list[Answer]:
+        assert self._embedder is not None
+        asked = [place for place, known in enumerate(group.known) if known > 0.0]
+        found = await self._embedder.embed([ask.responses[place].text for place in asked])
+        vectors = dict(zip(asked, found, strict=True))
+        return [
+            _COPIED if copy else _apart(place, vectors, known) if place in vectors else _UNKNOWN
+            for place, (copy, known) in enumerate(zip(group.copies(), group.known, strict=True))
+        ]
+
+
+def _apart(place: int, vectors: Mapping[int, Floats | Fault], known: float) -> Verdict:
+    own = vectors[place]
+    if isinstance(own, Fault):
+        return Verdict(status="failed", failure=own.failure, reason=str(own))
+    others = [one for other, one in vectors.items() if other != place]
+    near = [float(np.dot(own, other)) for other in others if not isinstance(other, Fault)]
+    if others and not near:
+        return Verdict.failed("group", "there is nothing to compare with: the others could not be embedded")
+    cosine = max(near, default=0.0)
+    score = known * (1.0 - min(1.0, max(0.0, cosine)))
+    return Verdict(score=score, native=cosine, reason=f"cosine with the nearest other {cosine:.3f}")
+
+
+def _length(text: str) -> int:
+    """Its words, or 0 where these are signs alone."""
+    own = words(text)
+    return len(own) if any(map(says, own)) else 0

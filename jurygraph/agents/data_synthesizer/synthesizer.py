@@ -1,0 +1,97 @@
+"""The deriver of contrasts: variants of a response that are worse than it by one edit each, by rule or by a model."""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Literal, get_args
+
+from jurygraph.agents.data_synthesizer.edits import Edit, Kind, chosen
+from jurygraph.agents.data_synthesizer.entities import other_names
+from jurygraph.agents.data_synthesizer.numbers import Answered, other_answers, solved, without_a_step, wrong_results
+from jurygraph.agents.data_synthesizer.proposing import Proposer
+from jurygraph.agents.data_synthesizer.wording import denied, in_another_unit
+from jurygraph.agents.roles import Deriver, DeriverAsk
+from jurygraph.errors import ConfigError
+from jurygraph.models.faults import Fault
+from jurygraph.schema import Material, TaskView
+from jurygraph.schema.task import words_of
+
+CONTRASTS = "contrasts"
+KINDS: tuple[Kind, ...] = get_args(Kind)
+LONGEST = 20_000
+"""Characters of a response of which contrasts are made."""
+By = Literal["rule", "model"]
+
+
+class Synthesizer(Deriver):
+    """Contrasts of a response: variants of which it is known that each is worse, and in what (MACRM, 3.2; ours).
+
+    By rule: a right calculation with another result (`number`), and a name that the task's tables contradict
+    (`entity`). Of a response whose answer is the reference's, besides: the answer swapped for another number
+    (`answer`), a step left out whose result is needed (`step`), a right result denied (`negation`) or in another unit
+    (`unit`). Of a response that answers otherwise than the reference none is made: nobody knows whether an edit makes
+    it worse, and nothing wrong is to gain by it.
+
+    By a model: it proposes edits, each of one passage that stands in the response, and is asked about each again,
+    without being told which text is whose; what it does not then find worse is left out.
+
+    Args:
+        by: `rule`, or `model`.
+        kinds: what to make; all unless given.
+        each: contrasts of a kind, at most.
+        seed: which are made where there could be more.
+    """
+
+    name = "synthesizer"
+    gives = CONTRASTS
+
+    def __init__(self, by: By = "rule", kinds: Sequence[Kind] = KINDS, each: int = 1, seed: int = 0) -> None:
+        if by not in get_args(By):
+            raise ConfigError(f"synthesizer: by is one of {', '.join(get_args(By))}, not {by!r}")
+        unknown = [kind for kind in kinds if kind not in KINDS]
+        if isinstance(kinds, str) or not kinds or unknown:
+            raise ConfigError(f"synthesizer: kinds is a list of some of {', '.join(KINDS)}, not {kinds!r}")
+        if isinstance(each, bool) or not isinstance(each, int) or not 1 <= each <= 10:
+            raise ConfigError(f"synthesizer: each is a whole number from 1 to 10, not {each!r}")
+        self._kinds = tuple(kind for kind in KINDS if kind in kinds)
+        self._each, self._seed = each, seed
+        self._proposer = Proposer() if by == "model" else None
+        self.asks_model = by == "model"
+        self.version = "1" if self._proposer is None else f"1 prompts {self._proposer.edition}"
+
+    async def derive(self, ask: DeriverAsk) -> Material:
+        text = ask.response.text
+        if len(text) > LONGEST:
+            return Material(name=CONTRASTS, note=f"of {len(text)} characters no contrast is made, but of {LONGEST}")
+        if solved(text, ask.task.reference) is False:
+            return Material(name=CONTRASTS, note="its answer is not the reference's: no edit is known to make it worse")
+        if self._proposer is None or not text.strip():
+            return self._material(ask, list(edits_by_rule(text, ask.task)))
+        try:
+            proposed = await self._proposer.edits(ask, self._kinds)
+        except Fault as fault:
+            return Material(name=CONTRASTS, status="failed", failure=fault.failure, call=fault.call)
+        return self._material(ask, proposed.edits, proposed.note, proposed.call)
+
+    def _material(self, ask: DeriverAsk, edits: Sequence[Edit], note: str = "", call: str | None = None) -> Material:
+        """Some of each kind, named by it, in the order of the kinds."""
+        ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
+        variants = [
+            edit.variant(f"~{kind}-{number}", ask.response)
+            for kind, own in groupby(ordered, key=lambda edit: edit.kind)
+            for number, edit in enumerate(chosen(list(own), self._each, f"{self._seed} {kind} {ask.response.text}"), 1)
+        ]
+        missing = "nothing in the response could be made worse by a known edit"
+        return Material(name=CONTRASTS, variants=tuple(variants), note=note or ("" if variants else missing), call=call)
+
+
+def edits_by_rule(text: str, view: TaskView) -> Iterator[Edit]:
+    """Every contrast that can be made by rule of a text that does not answer otherwise than the reference."""
+    answered = solved(text, view.reference)
+    yield from wrong_results(text)
+    yield from other_names(text, view)
+    if isinstance(answered, Answered):
+        query = words_of(view.query)
+        yield from without_a_step(text, query, answered)
+        yield from other_answers(text, query, answered)
+        yield from denied(text)
+        yield from in_another_unit(text)

@@ -1,0 +1,59 @@
+"""Contrasts of what is said around a right calculation: it is denied, or given in another unit."""
+
+import re
+from collections.abc import Iterator
+
+from jurygraph.agents.data_synthesizer.edits import Edit, replaced
+from jurygraph.agents.data_synthesizer.numbers import right_steps
+
+_AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|can|must)\b(?! +(?:not|no|never|only|less|fewer)\b)(?!n't|')")
+_UNSURE = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;:.?!](?![0-9])|\b(?:because|since|and|but|which|that|who)\b")
+_UNIT = re.compile(r"(?:>>[0-9.,]*[0-9])?[ \t]+([A-Za-z]+)\b")
+_OTHER_UNIT = {
+    "second": "minute", "minute": "hour", "hour": "minute", "day": "week", "week": "day", "month": "year",
+    "year": "month", "dollar": "cent", "cent": "dollar", "inch": "foot", "inches": "feet", "foot": "inch",
+    "feet": "inches", "yard": "inch", "yards": "inches", "mile": "yard", "meter": "kilometer", "metre": "kilometre",
+    "kilometer": "meter", "kilometre": "metre", "km": "cm", "cm": "km", "ounce": "pound", "pound": "ounce",
+    "gram": "kilogram", "kilogram": "gram", "kg": "g", "ton": "pound", "liter": "milliliter", "litre": "millilitre",
+    "gallon": "pint", "pint": "gallon",
+}  # fmt: skip
+
+
+def denied(text: str) -> Iterator[Edit]:
+    """Each sentence that states a right result, with "not" behind its verb.
+
+    The verb stands in the calculation's own clause, before it; where the line supposes or denies something already,
+    none is made.
+    """
+    for step in right_steps(text):
+        line = text.rfind("\n", 0, step.start) + 1
+        end = text.find("\n", step.start)
+        if _UNSURE.search(text, line, len(text) if end < 0 else end):
+            continue
+        clause = max((mark.end() for mark in _CLAUSE.finditer(text, line, step.start)), default=line)
+        verbs = list(_AUXILIARY.finditer(text, clause, step.start))
+        if verbs:
+            said = verbs[-1]
+            says = f"{step.quote} is right, and is denied"
+            yield replaced("negation", said.start(), said.end(), f"{said[0]} not", says)
+
+
+def in_another_unit(text: str) -> Iterator[Edit]:
+    """Each right result in a unit of another size."""
+    for step in right_steps(text):
+        unit = _UNIT.match(text, step.end)
+        other = _exchanged(unit[1]) if unit else None
+        if unit and other:
+            says = f"{step.quote} are {unit[1]}, not {other}"
+            yield replaced("unit", unit.start(1), unit.end(1), other, says)
+
+
+def _exchanged(unit: str) -> str | None:
+    lower = unit.lower()
+    if lower in _OTHER_UNIT:
+        return _OTHER_UNIT[lower]
+    singular = _OTHER_UNIT.get(lower[:-1]) if lower.endswith("s") else None
+    if singular is None:
+        return None
+    return {"foot": "feet", "inch": "inches"}.get(singular, singular if singular.endswith("s") else f"{singular}s")

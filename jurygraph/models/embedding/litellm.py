@@ -1,0 +1,99 @@
+"""Embedders and rerankers of any provider that litellm knows, by their litellm ids (`provider/model`)."""
+
+import asyncio
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Any
+
+from jurygraph.models.backends.litellm import _LONGEST_TIMEOUT, _UNREADABLE, _USING, LiteLLM, _library
+from jurygraph.models.embedding.embedder import (
+    TIMEOUT,
+    Embedder,
+    Floats,
+    Reranker,
+    all_scores,
+    by_index,
+    unit_rows,
+)
+from jurygraph.models.faults import Fault
+from jurygraph.models.retries import RetryPolicy, attempted
+
+_POLICY = RetryPolicy()
+
+
+class LiteLLMEmbedder(Embedder):
+    """Embeddings of a provider's model; its key is where litellm looks. Raises `ValueError` as `LiteLLM` does."""
+
+    def __init__(self, model: str) -> None:
+        self.name = model
+        self.version = _version(model)
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        async def once() -> Floats:
+            answer = await _Provider(self.name).ask("aembedding", input=list(texts))
+            given = _read(self.name, answer, "data", "embedding")
+            return unit_rows(by_index(given, len(texts), self.name), len(texts), self.name)
+
+        return (await attempted(once, _POLICY))[0]
+
+
+class LiteLLMReranker(Reranker):
+    """Relevance scores of a provider's model. Raises `ValueError` as `LiteLLM` does."""
+
+    def __init__(self, model: str, logits: bool = False) -> None:
+        self.name = model
+        self.version = _version(model)
+        self.logits = logits
+
+    async def score(self, query: str, documents: Sequence[str]) -> Floats:
+        async def once() -> Floats:
+            every = len(documents)
+            answer = await _Provider(self.name).ask("arerank", query=query, documents=list(documents), top_n=every)
+            given = _read(self.name, answer, "results", "relevance_score")
+            return all_scores(by_index(given, len(documents), self.name), len(documents), self.name)
+
+        return (await attempted(once, _POLICY))[0]
+
+
+class _Provider(LiteLLM):
+    """The connections of one request: a jury's evaluators are closed without a loop, in which these could be."""
+
+    async def ask(self, function: str, **arguments: Any) -> Any:
+        """What a function of litellm's answers, after one HTTP request. Raises `Fault`."""
+        import httpx
+        import openai
+
+        call = getattr(_library(), function)
+        _USING.add(self)
+        try:
+            async with asyncio.timeout(TIMEOUT):
+                return await call(**arguments, **self._always())
+        except TimeoutError:
+            raise Fault("timeout", f"{self.model}: no whole reply within {TIMEOUT:g} s") from None
+        except (openai.OpenAIError, httpx.HTTPError, RuntimeError, *_UNREADABLE) as error:
+            raise self._fault(error) from None
+        finally:
+            await self.close()
+
+    def _always(self) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "timeout": _LONGEST_TIMEOUT,
+            "max_retries": 0,
+            "num_retries": 0,
+            "caching": False,
+            "no-log": True,
+        }
+
+
+def _version(model: str) -> str:
+    address = LiteLLM(model).endpoint
+    return f"litellm {version('litellm')} {model}" + (f" at {address}" if address else "")
+
+
+def _read(model: str, answer: Any, entries: str, value: str) -> list[tuple[int, Any]]:
+    """The places and values of a reply. Raises `Fault` where it has none such."""
+    try:
+        return [(one["index"], one[value]) for one in getattr(answer, entries)]
+    except (AttributeError, LookupError, TypeError):
+        raise Fault("unreadable", f"{model}: its reply has no {entries} with an index and {value} each") from None

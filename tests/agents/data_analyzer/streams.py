@@ -1,0 +1,24 @@
+"""Streams for tests, small and of a seed."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from jurygraph.agents.data_analyzer import Step
+
+ROWS = 64
+
+
+def normal_steps(seed: int, count: int, shift: float = 0.0, after: int = 0) -> Iterator[Step]:
+    """Steps of rewards alone; from one on their mean lies higher, by `shift` sd of a step's mean."""
+    rng = np.random.default_rng(seed)
+    for number in range(1, count + 1):
+        moved = shift / np.sqrt(ROWS) if number > after else 0.0
+        yield Step(rng.normal(moved, 1.0, ROWS))
+
+
+def flat_step(flipped: int = 0, rows: int = 256) -> Step:
+    """Rewards and a format that are 1 but in a few rows."""
+    values = np.ones(rows)
+    values[:flipped] = 0.0
+    return Step(values, {"format": values}, groups=np.repeat(np.arange(rows // 8), 8))

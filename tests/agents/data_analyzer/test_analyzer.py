@@ -1,0 +1,201 @@
+"""The analyzer as a whole: what it tells of streams whose truth is known."""
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jurygraph.agents.data_analyzer import LEAST_STEPS, Alert, Analyzer, Settings, Step
+from jurygraph.errors import InputError
+from tests.agents.data_analyzer.streams import flat_step, normal_steps
+
+
+def told(analyzer: Analyzer, steps: Any) -> list[Alert]:
+    return [alert for step in steps for alert in analyzer.observe(step)]
+
+
+def names(analyzer: Analyzer) -> list[str]:
+    return [one.name for one in analyzer.series]
+
+
+def test_what_is_not_given_is_not_watched() -> None:
+    bare, full = Analyzer(), Analyzer()
+    bare.observe(Step([0.1, 0.2]))
+    assert names(bare) == ["reward", "failed", "population"]
+    parts = {"accuracy": [0.0, 1.0], "format": [1.0, 1.0]}
+    full.observe(Step([0.1, 0.2], parts, [5, 6], ["a", "a"], [0.0, 0.1]))
+    assert names(full) == [
+        "reward",
+        "component.accuracy",
+        "component.format",
+        "length",
+        "repetition",
+        "failed",
+        "length_reward",
+        "conflict",
+        "saturation",
+        "extremes",
+        "population",
+    ]
+
+
+def test_more_series_ask_for_higher_limits() -> None:
+    bare, full = Analyzer(), Analyzer()
+    bare.observe(Step([0.1, 0.2]))
+    full.observe(Step([0.1, 0.2], {"format": [0.0, 1.0]}))
+    assert full.limits.drift > bare.limits.drift
+
+
+def test_a_stream_without_change_tells_nothing() -> None:
+    analyzer = Analyzer()
+    assert told(analyzer, normal_steps(0, 400)) == []
+    assert analyzer.steps == 400
+
+
+@pytest.mark.parametrize(("shift", "direction", "adverse"), [(3.0, "up", False), (-3.0, "down", True)])
+def test_a_shift_is_told_once_with_its_place_its_size_and_whether_it_is_bad(
+    shift: float, direction: str, adverse: bool
+) -> None:
+    alerts = [one for one in told(Analyzer(), normal_steps(1, 300, shift, after=100)) if one.series == "reward"]
+    assert len(alerts) == 1
+    (alert,) = alerts
+    assert (alert.direction, alert.adverse) == (direction, adverse)
+    assert alert.step <= 106
+    assert 98 <= alert.since <= 103
+    assert alert.size == pytest.approx(shift, abs=1.0)
+    assert alert.after - alert.before == pytest.approx(shift / 8, abs=0.15)
+    assert alert.sentence.startswith(f"step {alert.step}: the mean reward ")
+
+
+def test_one_bad_step_is_a_jump() -> None:
+    steps = [*normal_steps(2, 60), Step(np.random.default_rng(0).normal(1.5, 1.0, 64))]
+    alerts = [one for one in told(Analyzer(), steps) if one.series == "reward"]
+    assert [(one.kind, one.step, one.since, one.direction) for one in alerts] == [("jump", 61, 61, "up")]
+    assert alerts[0].size > 8
+
+
+def test_the_first_row_of_256_that_breaks_a_form_that_always_held_alarms_nobody() -> None:
+    analyzer = Analyzer()
+    steps = [flat_step()] * 100 + [flat_step(1), flat_step(), flat_step(2)] + [flat_step()] * 50
+    assert told(analyzer, steps) == []
+
+
+def test_a_form_that_breaks_in_a_tenth_of_the_rows_is_told_at_once() -> None:
+    alerts = told(Analyzer(), [flat_step()] * 100 + [flat_step(26)])
+    assert {"component.format", "extremes"} & {one.series for one in alerts} == {"component.format"}
+    assert all(one.step == 101 for one in alerts)
+
+
+def test_rewards_that_are_all_alike_and_differ_by_rounding_tell_nothing() -> None:
+    sums = [0.1 + 0.2, 0.3]
+    assert told(Analyzer(), [Step(np.full(8, sums[number % 3 == 0])) for number in range(200)]) == []
+
+
+def test_failed_rewards_are_left_out_of_means_and_told_when_they_become_many() -> None:
+    rng = np.random.default_rng(3)
+    rewards = rng.random((140, 64))
+    rewards[100:, :16] = np.nan
+    alerts = told(Analyzer(), map(Step, rewards))
+    assert {(one.series, one.direction, one.adverse) for one in alerts} == {("failed", "up", True)}
+
+
+def test_a_step_in_which_all_failed_is_survived() -> None:
+    alerts = told(Analyzer(), [*normal_steps(4, 50), Step(np.full(64, np.nan)), *normal_steps(5, 20)])
+    assert [one.series for one in alerts] == ["failed"]
+
+
+def test_groups_without_signal_are_told() -> None:
+    rng = np.random.default_rng(6)
+    groups = np.repeat(np.arange(16), 4)
+    steps = [Step(rng.random(64), groups=groups) for _ in range(60)]
+    steps += [Step(np.where(groups < 8, 0.5, rng.random(64)), groups=groups) for _ in range(5)]
+    assert ("saturation", True) in {(one.series, one.adverse) for one in told(Analyzer(), steps)}
+
+
+def test_a_penalty_that_rises_is_bad_and_another_component_is_not() -> None:
+    rng = np.random.default_rng(7)
+
+    def steps(level: float):
+        return [Step(rng.random(64), {"fluff": rng.beta(4 * level, 4 * (1 - level), 64)}) for _ in range(80)]
+
+    for penalties, adverse in ((frozenset({"fluff"}), True), (frozenset[str](), False)):
+        alerts = told(Analyzer(Settings(penalties=penalties)), [*steps(0.3), *steps(0.6)])
+        assert {one.adverse for one in alerts if one.series == "component.fluff"} == {adverse}
+
+
+def test_rewards_that_spread_while_their_mean_stands_move_the_population() -> None:
+    rng = np.random.default_rng(8)
+    steps = [Step(rng.normal(0.0, 1.0 if number < 100 else 1.6, 256)) for number in range(115)]
+    assert [one.series for one in told(Analyzer(), steps)] == ["population"]
+
+
+def test_nothing_is_tested_before_there_are_steps_enough() -> None:
+    wild = [Step(np.full(8, float(10**number))) for number in range(LEAST_STEPS - 1)]
+    assert told(Analyzer(), wild) == []
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (Step([1.0], {"b": [1.0]}), "step 2: the steps before have the series 'component.a'"),
+        (Step([1.0], {"a": [1.0]}, [3.0]), "step 2: the steps before lack the series 'length'"),
+        (Step([1.0], {"a": [1.5]}), r"step 2: the component a leaves \[0, 1\]"),
+        (Step([[1.0]]), "give one step at a time"),
+    ],
+)
+def test_a_step_of_another_kind_is_refused(second: Step, said: str) -> None:
+    analyzer = Analyzer()
+    analyzer.observe(Step([1.0], {"a": [1.0]}))
+    with pytest.raises(InputError, match=said):
+        analyzer.observe(second)
+
+
+def test_a_component_outside_the_unit_interval_is_watched_as_it_is() -> None:
+    rng = np.random.default_rng(9)
+    steps = [Step(rng.random(64), {"net": rng.normal(-2.0 if number < 60 else -1.0, 1.0, 64)}) for number in range(70)]
+    assert "component.net" in {one.series for one in told(Analyzer(), steps)}
+
+
+def test_the_same_stream_tells_the_same() -> None:
+    one, other = (told(Analyzer(), normal_steps(1, 150, 2.0, after=100)) for _ in range(2))
+    assert one == other != []
+
+
+def size(value: Any, seen: set[int]) -> int:
+    """Bytes of a value and of all that it holds."""
+    if id(value) in seen or isinstance(value, type):
+        return 0
+    seen.add(id(value))
+    own = value.nbytes if isinstance(value, np.ndarray) else sys.getsizeof(value)
+    if isinstance(value, Mapping):
+        return own + sum(size(key, seen) + size(one, seen) for key, one in value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        return own + sum(size(one, seen) for one in value)
+    return own + size(vars(value), seen) if hasattr(value, "__dict__") else own
+
+
+def full_step(rng: np.random.Generator) -> Step:
+    parts = {"accuracy": rng.random(16) < 0.5, "format": rng.random(16), "steps": rng.random(16)}
+    return Step(rng.random(16), parts, 100 * rng.random(16), np.repeat(np.arange(4), 4), rng.random(16))
+
+
+def grown(steps: tuple[int, ...]) -> list[int]:
+    analyzer, rng, sizes = Analyzer(Settings(arl=1e12)), np.random.default_rng(10), []
+    for number in range(1, steps[-1] + 1):
+        analyzer.observe(full_step(rng))
+        if number in steps:
+            sizes.append(size(analyzer, set()))
+    return sizes
+
+
+def test_what_it_holds_is_as_large_after_1000_steps_as_after_100() -> None:
+    hundred, thousand = grown((100, 1000))
+    assert hundred == thousand > 5000
+
+
+@pytest.mark.slow
+def test_what_it_holds_is_as_large_after_10000_steps_as_after_100() -> None:
+    hundred, many = grown((100, 10_000))
+    assert hundred == many

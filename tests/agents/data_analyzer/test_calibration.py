@@ -1,0 +1,49 @@
+"""What is frozen from the first steps."""
+
+import numpy as np
+import pytest
+
+from jurygraph.agents.data_analyzer import Step
+from jurygraph.agents.data_analyzer.calibration import MOST_ROWS, Calibration, frame
+
+
+def test_the_frame_is_there_after_so_many_steps_and_not_before() -> None:
+    calibration = Calibration(3, ("a", "b"))
+    steps = [Step([0.1, 0.2], {"a": [0.0, 1.0], "b": [0.0, 0.5]})] * 3
+    assert [calibration.add(step) is None for step in steps] == [True, True, False]
+
+
+def test_rows_above_the_80th_percentile_of_disagreement_conflict() -> None:
+    found = frame([], [np.arange(101.0) / 100])
+    assert found.conflict == pytest.approx(0.81)
+
+
+def test_where_the_percentile_is_the_largest_its_ties_conflict() -> None:
+    assert frame([], [np.array([0.0, 0.0, 0.5, 0.5, 0.5])]).conflict == 0.5
+
+
+def test_bins_hold_like_shares_where_rewards_vary() -> None:
+    found = frame([np.linspace(0, 1, 1000)], [])
+    assert found.expected is not None
+    assert len(found.expected) == 10
+    assert found.expected == pytest.approx(np.full(10, 0.1), abs=0.01)
+
+
+def test_rewards_that_come_often_end_a_bin_and_no_bin_is_empty() -> None:
+    found = frame([np.repeat([0.0, 0.5, 1.0], [50, 30, 20])], [])
+    assert found.edges is not None
+    assert found.expected is not None
+    assert found.edges.tolist() == [0.0, 0.5]
+    assert found.expected == pytest.approx([0.5, 0.3, 0.2], abs=0.01)
+
+
+@pytest.mark.parametrize("rewards", [np.full(9, 0.5), np.full(9, np.nan), np.empty(0)])
+def test_of_one_reward_or_none_there_are_no_bins(rewards: np.ndarray) -> None:
+    assert frame([rewards], [])[1:] == (None, None)
+
+
+def test_no_more_rows_are_kept_than_are_bounded() -> None:
+    calibration = Calibration(4, ())
+    for _ in range(3):
+        calibration.add(Step(np.zeros(MOST_ROWS)))
+    assert sum(one.size for one in calibration._rewards) == 3 * MOST_ROWS // 4

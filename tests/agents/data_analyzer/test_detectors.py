@@ -1,0 +1,162 @@
+"""The tests for change, against a plain reading of their formulas, one score at a time."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from scipy import stats
+
+from jurygraph.agents.data_analyzer.detectors import FADED, LEARN, Detectors
+from jurygraph.agents.data_analyzer.limits import REFERENCES, Limits, limits
+from jurygraph.agents.data_analyzer.scales import Measure
+
+LIMITS = limits(1000.0, 1)
+NEVER = Limits((1e9, 1e9), 1e9)
+OLD = 1e-9
+
+
+def measure(scores: np.ndarray, floor: float = OLD, error: float = 0.0) -> Measure:
+    scores = np.asarray(scores, dtype=float)
+    return Measure(scores, scores, np.full(scores.shape, floor), np.full(scores.shape, error))
+
+
+class Plain:
+    """One series: means and variances anew from all its scores, and the CUSUMs one by one."""
+
+    def __init__(self) -> None:
+        self.scores: list[float] = []
+        self.cusum = {(k, side): 0.0 for k in REFERENCES for side in (1, -1)}
+        self.start = dict.fromkeys(self.cusum, 0)
+
+    def feed(self, score: float) -> float:
+        n = len(self.scores)
+        if n < LEARN:
+            self.scores.append(score)
+            return math.nan
+        t = (score - np.mean(self.scores)) / (np.std(self.scores, ddof=1) * math.sqrt(1 + 1 / n))
+        u = float(np.clip(-stats.norm.ppf(stats.t.cdf(-abs(t), n - 1)) * np.sign(t), -8, 8))
+        for k, side in self.cusum:
+            if self.cusum[k, side] == 0:
+                self.start[k, side] = n
+            w = max(FADED, self.start[k, side] / math.sqrt(n * (n + 1)))
+            self.cusum[k, side] = max(0.0, self.cusum[k, side] + w * (side * u - k * w))
+        self.scores.append(score)
+        return u
+
+
+def test_the_array_form_gives_the_numbers_of_the_plain_one() -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.normal(5.0, 2.0, (300, 4)) + np.where(np.arange(300)[:, None] > 200, [0, 1, -1, 4], 0)
+    tests, plain = Detectors((2, 2), NEVER), [Plain() for _ in range(4)]
+    for step, row in enumerate(scores, start=1):
+        raised = tests.feed(step, measure(row.reshape(2, 2)))
+        assert_allclose(
+            raised.u.ravel(), [one.feed(score) for one, score in zip(plain, row, strict=True)], rtol=1e-7, atol=1e-9
+        )
+        expected = [[[one.cusum[k, side] for side in (1, -1)] for k in REFERENCES] for one in plain]
+        assert_allclose(tests.cusum.reshape(4, 2, 2), expected, rtol=1e-7, atol=1e-8)
+
+
+def test_streams_side_by_side_run_as_each_would_alone() -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.normal(size=(200, 5, 3))
+    scores[100:, 2] += 3.0
+    scores[rng.random(scores.shape) < 0.05] = np.nan
+    together, alone = Detectors((5, 3), LIMITS), [Detectors((3,), LIMITS) for _ in range(5)]
+    for step, now in enumerate(scores, start=1):
+        raised = together.feed(step, measure(now))
+        each = [tests.feed(step, measure(row)) for tests, row in zip(alone, now, strict=True)]
+        assert (raised.any == np.stack([one.any for one in each])).all()
+        together.restart(raised.any)
+        for tests, one in zip(alone, each, strict=True):
+            tests.restart(one.any)
+        assert (together.cusum == np.stack([tests.cusum for tests in alone])).all()
+
+
+def test_without_change_normal_scores_are_independent_and_standard_normal_from_the_first() -> None:
+    rng = np.random.default_rng(5)
+    tests = Detectors((4000, 1), NEVER)
+    u = np.stack([tests.feed(step, measure(rng.normal(7, 3, (4000, 1)))).u[:, 0] for step in range(1, LEARN + 6)])
+    first = u[LEARN:]
+    assert stats.kstest(first.ravel(), "norm").pvalue > 0.01
+    assert np.abs(np.corrcoef(first) - np.eye(5)).max() < 0.06
+
+
+@given(st.integers(0, 9), st.floats(-100, 100), st.floats(0.1, 50))
+def test_neither_the_unit_nor_the_origin_of_a_series_matters(seed: int, origin: float, unit: float) -> None:
+    scores = np.random.default_rng(seed).normal(size=40)
+    one, other = Detectors((1,), NEVER), Detectors((1,), NEVER)
+    for step, score in enumerate(scores, start=1):
+        one.feed(step, measure([score]))
+        other.feed(step, measure([origin + unit * score]))
+    assert_allclose(one.cusum, other.cusum, rtol=1e-5, atol=1e-6)
+
+
+@given(st.integers(0, 9))
+def test_up_and_down_are_mirrors(seed: int) -> None:
+    scores = np.random.default_rng(seed).normal(size=40)
+    one, other = Detectors((1,), NEVER), Detectors((1,), NEVER)
+    for step, score in enumerate(scores, start=1):
+        one.feed(step, measure([score]))
+        other.feed(step, measure([-score]))
+    assert_allclose(one.cusum, other.cusum[..., ::-1], atol=1e-12)
+
+
+def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() -> None:
+    tests = Detectors((1,), limits(10_000.0, 12))
+    for step in range(1, 101):
+        assert not tests.feed(step, measure([1.0], floor=0.01)).any.any()
+    raised = tests.feed(101, measure([1.01], floor=0.01))
+    assert not raised.any.any()
+    assert float(raised.size[0]) == pytest.approx(1.0)
+    assert tests.feed(102, measure([2.0], floor=0.01)).jump[0, 0]
+
+
+def test_a_jump_that_its_own_rows_explain_is_none() -> None:
+    tests = [Detectors((1,), Limits((1e9, 1e9), 5.0)) for _ in range(2)]
+    rng = np.random.default_rng(6)
+    for step, score in enumerate(rng.normal(size=60), start=1):
+        for one in tests:
+            one.feed(step, measure([score]))
+    assert tests[0].feed(61, measure([10.0], error=1.0)).jump.any()
+    assert not tests[1].feed(61, measure([10.0], error=5.0)).jump.any()
+
+
+def test_a_cusum_that_rose_early_comes_down_again() -> None:
+    """Without the floor of the weights it would keep its level for ever: they would fade away."""
+    tests = Detectors((1,), NEVER)
+    rng = np.random.default_rng(7)
+    for step in range(1, LEARN + 1):
+        tests.feed(step, measure([rng.normal()]))
+    for step in range(LEARN + 1, LEARN + 6):
+        tests.feed(step, measure([tests.baseline.mean[0] + 3.0]))
+    assert tests.cusum[0, 0, 0] > 5
+    fell = [tests.feed(step, measure([rng.normal(0.5)])) and tests.cusum[0, 0, 0] for step in range(20, 420)]
+    assert min(fell) == 0.0
+
+
+def test_after_a_restart_a_series_learns_anew_and_the_others_go_on() -> None:
+    tests = Detectors((2,), NEVER)
+    for step, row in enumerate(np.random.default_rng(8).normal(size=(50, 2)), start=1):
+        tests.feed(step, measure(row))
+    kept = tests.cusum[1].copy()
+    tests.restart(np.array([True, False]))
+    assert tests.baseline.n.tolist() == [0, 50]
+    assert not tests.cusum[0].any()
+    assert (tests.cusum[1] == kept).all()
+    assert np.isnan(tests.feed(51, measure([90.0, 0.0])).u[0])
+
+
+def test_a_slow_shift_is_found_that_would_be_swallowed_by_what_is_learned() -> None:
+    """Half an sd after 400 steps, the mean of 40 streams: the weights are worth more than half of them."""
+    rng = np.random.default_rng(9)
+    tests = Detectors((40, 1), limits(10_000.0, 12))
+    found = np.zeros(40)
+    for step in range(1, 1001):
+        raised = tests.feed(step, measure(rng.normal(0.5 if step > 400 else 0.0, 1.0, (40, 1))))
+        found[(found == 0) & raised.drift[:, 0, 0, 0]] = step
+    assert (found > 400).mean() > 0.9
+    assert np.median(found[found > 400]) - 400 < 150

@@ -1,0 +1,40 @@
+"""Limits, from a stated average run length."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.data_analyzer.limits import REFERENCES, TESTS, limits, run_length
+
+
+@pytest.mark.parametrize(("k", "h", "arl"), [(0.5, 4.0, 336), (0.5, 5.0, 930), (0.25, 8.0, 736)])
+def test_siegmunds_approximation_is_near_the_run_lengths_of_the_tables(k: float, h: float, arl: float) -> None:
+    """One-sided: twice what Montgomery's tables have for both sides (168 and 465; 368)."""
+    assert run_length(k, h) == pytest.approx(arl, rel=0.02)
+
+
+@given(st.floats(100, 1e6), st.integers(1, 50))
+def test_every_drift_test_has_its_share_of_the_rate_of_false_alarms(arl: float, series: int) -> None:
+    found = limits(arl, series)
+    each = [run_length(k, h) for k, h in zip(REFERENCES, found.drift, strict=True)]
+    assert each == pytest.approx([arl * series * TESTS] * 2, rel=1e-6)
+
+
+@given(st.floats(100, 1e6), st.integers(1, 50))
+def test_more_series_and_longer_runs_ask_for_higher_limits(arl: float, series: int) -> None:
+    here = np.array([*limits(arl, series).drift, limits(arl, series).jump])
+    for other in (limits(arl * 2, series), limits(arl, series + 1)):
+        assert (np.array([*other.drift, other.jump]) > here).all()
+
+
+@pytest.mark.parametrize("k", REFERENCES)
+def test_simulated_cusums_run_as_long_as_their_limit_says(k: float) -> None:
+    h = limits(200.0, 1).drift[REFERENCES.index(k)]
+    rng = np.random.default_rng(0)
+    cusum, told = np.zeros(2000), np.zeros(2000)
+    for step in range(1, 10_001):
+        cusum = np.maximum(cusum + rng.standard_normal(2000) - k, 0.0)
+        told[(told == 0) & (cusum > h)] = step
+    told[told == 0] = 10_000
+    assert told.mean() == pytest.approx(run_length(k, h), rel=0.1)

@@ -1,0 +1,113 @@
+"""Figures of rows, against plain definitions."""
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+
+from jurygraph.agents.data_analyzer import Step
+from jurygraph.agents.data_analyzer.statistics import (
+    at_extremes,
+    disagreement,
+    length_correlation,
+    moments,
+    ranked,
+    saturated,
+    stability,
+    within_correlation,
+)
+
+unit = st.sampled_from([0.0, 0.2, 0.5, 1.0, math.nan])
+
+
+def groups_of(ids: list[int]):
+    return Step(np.zeros(len(ids)), groups=ids).groups
+
+
+@given(st.lists(unit, min_size=1, max_size=12))
+def test_moments_are_those_of_the_rows_that_are_numbers(values: list[float]) -> None:
+    there = [value for value in values if not math.isnan(value)]
+    found = moments(np.array(values))
+    if not there:
+        assert all(np.isnan(one) for one in found)
+        return
+    assert found.rows == len(there)
+    assert_allclose(found[1:], [np.mean(there), np.std(there), max(there) - min(there)], atol=1e-12)
+
+
+def test_every_figure_is_of_each_step_for_itself() -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.random((2, 5, 3, 12))
+    x[0, 0, :4] = np.nan
+    groups = groups_of([0, 1, 2] * 4)
+    assert groups is not None
+    assert_allclose(within_correlation(x, y, groups)[2, 1], within_correlation(x[2, 1], y[2, 1], groups))
+    assert_allclose(moments(x).mean[0, 0], moments(x[0, 0]).mean)
+    assert_allclose(saturated(x, groups).share[1], saturated(x[1], groups).share)
+    edges = np.array([0.3, 0.6])
+    assert_allclose(stability(x, edges, np.full(3, 1 / 3))[0, 0], stability(x[0, 0], edges, np.full(3, 1 / 3)))
+
+
+def test_a_correlation_between_prompts_is_none_within_them() -> None:
+    lengths = np.array([10.0, 12.0, 100.0, 102.0])
+    rewards = np.array([0.2, 0.1, 0.9, 0.8])
+    assert np.corrcoef(lengths, rewards)[0, 1] > 0.9
+    assert float(within_correlation(lengths, rewards, groups_of([0, 0, 1, 1]))) == pytest.approx(-1.0)
+
+
+@given(st.permutations(range(8)))
+def test_the_order_of_rows_does_not_matter_to_the_correlation(order: list[int]) -> None:
+    rng = np.random.default_rng(2)
+    x, y, ids = rng.random(8), rng.random(8), np.array([0, 0, 0, 1, 1, 2, 2, 2])
+    moved = within_correlation(x[order], y[order], groups_of(ids[order].tolist()))
+    assert float(moved) == pytest.approx(float(within_correlation(x, y, groups_of(ids.tolist()))))
+
+
+def test_ties_share_their_rank_and_what_is_missing_has_none() -> None:
+    assert_allclose(ranked(np.array([[3.0, np.nan, 1.0, 1.0], [2.0, 2.0, 2.0, 2.0]]))[0], [3.0, np.nan, 1.5, 1.5])
+    assert ranked(np.full((2, 4), 2.0)).tolist() == [[2.5] * 4] * 2
+
+
+@given(st.integers(0, 20))
+def test_how_long_the_longest_response_is_does_not_matter_to_the_correlation(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lengths, rewards, groups = rng.random(12), rng.random(12), groups_of([0, 1, 2] * 4)
+    stretched = np.exp(9 * lengths)
+    one, other = (float(length_correlation(some, rewards, groups)) for some in (lengths, stretched))
+    assert one == pytest.approx(other)
+
+
+def test_there_is_no_correlation_with_what_does_not_vary() -> None:
+    assert np.isnan(within_correlation(np.arange(4.0), np.full(4, 0.1), None))
+
+
+def test_a_group_is_saturated_where_all_its_rewards_are_equal_and_there_are_two() -> None:
+    rewards = np.array([1.0, 1.0, 0.0, 1.0, 0.3, np.nan, np.nan, 0.5, 0.5])
+    found = saturated(rewards, groups_of([0, 0, 1, 1, 2, 2, 3, 3, 3]))
+    assert (float(found.share), float(found.of)) == (pytest.approx(2 / 3), 3.0)
+
+
+@given(st.lists(st.lists(st.floats(0, 1), min_size=4, max_size=4), min_size=2, max_size=4))
+def test_disagreement_is_the_mean_distance_over_pairs(columns: list[list[float]]) -> None:
+    pairs = list(combinations(columns, 2))
+    plain = [sum(abs(a[row] - b[row]) for a, b in pairs) * 2 / (len(columns) * (len(columns) - 1)) for row in range(4)]
+    assert_allclose(disagreement([np.array(column) for column in columns]), plain, atol=1e-12)
+
+
+def test_extremes_are_counted_over_all_components() -> None:
+    found = at_extremes([np.array([0.0, 1.0, 0.5]), np.array([0.2, np.nan, 1.0])])
+    assert (float(found.share), float(found.of)) == (pytest.approx(3 / 5), 5.0)
+
+
+@given(st.lists(st.integers(0, 40), min_size=3, max_size=3).filter(any))
+def test_the_stability_index_is_never_below_0_and_that_of_its_definition(counts: list[int]) -> None:
+    rewards = np.repeat([0.0, 0.5, 1.0], counts)
+    expected = np.array([0.5, 0.3, 0.2])
+    p = (np.array(counts) + 0.5) / (sum(counts) + 1.5)
+    index = float(stability(rewards, np.array([0.2, 0.5]), expected))
+    assert index == pytest.approx(float(((p - expected) * np.log(p / expected)).sum()))
+    assert index >= 0

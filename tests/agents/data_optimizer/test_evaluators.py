@@ -1,0 +1,143 @@
+"""`optimizer.efficiency` and `optimizer.diversity`, asked by a jury as users ask them."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph import ConfigError, Jury, Response, Task, Trace, Verdict
+from jurygraph.conformance import check_evaluator
+from jurygraph.sources import read_tasks
+from tests.models.embedding.server import embeddings, reading
+from tests.models.server import Script, status
+
+SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
+SUM = Task(id="sum", query="What is 17 + 25, and why?", reference="17 + 25 = 42 because 7 + 5 is 12.")
+FIRST = "17 + 25 = 42 because 7 + 5 is 12 and 10 + 20 is 30."
+OTHER = "42: add 5 to 17 and it is 22, then 20 to 22."
+
+
+def scored(use: Any, texts: dict[str, str], task: Task = SUM) -> dict[str, Trace]:
+    with Jury.from_config({"evaluators": [use]}) as jury:
+        traces = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
+    return {trace.response_id: trace for trace in traces}
+
+
+def verdict(trace: Trace, subject: str) -> Verdict:
+    return next(one for one in trace.verdicts if one.subject == subject)
+
+
+@pytest.mark.parametrize("name", ["optimizer.efficiency", "optimizer.diversity"])
+def test_both_conform(name: str) -> None:
+    assert check_evaluator(name, read_tasks(SOLUTIONS)[:3]) > 3
+
+
+def test_each_part_shows_in_the_component() -> None:
+    efficiency = scored("optimizer.efficiency", {"a": FIRST, "b": OTHER})["a"].reward.parts["efficiency"]
+    assert efficiency.keys() == {"length", "redundancy", "compression"}
+    diversity = scored("optimizer.diversity", {"a": FIRST, "b": OTHER})["a"].reward.parts["diversity"]
+    assert diversity.keys() == {"distinct", "self-bleu"}
+
+
+def test_they_are_specialists_and_ask_about_the_group_what_hangs_on_it() -> None:
+    with Jury.from_config({"evaluators": ["optimizer.efficiency"]}) as jury:
+        questions = {q.subject: q for q in jury.prepare(SUM).survey.questions}
+    assert {q.branch for q in questions.values()} == {"specialists"}
+    assert {subject: q.scope for subject, q in questions.items()} == {
+        "length": "group",
+        "redundancy": "response",
+        "compression": "response",
+    }
+
+
+class TestEfficiency:
+    def test_length_is_against_the_reference_and_the_group(self) -> None:
+        traces = scored("optimizer.efficiency", {"short": "It is 42.", "long": FIRST * 4, "usual": FIRST})
+        score = {name: verdict(trace, "length").score for name, trace in traces.items()}
+        assert score["short"] == 1.0
+        assert 0.0 < (score["usual"] or 0.0) < 1.0
+        assert score["long"] == 0.0
+        assert verdict(traces["short"], "length").reason == "4 words, where 12 cost nothing"
+
+    def test_the_group_alone_says_what_is_usual_where_there_is_no_reference(self) -> None:
+        task = SUM.model_copy(update={"reference": None})
+        traces = scored("optimizer.efficiency", {"a": "one two", "b": "one two", "c": "one two three four"}, task)
+        assert [verdict(traces[name], "length").score for name in "abc"] == [1.0, 1.0, 0.5]
+
+    def test_who_is_alone_is_not_compared_and_keeps_the_rest(self) -> None:
+        (trace,) = scored("optimizer.efficiency", {"a": FIRST}).values()
+        assert verdict(trace, "length").status == "not_applicable"
+        assert [verdict(trace, part).score for part in ("redundancy", "compression")] == [1.0, 1.0]
+        assert trace.reward.value == 1.0
+
+    @pytest.mark.parametrize("text", ["", " \n", "...", "= = ="])
+    def test_who_says_nothing_gets_nothing(self, text: str) -> None:
+        trace = scored("optimizer.efficiency", {"nothing": text, "a": FIRST})["nothing"]
+        assert [one.score for one in trace.verdicts] == [0.0, 0.0, 0.0]
+
+    def test_what_is_said_again_and_again_is_neither_fresh_nor_dense(self) -> None:
+        (trace,) = scored("optimizer.efficiency", {"a": FIRST * 60}).values()
+        assert (verdict(trace, "redundancy").score or 0.0) < 0.1
+        assert (verdict(trace, "compression").score or 0.0) < 0.7
+        assert verdict(trace, "redundancy").reason.endswith("of its words repeat earlier sentences")
+
+    @pytest.mark.parametrize("limit", [1.0, 0, -3])
+    def test_a_limit_that_is_no_limit_is_refused(self, limit: float) -> None:
+        with pytest.raises(ConfigError, match="choose more than 1"):
+            Jury.from_config({"evaluators": [{"use": "optimizer.efficiency", "params": {"limit": limit}}]})
+
+
+class TestDiversity:
+    def test_a_copy_gets_nothing_and_another_way_gets_something(self) -> None:
+        traces = scored("optimizer.diversity", {"a": FIRST, "copy": FIRST, "other": OTHER})
+        assert [traces[name].reward.value for name in ("a", "copy")] == [0.0, 0.0]
+        assert (traces["other"].reward.value or 0.0) > 0.3
+
+    def test_who_is_alone_is_not_compared(self) -> None:
+        (trace,) = scored("optimizer.diversity", {"a": FIRST}).values()
+        assert {one.status for one in trace.verdicts} == {"not_applicable"}
+
+    def test_gibberish_is_not_new(self) -> None:
+        traces = scored("optimizer.diversity", {"a": FIRST, "b": OTHER, "noise": "xkq vlorp zint brrf qwap"})
+        assert traces["noise"].reward.value == 0.0
+
+
+def with_embedder(texts: dict[str, str], script: Script = embeddings) -> dict[str, Trace]:
+    with reading(script) as server:
+        embedder = f"openai-compatible:{server.url}#tiny"
+        return scored({"use": "optimizer.diversity", "params": {"embedder": embedder}}, texts)
+
+
+class TestSpread:
+    def test_it_is_the_distance_to_the_nearest_other(self) -> None:
+        traces = with_embedder({"a": "17 25 aaa", "b": "17 25 ttt", "c": "17 25 aaat"})
+        spread = {name: verdict(trace, "embedding") for name, trace in traces.items()}
+        assert spread["b"].native == pytest.approx(1 / 10**0.5)
+        assert spread["a"].native == spread["c"].native == pytest.approx(3 / 10**0.5)
+        assert spread["b"].score == pytest.approx(2 / 3 * (1 - 1 / 10**0.5))
+        assert spread["b"].layer == "model"
+
+    def test_a_copy_gets_exactly_nothing(self) -> None:
+        traces = with_embedder({"a": FIRST, "copy": FIRST, "other": OTHER})
+        assert [verdict(traces[name], "embedding").score for name in ("a", "copy")] == [0.0, 0.0]
+        assert (verdict(traces["other"], "embedding").score or 0.0) > 0.0
+
+    def test_who_says_nothing_that_others_know_is_not_asked_about(self) -> None:
+        traces = with_embedder({"a": FIRST, "b": OTHER, "noise": "xkq vlorp zint"})
+        assert verdict(traces["noise"], "embedding").score == 0.0
+
+    def test_what_is_not_embedded_is_a_failure_and_the_other_parts_stand(self) -> None:
+        traces = with_embedder({"a": FIRST, "b": OTHER}, lambda body, number: status(401))
+        assert verdict(traces["a"], "embedding").failure is not None
+        assert verdict(traces["a"], "embedding").status == "failed"
+        assert verdict(traces["a"], "distinct").status == "ok"
+
+    def test_a_response_that_is_too_long_fails_alone(self) -> None:
+        def script(body: dict[str, Any], number: int) -> Any:
+            if any(len(text) > 200 for text in body["input"]):
+                return status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
+            return embeddings(body)
+
+        traces = with_embedder({"a": FIRST, "b": OTHER, "long": "17 + 25 is more. " * 20}, script)
+        assert verdict(traces["long"], "embedding").status == "failed"
+        assert verdict(traces["a"], "embedding").status == "ok"

@@ -1,0 +1,117 @@
+"""How a response differs from the others of its group."""
+
+from math import sqrt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.data_optimizer import novelty
+from jurygraph.agents.data_optimizer.novelty import Group
+
+WORDS = ("tea", "sea", "stone", "on", "the", "a")
+TEXT = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12).map(" ".join)
+GROUPS = st.lists(TEXT, min_size=2, max_size=5)
+
+
+def parts(texts: list[str], *task: str) -> list[list[float]]:
+    group = Group(texts, task)
+    return [group.distinct(), group.unlike()]
+
+
+def test_distinct_is_the_share_of_n_grams_that_no_other_has_by_hand() -> None:
+    group = Group(["the tea on the stone", "the tea on the sea"], ["stone sea"])
+    # n=1: stone of {the tea on stone}; n=2: the-stone, stone-end of 6; n=3: on-the-stone, the-stone-end of 5
+    assert group.distinct() == pytest.approx([(1 / 4 + 2 / 6 + 2 / 5) / 3] * 2)
+
+
+def test_self_bleu_by_hand() -> None:
+    group = Group(["a b c d e", "a b c d f"], ["e f"])
+    # 4 of 5 words; then (3+1)/(4+1), (2+1)/(3+1), (1+1)/(2+1)
+    bleu = sqrt(sqrt(4 / 5 * 4 / 5 * 3 / 4 * 2 / 3))
+    assert group.unlike() == pytest.approx([1 - bleu] * 2)
+
+
+def test_a_word_counts_as_often_as_it_stands_in_one_other() -> None:
+    group = Group(["tea tea tea tea", "tea tea sea sea", "tea on on on"], ["sea on"])
+    # 2 of 4 words (the most in one other), (1+1)/(3+1), (0+1)/(2+1), (0+1)/(1+1)
+    assert group.unlike()[0] == pytest.approx(1 - sqrt(sqrt(2 / 4 * 2 / 4 * 1 / 3 * 1 / 2)))
+
+
+def test_texts_of_one_word_each_are_told_apart() -> None:
+    assert parts(["42", "43"], "is it 42 or 43") == [[1.0, 1.0], [1.0, 1.0]]
+    assert parts(["42", "42"], "is it 42 or 43") == [[0.0, 0.0], [0.0, 0.0]]
+
+
+@given(GROUPS, st.data())
+def test_a_copy_of_another_response_is_not_new_in_any_part(texts: list[str], data: st.DataObject) -> None:
+    place = data.draw(st.integers(0, len(texts) - 1))
+    for part in parts([*texts, texts[place]]):
+        assert part[place] == part[-1] == 0.0
+
+
+@given(GROUPS, st.data())
+def test_a_copy_with_noise_in_it_is_a_copy(texts: list[str], data: st.DataObject) -> None:
+    copied = data.draw(st.sampled_from(texts)).split()
+    noise = data.draw(st.lists(st.sampled_from(["xq1", "zz7", "vlk"]), max_size=4, unique=True))
+    for word in noise:
+        copied.insert(data.draw(st.integers(0, len(copied))), word)
+    for part in parts([*texts, " ".join(copied)]):
+        assert part[-1] == 0.0
+
+
+@given(GROUPS, st.lists(st.text(alphabet="qxzj", min_size=7, max_size=9), min_size=1, max_size=30, unique=True))
+def test_gibberish_is_not_new(texts: list[str], noise: list[str]) -> None:
+    for part in parts([*texts, " ".join(noise)]):
+        assert part[-1] == 0.0
+
+
+@given(GROUPS)
+def test_a_part_of_another_is_no_more_unlike_it_than_all_of_it(texts: list[str]) -> None:
+    start = " ".join(texts[0].split()[: max(1, len(texts[0].split()) // 2)])
+    assert Group([*texts, start], [" ".join(WORDS)]).unlike()[-1] == pytest.approx(0.0)
+
+
+@given(GROUPS, st.randoms())
+def test_every_part_lies_in_its_range_and_the_order_changes_nothing(texts: list[str], random: object) -> None:
+    order = list(range(len(texts)))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    for part, turned in zip(parts(texts), parts([texts[place] for place in order]), strict=True):
+        assert all(0.0 <= score <= 1.0 for score in part)
+        assert [part[place] for place in order] == turned
+
+
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=5))
+def test_whatever_the_texts_are_there_is_a_score_for_each(texts: list[str]) -> None:
+    for part in parts(texts, "a query"):
+        assert len(part) == len(texts)
+        assert all(0.0 <= score <= 1.0 for score in part)
+
+
+@pytest.mark.parametrize("nothing", ["", " \n", "!!! ...", "---"])
+def test_who_says_nothing_is_not_new(nothing: str) -> None:
+    for part in parts([nothing, "tea on the stone"], "the tea is on the stone"):
+        assert part[0] == 0.0
+        assert part[1] > 0.0
+
+
+def test_another_way_to_say_it_is_newer_than_almost_the_same() -> None:
+    query = "How many apples are left if Ann has 5 apples and eats 2 of them?"
+    texts = [
+        "Ann has 5 apples and eats 2 of them, so 5 - 2 = 3 are left.",
+        "Ann has 5 apples and eats 2 of them, so 3 are left.",
+        "If 2 apples are eaten of the 5, then 3 apples are left to Ann.",
+    ]
+    for part in parts(texts, query):
+        assert part[2] > part[0]
+        assert part[2] > part[1]
+
+
+def test_copies_are_those_that_say_the_same_word_for_word() -> None:
+    assert Group(["Tea, sea.", "tea ,  SEA .", "tea sea"]).copies() == [True, True, False]
+
+
+def test_of_a_large_group_the_beginnings_are_read() -> None:
+    each = novelty.READ // 4
+    long = ["tea " * each + f"sea {n}" for n in range(4)]
+    assert parts([f"{text} {'on ' * 300_000}" for text in long])[0] == [0.0] * 4

@@ -1,0 +1,155 @@
+"""Contrasts by rule: each changes one thing, and what it changes was right before."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.data_synthesizer.edits import Change, Edit, chosen
+from jurygraph.agents.data_synthesizer.numbers import Answered, other_answers, solved, without_a_step, wrong_results
+from jurygraph.agents.data_synthesizer.wording import denied, in_another_unit
+
+QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
+RIGHT = (
+    "There are 3*4=<<3*4=12>>12 eggs.\nWith two more there are 12+2=<<12+2=14>>14 eggs.\n"
+    "So 14/2=<<14/2=7>>7 eggs are left.\nA: 7"
+)
+
+
+def answered(text: str = RIGHT, reference: str = "A: 7") -> Answered:
+    found = solved(text, reference)
+    assert isinstance(found, Answered)
+    return found
+
+
+def made(edits: object, text: str = RIGHT) -> list[str]:
+    return [edit.made(text) for edit in edits]  # type: ignore[attr-defined]
+
+
+# Results
+
+
+def test_a_result_is_changed_in_its_annotation_and_behind_it() -> None:
+    first, *_ = made(wrong_results(RIGHT))
+    assert first == RIGHT.replace("<<3*4=12>>12", "<<3*4=13>>13")
+
+
+def test_each_right_calculation_gives_one() -> None:
+    assert len(made(wrong_results(RIGHT))) == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2 + 2 = 5", "10 / 3 = 3.33", "450 / 70 = 6", "2 + 3 = 1 + 4", "x = 4", "no numbers", ""],
+    ids=["wrong", "rounded", "a whole number of a quotient", "no plain number", "no calculation", "prose", "empty"],
+)
+def test_what_was_not_exactly_right_is_left_alone(text: str) -> None:
+    assert made(wrong_results(text), text) == []
+
+
+def test_a_number_keeps_its_form() -> None:
+    text = "1,000 * 2 = 2,000\n1.5 * 3 = $4.50"
+    assert made(wrong_results(text), text) == [
+        "1,000 * 2 = 2,001\n1.5 * 3 = $4.50",
+        "1,000 * 2 = 2,000\n1.5 * 3 = $6.50",
+    ]
+
+
+@given(st.integers(0, 999), st.integers(0, 999), st.sampled_from("+-*"))
+def test_the_changed_result_is_false(left: int, right: int, sign: str) -> None:
+    true = {"+": left + right, "-": left - right, "*": left * right}[sign]
+    text = f"{left} {sign} {right} = {true}"
+    for changed in made(wrong_results(text), text):
+        assert int(changed.rpartition("=")[2]) != true
+
+
+# The answer
+
+
+def test_only_a_solution_that_answers_as_the_reference_is_known_to_be_right() -> None:
+    assert solved(RIGHT, "The answer is 8") is False
+    assert solved("no answer", "A: 7") is False
+    assert solved(RIGHT, None) is True
+    assert solved(RIGHT, "x + 1") is True
+    assert answered().span.text == "7"
+
+
+def test_the_answer_is_swapped_for_other_numbers_of_solution_and_task() -> None:
+    swapped = made(other_answers(RIGHT, QUERY, answered()))
+    assert [text.rpartition("A: ")[2] for text in swapped] == ["3", "4", "12", "2", "14"]
+    assert {text.rpartition("A: ")[0] for text in swapped} == {RIGHT.rpartition("A: ")[0]}
+
+
+def test_an_answer_is_not_swapped_for_itself_written_otherwise() -> None:
+    text = "So 3.5*2=7.0 of 7 eggs\nA: 7"
+    assert [one.rpartition("A: ")[2] for one in made(other_answers(text, "", answered(text)), text)] == ["3.5", "2"]
+
+
+# Steps
+
+
+def test_a_step_is_left_out_whose_result_is_needed_later() -> None:
+    first, second, third = RIGHT.splitlines()[:3]
+    assert made(without_a_step(RIGHT, QUERY, answered())) == [
+        RIGHT.replace(f"{first}\n", ""),
+        RIGHT.replace(f"{second}\n", ""),
+        RIGHT.replace(f"{third}\n", ""),
+    ]
+
+
+def test_a_step_is_kept_whose_result_the_task_gives_or_nobody_needs() -> None:
+    text = "First 1+2=3 boxes.\nThen 3*4=12 eggs.\nBy the way 5+5=10.\nA: 12"
+    assert made(without_a_step(text, "There are three boxes.", answered(text, "A: 12")), text) == [
+        "First 1+2=3 boxes.\nBy the way 5+5=10.\nA: 12"
+    ]
+
+
+def test_a_solution_of_one_step_keeps_it() -> None:
+    text = "3*4=12 eggs\nA: 12"
+    assert made(without_a_step(text, "", answered(text, "A: 12")), text) == []
+
+
+# Words
+
+
+def test_a_right_result_is_denied_at_the_verb_of_its_clause() -> None:
+    first, second = made(denied(RIGHT))
+    assert first == RIGHT.replace("There are 3*4", "There are not 3*4")
+    assert second == RIGHT.replace("more there are 12", "more there are not 12")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If there are 3*4=12 eggs, all is well",
+        "There are not 3*4=13 eggs, but 3*4=12",
+        "There are eggs, namely 3*4=12",
+        "There are 3*4=13 eggs",
+    ],
+    ids=["supposed", "denied already", "another clause", "wrong"],
+)
+def test_what_is_not_surely_stated_is_not_denied(text: str) -> None:
+    assert made(denied(text), text) == []
+
+
+def test_a_result_is_given_in_a_unit_of_another_size() -> None:
+    text = "That is 3*4=<<3*4=12>>12 hours, and 2*5=10 feet, and 3*3=9 eggs"
+    assert made(in_another_unit(text), text) == [
+        text.replace("hours", "minutes"),
+        text.replace("feet", "inches"),
+    ]
+
+
+# Edits
+
+
+def test_an_edit_tells_where_it_changed_what() -> None:
+    edit = Edit("number", (Change(2, 3, "xy"), Change(5, 6, "")), "why")
+    assert edit.made("0123456789") == "01xy346789"
+
+
+@given(st.lists(st.integers(), max_size=20), st.integers(1, 5), st.text(max_size=5))
+def test_some_are_chosen_in_their_order_and_by_the_seed_alone(found: list[int], most: int, seed: str) -> None:
+    picked = chosen(list(enumerate(found)), most, seed)
+    assert picked == sorted(picked)
+    assert len(picked) == min(most, len(found))
+    assert picked == chosen(list(enumerate(found)), most, seed)

@@ -1,0 +1,214 @@
+"""The deriver: which contrasts it makes of what, by rule and by a model, and what it says where it makes none."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph import ConfigError, InputError, Response, Task
+from jurygraph.agents.data_synthesizer.synthesizer import LONGEST, Synthesizer
+from jurygraph.agents.roles import DeriverAsk
+from jurygraph.schema import Material, TaskView
+from tests.models.server import Answer, said, serving
+
+QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
+RIGHT = "There are 3*4=<<3*4=12>>12 eggs.\nWith two more there are 12+2=14 eggs.\nSo 14/2=7 hours are left.\nA: 7"
+TASK = Task(id="eggs", query=QUERY, reference="A: 7")
+
+
+def derived(text: str, task: Task = TASK, **params: Any) -> Material:
+    view = TaskView(id=task.id, audience="task", query=task.query, reference=task.reference, facts=task.facts)
+    return asyncio.run(Synthesizer(**params).derive(DeriverAsk(view, Response(id="r", text=text), {})))
+
+
+def kinds(material: Material) -> list[str]:
+    return [variant.edit["kind"] for variant in material.variants]  # type: ignore[index,call-overload]
+
+
+# By rule
+
+
+def test_a_right_solution_gives_a_contrast_of_each_kind() -> None:
+    assert kinds(derived(RIGHT)) == ["number", "step", "answer", "negation", "unit"]
+
+
+def test_each_tells_what_was_changed_where() -> None:
+    for variant in derived(RIGHT).variants:
+        edit: Any = variant.edit
+        assert edit["before"] == RIGHT[edit["start"] : edit["end"]]
+        assert variant.response.text == RIGHT[: edit["start"]] + edit["after"] + RIGHT[edit["end"] :]
+        assert variant.response.text != RIGHT
+        assert edit["says"]
+
+
+def test_a_wrong_solution_gives_none_and_gains_nothing() -> None:
+    made = derived(RIGHT.replace("A: 7", "A: 8"))
+    assert made.variants == ()
+    assert made.note == "its answer is not the reference's: no edit is known to make it worse"
+
+
+def test_without_a_reference_calculations_alone_are_known_to_be_right() -> None:
+    assert kinds(derived(RIGHT, TASK.model_copy(update={"reference": None}))) == ["number"]
+
+
+def test_of_prose_and_of_very_long_texts_none_is_made() -> None:
+    plain = TASK.model_copy(update={"reference": None})
+    assert derived("It is kind.", plain).note == "nothing in the response could be made worse by a known edit"
+    assert "no contrast is made" in derived("1+1=2\n" * LONGEST, plain).note
+
+
+def test_kinds_and_numbers_are_what_the_config_says_and_the_seed_chooses() -> None:
+    assert kinds(derived(RIGHT, kinds=["step", "number"], each=3)) == ["number"] * 3 + ["step"] * 3
+    assert derived(RIGHT, seed=1) == derived(RIGHT, seed=1)
+    assert len({tuple(v.response.text for v in derived(RIGHT, seed=seed).variants) for seed in range(8)}) > 1
+
+
+@pytest.mark.parametrize(
+    ("params", "said"),
+    [
+        ({"by": "magic"}, "by is one of rule, model"),
+        ({"kinds": "number"}, "kinds is a list of some of number"),
+        ({"kinds": ["sound"]}, "kinds is a list of some of number"),
+        ({"kinds": []}, "kinds is a list of some of number"),
+        ({"each": 0}, "each is a whole number from 1 to 10"),
+        ({"each": True}, "each is a whole number from 1 to 10"),
+    ],
+)
+def test_params_that_mean_nothing_are_refused(params: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        Synthesizer(**params)
+
+
+# Names from the facts
+
+FACTS = {
+    "tables": {
+        "meals": {
+            "key": ["name", "city"],
+            "rows": [
+                {"name": "Coco Bambu", "city": "Rockford", "cost": 72},
+                {"name": "Dial A Cake", "city": "Rockford", "cost": 72},
+                {"name": "Nutri Punch", "city": "Rockford", "cost": 29},
+            ],
+        }
+    },
+    "claims": {},
+}
+TRIP = Task(id="trip", query="Plan a day.", facts=FACTS)
+
+
+def test_a_name_becomes_one_of_which_what_is_said_is_not_true() -> None:
+    text = "Dinner at Coco Bambu, for $72.\nBreakfast somewhere."
+    (variant,) = derived(text, TRIP).variants
+    assert variant.response.text == text.replace("Coco Bambu", "Nutri Punch")
+    assert variant.edit["says"] == "cost of 'Nutri Punch' is 29, not 72"  # type: ignore[index,call-overload]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Dinner at Coco Bambu.", "Dinner at Coco Bambu.\nIt costs $72.", "Coco Bambus cost 72", "Dinner for $72."],
+    ids=["nothing is said of it", "it is said elsewhere", "another word", "no name"],
+)
+def test_a_name_of_which_nothing_is_said_is_left_alone(text: str) -> None:
+    assert derived(text, TRIP).variants == ()
+
+
+def test_names_may_come_from_a_file(tmp_path: Path) -> None:
+    rows = "name,city,cost\nCoco Bambu,Rockford,72\nNutri Punch,Rockford,29\n"
+    (tmp_path / "meals.csv").write_text(rows, encoding="utf-8")
+    table = {"key": ["name", "city"], "file": str(tmp_path / "meals.csv")}
+    trip = TRIP.model_copy(update={"facts": {"tables": {"meals": table}, "claims": {}}})
+    (variant,) = derived("Dinner at Coco Bambu, for $72.", trip).variants
+    assert variant.response.text == "Dinner at Nutri Punch, for $72."
+
+
+# By a model
+
+CONFIG: dict[str, Any] = {
+    "evaluators": ["maths.accuracy", {"use": "maths.accuracy", "of": "contrasts"}],
+    "derivers": [{"use": "synthesizer", "params": {"by": "model"}}],
+    "components": {
+        "enhanced": {
+            "combiner": "contrast",
+            "inputs": {"accuracy": "maths.accuracy", "accuracy-of-contrasts": "maths.accuracy-of-contrasts"},
+        }
+    },
+    "reward": {"enhanced": 1.0},
+}
+PROPOSED = {"kind": "answer", "passage": "A: 7", "instead": "A: 14", "says": "the half was asked for"}
+
+
+def is_check(body: Mapping[str, Any]) -> bool:
+    return "worse" in body["response_format"]["json_schema"]["schema"]["properties"]
+
+
+def edited(body: Mapping[str, Any]) -> str:
+    """Which of the two texts that a check shows is the edited one."""
+    shown = str(body["messages"][1]["content"])
+    return "A" if "A: 14" in shown.partition("# Response A")[2].partition("# Response B")[0] else "B"
+
+
+def by_model(*contrasts: dict[str, Any], worse: str = "edited", text: str = RIGHT) -> tuple[jg.Trace, int]:
+    """The trace where a model proposes these, and says of each that the one named is worse; how often it was asked."""
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        if not is_check(body):
+            return said(json.dumps({"contrasts": contrasts}))
+        return said(json.dumps({"reason": "so", "worse": edited(body) if worse == "edited" else worse}))
+
+    with (
+        serving(script) as server,
+        jg.Jury.from_config(CONFIG | {"model": f"openai-compatible:{server.url}#m"}) as jury,
+    ):
+        (trace,) = jury.score(TASK, [Response(id="r", text=text)])
+        return trace, server.count
+
+
+def test_an_edit_counts_that_the_model_finds_worse_without_knowing_which_is_whose() -> None:
+    trace, asked = by_model(PROPOSED)
+    assert asked == 2
+    assert [v.response.text for v in trace.material[0].variants] == [RIGHT.replace("A: 7", "A: 14")]
+    assert trace.reward.value == 1.0
+    assert trace.material[0].call is not None
+
+
+def test_an_edit_that_the_model_does_not_find_worse_is_left_out() -> None:
+    trace, _ = by_model(PROPOSED, worse="neither")
+    assert trace.material[0].variants == ()
+    assert trace.material[0].note == "1 proposed that is no worse"
+    assert trace.reward.value == 0.0
+
+
+def test_a_passage_that_does_not_stand_there_once_is_told_once_and_then_left_out() -> None:
+    trace, asked = by_model({**PROPOSED, "passage": "eggs"}, {**PROPOSED, "passage": "ham"})
+    assert asked == 2
+    assert trace.material[0].variants == ()
+    assert trace.material[0].note == "2 proposed that changes no passage"
+
+
+def test_a_reply_off_the_form_is_a_failure_and_no_credit() -> None:
+    trace, _ = by_model({**PROPOSED, "kind": "style"})
+    assert trace.material[0].status == "failed"
+    assert (trace.reward.status, trace.reward.value) == ("failed", None)
+
+
+def test_of_a_wrong_solution_the_model_is_not_asked() -> None:
+    trace, asked = by_model(PROPOSED, text="A: 8")
+    assert asked == 0
+    assert trace.reward.value == 0.0
+
+
+def test_without_a_model_nothing_is_made_and_nothing_counts() -> None:
+    with jg.Jury.from_config(CONFIG) as jury:
+        (trace,) = jury.score(TASK, [Response(id="r", text=RIGHT)])
+    assert trace.reward.status == "failed"
+    assert [v.status for v in trace.verdicts] == ["ok", "abstained"]
+
+
+def test_a_task_without_facts_that_can_be_read_is_an_error_of_the_task() -> None:
+    with pytest.raises((InputError, jg.PlanError)):
+        derived("Dinner at Coco Bambu for 72", TRIP.model_copy(update={"facts": {"tables": 5}}))

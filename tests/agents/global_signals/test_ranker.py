@@ -1,0 +1,110 @@
+"""`ranker`, asked by a jury as users ask it."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph import ConfigError, Jury, Message, Response, Task, Verdict
+from jurygraph.agents.global_signals.ranker import sigmoid
+from jurygraph.conformance import check_evaluator
+from tests.models.embedding.server import ranked, reading
+from tests.models.server import Script, Server, status
+
+TASK = Task(id="t", query="Where is the tea?")
+
+
+def by_length(body: dict[str, Any], number: int) -> Any:
+    return ranked([min(1.0, len(document) / 10) for document in body["documents"]])
+
+
+def judged(
+    texts: dict[str, str], script: Script = by_length, task: Task = TASK, **params: Any
+) -> tuple[dict[str, Verdict], Server]:
+    with reading(script) as server:
+        use = {"use": "ranker", "params": {"ranker": f"openai-compatible:{server.url}#tiny", **params}}
+        with Jury.from_config({"evaluators": [use]}) as jury:
+            traces = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
+    return {trace.response_id: trace.verdicts[0] for trace in traces}, server
+
+
+def test_a_relevance_score_counts_as_it_is() -> None:
+    verdicts, server = judged({"long": "on the stone", "short": "there"})
+    assert {name: verdict.score for name, verdict in verdicts.items()} == {"long": 1.0, "short": 0.5}
+    assert verdicts["short"].reason == "relevance 0.500 by tiny"
+    (seen,) = server.requests
+    assert seen.body["query"] == "Where is the tea?"
+    assert sorted(seen.body["documents"]) == ["on the stone", "there"]
+
+
+def test_the_whole_of_a_chat_is_the_query() -> None:
+    chat = (Message(role="user", content="Tea?"), Message(role="assistant", content="Yes."))
+    _, server = judged({"a": "there"}, task=TASK.model_copy(update={"query": chat}))
+    assert server.requests[0].body["query"] == "Tea?\nYes."
+
+
+def test_a_logit_counts_by_its_sigmoid_where_that_is_said() -> None:
+    verdicts, _ = judged({"a": "there"}, lambda body, number: ranked([-1.5]), logits=True)
+    assert (verdicts["a"].score, verdicts["a"].native) == (pytest.approx(1 / (1 + math.exp(1.5))), -1.5)
+
+
+def test_a_score_outside_its_range_is_a_failure_and_no_other_is_harmed() -> None:
+    def script(body: dict[str, Any], number: int) -> Any:
+        return ranked([-3.2 if document == "bad" else 0.5 for document in body["documents"]])
+
+    verdicts, _ = judged({"a": "bad", "b": "good"}, script)
+    assert (verdicts["a"].status, verdicts["a"].score) == ("failed", None)
+    assert "-3.2 lies outside [0, 1]; where it gives logits, write params: {logits: true}" in verdicts["a"].reason
+    assert verdicts["b"].score == 0.5
+
+
+def test_a_response_that_says_nothing_is_not_asked_about_and_gets_nothing() -> None:
+    verdicts, server = judged({"empty": "", "blank": " \n", "a": "there"})
+    assert [verdicts[name].score for name in ("empty", "blank", "a")] == [0.0, 0.0, 0.5]
+    assert server.requests[0].body["documents"] == ["there"]
+
+
+def test_many_responses_are_asked_about_in_batches_and_each_gets_its_own() -> None:
+    texts = {f"r{n}": "x" * (n % 10 + 1) for n in range(70)}
+    verdicts, server = judged(texts)
+    assert [len(seen.body["documents"]) for seen in server.requests] == [32, 32, 6]
+    assert all(verdicts[name].score == len(text) / 10 for name, text in texts.items())
+
+
+def test_what_is_not_ranked_is_a_failure() -> None:
+    verdicts, _ = judged({"a": "there", "b": "here"}, lambda body, number: status(401))
+    assert {(v.status, v.failure and v.failure.kind) for v in verdicts.values()} == {("failed", "unauthorised")}
+
+
+def test_a_response_that_is_too_long_fails_alone_and_by_its_own_doing() -> None:
+    def script(body: dict[str, Any], number: int) -> Any:
+        if any(len(document) > 100 for document in body["documents"]):
+            return status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
+        return by_length(body, number)
+
+    verdicts, _ = judged({"long": "x" * 200, "a": "there"}, script)
+    failure = verdicts["long"].failure
+    assert failure is not None
+    assert (failure.kind, failure.cause) == ("overflowed", "response")
+    assert verdicts["a"].score == 0.5
+
+
+def test_without_a_ranker_it_is_said_what_to_write() -> None:
+    with pytest.raises(ConfigError, match=r"write params: \{ranker: sentence-transformers:cross-encoder/"):
+        Jury.from_config({"evaluators": ["ranker"]})
+
+
+def test_it_conforms_with_a_real_cross_encoder(cross_encoder_folder: Path) -> None:
+    task = Task(id="sum", query="What is 17 + 25?")
+    responses = [Response(id="a", text="The answer is 42."), Response(id="b", text="43")]
+    use = {"use": "ranker", "params": {"ranker": f"sentence-transformers:{cross_encoder_folder}"}}
+    assert check_evaluator(use, [(task, responses)]) > 3
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False), st.floats(allow_nan=False, allow_infinity=False))
+def test_the_sigmoid_keeps_the_order_and_stays_in_its_range(a: float, b: float) -> None:
+    assert 0.0 <= sigmoid(min(a, b)) <= sigmoid(max(a, b)) <= 1.0
+    assert sigmoid(0.0) == 0.5

@@ -1,0 +1,144 @@
+"""`similarity`, asked by a jury as users ask it."""
+
+from pathlib import Path
+
+import pytest
+
+from jurygraph import ConfigError, Jury, Response, Task, Trace, Verdict
+from jurygraph.agents.global_signals.similarity import nearness
+from jurygraph.conformance import check_evaluator
+from tests.models.embedding.server import embeddings, reading
+from tests.models.server import Script, Server, raw, status
+
+TASK = Task(id="t", query="Where is the tea?", reference="tea on a stone")
+
+
+def use(embedder: str) -> dict[str, object]:
+    return {"use": "similarity", "params": {"embedder": embedder}}
+
+
+def judged(texts: dict[str, str], script: Script = embeddings, task: Task = TASK) -> tuple[dict[str, Trace], Server]:
+    with (
+        reading(script) as server,
+        Jury.from_config({"evaluators": [use(f"openai-compatible:{server.url}#tiny")]}) as jury,
+    ):
+        traces = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
+    return {trace.response_id: trace for trace in traces}, server
+
+
+def only(trace: Trace) -> Verdict:
+    (verdict,) = trace.verdicts
+    return verdict
+
+
+def test_it_is_the_cosine_with_the_reference() -> None:
+    traces, _ = judged({"anagram": "stone: a tea on", "tea": "tea", "none": "xyz"})
+    assert only(traces["anagram"]).score == pytest.approx(1.0)
+    tea = only(traces["tea"])
+    assert tea.score == pytest.approx(6 / 63**0.5)
+    assert tea.reason == f"cosine with the reference {tea.native:.3f}"
+    assert (tea.score, tea.scale, tea.layer, tea.version[:19]) == (
+        tea.native,
+        (-1.0, 1.0),
+        "model",
+        "1 openai-compatible",
+    )
+    assert only(traces["none"]).score == 0.0
+
+
+def test_it_works_without_a_model_of_the_config_and_is_a_specialist() -> None:
+    with Jury.from_config({"model": "none", "evaluators": [use("litellm:openai/tiny")]}) as jury:
+        (question,) = jury.prepare(TASK).survey.questions
+    assert (question.branch, question.layer, question.scope) == ("specialists", "model", "response")
+
+
+def test_the_texts_of_a_group_go_together_and_the_reference_goes_once() -> None:
+    texts = {f"r{n}": f"tea {n}" for n in range(5)}
+    _, server = judged(texts)
+    (seen,) = server.requests
+    assert sorted(seen.body["input"]) == sorted([*texts.values(), "tea on a stone"])
+
+
+@pytest.mark.parametrize("reference", [None, "", " \n"])
+def test_it_abstains_without_a_reference(reference: str | None) -> None:
+    traces, server = judged({"a": "tea", "b": "sea"}, task=TASK.model_copy(update={"reference": reference}))
+    assert {only(trace).status for trace in traces.values()} == {"abstained"}
+    assert server.count == 0
+
+
+def test_a_response_that_says_nothing_is_not_asked_about_and_gets_nothing() -> None:
+    traces, server = judged({"empty": "", "blank": " \n", "tea": "tea"})
+    assert [only(traces[name]).score for name in ("empty", "blank")] == [0.0, 0.0]
+    assert server.requests[0].body["input"] == ["tea", "tea on a stone"]
+
+
+def test_a_copy_of_the_reference_is_stopped_at_the_gate() -> None:
+    reference = "The tea is on the large flat stone behind the garden shed, next to the old apple tree and the well."
+    traces, server = judged({"copy": reference, "own": "Tea."}, task=TASK.model_copy(update={"reference": reference}))
+    assert (only(traces["copy"]).score, only(traces["copy"]).gated_by) == (0.0, "reference-copy")
+    assert reference in server.requests[0].body["input"]
+    assert server.requests[0].body["input"].count(reference) == 1
+
+
+@pytest.mark.parametrize(
+    ("script", "kind"),
+    [
+        (lambda body, number: status(401), "unauthorised"),
+        (lambda body, number: status(404), "unknown-model"),
+    ],
+)
+def test_what_is_not_embedded_is_a_failure_and_no_credit(script: Script, kind: str) -> None:
+    traces, _ = judged({"a": "tea"}, script)
+    verdict = only(traces["a"])
+    assert (verdict.status, verdict.score) == ("failed", None)
+    assert verdict.failure is not None
+    assert (verdict.failure.kind, verdict.failure.cause) == (kind, "infrastructure")
+    assert not traces["a"].reward.value
+
+
+def too_long(body: dict[str, object], number: int) -> object:
+    texts = body["input"]
+    assert isinstance(texts, list)
+    if any(len(text) > 100 for text in texts):
+        return status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
+    return embeddings(body)
+
+
+def test_a_response_that_is_too_long_fails_alone_and_by_its_own_doing() -> None:
+    traces, _ = judged({"long": "tea " * 50, "tea": "tea"}, too_long)  # type: ignore[arg-type]
+    failure = only(traces["long"]).failure
+    assert failure is not None
+    assert (failure.kind, failure.cause) == ("overflowed", "response")
+    assert only(traces["tea"]).status == "ok"
+
+
+def test_a_reference_that_is_too_long_is_not_the_responses_doing() -> None:
+    task = TASK.model_copy(update={"reference": "tea " * 50})
+    failure = only(judged({"tea": "sea"}, too_long, task)[0]["tea"]).failure  # type: ignore[arg-type]
+    assert failure is not None
+    assert (failure.kind, failure.cause) == ("overflowed", "infrastructure")
+
+
+def test_fewer_vectors_than_texts_are_a_failure_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    from jurygraph.models.embedding import openai_compatible
+    from jurygraph.models.retries import RetryPolicy
+
+    monkeypatch.setattr(openai_compatible, "_POLICY", RetryPolicy(attempts=1))
+    traces, _ = judged({"a": "tea", "b": "sea"}, lambda body, number: raw('{"data": [{"index": 0, "embedding": [1]}]}'))
+    assert {only(trace).status for trace in traces.values()} == {"failed"}
+
+
+def test_without_an_embedder_it_is_said_what_to_write() -> None:
+    with pytest.raises(ConfigError, match=r"write params: \{embedder: sentence-transformers:all-MiniLM-L6-v2\}"):
+        Jury.from_config({"evaluators": ["similarity"]})
+
+
+def test_it_conforms_with_a_real_embedder(embedder_folder: Path) -> None:
+    task = Task(id="sum", query="What is 17 + 25?", reference="17 + 25 = 42, so the answer is 42.")
+    responses = [Response(id="a", text="The answer is 42."), Response(id="b", text="43")]
+    assert check_evaluator(use(f"sentence-transformers:{embedder_folder}"), [(task, responses)]) > 3
+
+
+@pytest.mark.parametrize(("cosine", "score"), [(-1.0, 0.0), (-0.01, 0.0), (0.0, 0.0), (0.5, 0.5), (1.0 + 1e-12, 1.0)])
+def test_a_negative_cosine_counts_nothing(cosine: float, score: float) -> None:
+    assert nearness(cosine) == score

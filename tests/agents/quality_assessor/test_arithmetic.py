@@ -1,0 +1,155 @@
+"""The first false calculation of a solution, and what is not called false."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph import Jury, Response, Task, Verdict
+from jurygraph.agents.quality_assessor.arithmetic import first_wrong
+from jurygraph.agents.quality_assessor.segments import segments
+from jurygraph.conformance import check_evaluator
+
+QUERY = "Janet sells 9 eggs for $2 each. What does she make?"
+SOLUTION = "She has 16 - 7 = <<16-7=9>>9 eggs.\nShe sells 9 eggs * $2 = $<<9*2=18>>18.\nThat is 18 - 1 = 17.\nA: 17"
+
+
+def found(text: str, query: str = QUERY) -> tuple[int, str] | None:
+    slip = first_wrong(query, text)
+    return None if slip is None else (slip.step, slip.quote)
+
+
+# What is false
+
+
+def test_nothing_is_false_in_a_right_solution() -> None:
+    assert found(SOLUTION) is None
+
+
+@pytest.mark.parametrize(
+    ("right", "false", "at"),
+    [
+        ("16 - 7 = <<16-7=9>>9", "16 - 7 = <<16-7=8>>8", (1, "16 - 7 = <<16-7=8>>8")),
+        ("16 - 7 = <<16-7=9>>9", "16 - 7 = <<16-7=9>>8", (1, "16 - 7 = <<16-7=9>>8")),
+        ("16 - 7 = <<16-7=9>>9", "17 - 7 = <<16-7=9>>9", (1, "17 - 7 = <<16-7=9>>9")),
+        ("<<9*2=18>>18", "<<9*2=18>>180", (2, "9*2=18>>180")),
+        ("<<9*2=18>>18", "<<9*2=19>> dollars", (2, "9*2=19")),
+        ("18 - 1 = 17", "18 - 1 = 16", (3, "18 - 1 = 16")),
+    ],
+)
+def test_a_false_calculation_is_found_with_its_step(right: str, false: str, at: tuple[int, str]) -> None:
+    assert found(SOLUTION.replace(right, false)) == at
+
+
+def test_the_first_of_several_counts() -> None:
+    assert found("1 + 1 = 3\n2 + 2 = 5\nA: 5") == (1, "1 + 1 = 3")
+
+
+def test_what_it_comes_to_is_told() -> None:
+    slip = first_wrong(QUERY, "She makes 9 * 2.5 = 22\nA: 22")
+    assert slip is not None
+    assert slip.value == Fraction(45, 2)
+    assert slip.complaint == "'9 * 2.5 = 22', but it is 22.5"
+
+
+def test_nobody_divides_by_zero() -> None:
+    slip = first_wrong(QUERY, "9 / (3 - 3) = 9\nA: 9")
+    assert slip is not None
+    assert (slip.value, slip.complaint) == (None, "'9 / (3 - 3) = 9', but it is not defined")
+
+
+# What is not
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "He has 450 / 70 = <<450/70=6.428571428571429>>6 hours.\nA: 6",
+        "It is 4.2 + 9.45 + 1.35 = $<<4.20+9.45+1.35=14.999999999999998>>15.00\nA: 15",
+        "He is 5 - 8 = <<5-8=-3>>3 eggs short.\nA: 3",
+        "It is 350 000 x 5/100 = $<<350000*5/100=17500.0>>17 500.\nA: 17500",
+        "It is 16 - 7 = 9 <<16-7=9>> 2 times.\nA: 18",
+        "Half of 4 + 2 = 4\nA: 4",
+    ],
+)
+def test_what_reads_as_right_in_some_way_is_not_false(text: str) -> None:
+    assert found(text) is None
+
+
+def test_what_the_query_writes_is_not_the_responses() -> None:
+    text = "It is said that 2 + 2 = 5, and 2 + 2 = 4.\nA: no"
+    assert found(text) == (1, "2 + 2 = 5")
+    assert found(text, "Why is 2 + 2 = 5 wrong?") is None
+
+
+def test_what_stands_in_no_step_is_not_looked_at() -> None:
+    assert found("She makes 18.\nA: 9 * 2 = 19") is None
+    assert found("1 + 1 = 3 <think>1 + 1 = 2</think> 1 + 1 = 3") is None
+
+
+@given(
+    st.lists(st.booleans(), min_size=1, max_size=8), st.sampled_from(["{0} + 1 = {1}", "{0} + 1 = <<{0}+1={1}>>{1}"])
+)
+def test_the_first_false_line_is_the_one_found(right: list[bool], form: str) -> None:
+    lines = [form.format(7 + place, 8 + place + (not one)) for place, one in enumerate(right)]
+    slip = first_wrong(QUERY, "\n".join([*lines, "A: 7"]))
+    assert (slip and slip.step) == (None if all(right) else right.index(False) + 1)
+
+
+@given(st.text("0123456789+-*/=().,$ x<>\n", max_size=120))
+def test_in_any_text_what_is_quoted_stands_in_its_step(text: str) -> None:
+    slip = first_wrong("", text)
+    if slip is not None:
+        assert slip.quote == text[slip.start : slip.end]
+        assert segments(text)[slip.step - 1].start <= slip.start
+
+
+HOSTILE = ["<<", "<<1+1=2>>3 ", "<<1=", ">>1", "1+1=3 ", "<<1+1=2>>3\n", "1+1=3\n"]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_long_hostile_text_is_read_as_any(piece: str) -> None:
+    slip = first_wrong("", piece * 20_000)
+    assert slip is None or slip.step >= 1
+
+
+# The evaluator
+
+
+def verdict(text: str) -> Verdict:
+    with Jury.from_config({"evaluators": ["quality.arithmetic"]}) as jury:
+        (trace,) = jury.score(Task(id="eggs", query=QUERY), [Response(id="r", text=text)])
+    assert trace.reward.components["arithmetic"] == trace.verdicts[0].score
+    return trace.verdicts[0]
+
+
+def test_the_reward_is_the_share_of_the_steps_before_the_first_false_one() -> None:
+    one = verdict(SOLUTION.replace("18 - 1 = 17", "18 - 1 = 16"))
+    assert (one.score, one.met, one.native) == (2 / 3, False, 3)
+    assert one.reason == "step 3 of 3 is wrong: '18 - 1 = 16', but it is 17"
+    assert [evidence.quote for evidence in one.evidence] == ["18 - 1 = 16"]
+
+
+def test_every_false_calculation_is_quoted_where_it_stands() -> None:
+    text = "1 + 1 = 3\n2 + 2 = 5\nA: 5"
+    one = verdict(text)
+    assert (one.score, one.native) == (0.0, 1)
+    assert [text[evidence.start : evidence.end] for evidence in one.evidence] == ["1 + 1 = 3", "2 + 2 = 5"]
+
+
+def test_where_nothing_is_false_the_reward_is_one() -> None:
+    for text in (SOLUTION, "She has nine eggs.\nShe makes eighteen dollars.\nA: 18"):
+        one = verdict(text)
+        assert (one.score, one.met, one.native, one.evidence) == (1.0, True, None, ())
+
+
+@pytest.mark.parametrize("text", ["", "A: 18", "<think></think>18"])
+def test_a_response_without_steps_is_worth_nothing(text: str) -> None:
+    one = verdict(text)
+    assert (one.score, one.met, one.reason) == (0.0, False, "no step of reasoning is written")
+
+
+def test_it_keeps_to_the_rules_of_all_evaluators() -> None:
+    responses = [Response(id="a", text=SOLUTION), Response(id="b", text="1 + 1 = 3\nA: 3")]
+    assert check_evaluator("quality.arithmetic", [(Task(id="eggs", query=QUERY), responses)]) == 10

@@ -1,0 +1,172 @@
+"""The steps of a response stand in it, in order, and miss nothing of the reasoning."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.agents.quality_assessor.segments import MOST_STEPS, segments, step_at
+
+
+def texts(text: str) -> list[str]:
+    return [step.text for step in segments(text)]
+
+
+# Lines
+
+
+def test_each_line_before_the_answers_line_is_a_step() -> None:
+    solution = "Janet sells 16 - 3 - 4 = <<16-3-4=9>>9 eggs.\n\nShe makes 9 * 2 = $<<9*2=18>>18. That is all.\nA: 18"
+    assert texts(solution) == [
+        "Janet sells 16 - 3 - 4 = <<16-3-4=9>>9 eggs.",
+        "She makes 9 * 2 = $<<9*2=18>>18. That is all.",
+    ]
+
+
+def test_lines_of_signs_alone_are_no_steps() -> None:
+    assert texts("9 eggs\n---\n***\n18 dollars\nA: 18") == ["9 eggs", "18 dollars"]
+
+
+@pytest.mark.parametrize("answer", ["#### 18", r"\boxed{18}", "**Answer:** 18", "<answer>18</answer>"])
+def test_the_line_of_the_answer_is_no_step(answer: str) -> None:
+    assert texts(f"9 eggs\n{answer}") == ["9 eggs"]
+
+
+def test_a_label_above_the_answer_is_no_step() -> None:
+    assert texts("9 eggs\n**Final answer:**\n\n18") == ["9 eggs"]
+
+
+def test_a_line_that_calculates_the_answer_is_a_step() -> None:
+    assert texts("9 eggs\nShe makes 9 * 2 = \\boxed{18} dollars") == ["9 eggs", "She makes 9 * 2 = \\boxed{18"]
+    assert texts("9 eggs\n9 * 2 = 18, so the answer is 18.") == ["9 eggs", "9 * 2 = 18, so the answer is 18"]
+
+
+def test_sentences_before_the_answers_sentence_are_a_step_where_they_share_its_line() -> None:
+    assert texts("9 eggs\nShe makes 9 * 2 = 18. The answer is 18.") == ["9 eggs", "She makes 9 * 2 = 18."]
+
+
+def test_without_an_answer_every_line_is_a_step() -> None:
+    assert texts("9 eggs\n18 dollars") == ["9 eggs", "18 dollars"]
+
+
+# Markers
+
+
+@pytest.mark.parametrize("mark", ["{}.", "{})", "({})", "Step {}:", "### Step {}", "**{}.**"])
+def test_each_numbered_marker_begins_a_step_and_lines_behind_it_belong_to_it(mark: str) -> None:
+    one, two = mark.format(1), mark.format(2)
+    text = f"{one} Count the eggs\n- 16 - 7 = 9\n\n{two} Sell them\nfor 18\nA: 18"
+    assert texts(text) == [f"{one} Count the eggs\n- 16 - 7 = 9", f"{two} Sell them\nfor 18"]
+
+
+def test_what_stands_before_the_first_marker_belongs_to_the_first_step() -> None:
+    assert texts("Let us see.\n1. 9 eggs\n2. 18 dollars\nA: 18") == ["Let us see.\n1. 9 eggs", "2. 18 dollars"]
+
+
+def test_a_marker_that_does_not_count_on_leaves_lines_as_they_are() -> None:
+    assert texts("3. is odd\nso is 5\nA: 5") == ["3. is odd", "so is 5"]
+
+
+def test_words_that_number_something_else_swallow_no_lines() -> None:
+    assert texts("First bag: 300\nSecond bag: 312\nTotal: 612\nA: 612") == [
+        "First bag: 300",
+        "Second bag: 312",
+        "Total: 612",
+    ]
+
+
+# Sentences
+
+
+def test_one_paragraph_has_a_step_a_sentence() -> None:
+    text = (
+        "Each costs $2.50, e.g. 3.5 of them $8.75 at 5 p.m. on Sunday. She has 9! So it is 22.50. The answer is 22.5."
+    )
+    assert texts(text) == [
+        "Each costs $2.50, e.g. 3.5 of them $8.75 at 5 p.m. on Sunday.",
+        "She has 9!",
+        "So it is 22.50.",
+    ]
+
+
+def test_numbers_before_sentences_stay_with_them() -> None:
+    assert texts("1. She has 9 eggs. 2. She sells them.") == ["1. She has 9 eggs.", "2. She sells them."]
+
+
+# Where the reasoning stands
+
+
+def test_only_the_thoughts_are_steps_where_they_are_marked() -> None:
+    assert texts("Hello.\n<think>9 eggs.\n18 dollars.</think>\n<answer>18</answer>") == ["9 eggs.", "18 dollars."]
+    assert texts("<think>9 eggs. 18 dollars.</think>\n<answer>18</answer>") == ["9 eggs.", "18 dollars."]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n\t", "***", "A: 18", "The answer is 18.", "<think></think><answer>1</answer>"]
+)
+def test_a_response_without_reasoning_has_no_step(text: str) -> None:
+    assert segments(text) == ()
+
+
+# Any text
+
+PIECES = ["1. ", "2. ", "Step 1: ", "Step 2: ", "First, ", "\n", " ", ". ", "! ", "3.5", "e.g. ", "p.m. ", "A: 18"]
+PIECES += [
+    "<think>",
+    "</think>",
+    "<answer>",
+    "</answer>",
+    "\\boxed{",
+    "}",
+    "####",
+    "The answer is ",
+    "é",
+    "解",
+    "²",
+    "_",
+]
+TEXTS = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=5)), max_size=40).map("".join)
+FREE_OF_ANSWERS = st.text("ab3\u00b2é解 .!?_-\n\t\u2028", max_size=80)
+
+
+@given(TEXTS)
+def test_steps_stand_in_the_text_in_order_and_do_not_overlap(text: str) -> None:
+    behind = 0
+    for number, step in enumerate(segments(text), start=1):
+        assert step.number == number
+        assert step.start >= behind
+        assert step.text == text[step.start : step.end] == step.text.strip()
+        assert any(map(str.isalnum, step.text))
+        behind = step.end
+
+
+@given(FREE_OF_ANSWERS)
+def test_every_letter_and_digit_of_the_reasoning_belongs_to_a_step(text: str) -> None:
+    for whole, offset in ((text, 0), (f"<think>{text}</think>Z", len("<think>")), (f"{text}\nA: 18", 0)):
+        steps = segments(whole)
+        for place, letter in enumerate(text, start=offset):
+            assert not letter.isalnum() or step_at(steps, place) is not None
+
+
+@given(TEXTS, st.integers(0, 200))
+def test_a_place_belongs_to_the_step_around_it(text: str, place: int) -> None:
+    steps = segments(text)
+    found = step_at(steps, place)
+    around = [step for step in steps if step.start <= place < step.end]
+    assert [found] == (around or [None])
+
+
+def test_there_are_no_more_steps_than_stated_and_the_last_holds_the_rest() -> None:
+    steps = segments("\n".join(f"line {number}" for number in range(1, MOST_STEPS + 6)))
+    assert len(steps) == MOST_STEPS
+    assert steps[-2].text == f"line {MOST_STEPS - 1}"
+    assert re.findall("[0-9]+", steps[-1].text) == [str(MOST_STEPS + more) for more in range(6)]
+
+
+HOSTILE = ["a. ", "1. \n2. \n", "\n", "(", "1. ", "A: ", "a.b. ", ". . ", "\n\\boxed{}", "****1", "<think>", "e.g. "]
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_long_hostile_text_is_told_apart_as_any(piece: str) -> None:
+    assert len(segments(piece * 50_000)) <= MOST_STEPS

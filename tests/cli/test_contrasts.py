@@ -1,0 +1,64 @@
+"""`show` and `explain` list the contrasts that were ranked the wrong way."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Command
+
+CONFIG = """
+derivers: [synthesizer]
+evaluators: [maths.accuracy, {use: maths.accuracy, of: contrasts}]
+components:
+  enhanced:
+    combiner: contrast
+    inputs: {accuracy: maths.accuracy, accuracy-of-contrasts: maths.accuracy-of-contrasts}
+reward: {accuracy: 1.0, enhanced: 0.5}
+"""
+TEXT = "Ann buys 3*4=12 eggs.\nShe sells 12/2=6 eggs.\nA: 6"
+TASK = {
+    "id": "eggs",
+    "query": "Ann buys 3 boxes of 4 eggs and sells half of them. How many are left?",
+    "reference": "A: 6",
+    "responses": [{"id": "right", "text": TEXT}, {"id": "wrong", "text": "A: 7"}],
+}
+
+
+@pytest.fixture
+def scored(tmp_path: Path, run: Command) -> Path:
+    (tmp_path / "tasks.jsonl").write_text(json.dumps(TASK) + "\n", encoding="utf-8")
+    (tmp_path / "jury.yaml").write_text(CONFIG, encoding="utf-8")
+    ended = run("score", tmp_path / "tasks.jsonl", "--config", tmp_path / "jury.yaml", "--out", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("command", ["show", "explain"])
+def test_what_was_ranked_the_wrong_way_is_told_with_its_edit(scored: Path, run: Command, command: str) -> None:
+    told = run(command, scored, "--response", "right").out
+    assert "enhanced: 1 of 3 contrasts score less than the response" in told
+    assert "ranked the wrong way: ~number-1 (3*4 is 12, not 13) scores as much as the response" in told
+    assert "ranked the wrong way: ~step-1" in told
+    assert "~answer-1 (" not in told
+
+
+def test_what_costs_a_contrast_is_nothing_that_was_wrong_with_the_response(scored: Path, run: Command) -> None:
+    told = run("explain", scored, "--response", "right").out
+    assert "What was wrong first" not in told
+    assert "Short of the best" not in told
+
+
+def test_of_a_response_without_contrasts_it_is_said_why(scored: Path, run: Command) -> None:
+    told = run("explain", scored, "--response", "wrong").out
+    assert "enhanced: weight 0.5 × value 0 = 0." in told
+    assert "Nobody was asked about" in told
+    assert "no-variant, its answer is not the reference's" in told
+
+
+def test_such_a_run_verifies_and_is_decided_anew_without_asking(scored: Path, run: Command, tmp_path: Path) -> None:
+    assert run("verify", scored, "--deep").code == 0
+    ended = run("rescore", scored, "--out", tmp_path / "other", "--set", "reward.enhanced=2")
+    assert ended.code == 0, ended.err
+    trace = json.loads(run("show", tmp_path / "other", "--response", "right", "--json").out)
+    assert trace["reward"]["value"] == pytest.approx(1 + 2 / 3)

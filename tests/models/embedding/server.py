@@ -1,0 +1,66 @@
+"""A server of embeddings and reranking, beside that of chat completions: it answers POSTs to any path by a script."""
+
+import base64
+import json
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from aiohttp import web
+
+from tests.models.server import Answer, Script, Seen, Server, raw
+
+
+class _AnyPath(Server):
+    """Like `Server`; what it has seen tells the path in the body, under `path`."""
+
+    async def _answered(self, request: web.BaseRequest) -> web.StreamResponse:
+        body = {**json.loads(await request.content.read()), "path": request.path}
+        self._seen.append(Seen(body, {name.lower(): value for name, value in request.headers.items()}))
+        try:
+            answer = self._script(body, len(self._seen))
+        except Exception as error:  # noqa: BLE001 - `reading` raises it where the test sees it
+            self.broken = error
+            return web.Response(status=500)
+        return await answer(request)
+
+
+@contextmanager
+def reading(script: Script) -> Iterator[Server]:
+    """A server that answers by a script, for as long as the block lasts. Raises what the script raised."""
+    server = _AnyPath(script)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+    if server.broken is not None:
+        raise server.broken
+
+
+def vector(text: str) -> list[float]:
+    """What this server's embedder makes of a text: how often each of eight letters stands in it."""
+    return [float(text.count(letter)) for letter in "aeionrst"]
+
+
+def embeddings(body: dict[str, Any], number: int = 1) -> Answer:
+    """The vectors of all texts that are asked for, the last first: an answer tells their places."""
+    coded = body.get("encoding_format") == "base64"
+    data = [
+        {"object": "embedding", "index": place, "embedding": _base64(vector(text)) if coded else vector(text)}
+        for place, text in enumerate(body["input"])
+    ]
+    usage = {"prompt_tokens": 3, "total_tokens": 3}
+    return raw(json.dumps({"object": "list", "model": body["model"], "data": data[::-1], "usage": usage}))
+
+
+def ranked(scores: Sequence[float]) -> Answer:
+    """These relevance scores, of the documents in their order; told as the format has it, the best first."""
+    results = [{"index": place, "relevance_score": score} for place, score in enumerate(scores)]
+    results.sort(key=lambda one: -one["relevance_score"])
+    return raw(json.dumps({"id": "1", "model": "tiny", "results": results, "usage": {"total_tokens": 3}}))
+
+
+def _base64(numbers: Sequence[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()

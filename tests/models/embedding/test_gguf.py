@@ -1,0 +1,73 @@
+"""llama.cpp as an embedder, real: a tiny model whose vectors are noise."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jurygraph.errors import ConfigError
+from jurygraph.models.embedding.embedder import Embedder
+from jurygraph.models.embedding.opening import open_embedder
+from jurygraph.models.faults import Fault
+from tests.models.tiny_gguf import write_tiny
+
+TEXTS = ("the answer is 42", "the answer is 43", "zebra", "解 😀")
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_tiny(tmp_path_factory.mktemp("model") / "tiny.gguf")
+
+
+@pytest.fixture(scope="module")
+def embedder(tiny: Path) -> Iterator[Embedder]:
+    made = open_embedder(f"gguf:{tiny}")
+    yield made
+    made.close()
+
+
+def test_a_model_that_states_no_pooling_gives_the_mean_as_vectors_of_length_1(embedder: Embedder) -> None:
+    rows = asyncio.run(embedder.embed(TEXTS))
+    assert rows.shape == (4, 64)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1.0] * 4)
+    assert rows[0] @ rows[1] > rows[0] @ rows[2]
+
+
+def test_the_same_text_gets_the_same_vector(embedder: Embedder) -> None:
+    rows = asyncio.run(embedder.embed(TEXTS))
+    assert asyncio.run(embedder.embed(TEXTS[1:2])).tolist() == rows[1:2].tolist()
+
+
+def test_a_version_tells_the_engine_and_the_bytes(embedder: Embedder) -> None:
+    assert embedder.name == "tiny.gguf"
+    assert embedder.version.startswith("xllamacpp ")
+    assert "sha256:" in embedder.version
+
+
+def test_a_text_that_is_too_long_is_by_the_response(embedder: Embedder) -> None:
+    with pytest.raises(Fault, match="too large") as caught:
+        asyncio.run(embedder.embed(["a", "b " * 3_000]))
+    assert (caught.value.kind, caught.value.cause) == ("overflowed", "response")
+
+
+def test_what_is_no_utf_8_is_refused(embedder: Embedder) -> None:
+    with pytest.raises(Fault) as caught:
+        asyncio.run(embedder.embed(["\ud800"]))
+    assert caught.value.kind == "rejected"
+
+
+def test_a_file_that_is_no_model_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no such file"):
+        open_embedder(f"gguf:{tmp_path / 'none.gguf'}")
+
+
+def test_a_model_that_is_cut_short_is_a_fault_of_ours(tmp_path: Path, tiny: Path) -> None:
+    path = tmp_path / "cut.gguf"
+    path.write_bytes(tiny.read_bytes()[:3_000])
+    made = open_embedder(f"gguf:{path}")
+    with pytest.raises(Fault, match="cannot load it") as caught:
+        asyncio.run(made.embed(["a"]))
+    assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
+    made.close()

@@ -1,0 +1,112 @@
+"""Providers by litellm, real requests to a server that stands for them."""
+
+import asyncio
+
+import pytest
+
+from jurygraph.models.embedding import litellm
+from jurygraph.models.embedding.embedder import Floats, unit_rows
+from jurygraph.models.embedding.opening import open_embedder, open_reranker
+from jurygraph.models.faults import Fault
+from jurygraph.models.retries import RetryPolicy
+from tests.models.embedding.server import embeddings, ranked, reading, vector
+from tests.models.server import Answer, Script, Server, hang, raw, status
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
+
+TEXTS = ("eat", "tea on sea", "stone")
+KEY = "sk-0123456789abcdefghij"
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(litellm, "_POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+def embedded(script: Script, monkeypatch: pytest.MonkeyPatch, *texts: str) -> tuple[Floats, Server]:
+    with reading(script) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        return asyncio.run(open_embedder("litellm:openai/tiny").embed(texts)), server
+
+
+def scored(script: Script, monkeypatch: pytest.MonkeyPatch, *documents: str) -> tuple[Floats, Server]:
+    with reading(script) as server:
+        monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.url)
+        return asyncio.run(open_reranker("litellm:hosted_vllm/tiny").score("q", documents)), server
+
+
+def test_embeddings_come_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows, server = embedded(embeddings, monkeypatch, *TEXTS)
+    assert rows == pytest.approx(unit_rows([vector(text) for text in TEXTS], 3, "tiny"))
+    (seen,) = server.requests
+    assert (seen.body["path"], seen.body["model"], seen.body["input"]) == ("/v1/embeddings", "tiny", list(TEXTS))
+    assert seen.headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_documents_are_ranked_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, server = scored(lambda body, number: ranked([0.2, 0.9, 0.1]), monkeypatch, "a", "b", "c")
+    assert scores.tolist() == [0.2, 0.9, 0.1]
+    (seen,) = server.requests
+    assert (seen.body["path"], seen.body["query"], seen.body["documents"]) == ("/v1/rerank", "q", ["a", "b", "c"])
+    assert seen.body["top_n"] == 3
+
+
+def test_what_may_do_better_is_tried_again_by_us_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, server = embedded(lambda body, number: status(503) if number < 3 else embeddings(body), monkeypatch, "a")
+    assert server.count == 3
+    _, server = scored(lambda body, number: status(503) if number < 3 else ranked([0.5]), monkeypatch, "a")
+    assert server.count == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (status(401), "unauthorised"),
+        (status(404), "unknown-model"),
+        (status(503), "server"),
+        (raw('{"object": "list", "model": "tiny", "data": []}'), "unreadable"),
+        (raw('{"object": "list", "model": "tiny", "data": [{"index": 1, "embedding": [1.0]}]}'), "unreadable"),
+    ],
+)
+def test_each_fault_of_an_embedder_is_named(monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str) -> None:
+    with pytest.raises(Fault) as caught:
+        embedded(lambda body, number: answer, monkeypatch, "a")
+    assert (caught.value.kind, caught.value.cause) == (kind, "infrastructure")
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (status(401), "unauthorised"),
+        (status(503), "server"),
+        (raw('{"id": "1", "results": []}'), "unreadable"),
+        (raw('{"id": "1", "results": [{"index": 0, "relevance_score": 0.5}]}'), "unreadable"),
+        (ranked([0.5, float("nan")]), "unreadable"),
+    ],
+)
+def test_each_fault_of_a_reranker_is_named(monkeypatch: pytest.MonkeyPatch, answer: Answer, kind: str) -> None:
+    with pytest.raises(Fault) as caught:
+        scored(lambda body, number: answer, monkeypatch, "a", "b")
+    assert (caught.value.kind, caught.value.cause) == (kind, "infrastructure")
+
+
+def test_a_text_that_is_too_long_is_by_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = {"code": "context_length_exceeded", "message": "This model's maximum context length is 8192 tokens"}
+    with pytest.raises(Fault) as caught:
+        embedded(lambda body, number: status(400, body={"error": error}), monkeypatch, "a")
+    assert (caught.value.kind, caught.value.cause) == ("overflowed", "response")
+
+
+def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(litellm, "TIMEOUT", 0.05)
+    with pytest.raises(Fault) as caught:
+        embedded(lambda body, number: hang(), monkeypatch, "a")
+    assert caught.value.kind == "timeout"
+
+
+def test_a_provider_that_litellm_does_not_know_is_refused() -> None:
+    with pytest.raises(Fault) as caught:
+        asyncio.run(open_embedder("litellm:nobody/tiny").embed(["a"]))
+    assert caught.value.kind == "rejected"

@@ -1,0 +1,164 @@
+"""Servers of embeddings and reranking, real ones over HTTP, with faults planted in them."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from jurygraph.models.embedding import openai_compatible
+from jurygraph.models.embedding.embedder import Floats, unit_rows
+from jurygraph.models.embedding.opening import open_embedder, open_reranker
+from jurygraph.models.faults import Fault
+from jurygraph.models.retries import RetryPolicy
+from tests.models.embedding.server import embeddings, ranked, reading, vector
+from tests.models.server import Answer, cut, hang, huge, raw, reset, status
+
+TEXTS = ("eat", "tea on sea", "stone")
+DOCUMENTS = ("a", "b", "c")
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_compatible, "_POLICY", RetryPolicy(attempts=3, first=0.001, longest=0.002))
+
+
+def embedded(url: str, *texts: str) -> Floats:
+    return asyncio.run(open_embedder(f"openai-compatible:{url}#tiny").embed(texts))
+
+
+def scored(url: str, *documents: str) -> Floats:
+    return asyncio.run(open_reranker(f"openai-compatible:{url}#tiny").score("q", documents))
+
+
+def test_embeddings_are_asked_for_in_one_request_and_told_by_their_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURYGRAPH_API_KEY", "a-key-for-tests")
+    with reading(embeddings) as server:
+        rows = embedded(server.url, *TEXTS)
+        (seen,) = server.requests
+    assert rows.tolist() == unit_rows([vector(text) for text in TEXTS], 3, "tiny").tolist()
+    path = {"path": "/v1/embeddings"}
+    assert seen.body == {"model": "tiny", "input": list(TEXTS), "encoding_format": "float", **path}
+    assert seen.headers["authorization"] == "Bearer a-key-for-tests"
+
+
+def test_documents_are_ranked_in_one_request_and_told_by_their_places() -> None:
+    with reading(lambda body, number: ranked([0.2, 0.9, 0.1])) as server:
+        assert scored(server.url, *DOCUMENTS).tolist() == [0.2, 0.9, 0.1]
+        (seen,) = server.requests
+    assert seen.body == {"model": "tiny", "query": "q", "documents": list(DOCUMENTS), "path": "/v1/rerank"}
+    assert "authorization" not in seen.headers
+
+
+@pytest.mark.parametrize("first", [status(503), status(429), cut(), reset(), raw("no JSON")])
+def test_what_may_do_better_is_tried_again(first: Answer) -> None:
+    with reading(lambda body, number: first if number == 1 else embeddings(body)) as server:
+        assert embedded(server.url, *TEXTS).shape == (3, 8)
+        assert server.count == 2
+
+
+def entry(index: Any, numbers: Any) -> dict[str, Any]:
+    return {"index": index, "embedding": numbers}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        [],
+        [entry(0, [1.0])],
+        [entry(0, [1.0]), entry(0, [1.0])],
+        [entry(0, [1.0]), entry(2, [1.0])],
+        [entry(0, [1.0]), entry(1, [1.0]), entry(2, [1.0])],
+        [entry(0, [1.0]), entry(1, [1.0, 2.0])],
+        [entry(0, [1.0]), entry(1, [])],
+        [entry(0, [1.0]), entry(1, None)],
+        [entry(0, [1.0]), entry(1, ["a"])],
+        [entry(0, [1.0]), entry("1", [1.0])],
+        [entry(0, [1.0]), {"embedding": [1.0]}],
+        None,
+    ],
+)
+def test_embeddings_that_are_not_one_for_each_text_are_no_embeddings(data: Any) -> None:
+    with reading(lambda body, number: raw(json.dumps({"data": data}))) as server:
+        with pytest.raises(Fault) as caught:
+            embedded(server.url, "a", "b")
+        assert server.count == 3
+    assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
+
+
+def test_a_vector_that_is_not_finite_is_none() -> None:
+    body = '{"data": [{"index": 0, "embedding": [1.0, %s]}]}'
+    for number in ("NaN", "Infinity", "1e999"):
+        with reading(lambda _, __, told=number: raw(body % told)) as server, pytest.raises(Fault) as caught:
+            embedded(server.url, "a")
+        assert caught.value.kind == "unreadable"
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [],
+        [{"index": 0, "relevance_score": 0.5}],
+        [{"index": 0, "relevance_score": 0.5}, {"index": 0, "relevance_score": 0.5}],
+        [{"index": 0, "relevance_score": 0.5}, {"index": 5, "relevance_score": 0.5}],
+        [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": None}],
+        [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": float("nan")}],
+        [{"index": 0, "relevance_score": 0.5}, {"index": 1}],
+        {"0": 0.5, "1": 0.5},
+    ],
+)
+def test_scores_that_are_not_one_for_each_document_are_no_scores(results: Any) -> None:
+    with (
+        reading(lambda body, number: raw(json.dumps({"results": results}))) as server,
+        pytest.raises(Fault) as caught,
+    ):
+        scored(server.url, "a", "b")
+    assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
+
+
+OVERFLOWED = status(400, body={"error": {"code": "context_length_exceeded", "message": "too much"}})
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "cause", "count"),
+    [
+        (status(401), "unauthorised", "infrastructure", 1),
+        (status(404), "unknown-model", "infrastructure", 1),
+        (status(400), "rejected", "infrastructure", 1),
+        (OVERFLOWED, "overflowed", "response", 1),
+        (status(503), "server", "infrastructure", 3),
+        (reset(), "connection", "infrastructure", 3),
+        (huge(9), "too-large", "infrastructure", 1),
+    ],
+)
+def test_each_fault_is_named(answer: Answer, kind: str, cause: str, count: int) -> None:
+    with reading(lambda body, number: answer) as server:
+        for asked in (embedded, scored):
+            before = server.count
+            with pytest.raises(Fault) as caught:
+                asked(server.url, "a")
+            assert (caught.value.kind, caught.value.cause, server.count - before) == (kind, cause, count)
+
+
+def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai_compatible, "TIMEOUT", 0.05)
+    with reading(lambda body, number: hang()) as server, pytest.raises(Fault) as caught:
+        embedded(server.url, "a")
+    assert caught.value.kind == "timeout"
+
+
+def test_what_is_no_utf_8_is_not_sent() -> None:
+    with reading(embeddings) as server:
+        with pytest.raises(Fault) as caught:
+            embedded(server.url, "\ud800")
+        assert (caught.value.kind, server.count) == ("rejected", 0)
+
+
+def test_many_may_ask_at_once() -> None:
+    async def many(url: str) -> list[Floats]:
+        embedder = open_embedder(f"openai-compatible:{url}#tiny")
+        return await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 5))
+
+    with reading(embeddings) as server:
+        rows = asyncio.run(many(server.url))
+    assert [row.tolist() for row in rows[:3]] == [row.tolist() for row in rows[12:]]

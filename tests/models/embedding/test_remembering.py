@@ -1,0 +1,102 @@
+"""Many texts, each embedded once, and none at another's cost."""
+
+import asyncio
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.models.embedding.embedder import AT_ONCE, Embedder, Floats, unit_rows
+from jurygraph.models.embedding.remembering import Remembering
+from jurygraph.models.faults import Fault
+from tests.models.embedding.server import vector
+
+
+class Counting(Embedder):
+    """Counts letters, as the test server does, and what it is asked; `faults` are those of some texts."""
+
+    name = version = "counting"
+
+    def __init__(self, **faults: str) -> None:
+        self.asked: list[list[str]] = []
+        self.faults = faults
+        self.closed = 0
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        self.asked.append(list(texts))
+        for text in texts:
+            if text in self.faults:
+                raise Fault(self.faults[text], f"{text}!")
+        return unit_rows([vector(text) for text in texts], len(texts), self.name)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def embedded(remembering: Remembering, *texts: str) -> list[Floats | Fault]:
+    return asyncio.run(remembering.embed(texts))
+
+
+def test_a_text_is_embedded_once() -> None:
+    counting = Counting()
+    remembering = Remembering(counting)
+    first = embedded(remembering, "tea", "sea", "tea")
+    again = embedded(remembering, "sea", "eat", "tea")
+    assert counting.asked == [["tea", "sea"], ["eat"]]
+    assert [np.asarray(one).tolist() for one in (first[0], first[1])] == [
+        np.asarray(one).tolist() for one in (again[2], again[0])
+    ]
+
+
+def test_many_texts_are_asked_about_in_batches() -> None:
+    counting = Counting()
+    embedded(Remembering(counting), *(f"text {n}" for n in range(2 * AT_ONCE + 1)))
+    assert [len(batch) for batch in counting.asked] == [AT_ONCE, AT_ONCE, 1]
+
+
+def test_those_used_longest_ago_are_forgotten_first() -> None:
+    counting = Counting()
+    remembering = Remembering(counting, most=2)
+    for text in ("a", "b", "a", "c", "a", "b"):
+        embedded(remembering, text)
+    assert counting.asked == [["a"], ["b"], ["c"], ["b"]]
+
+
+def test_a_text_that_is_too_long_takes_no_other_with_it_and_is_asked_about_again() -> None:
+    counting = Counting(long="overflowed")
+    remembering = Remembering(counting)
+    for _ in range(2):
+        a, long, b = embedded(remembering, "a", "long", "b")
+        assert isinstance(long, Fault)
+        assert (long.kind, long.cause) == ("overflowed", "response")
+        assert not isinstance(a, Fault)
+        assert not isinstance(b, Fault)
+    assert counting.asked == [["a", "long", "b"], ["a"], ["long"], ["b"], ["long"]]
+
+
+def test_trouble_of_our_own_takes_all_that_is_asked_with_it_and_is_not_remembered() -> None:
+    counting = Counting(b="connection")
+    remembering = Remembering(counting)
+    faults = embedded(remembering, "a", "b")
+    assert [one.kind for one in faults if isinstance(one, Fault)] == ["connection", "connection"]
+    counting.faults = {}
+    assert not any(isinstance(one, Fault) for one in embedded(remembering, "a", "b"))
+
+
+def test_it_forgets_when_it_is_closed() -> None:
+    counting = Counting()
+    remembering = Remembering(counting)
+    embedded(remembering, "a")
+    remembering.close()
+    embedded(remembering, "a")
+    assert (counting.asked, counting.closed) == ([["a"], ["a"]], 1)
+
+
+@given(st.lists(st.lists(st.sampled_from("abcde"), max_size=6), max_size=6), st.integers(1, 5))
+def test_what_is_remembered_changes_nothing(asked: list[list[str]], most: int) -> None:
+    remembering = Remembering(Counting(), most)
+    for texts in asked:
+        found = embedded(remembering, *texts)
+        for text, one in zip(texts, found, strict=True):
+            assert np.asarray(one).tolist() == unit_rows([vector(text)], 1, "counting")[0].tolist()

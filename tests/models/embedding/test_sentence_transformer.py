@@ -1,0 +1,135 @@
+"""sentence-transformers, real: tiny models that the test makes, whose answers are noise."""
+
+import asyncio
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jurygraph.models.embedding.embedder import Floats
+from jurygraph.models.embedding.opening import open_embedder, open_reranker
+from jurygraph.models.faults import Fault
+from tests.models.embedding import tiny
+
+TEXTS = ("the answer is 42", "the answer is 43", "zebra", "", "word " * 500, "解 😀 \x00")
+
+
+def embedded(folder: Path, *texts: str) -> Floats:
+    embedder = open_embedder(f"sentence-transformers:{folder}")
+    try:
+        return asyncio.run(embedder.embed(texts))
+    finally:
+        embedder.close()
+
+
+def scores(folder: Path, query: str, *documents: str) -> Floats:
+    reranker = open_reranker(f"sentence-transformers:{folder}")
+    try:
+        return asyncio.run(reranker.score(query, documents))
+    finally:
+        reranker.close()
+
+
+def test_a_folder_gives_vectors_of_length_1(embedder_folder: Path) -> None:
+    rows = embedded(embedder_folder, *TEXTS)
+    assert (rows.shape, rows.dtype) == ((len(TEXTS), 32), np.float64)
+    assert np.linalg.norm(rows, axis=1) == pytest.approx([1.0] * len(TEXTS))
+    assert rows[0] @ rows[1] > rows[0] @ rows[2]
+
+
+def test_what_a_text_gets_does_not_hang_on_its_neighbours_or_the_time(embedder_folder: Path) -> None:
+    together = embedded(embedder_folder, *TEXTS)
+    turned = embedded(embedder_folder, *TEXTS[::-1])
+    assert together.tolist() == turned[::-1].tolist()
+    assert embedded(embedder_folder, TEXTS[1]).tolist() == together[1:2].tolist()
+
+
+def test_a_model_may_be_asked_by_many_at_once(embedder_folder: Path) -> None:
+    embedder = open_embedder(f"sentence-transformers:{embedder_folder}")
+
+    async def many() -> list[Floats]:
+        return await asyncio.gather(*(embedder.embed([text]) for text in TEXTS * 3))
+
+    try:
+        assert np.concatenate(asyncio.run(many())[: len(TEXTS)]).tolist() == embedded(embedder_folder, *TEXTS).tolist()
+    finally:
+        embedder.close()
+
+
+def test_a_closed_model_is_loaded_again_when_it_is_asked_again(embedder_folder: Path) -> None:
+    embedder = open_embedder(f"sentence-transformers:{embedder_folder}")
+    first = asyncio.run(embedder.embed(["a"]))
+    embedder.close()
+    embedder.close()
+    assert asyncio.run(embedder.embed(["a"])).tolist() == first.tolist()
+    embedder.close()
+
+
+def test_a_folder_is_known_by_its_name_and_its_bytes(embedder_folder: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(embedder_folder, tmp_path / embedder_folder.name)
+    one, other = (
+        open_embedder(f"sentence-transformers:{embedder_folder}"),
+        open_embedder(f"sentence-transformers:{copy}"),
+    )
+    assert one.name == "tiny-embedder"
+    assert one.version == other.version
+    (copy / "config.json").write_text("{}")
+    assert open_embedder(f"sentence-transformers:{copy}").version != one.version
+
+
+def test_a_cross_encoder_gives_logits_and_not_what_its_config_makes_of_them(cross_encoder_folder: Path) -> None:
+    import torch
+    from sentence_transformers import CrossEncoder
+
+    documents = TEXTS[:3]
+    raw = scores(cross_encoder_folder, "what is the answer", *documents)
+    activated = CrossEncoder(str(cross_encoder_folder), activation_fn=torch.nn.Sigmoid()).predict(
+        [("what is the answer", document) for document in documents]
+    )
+    assert 1 / (1 + np.exp(-raw)) == pytest.approx(activated, abs=1e-6)
+    assert open_reranker(f"sentence-transformers:{cross_encoder_folder}").logits
+
+
+def test_what_a_document_gets_does_not_hang_on_its_neighbours(cross_encoder_folder: Path) -> None:
+    together = scores(cross_encoder_folder, "what is the answer", *TEXTS)
+    assert scores(cross_encoder_folder, "what is the answer", TEXTS[4]).tolist() == together[4:5].tolist()
+
+
+def test_a_model_that_tells_classes_apart_is_no_reranker(library: None, tmp_path: Path) -> None:
+    folder = tiny.write_cross_encoder(tmp_path / "classes", labels=3)
+    with pytest.raises(Fault, match="gives 3 numbers for a document") as caught:
+        scores(folder, "q", "a")
+    assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
+
+
+def test_a_folder_without_a_model_is_a_fault_of_ours(library: None, tmp_path: Path) -> None:
+    with pytest.raises(Fault, match="cannot load it") as caught:
+        embedded(tmp_path, "a")
+    assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
+
+
+def test_what_could_not_be_loaded_is_tried_again_once_it_was_closed(embedder_folder: Path, tmp_path: Path) -> None:
+    embedder = open_embedder(f"sentence-transformers:{tmp_path}")
+    with pytest.raises(Fault):
+        asyncio.run(embedder.embed(["a"]))
+    shutil.copytree(embedder_folder, tmp_path, dirs_exist_ok=True)
+    with pytest.raises(Fault, match="cannot load it"):
+        asyncio.run(embedder.embed(["a"]))
+    embedder.close()
+    assert asyncio.run(embedder.embed(["a"])).shape == (1, 32)
+    embedder.close()
+
+
+def test_a_hub_that_cannot_be_reached_is_a_fault_of_ours(
+    library: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(Fault, match="cannot load it") as caught:
+        scores(Path("nobody/no-such-model"), "q", "a")
+    assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
+
+
+def test_nothing_is_drawn_while_a_model_is_loaded(embedder_folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    embedded(embedder_folder, "a")
+    assert capfd.readouterr() == ("", "")
