@@ -3,7 +3,20 @@
 import sys
 from importlib import import_module
 
-NAMES = ("imports", "gear", "machine", "maths", "trip", "store", "models", "judges", "credit", "large")
+NAMES = (
+    "imports",
+    "gear",
+    "machine",
+    "maths",
+    "trip",
+    "store",
+    "models",
+    "judges",
+    "credit",
+    "specialists",
+    "monitor",
+    "large",
+)
 
 
 def main(chosen: list[str]) -> int:

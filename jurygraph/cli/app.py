@@ -13,6 +13,7 @@ from jurygraph.cli import (
     drawing,
     importing,
     migrating,
+    presetting,
     profiling,
     project,
     prompting,
@@ -20,6 +21,7 @@ from jurygraph.cli import (
     rescoring,
     scoring,
     studying,
+    watching,
 )
 from jurygraph.cli.text import out
 
@@ -61,6 +63,7 @@ for command in (
     auditing.verify,
     rescoring.rescore,
     comparing.compare,
+    watching.watch,
     attacking.attack,
     auditing.seal,
     auditing.close,
@@ -69,6 +72,7 @@ for command in (
     reading.export,
     drawing.graph,
     drawing.schema,
+    presetting.preset,
 ):
     app.command()(command)
 app.command("import")(importing.import_tasks)

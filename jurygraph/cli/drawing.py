@@ -1,10 +1,12 @@
 """`jurygraph graph` and `jurygraph schema`: what a machine, a reviewer or an editor can draw or check."""
 
 import json
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -221,13 +223,13 @@ def schema(
     Example:
         jurygraph schema config > jury.schema.json
     """
-    from jurygraph.schema import Config, Noun, ResponseLine, TaskLine, Trace
+    from jurygraph.schema import ResponseLine, TaskLine, Trace
+    from jurygraph.sources.config import config_schema
 
-    nouns: dict[Document, type[Noun]] = {
-        Document.tasks: TaskLine,
-        Document.responses: ResponseLine,
-        Document.config: Config,
-        Document.trace: Trace,
+    schemas: Mapping[Document, Callable[[], dict[str, Any]]] = {
+        Document.tasks: TaskLine.model_json_schema,
+        Document.responses: ResponseLine.model_json_schema,
+        Document.config: config_schema,
+        Document.trace: partial(Trace.model_json_schema, mode="serialization"),
     }
-    mode: Literal["serialization", "validation"] = "serialization" if document is Document.trace else "validation"
-    out(json.dumps(nouns[document].model_json_schema(mode=mode), indent=2))
+    out(json.dumps(schemas[document](), indent=2))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jurygraph.cli.disagreeing import disagreement
 from jurygraph.cli.reading import AsJson, RunFolder
 from jurygraph.cli.text import number, out, out_json, say, table, visible
 
@@ -35,6 +36,9 @@ class Kinds(StrEnum):
 @study.callback()
 def _studies() -> None:
     """Measure runs as the papers do."""
+
+
+study.command()(disagreement)
 
 
 @study.command()

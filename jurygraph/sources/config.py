@@ -9,8 +9,10 @@ from pydantic import ValidationError
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
 from jurygraph.sources.complaint import Complaint, complaint, described
+from jurygraph.sources.presets import PresetUse, expanded, unknown
 from jurygraph.sources.yaml_document import Document, YamlFault
 
+PRESET = "preset"
 _LARGEST = 1 << 20
 _FILES = ("history", "texts")
 """Params of evaluators that name files."""
@@ -80,10 +82,37 @@ def _wrong(value: Any) -> Config | Complaint:
     version = value.get("version", 1)
     if version != 1 or isinstance(version, bool):
         return Complaint(("version",), f"is {described(version)}", "this jurygraph reads configs of version 1")
+    whole = _with_preset(value)
+    if isinstance(whole, Complaint):
+        return whole
     try:
-        return Config.model_validate(dict(value))
+        return Config.model_validate(whole)
     except ValidationError as error:
-        return complaint(error, Config, value)
+        return complaint(error, Config, whole)
+
+
+def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Complaint:
+    """What a config states together with its preset, if it names one."""
+    stated = {key: one for key, one in value.items() if key != PRESET}
+    if PRESET not in value:
+        return stated
+    try:
+        use = PresetUse.model_validate(value[PRESET])
+    except ValidationError as error:
+        wrong = complaint(error, PresetUse, value[PRESET])
+        return Complaint((PRESET, *wrong.path), wrong.problem, wrong.remedy)
+    hint = unknown(use)
+    if hint is not None:
+        return Complaint((PRESET,), f"is {described(use.name)}, which is no preset", hint)
+    return expanded(use, stated)
+
+
+def config_schema() -> dict[str, Any]:
+    """The JSON Schema of a config as it is written, which may name a preset; `evaluators` may then be left out."""
+    schema, preset = Config.model_json_schema(), PresetUse.model_json_schema()
+    properties = {PRESET: preset, **schema["properties"]}
+    required = [{"required": [PRESET]}, {"required": schema["required"]}]
+    return {**{k: v for k, v in schema.items() if k != "required"}, "properties": properties, "anyOf": required}
 
 
 def _error(where: str, wrong: Complaint) -> ConfigError:

@@ -1,0 +1,54 @@
+"""`jurygraph preset`: recipes by name, written out."""
+
+from io import StringIO
+from typing import Annotated
+
+import typer
+
+from jurygraph.cli.reading import AsJson
+from jurygraph.cli.text import out, out_json
+
+
+def preset(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="The preset to write out.", show_default=False)
+    ] = None,
+    model: Annotated[str, typer.Option(metavar="M", help="The model of the config that names it.")] = "none",
+    json: AsJson = False,
+) -> None:
+    """List the presets, or write one out as the config that it stands for: a config may say `preset: NAME` instead.
+
+    They are MACRM's two, three and four agents, without a global signal (vanilla), with a ranker (rerank) or with the
+    similarity of embeddings (emb), and its two baselines.
+
+    \b
+    Example:
+        jurygraph preset
+        jurygraph preset macrm-vanilla-3 > jury.yaml
+    """
+    from jurygraph.sources.config import parse_config
+    from jurygraph.sources.presets import PRESETS, PresetUse, expanded
+
+    if name is None:
+        if json:
+            out_json(list(PRESETS))
+        else:
+            for one in PRESETS:
+                out(one)
+        return
+    parse_config({"preset": name, "model": model})  # says what is wrong with the name, or the model
+    written = {"model": model, **expanded(PresetUse(name=name), {"model": model})}
+    if json:
+        out_json(written)
+    else:
+        out(_as_yaml(written).rstrip("\n"))
+
+
+def _as_yaml(config: dict[str, object]) -> str:
+    from ruamel.yaml import YAML
+
+    text, yaml = StringIO(), YAML()
+    yaml.default_flow_style = None
+    yaml.width = 110
+    yaml.dump({key: value for key, value in config.items() if value not in ([], {})}, text)
+    return text.getvalue()

@@ -1,0 +1,129 @@
+"""`jurygraph watch`: the Data Analyzer over a run, also while it is written."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jurygraph.cli.boundary import Exit
+from jurygraph.cli.reading import AsJson, RunFolder
+from jurygraph.cli.text import number, out, out_json, say, table, visible
+
+if TYPE_CHECKING:
+    from jurygraph.agents.data_analyzer import Row, Step
+    from jurygraph.studies.monitor import Watch, WatchReport
+
+_EVERY, _PAUSE = 32, 0.5
+_FIGURES = ("mean", "sd", "least", "most", "last")
+
+
+def watch(
+    run: RunFolder,
+    step_label: Annotated[
+        str | None, typer.Option(metavar="L", help="Label of the responses that says their step.", show_default=False)
+    ] = None,
+    every: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="So many tasks are a step.", show_default=str(_EVERY))
+    ] = None,
+    arl: Annotated[
+        float, typer.Option(min=10, metavar="N", help="Steps between false alarms, on average, of all tests together.")
+    ] = 10_000.0,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on until the run is closed.")] = False,
+    json: AsJson = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="F", help="Draw it: .svg, .png or .pdf (needs the extra `plot`).", show_default=False),
+    ] = None,
+) -> None:
+    """Watch the rewards of a run, step by step, and tell when they are being gamed (MACRM's Data Analyzer).
+
+    Mean reward, components, lengths and more are followed by tests for drift and jumps, which together raise a false
+    alarm once in N steps (`--arl`). An alert is adverse where the change is bad: a falling reward, longer responses,
+    more failures; accuracy that rises is told, too, and is not. Alerts come as they are found, a table at the end.
+    `--json` prints each alert as a line of its own, {"alert": ...}, and {"report": ...} last. Nothing is written but
+    the picture, and the run is not locked. A run that was stopped is followed until Ctrl-C.
+
+    \b
+    Exit codes: 0 no adverse alert; 1 an adverse alert; 2 wrong input, such as too few steps; 130 interrupted.
+
+    \b
+    Example:
+        jurygraph watch run --step-label step
+        jurygraph watch run --every 16 --follow --plot watch.svg
+    """
+    from jurygraph.agents.data_analyzer import Settings
+    from jurygraph.cli.delivery import deliver_file, refuse_unwritable
+    from jurygraph.errors import InputError
+    from jurygraph.studies.credit.picture import refuse_undrawable
+    from jurygraph.studies.monitor import Watch
+    from jurygraph.studies.monitor.picture import draw
+    from jurygraph.studies.monitor.stored import penalties
+
+    if step_label is not None and every is not None:
+        raise InputError("--step-label and --every both say what a step is; give one of them")
+    if plot is not None:
+        refuse_undrawable(plot)
+        refuse_unwritable(str(plot))
+    known = Settings(arl=arl)
+    watching = Watch(known.model_copy(update={"penalties": known.penalties | penalties(run)}), keep=plot is not None)
+    whole = _followed(watching, _steps(run, step_label, every or _EVERY, follow), json)
+    if whole and not watching.enough:
+        raise InputError(_too_few(run, watching, step_label))
+    report = watching.report()
+    _tell(report, json)
+    if plot is not None and report.steps:
+        deliver_file(str(plot), lambda draft: draw(report, watching.history, draft, plot.suffix))
+    if not whole:
+        raise typer.Exit(Exit.INTERRUPTED)
+    if report.adverse:
+        raise typer.Exit(Exit.SOME_FAILED)
+
+
+def _steps(run: Path, label: str | None, every: int, follow: bool) -> "Iterator[Step]":
+    from jurygraph.studies.monitor.stored import by_label, by_number, groups, steps
+
+    stream = groups(run, (lambda: time.sleep(_PAUSE)) if follow else None)
+    return steps(by_number(stream, every) if label is None else by_label(stream, label))
+
+
+def _followed(watching: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
+    """Feed the steps and print what they tell; whether they came to their end."""
+    try:
+        for step in steps:
+            for alert in watching.feed(step):
+                if json:
+                    out_json({"alert": alert.model_dump(mode="json")})
+                else:
+                    out(f"{'ADVERSE' if alert.adverse else 'change '}  {visible(alert.sentence)}")
+    except KeyboardInterrupt:
+        say("interrupted; this is what was seen until then")
+        return False
+    return True
+
+
+def _too_few(run: Path, watching: "Watch", label: str | None) -> str:
+    from jurygraph.agents.data_analyzer import LEAST_STEPS
+
+    seen = watching.analyzer.steps
+    steps = f"{seen} step{'' if seen == 1 else 's'}"
+    there = f"{run}: has {steps}, and at least {LEAST_STEPS} are needed to test anything"
+    return f"{there}; " + ("score more of them" if label is not None else "make steps smaller with --every N")
+
+
+def _tell(report: "WatchReport", json: bool) -> None:
+    if json:
+        out_json({"report": report.model_dump(mode="json")})
+        return
+    if report.alerts:
+        out("")
+    for line in table(["series", "steps", *_FIGURES, "trend a step"], [_row(one) for one in report.series]):
+        out(line)
+    bad, all_ = len(report.adverse), len(report.alerts)
+    out(f"{report.steps} steps; {all_} alerts, {bad} adverse; a false alarm is expected every {report.arl:g} steps")
+
+
+def _row(one: "Row") -> list[str]:
+    trend = "-" if one.trend is None else f"{one.trend:+.2g}"
+    return [one.series, str(one.steps), *(number(getattr(one, name)) for name in _FIGURES), trend]

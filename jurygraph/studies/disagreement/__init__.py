@@ -1,0 +1,8 @@
+"""Where the components of a reward disagree, measured from stored runs (MACRM, section 4.5)."""
+
+from jurygraph.studies.disagreement.deviation import pairwise
+from jurygraph.studies.disagreement.findings import DisagreementReport
+from jurygraph.studies.disagreement.samples import Samples, read_samples
+from jurygraph.studies.disagreement.study import report
+
+__all__ = ["DisagreementReport", "Samples", "pairwise", "read_samples", "report"]

@@ -1,0 +1,62 @@
+"""How far the components of one reward lie apart."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from jurygraph.aggregation import total
+from jurygraph.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:
+    """D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|, the mean absolute difference of two components (MACRM Eq. 6).
+
+    The sum over pairs is taken over the gaps between neighbours in order of size: the k-th gap lies between k values
+    and m - k, so it stands in k (m - k) pairs. No order of the components changes a bit, and equal ones give 0.
+
+    Args:
+        components: m values of one response [m], of R responses [R, m], or [R] by component; each in [0, 1], m ≥ 2.
+
+    Returns:
+        D_pair in [0, 1]: a scalar for one response, else [R]. For m = 3 it is at most 2/3.
+
+    Raises:
+        InputError: fewer than two components, another shape, lists of different lengths, or a value that is no number
+            in [0, 1] (NaN, booleans and text are none); the first such value is named.
+    """
+    values = _side_by_side(components) if isinstance(components, Mapping) else _numbers("components", components)
+    if values.ndim not in (1, 2):
+        raise InputError(f"components have shape {values.shape}: [m] or [R, m] is needed")
+    m = values.shape[-1]
+    if m < 2:
+        raise InputError(f"disagreement is between components, and there are {m}; give 2 or more")
+    gaps = np.diff(np.sort(values, axis=-1), axis=-1)
+    lower = np.arange(1, m)
+    return np.minimum(total(gaps * (lower * (m - lower) * 2.0 / (m * (m - 1)))), 1.0)
+
+
+def _side_by_side(components: Mapping[str, ArrayLike]) -> Floats:
+    columns = {name: _numbers(name, given) for name, given in components.items()}
+    shapes = {column.shape for column in columns.values()}
+    if len(shapes) > 1:
+        told = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
+        raise InputError(f"components have different shapes ({told}); give each one value a response")
+    return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
+
+
+def _numbers(name: str, given: ArrayLike) -> Floats:
+    try:
+        values = np.asarray(given)
+    except ValueError:
+        raise InputError(f"{name}: lists of different lengths are no array; give every response m values") from None
+    if values.size and values.dtype.kind not in "iuf":
+        raise InputError(f"{name} holds {values.dtype}; give numbers in [0, 1]")
+    values = values.astype(np.float64)
+    outside = np.argwhere(~((values >= 0.0) & (values <= 1.0)))
+    if len(outside):
+        place = tuple(outside[0].tolist())
+        raise InputError(f"{name}{list(place) if place else ''} is {values[place]}; give a number in [0, 1]")
+    return values

@@ -1,0 +1,99 @@
+"""What a study of disagreement found."""
+
+from jurygraph.schema import Noun
+from jurygraph.schema.noun import Count, Number, Unit
+
+
+class Contrast(Noun):
+    """One column of MACRM's Table 4: a mean in High-div, in Low-div, and the difference with its 95 % interval.
+
+    The interval's ends are None where there is nothing to draw from: one task with one response, or no resample that
+    held samples of both.
+    """
+
+    name: str
+    high: Number
+    low: Number
+    difference: Number
+    difference_low: Number | None
+    difference_high: Number | None
+
+
+class Split(Noun):
+    """Samples by disagreement: `high` of them with the greatest D_pair, and the rest.
+
+    `cut` is the least D_pair in High-div. As many samples as `tied_high` have just this one in High-div, and
+    `tied_low` in Low-div: between these the id decided. `empty` resamples of the intervals held one side alone, and
+    were left out. `rows` are the reward, then the components.
+    """
+
+    high: Count
+    low: Count
+    cut: Unit
+    tied_high: Count
+    tied_low: Count
+    resamples: Count
+    empty: Count
+    seed: Count
+    rows: tuple[Contrast, ...]
+
+
+class Correlation(Noun):
+    """Two components over all samples; without coefficients where one is constant, which `why` says."""
+
+    first: str
+    second: str
+    pearson: Number | None
+    spearman: Number | None
+    why: str | None = None
+
+
+class Step(Noun):
+    """One step of MACRM's Fig. 3: its samples, (a) mean reward, (b) mean D_pair, (c) conflict rate (Eq. 7)."""
+
+    step: Number
+    samples: Count
+    reward: Number
+    disagreement: Unit
+    conflict_rate: Unit
+
+
+class Trend(Noun):
+    """What a series does over the steps.
+
+    `slope` is of the least-squares line, for each 1 that the step's number grows. `kendall` is τ-b with the step and
+    `p` its two-sided test (Mann-Kendall), None where the series is constant. `fluctuation` is the mean absolute change
+    from one step to the next.
+    """
+
+    name: str
+    first: Number
+    last: Number
+    slope: Number
+    kendall: Number | None
+    p: Number | None
+    fluctuation: Number
+
+
+class DisagreementReport(Noun):
+    """One run: D_pair over `components` of `samples` responses in `tasks` tasks.
+
+    `threshold` is the percentile of all D_pair, by linear interpolation; a sample above it is a conflict. `steps` and
+    `trends` are empty where the run is not cut into steps, `trends` also with one step. `left_out` counts responses, by
+    why.
+    """
+
+    run: str
+    components: tuple[str, ...]
+    tasks: Count
+    samples: Count
+    percentile: Number
+    threshold: Unit
+    disagreement: Unit
+    conflicts: Count
+    conflict_rate: Unit
+    split: Split
+    correlations: tuple[Correlation, ...]
+    steps: tuple[Step, ...]
+    trends: tuple[Trend, ...]
+    left_out: dict[str, Count]

@@ -1,0 +1,35 @@
+"""The study drawn: the three panels of MACRM's Fig. 3, a line for each run."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jurygraph.studies.credit.picture import FORMS
+from jurygraph.studies.disagreement.findings import DisagreementReport
+
+_PANELS = (
+    ("reward", "(a) mean reward"),
+    ("disagreement", "(b) mean D_pair"),
+    ("conflict_rate", "(c) conflict rate, each run by its own τ"),
+)
+_STROKES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+
+
+def draw(reports: Sequence[DisagreementReport], file: Path, form: str) -> None:
+    """Write mean reward, mean D_pair and conflict rate over the steps, in the form of a suffix.
+
+    The same reports give the same file. Raises OSError.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 9.0, "text.parse_math": False}):
+        figure = Figure(figsize=(11.0, 3.6), layout="constrained")
+        for axes, (name, title) in zip(figure.subplots(1, len(_PANELS)), _PANELS, strict=True):
+            for place, one in enumerate(reports):
+                stroke, mark = _STROKES[place % len(_STROKES)]
+                steps, series = [each.step for each in one.steps], [getattr(each, name) for each in one.steps]
+                axes.plot(steps, series, linestyle=stroke, marker=mark, markersize=3.0, label=one.run)
+            axes.set(xlabel="step", title=title)
+        axes.set_ylim(0.0, max(0.4, *(1.1 * each.conflict_rate for one in reports for each in one.steps)))
+        axes.legend()
+        figure.savefig(file, format=form[1:], dpi=150, metadata=FORMS[form])

@@ -1,0 +1,41 @@
+"""The stream drawn: every series over the steps, and where something was told."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from jurygraph.agents.data_analyzer import Alert
+from jurygraph.agents.data_analyzer.step import Floats
+from jurygraph.studies.credit.picture import FORMS
+from jurygraph.studies.monitor.watch import WatchReport
+
+_COLUMNS = 2
+
+
+def draw(report: WatchReport, history: Mapping[str, Floats], file: Path, form: str) -> None:
+    """Write the picture in the form of a suffix; the same stream gives the same file. Raises OSError."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 8.0}):
+        rows = -(-len(history) // _COLUMNS)
+        figure = Figure(figsize=(9.0, 1.4 * rows + 0.6), layout="constrained")
+        places = figure.subplots(rows, _COLUMNS, sharex=True, squeeze=False).ravel()
+        for axes, (name, values) in zip(places, history.items(), strict=False):
+            axes.plot(np.arange(1, len(values) + 1), values, color="0.2", linewidth=0.8)
+            axes.set_title(name, loc="left")
+            for alert in report.alerts:
+                if alert.series == name or alert.kind == "hack":
+                    axes.axvline(alert.step, **_stroke(alert))
+        for axes in places[len(history) :]:
+            axes.set_axis_off()
+        figure.supxlabel("step; solid: adverse, dashed: not, dotted: hack")
+        figure.savefig(file, format=form[1:], dpi=150, metadata=FORMS[form])
+
+
+def _stroke(alert: Alert) -> dict[str, str]:
+    """Strokes tell alerts apart without colour, too."""
+    if alert.kind == "hack":
+        return {"color": "C3", "linestyle": ":"}
+    return {"color": "C3", "linestyle": "-"} if alert.adverse else {"color": "C0", "linestyle": "--"}

@@ -1,0 +1,186 @@
+"""`jurygraph watch`."""
+
+import json
+import time
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from jurygraph.cli import watching
+from tests.cli.conftest import Command, called, contents, write_project
+
+CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.1}\n"
+STEPS, TURN, ROWS = 60, 45, 12
+
+
+def tasks(steps: int = STEPS, turn: int = TURN) -> list[dict]:
+    """A task a step. From the turn on responses are ruder; before it two of three say please once, twice or not."""
+    random, found = Random(0), []
+    for step in range(1, steps + 1):
+        responses = [
+            {
+                "id": f"t{step:02}/r{row}",
+                "text": "the door " + "please " * (random.choice([0, 1, 2]) if step < turn else 0),
+                "labels": {"step": step},
+            }
+            for row in range(ROWS)
+        ]
+        found.append({"id": f"t{step:02}", "query": "Ask for the door.", "responses": responses})
+    return found
+
+
+@pytest.fixture
+def polite(tmp_path: Path, run: Command) -> Path:
+    """A run whose responses become rude."""
+    return scored(tmp_path, run, tasks())
+
+
+def scored(folder: Path, run: Command, lines: list[dict], *options: object) -> Path:
+    project = write_project(folder / "project", lines, CONFIG)
+    assert run("score", project / "tasks.jsonl", "--out", project / "run", *options).code == 0
+    return project / "run"
+
+
+def test_a_fall_is_told_with_its_step_and_the_command_exits_with_1(polite: Path, run: Command) -> None:
+    ended = run("watch", polite, "--step-label", "step")
+    assert ended.code == 1
+    lines = ended.out.splitlines()
+    fall = next(line for line in lines if "the mean reward" in line)
+    step = int(fall.removeprefix("ADVERSE  step ").split(":")[0])
+    assert TURN <= step <= TURN + 5
+    rows = {line.split()[0]: line.split() for line in lines if line.startswith(("reward ", "component", "length "))}
+    assert set(rows) == {"reward", "component.polite", "component.shaky", "length"}
+    assert rows["reward"][1] == str(STEPS)
+    assert lines[-1].startswith(f"{STEPS} steps; ")
+    assert lines[-1].endswith("a false alarm is expected every 10000 steps")
+
+
+def test_json_is_a_line_for_each_alert_and_one_for_the_report(polite: Path, run: Command) -> None:
+    ended = run("watch", polite, "--step-label", "step", "--json")
+    *alerts, last = (json.loads(line) for line in ended.out.splitlines())
+    report = last["report"]
+    assert [one["alert"] for one in alerts] == report["alerts"] != []
+    assert (report["steps"], report["arl"]) == (STEPS, 10_000.0)
+    assert sum(one["alert"]["adverse"] for one in alerts) >= 1
+
+
+def test_without_change_it_exits_with_0(tmp_path: Path, run: Command) -> None:
+    steady = scored(tmp_path, run, tasks(turn=STEPS + 1))
+    ended = run("watch", steady, "--every", 1)
+    assert (ended.code, ended.err) == (0, "")
+    assert ended.out.splitlines()[-1].startswith(f"{STEPS} steps; 0 alerts, 0 adverse")
+
+
+def test_steps_by_number_are_those_by_label_where_they_hold_the_same(polite: Path, run: Command) -> None:
+    assert run("watch", polite, "--every", 1).out == run("watch", polite, "--step-label", "step").out
+
+
+def test_what_is_left_over_is_no_step(polite: Path, run: Command) -> None:
+    report = json.loads(run("watch", polite, "--every", 4, "--json").out.splitlines()[-1])["report"]
+    assert report["steps"] == 15
+    assert json.loads(run("watch", polite, "--every", 5, "--json").out.splitlines()[-1])["report"]["steps"] == 12
+
+
+def test_a_component_of_negative_weight_is_a_penalty(tmp_path: Path, run: Command) -> None:
+    """`shaky` is 1 unless a text says "bad": it falls, which spares a penalty, so that it is told and is not bad."""
+    lines = tasks(turn=STEPS + 1)
+    for line in lines[TURN:]:
+        for response in line["responses"]:
+            response["text"] += "bad"
+    ended = run("watch", scored(tmp_path, run, lines), "--every", 1, "--json")
+    alerts = [json.loads(line)["alert"] for line in ended.out.splitlines()[:-1]]
+    assert {(one["direction"], one["adverse"]) for one in alerts if one["series"] == "component.shaky"} == {
+        ("down", False)
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--every", 60), "has 1 step, and at least 11 are needed to test anything; make steps smaller with --every N"),
+        ((), "has 1 step, and at least 11"),
+        (("--every", 25), "has 2 steps, and at least 11"),
+        (("--step-label", "epoch"), "response 't01/r0': has no label 'epoch'; its labels: 'step'"),
+        (("--step-label", "step", "--every", 3), "--step-label and --every both say what a step is"),
+        (("--every", 1, "--plot", "a.gif"), "a.gif: pictures end in"),
+    ],
+)
+def test_wrong_input_is_told_and_exits_with_2(polite: Path, run: Command, options: tuple, said: str) -> None:
+    ended = run("watch", polite, *options)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in ended.err
+
+
+def test_no_run_is_wrong_input(tmp_path: Path, run: Command) -> None:
+    assert run("watch", tmp_path).code == 2
+
+
+def labelled(*steps: object) -> list[dict]:
+    lines = tasks(len(steps))
+    for line, step in zip(lines, steps, strict=True):
+        for response in line["responses"]:
+            response["labels"] = {"step": step}
+    return lines
+
+
+def test_a_label_that_comes_again_is_refused(tmp_path: Path, run: Command) -> None:
+    ended = run("watch", scored(tmp_path, run, labelled(1, 2, 1)), "--step-label", "step")
+    assert ended.code == 2
+    assert "task 't03': label 'step' is 1 again, after others; order tasks by it" in ended.err
+
+
+def test_a_task_of_two_steps_is_refused(tmp_path: Path, run: Command) -> None:
+    lines = labelled(1, 2)
+    lines[1]["responses"][3]["labels"] = {"step": 7}
+    ended = run("watch", scored(tmp_path, run, lines), "--step-label", "step")
+    assert ended.code == 2
+    assert "task 't02': its responses differ in label 'step'" in ended.err
+
+
+def test_the_picture_is_drawn(polite: Path, run: Command, tmp_path: Path) -> None:
+    assert run("watch", polite, "--every", 1, "--plot", tmp_path / "a.png").code == 1
+    assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.fixture
+def half(tmp_path: Path, run: Command) -> Path:
+    """A run of which the first 30 steps are scored."""
+    return scored(tmp_path, run, tasks(), "--limit", 30)
+
+
+def test_a_run_is_followed_until_it_is_closed_and_its_writer_is_not_held_up(
+    half: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits = []
+
+    def rest(seconds: float) -> None:
+        """Another process goes on with the run while this one waits."""
+        waits.append(seconds)
+        done = called("score", half.parent / "tasks.jsonl", "--out", half)
+        assert done.code == 0, done.err
+
+    monkeypatch.setattr(watching.time, "sleep", rest)
+    followed = run("watch", half, "--every", 1, "--follow")
+    assert len(waits) == 1
+    assert followed.code == 1
+    assert followed.out == run("watch", half, "--every", 1).out
+
+
+def test_ctrl_c_ends_with_what_was_seen(half: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    before = contents(half)
+    monkeypatch.setattr(time, "sleep", interrupt)
+    ended = run("watch", half, "--every", 1, "--follow")
+    assert ended.code == 130
+    assert "interrupted" in ended.err
+    assert ended.out.splitlines()[-1].startswith("30 steps; ")
+    assert contents(half) == before
+
+
+def test_what_is_there_of_an_open_run_is_watched_without_following(half: Path, run: Command) -> None:
+    ended = run("watch", half, "--every", 1)
+    assert ended.code == 0
+    assert ended.out.splitlines()[-1].startswith("30 steps; 0 alerts")

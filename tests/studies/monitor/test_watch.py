@@ -1,0 +1,59 @@
+"""Watching from Python, as a trainer does."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from jurygraph.agents.data_analyzer import LEAST_STEPS, Settings
+from jurygraph.studies.monitor import Watch
+from tests.agents.data_analyzer.streams import normal_steps
+
+
+def test_alerts_are_told_as_they_come_and_kept() -> None:
+    watch = Watch()
+    told = [alert for step in normal_steps(1, 130, -3.0, after=100) for alert in watch.feed(step)]
+    report = watch.report()
+    assert list(report.alerts) == told != []
+    assert report.steps == 130
+    assert {one.series for one in report.adverse} == {"reward"}
+    assert [one.series for one in report.series] == ["reward", "failed", "population"]
+    assert report.model_validate_json(report.model_dump_json()) == report
+
+
+def test_a_report_says_what_its_limits_were() -> None:
+    watch = Watch(Settings(arl=500.0))
+    before = watch.report()
+    assert (before.steps, before.drift, before.jump, before.series) == (0, {}, None, ())
+    watch.feed(next(normal_steps(0, 1)))
+    report = watch.report()
+    assert report.arl == 500.0
+    assert tuple(report.drift.values()) == watch.analyzer.limits.drift
+
+
+def test_values_are_kept_where_asked_for_and_only_there() -> None:
+    forgetful, keeping = Watch(), Watch(keep=True)
+    for step in normal_steps(2, 5):
+        forgetful.feed(step)
+        keeping.feed(step)
+    assert forgetful.history == {}
+    assert keeping.history["reward"].shape == (5,)
+    assert keeping.history["reward"][-1] == keeping.analyzer.values[0]
+    assert np.isnan(keeping.history["population"]).all()
+
+
+def test_it_says_when_there_were_steps_enough() -> None:
+    watch = Watch()
+    enough = []
+    for step in normal_steps(3, LEAST_STEPS):
+        watch.feed(step)
+        enough.append(watch.enough)
+    assert enough == [False] * (LEAST_STEPS - 1) + [True]
+
+
+def test_the_page_shows_a_trainers_loop_that_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "watching.md").read_text(encoding="utf-8")
+    (loop,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    exec(compile(loop, "watching.md", "exec"), {})
+    assert capsys.readouterr().out.startswith("series='reward' steps=50 ")
