@@ -1,4 +1,4 @@
-"""`make demo`: solutions to 100 GSM8K problems, plans for ten real group trips, and rubrics with graphs; no model."""
+"""`make demo`: GSM8K solutions, plans for real group trips, rubrics with graphs, a reward that is gamed; no model."""
 
 import json
 import shutil
@@ -12,13 +12,16 @@ RUN = HERE.parent / "demo-run" / "maths"
 OTHER = HERE.parent / "demo-run" / "maths-without-steps"
 TRIP = HERE.parent / "demo-run" / "trip"
 RUBRIC = HERE.parent / "demo-run" / "rubric"
+MONITOR = HERE.parent / "demo-run" / "monitor"
+ADVERSE = 1
+"""How `watch` ends where it found what should worry."""
 COMMAND = str(Path(sys.executable).with_name("jurygraph"))
 
 
 def main() -> int:
-    for folder in (RUN, OTHER, TRIP, RUBRIC):
+    for folder in (RUN, OTHER, TRIP, RUBRIC, MONITOR):
         shutil.rmtree(folder, ignore_errors=True)
-    status = maths() or trip() or rubric()
+    status = maths() or trip() or rubric() or monitor()
     if status == 0:
         print(
             "\nWhere to look next:"
@@ -70,6 +73,17 @@ def rubric() -> int:
     if status == 0:
         print("\nWhat each rule lets through of credit that was not earned, and what it takes of credit that was:")
         status = jurygraph("study", "credit", shown(RUBRIC))
+    return status
+
+
+def monitor() -> int:
+    """A training run whose policy learns to game the reward from step 31 on: longer and longer, well formed, wrong."""
+    folder = HERE / "monitor"
+    tasks, config = shown(folder / "tasks.jsonl.gz"), shown(folder / "jury.yaml")
+    status = jurygraph("score", tasks, "--config", config, "--out", shown(MONITOR))
+    if status == 0:
+        print("\nA reward hack was planted at step 31. What the monitor makes of it:")
+        status = 0 if jurygraph("watch", shown(MONITOR), "--step-label", "step") == ADVERSE else 1
     return status
 
 

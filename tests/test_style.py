@@ -120,6 +120,7 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "graphs/decide.py": {"_listens": {"reduce"}},
     "graphs/rewarding.py": {},
     "agents/combiners.py": {"input_means": {"mean"}},
+    "agents/data_synthesizer/contrast.py": {},
     "agents/roles.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}},
     "judges/protocols/combiners.py": {},

@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation._inputs import FloatArray, finite, shaped, share, unit
+from jurygraph.aggregation._ordered import total
 from jurygraph.errors import PlanError
 
-__all__ = ["collaborative", "format_gate", "precision_shaping", "repetition_control"]
+__all__ = ["collaborative", "disagreement", "format_gate", "precision_shaping", "repetition_control"]
 
 
 def collaborative(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> np.float64 | FloatArray:
@@ -88,6 +89,30 @@ def repetition_control(r: ArrayLike, repetition: ArrayLike, threshold: float) ->
     rewards, repeated = _paired(r, "repetition", repetition)
     controlled: FloatArray = np.where(repeated > share("threshold", threshold), rewards * (1.0 - repeated), rewards)
     return controlled[()]
+
+
+def disagreement(components: ArrayLike) -> np.float64 | FloatArray:
+    """D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|, the mean absolute difference of two components (MACRM Eq. 6).
+
+    The sum over pairs is taken over the gaps between neighbours in order of size: the k-th gap lies between k values
+    and m - k, so it stands in k (m - k) pairs. No order of the components changes a bit, and equal ones give 0.
+
+    Args:
+        components: m values of a response, [..., m], m ≥ 2; a response of which one is NaN has none.
+
+    Returns:
+        D_pair, [...].
+
+    Raises:
+        PlanError: fewer than two components.
+    """
+    values = np.asarray(components, dtype=np.float64)
+    m = values.shape[-1] if values.ndim else 0
+    if m < 2:
+        raise PlanError(f"disagreement is between components, and there are {m}; give 2 or more")
+    gaps = np.diff(np.sort(values, axis=-1), axis=-1)
+    lower = np.arange(1, m)
+    return total(gaps * (lower * (m - lower) * 2.0 / (m * (m - 1))))
 
 
 def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, FloatArray]:

@@ -1,9 +1,12 @@
 """MACRM: signed components, fused."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from jurygraph.aggregation import fusion
 from jurygraph.errors import PlanError
@@ -123,3 +126,23 @@ def test_what_a_rule_cannot_read_is_refused(
 ) -> None:
     with pytest.raises(PlanError, match=message):
         rule(r, score, threshold)
+
+
+# Disagreement
+
+
+@given(arrays(np.float64, (4, 3), elements=st.floats(-2, 2)))
+def test_disagreement_is_the_mean_difference_of_two_components(values: Any) -> None:
+    """Eq. 6, by a double loop."""
+    expected = [
+        2 / (3 * 2) * sum(abs(row[i] - row[j]) for i in range(3) for j in range(i + 1, 3)) for row in values.tolist()
+    ]
+    assert fusion.disagreement(values) == pytest.approx(expected)
+    assert np.array_equal(fusion.disagreement(values), fusion.disagreement(values[:, ::-1]))
+
+
+def test_disagreement_of_what_is_not_there_is_not_there_and_one_component_has_none() -> None:
+    assert np.isnan(fusion.disagreement([0.5, np.nan, 0.5]))
+    for alone in (0.5, [0.5]):
+        with pytest.raises(PlanError, match="give 2 or more"):
+            fusion.disagreement(alone)

@@ -14,7 +14,7 @@ from jurygraph.schema import Evidence, Verdict
 from tests.graphs.cast import Told
 from tests.judges.pairwise.comparing import LONGER, TASK, judging_by, longest
 from tests.models.server import serving
-from tests.runs.made import RICH, Counted, lines, score, write_tasks
+from tests.runs.made import ASKED, COUNTED, RICH, Counted, lines, score, write_tasks
 from tests.runs.test_ledger import changed
 from tests.runs.test_rescoring import again
 from tests.runs.test_verification import rewritten
@@ -52,6 +52,18 @@ def test_a_quotation_that_does_not_stand_there_is_named(rich: Path) -> None:
     rewritten(rich, change)
     with pytest.raises(TraceMismatch, match=r"trace 't2/r1', .*: its quotation does not stand at characters 1 to 10"):
         deep(rich)
+
+
+def test_what_an_evaluator_asks_a_model_of_its_own_is_not_asked_again(tmp_path: Path) -> None:
+    """An embedder may be gone, or cost money; a check beside it is asked again all the same."""
+    own = {"use": COUNTED, "name": "embedded", "params": {"layer": "model"}}
+    config = {"evaluators": [own, {"use": COUNTED, "name": "tone"}], "reward": {"embedded": 1.0, "tone": 1.0}}
+    response = {"id": "r", "text": "Dear Ann", "data": {"embedded": 0.5, "tone": 0.25}}
+    folder = tmp_path / "run"
+    score(folder, write_tasks(tmp_path, [{"id": "t", "query": "Write.", "responses": [response]}]), config)
+    ASKED.clear()
+    assert deep(folder) == Deep(asked_again=1, quotations=2, of_models=1)
+    assert [question for question, *_ in ASKED] == ["tone"]
 
 
 @pytest.mark.parametrize("claim", [{"layer": "human"}, {"call": "x"}, {"version": "other"}, {"sample": 7}])

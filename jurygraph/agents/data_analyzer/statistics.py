@@ -1,7 +1,6 @@
 """Figures of a step's rows. Rows lie on the last axis; the axes before it are steps, each for itself."""
 
 from collections.abc import Sequence
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from jurygraph.agents.data_analyzer.step import Floats, Groups, one_group
+from jurygraph.aggregation import fusion
 
 _EQUAL = 1e-12
 
@@ -96,10 +96,8 @@ def saturated(rewards: Floats, groups: Groups) -> Share:
 
 
 def disagreement(components: Sequence[Floats]) -> Floats:
-    """D_pair [..., n]: the mean of |r_i - r_j| over pairs of components (MACRM Eqs. 5-6); NaN where one is missing."""
-    pairs = [np.abs(a - b) for a, b in combinations(components, 2)]
-    mean: Floats = sum(pairs, np.zeros_like(components[0])) / len(pairs)
-    return mean
+    """D_pair [..., n] of components [..., n]; NaN where one is missing."""
+    return np.asarray(fusion.disagreement(np.stack(components, axis=-1)))
 
 
 def at_extremes(components: Sequence[Floats]) -> Share:

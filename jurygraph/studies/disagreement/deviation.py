@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from jurygraph.aggregation import total
+from jurygraph.aggregation import fusion
 from jurygraph.errors import InputError
 
 Floats = NDArray[np.float64]
@@ -14,8 +14,7 @@ Floats = NDArray[np.float64]
 def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:
     """D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|, the mean absolute difference of two components (MACRM Eq. 6).
 
-    The sum over pairs is taken over the gaps between neighbours in order of size: the k-th gap lies between k values
-    and m - k, so it stands in k (m - k) pairs. No order of the components changes a bit, and equal ones give 0.
+    No order of the components changes a bit.
 
     Args:
         components: m values of one response [m], of R responses [R, m], or [R] by component; each in [0, 1], m ≥ 2.
@@ -30,12 +29,9 @@ def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Fl
     values = _side_by_side(components) if isinstance(components, Mapping) else _numbers("components", components)
     if values.ndim not in (1, 2):
         raise InputError(f"components have shape {values.shape}: [m] or [R, m] is needed")
-    m = values.shape[-1]
-    if m < 2:
-        raise InputError(f"disagreement is between components, and there are {m}; give 2 or more")
-    gaps = np.diff(np.sort(values, axis=-1), axis=-1)
-    lower = np.arange(1, m)
-    return np.minimum(total(gaps * (lower * (m - lower) * 2.0 / (m * (m - 1)))), 1.0)
+    if values.shape[-1] < 2:
+        raise InputError(f"disagreement is between components, and there are {values.shape[-1]}; give 2 or more")
+    return np.minimum(fusion.disagreement(values), 1.0)
 
 
 def _side_by_side(components: Mapping[str, ArrayLike]) -> Floats:
