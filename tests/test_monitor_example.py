@@ -14,6 +14,7 @@ import pytest
 from jurygraph.studies.monitor.stored import groups
 from tests.cli.conftest import Ended, called
 
+pytestmark = pytest.mark.slow
 MONITOR = Path(__file__).parent.parent / "examples" / "monitor"
 BUILT = runpy.run_path(str(MONITOR / "build.py"))
 BEGINS: int = BUILT["BEGINS"]

@@ -28,12 +28,14 @@ def test_a_pool_holds_what_the_analyzer_measures() -> None:
     assert_allclose(analyzer.values, measured.measure.value[9], rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_stated_run_length_of_100_is_kept_by_the_whole_analyzer(pools: list[Pool]) -> None:
     found = run_lengths(pools, 200, 2000, seed=0, arl=100.0)
     assert found.censored == 0
     assert found.steps.mean() > 100
 
 
+@pytest.mark.slow
 def test_a_policy_that_is_nearly_always_right_raises_no_more_false_alarms() -> None:
     """Two or three of 64 answers are wrong, and lengths are very skewed: hardly a figure is normal."""
     rng = np.random.default_rng(4)
