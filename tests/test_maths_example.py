@@ -53,7 +53,7 @@ def test_the_example_has_every_component_that_needs_no_model_and_ranks_the_model
     refuse_other_ranks(traces, known)
     counted = {term.name for term in traces[0].reward.terms if term.weight}
     assert counted == {
-        "accuracy", "format", "steps", "repetition", "concise", "arithmetic", "enhanced", "efficient", "diverse",
+        "accuracy", "format", "steps", "repetition", "concise", "sound", "enhanced", "efficient", "diverse",
     }  # fmt: skip
     changed = {change.name for trace in traces for change in trace.reward.adjustments}
     assert changed == {"precision gate", "repetition gate"}

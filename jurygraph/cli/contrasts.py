@@ -54,4 +54,5 @@ def contrast_lines(trace: Trace, spec: Spec) -> Iterator[str]:
     if found:
         right = sum(one.rightly for one in found)
         yield f"{spec.name}: {right} of {len(found)} contrasts score less than the response"
-        yield from (f"ranked the wrong way: {one.told}" for one in found if not one.rightly)
+        yield from (f"ranked the wrong way: {one.told}" for one in found if one.margin is not None and not one.rightly)
+        yield from (f"not ranked: {one.told}" for one in found if one.margin is None)

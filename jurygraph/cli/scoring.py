@@ -179,18 +179,17 @@ def open_jury(
     from jurygraph.errors import ConfigError
     from jurygraph.sources import line_of_key, read_config
 
-    config = read_config(path)
+    config = read_config(path, model)
     config = _domain_beside(config if revised is None else revised(config), path.parent)
     if not config.langsmith:
         send_nothing()
     from jurygraph.jury import Jury  # what it imports may read the environment
 
     sys.path.insert(0, str(path.resolve().parent))
-    changed: dict[str, Any] = {} if model is None else {"model": model}
     if dry_run:
-        changed["calls"] = _reading_alone(config.calls)
+        config = config.model_copy(update={"calls": _reading_alone(config.calls)})
     try:
-        return Jury.from_config(config.model_copy(update=changed), **limits)
+        return Jury.from_config(config, **limits)
     except ConfigError as error:
         key, _, wrong = str(error).partition(": ")
         line = None if key == "model" and model is not None else line_of_key(path, key)

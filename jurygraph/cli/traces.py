@@ -179,6 +179,8 @@ def _head(response_id: str, verdict: Verdict, samples: int) -> str:
     answer = number(score_for(response_id, verdict)) if verdict.status == "ok" else verdict.status
     other = opponent(response_id, verdict)
     question = visible(verdict.question) + (f" against {visible(other)}" if other else "")
+    if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
+        question += f" of {visible(verdict.responses[0])}"  # a variant, in which its quotations stand
     sample = f", sample {verdict.sample + 1} of {samples}" if samples > 1 else ""
     return f"  {question}{sample}  {answer}  ({visible(verdict.evaluator)} {visible(verdict.version)})"
 

@@ -24,6 +24,9 @@ JUDGED = (OK, STOPPED)
 MET_FROM = 0.5
 """The score from which something is met, where the judge says no more; and from which it was found in a response."""
 
+Variants = Mapping[str, Mapping[str, int]]
+"""By the id of a response, the columns of its variants, by theirs."""
+
 Scenario = Literal["counted", "low", "high", "partial"]
 """How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""
 
@@ -120,11 +123,12 @@ def lay_out(questions: Sequence[Question], responses: Sequence[str], verdicts: S
     by_question: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_question[verdict.question].append(verdict)
-    return Table(len(row), {q.id: _columns(q, row, by_question[q.id]) for q in questions})
+    shown = {of: _variants(of, questions, by_question) for of in sorted({q.of for q in questions})}
+    return Table(len(row), {q.id: _columns(q, row, by_question[q.id], shown[q.of]) for q in questions})
 
 
-def _columns(question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict]) -> Columns:
-    placed = _placed(question, row, verdicts)
+def _columns(question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict], variants: Variants) -> Columns:
+    placed = _placed(question, row, verdicts, variants)
     width = 1 + max((column for _, column in placed), default=0)
     value = np.zeros((len(row), width))
     met = np.zeros((len(row), width), dtype=np.bool_)
@@ -191,19 +195,25 @@ def judged_outcome(gated_by: str | None) -> int:
 
 
 def _placed(
-    question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict]
+    question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict], variants: Variants
 ) -> dict[tuple[int, int], tuple[Verdict, bool]]:
-    """Where each verdict stands, and whether it is read from the second response's side."""
-    variant = _variant_order(question, verdicts)
+    """Where each verdict stands, and whether it is read from the second response's side.
+
+    One that was settled without asking stands for every variant of its response.
+    """
     placed: dict[tuple[int, int], tuple[Verdict, bool]] = {}
     for verdict in verdicts:
         mine = row[verdict.about]
-        if not verdict.responses or question.scope == "group":
+        if not verdict.responses:
+            for column in range(max(1, len(variants.get(verdict.about, ())))):
+                placed[mine, column * question.samples + verdict.sample] = (verdict, False)
+            continue
+        if question.scope == "group":
             column = 0
         elif question.scope == "pair":
             column = row[verdict.responses[1]]
         else:
-            column = variant.get((verdict.about, verdict.responses[0]), 0)
+            column = variants.get(verdict.about, {}).get(verdict.responses[0], 0)
         place = column * question.samples + verdict.sample
         placed[mine, place] = (verdict, False)
         if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
@@ -211,14 +221,15 @@ def _placed(
     return placed
 
 
-def _variant_order(question: Question, verdicts: Sequence[Verdict]) -> dict[tuple[str, str], int]:
-    """The column of every variant: its place among its parent's variants, by id."""
-    if question.of == "submitted":
+def _variants(of: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[Verdict]]) -> Variants:
+    """The column of every variant in a material: its place, by id, among those of its parent that anybody was shown."""
+    if of == "submitted":
         return {}
     shown: dict[str, set[str]] = defaultdict(set)
-    for verdict in verdicts:
-        shown[verdict.about].update(verdict.responses)
-    return {(about, name): i for about, names in shown.items() for i, name in enumerate(sorted(names))}
+    for question in questions:
+        for verdict in verdicts[question.id] if question.of == of else ():
+            shown[verdict.about].update(verdict.responses)
+    return {about: {name: place for place, name in enumerate(sorted(names))} for about, names in shown.items()}
 
 
 def outcome_of(status: Status, cause: Cause | None) -> int:

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
 from jurygraph.sources.complaint import Complaint, complaint, described
-from jurygraph.sources.presets import PresetUse, expanded, unknown
+from jurygraph.sources.presets import PresetUse, expanded, unknown, unused
 from jurygraph.sources.yaml_document import Document, YamlFault
 
 PRESET = "preset"
@@ -18,10 +18,11 @@ _FILES = ("history", "texts")
 """Params of evaluators that name files."""
 
 
-def read_config(path: str | Path) -> Config:
+def read_config(path: str | Path, model: str | None = None) -> Config:
     """The config in a YAML file. Raises `ConfigError` with file, line and key.
 
-    Files beside it that its evaluators read (`history`, `texts`) are then named by their whole paths.
+    A `model` takes the place of the config's own, before a preset is written out, which may ask less without one. Files
+    beside the config that its evaluators read (`history`, `texts`) are then named by their whole paths.
     """
     name = Path(path).name
     try:
@@ -31,7 +32,7 @@ def read_config(path: str | Path) -> Config:
         raise _error(where, Complaint(fault.path, str(fault))) from None
     if document.value is None:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
-    wrong = _wrong(document.value)
+    wrong = _wrong(document.value, model)
     if isinstance(wrong, Config):
         return _with_files_beside(wrong, Path(path).parent)
     raise _error(f"{name}, line {document.line_of(wrong.path)}", wrong)
@@ -75,14 +76,14 @@ def line_of_key(path: str | Path, key: str) -> int | None:
         return None
 
 
-def _wrong(value: Any) -> Config | Complaint:
+def _wrong(value: Any, model: str | None = None) -> Config | Complaint:
     """The config, or what is wrong with it."""
     if not isinstance(value, Mapping):
         return Complaint((), f"is {described(value)}", "write lines such as `evaluators: [maths.accuracy]`")
     version = value.get("version", 1)
     if version != 1 or isinstance(version, bool):
         return Complaint(("version",), f"is {described(version)}", "this jurygraph reads configs of version 1")
-    whole = _with_preset(value)
+    whole = _with_preset(value if model is None else {**value, "model": model})
     if isinstance(whole, Complaint):
         return whole
     try:
@@ -104,6 +105,11 @@ def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Complaint:
     hint = unknown(use)
     if hint is not None:
         return Complaint((PRESET,), f"is {described(use.name)}, which is no preset", hint)
+    field = unused(use)
+    if field is not None:
+        return Complaint(
+            (PRESET, field), f"is of no use to {use.name}", "leave it out, or name a preset of that signal"
+        )
     return expanded(use, stated)
 
 

@@ -23,10 +23,16 @@ AGENTS = (2, 3, 4)
 SINGLE, MULTI_HEAD = "macrm-single", "macrm-multi-head"
 PRESETS = (*(f"macrm-{signal}-{agents}" for signal in SIGNALS for agents in AGENTS), SINGLE, MULTI_HEAD)
 
+EMBEDDER = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
+RANKER = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
+"""Who gives the signals unless a config says otherwise: the paper's encoder, and a small cross-encoder."""
+
 _RULES = ("maths.accuracy", "maths.format", "maths.steps", "maths.repetition")
 _TABLE_3 = {"accuracy": 1.0, "format": 0.5, "steps": 0.5, "repetition": -0.2}
 _PAIRED = ("maths.accuracy", "maths.calculation")
 """The evaluators that are asked about contrasts too."""
+_SEEN = ("number", "answer")
+"""The kinds of contrasts that these can see: of others a response would do best to offer none."""
 _MERGED, _APPENDED = ("reward", "components"), ("evaluators", "derivers")
 
 
@@ -37,8 +43,8 @@ class PresetUse(NamedNoun):
     """
 
     name: Id
-    embedder: str = "sentence-transformers:sentence-transformers/all-MiniLM-L6-v2"
-    ranker: str = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
+    embedder: str | None = None
+    ranker: str | None = None
 
 
 def unknown(use: PresetUse) -> str | None:
@@ -46,20 +52,35 @@ def unknown(use: PresetUse) -> str | None:
     return None if use.name in PRESETS else nearest(use.name, PRESETS) or f"there are {', '.join(PRESETS)}"
 
 
+def unused(use: PresetUse) -> str | None:
+    """The signal's field that is stated and that this preset has no use for; None where there is none."""
+    signals = {"embedder": "emb", "ranker": "rerank"}
+    stated = (field for field in signals if getattr(use, field) is not None)
+    return next((field for field in stated if f"-{signals[field]}-" not in use.name), None)
+
+
 def expanded(use: PresetUse, stated: Mapping[str, Any]) -> dict[str, Any]:
     """The config that a preset and what is `stated` beside it make.
 
-    `reward` and `components` are merged name by name, `evaluators` and `derivers` are added to, and whatever else is
-    stated takes the place of the preset's.
+    `reward` and `components` are merged name by name, `evaluators` and `derivers` are added to, but for those that the
+    preset names as well, and whatever else is stated takes the place of the preset's.
     """
     config = _recipe(use, str(stated.get("model", "none")))
     for key, value in stated.items():
         if key in _MERGED and isinstance(value, Mapping):
             value = {**config.get(key, {}), **value}
         elif key in _APPENDED and isinstance(value, list | tuple):
-            value = [*value, *config.get(key, [])]  # first what is stated: an error names its place there
+            named = [_named(one) for one in value]
+            own = [one for one in config.get(key, []) if _named(one) not in named]
+            value = [*value, *own]  # first what is stated: an error names its place there
         config[key] = value
     return config
+
+
+def _named(one: Any) -> tuple[Any, Any]:
+    """Who is used, and about which variants it is asked; one of another name is another one."""
+    stated = one if isinstance(one, Mapping) else {"use": one}
+    return str(stated.get("name", stated.get("use"))), str(stated.get("of"))
 
 
 def _recipe(use: PresetUse, model: str) -> dict[str, Any]:
@@ -85,22 +106,28 @@ def _recipe(use: PresetUse, model: str) -> dict[str, Any]:
 
 def _add_optimizer(config: dict[str, Any]) -> None:
     """Efficiency, and diversity inside a group, of right answers alone: wrong ones are the more diverse."""
-    for name, measured in (("efficient", "efficiency"), ("diverse", "diversity")):
-        config["evaluators"] += [f"optimizer.{measured}"]
-        inputs = {"accuracy": "maths.accuracy", measured: f"optimizer.{measured}"}
-        config["components"] |= {name: {"combiner": "product", "inputs": inputs}}
-        config["reward"] |= {name: 0.1}
+    _add_where_right(config, "efficient", "optimizer.efficiency", 0.1)
+    _add_where_right(config, "diverse", "optimizer.diversity", 0.1)
 
 
 def _add_assessor(config: dict[str, Any], model: str) -> None:
-    """The step reward; without a model it is that of the arithmetic alone."""
-    config["evaluators"] += ["quality.arithmetic"] if model == "none" else ["quality.arithmetic", "quality.reasoning"]
-    config["reward"] |= {"arithmetic": 0.5} if model == "none" else {"arithmetic": 0.25, "reasoning": 0.25}
+    """The step reward of right answers alone, since steps can be padded; without a model, by the arithmetic alone."""
+    judged = {"sound": "arithmetic"} if model == "none" else {"sound": "arithmetic", "reasoned": "reasoning"}
+    for name, measured in judged.items():
+        _add_where_right(config, name, f"quality.{measured}", 0.5 / len(judged))
+
+
+def _add_where_right(config: dict[str, Any], name: str, evaluator: str, weight: float) -> None:
+    """A component that counts what an evaluator says as far as the answer is right, as R_cs does."""
+    config["evaluators"] += [evaluator]
+    inputs = {"accuracy": "maths.accuracy", evaluator.rpartition(".")[2]: evaluator}
+    config["components"] |= {name: {"combiner": "product", "inputs": inputs}}
+    config["reward"] |= {name: weight}
 
 
 def _add_synthesizer(config: dict[str, Any]) -> None:
     """R_enhanced: the share of contrasts that score less than the response by accuracy and arithmetic."""
-    config["derivers"] += ["synthesizer"]
+    config["derivers"] += [{"use": "synthesizer", "params": {"kinds": list(_SEEN)}}]
     config["evaluators"] += ["maths.calculation", *({"use": name, "of": "contrasts"} for name in _PAIRED)]
     twos = {name.rpartition(".")[2]: name for name in _PAIRED}
     inputs = twos | {f"{short}-of-contrasts": f"{name}-of-contrasts" for short, name in twos.items()}
@@ -110,8 +137,8 @@ def _add_synthesizer(config: dict[str, Any]) -> None:
 
 def _add_signal(config: dict[str, Any], use: PresetUse, signal: str) -> None:
     if signal == "emb":
-        config["evaluators"] += [{"use": "similarity", "params": {"embedder": use.embedder}}]
+        config["evaluators"] += [{"use": "similarity", "params": {"embedder": use.embedder or EMBEDDER}}]
         config["reward"] |= {"similarity": 0.5}
     else:
-        config["evaluators"] += [{"use": "ranker", "params": {"ranker": use.ranker}}]
+        config["evaluators"] += [{"use": "ranker", "params": {"ranker": use.ranker or RANKER}}]
         config["reward"] |= {"ranker": 0.5}

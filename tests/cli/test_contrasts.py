@@ -53,7 +53,7 @@ def test_of_a_response_without_contrasts_it_is_said_why(scored: Path, run: Comma
     told = run("explain", scored, "--response", "wrong").out
     assert "enhanced: weight 0.5 × value 0 = 0." in told
     assert "Nobody was asked about" in told
-    assert "no-variant, its answer is not the reference's" in told
+    assert "no-variant, its answer is not known to be right" in told
 
 
 def test_such_a_run_verifies_and_is_decided_anew_without_asking(scored: Path, run: Command, tmp_path: Path) -> None:

@@ -1,11 +1,12 @@
 """Presets: recipes by name, and what a config states beside one."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from jurygraph import ConfigError, Jury, Response, Task
-from jurygraph.sources import parse_config
+from jurygraph.sources import parse_config, read_config
 from jurygraph.sources.config import config_schema
 from jurygraph.sources.presets import AGENTS, PRESETS, SIGNALS
 from tests.schema.json_schema import faults
@@ -36,12 +37,38 @@ def test_the_weights_that_the_paper_gives_are_its_own() -> None:
 def test_each_agent_adds_its_components() -> None:
     two, three, four = (components(f"macrm-vanilla-{agents}") for agents in AGENTS)
     assert two.keys() - {"accuracy", "format", "steps", "repetition"} == {"efficient", "diverse"}
-    assert three.keys() - two.keys() == {"arithmetic"}
+    assert three.keys() - two.keys() == {"sound"}
     assert four.keys() - three.keys() == {"enhanced"}
 
 
 def test_with_a_model_the_quality_assessor_judges_the_steps_too() -> None:
-    assert {"arithmetic", "reasoning"} <= components("macrm-vanilla-3", model="openai/gpt-5-mini").keys()
+    assert {"sound", "reasoned"} <= components("macrm-vanilla-3", model="openai/gpt-5-mini").keys()
+
+
+def test_a_model_named_on_the_command_line_is_seen_by_the_preset(tmp_path: Path) -> None:
+    (tmp_path / "jury.yaml").write_text("preset: macrm-vanilla-3\n", encoding="utf-8")
+    assert "reasoned" not in read_config(tmp_path / "jury.yaml").reward
+    named = read_config(tmp_path / "jury.yaml", "openai/gpt-5-mini")
+    assert ("reasoned" in named.reward, named.model) == (True, "openai/gpt-5-mini")
+
+
+def test_nothing_wrong_gains_by_what_an_agent_adds() -> None:
+    """However long, new, sound or well contrasted a wrong answer is."""
+    task = Task(id="sum", query="Ann has 3 boxes of 4 eggs. How many eggs?", reference="A: 12")
+    padding = "".join(f"And {n}+{n}={2 * n}.\n" for n in range(40))
+    texts = {"wrong": f"{padding}So 3*4=13.\nA: 13", "brief": "A: 7", "hidden": "<think>Easy.</think>3*4=13\nA: 13"}
+    with Jury.from_config({"preset": "macrm-vanilla-4"}) as jury:
+        for trace in jury.score(task, [Response(id=name, text=text) for name, text in texts.items()]):
+            added = {name: trace.reward.components[name] for name in ("sound", "efficient", "diverse", "enhanced")}
+            assert added == dict.fromkeys(added, 0.0)
+
+
+def test_a_right_answer_alone_gains_no_more_by_contrasts_than_a_solution() -> None:
+    task = Task(id="sum", query="Ann has 3 boxes of 4 eggs. How many eggs?", reference="A: 12")
+    texts = {"solution": "There are 3*4=12 eggs.\nA: 12", "bare": "A: 12"}
+    with Jury.from_config({"preset": "macrm-vanilla-4"}) as jury:
+        solution, bare = jury.score(task, [Response(id=name, text=text) for name, text in texts.items()])
+    assert solution.reward.components["enhanced"] == bare.reward.components["enhanced"] == 1.0
 
 
 def test_each_signal_adds_its_component() -> None:
@@ -64,15 +91,15 @@ def test_what_is_stated_beside_it_comes_on_top() -> None:
         {
             "preset": "macrm-vanilla-4",
             "evaluators": ["maths.length"],
-            "derivers": [{"use": "synthesizer", "name": "second"}],
+            "derivers": [{"use": "synthesizer", "params": {"each": 3}}],
             "components": {"concise": {"combiner": "product", "inputs": {"a": "maths.accuracy", "l": "maths.length"}}},
             "reward": {"accuracy": 2.0, "concise": 0.5},
             "gates": [{"kind": "format", "below": 0.5}],
         }
     )
     assert config.evaluators[0].use == "maths.length"
-    assert {use.known_as for use in config.derivers} == {"synthesizer", "second"}
-    assert set(config.components) == {"enhanced", "efficient", "diverse", "concise"}
+    assert [use.params for use in config.derivers] == [{"each": 3}], "what is stated takes the place of the preset's"
+    assert set(config.components) == {"enhanced", "efficient", "diverse", "sound", "concise"}
     assert (config.reward["accuracy"], config.reward["concise"], config.reward["format"]) == (2.0, 0.5, 0.5)
     assert len(config.gates) == 1
 
@@ -96,6 +123,8 @@ def test_those_that_need_no_model_reward_a_right_solution_above_a_wrong_one(name
         ("nothing", "key preset: .*there are macrm-vanilla-2"),
         (5, "key preset"),
         ({"name": "macrm-emb-2", "embeder": "x"}, "key preset.embeder"),
+        ({"name": "macrm-vanilla-2", "embedder": "x"}, "key preset.embedder: is of no use to macrm-vanilla-2"),
+        ({"name": "macrm-emb-2", "ranker": "x"}, "key preset.ranker: is of no use to macrm-emb-2"),
     ],
 )
 def test_another_name_is_refused_with_the_nearest(preset: Any, said: str) -> None:

@@ -11,6 +11,7 @@ from jurygraph.errors import PlanError
 from jurygraph.schema import Input, Question
 
 OF = "-of-"
+SUBMITTED = "submitted"
 
 
 class Contrast(Combiner):
@@ -37,14 +38,21 @@ class Contrast(Combiner):
         for key, one in inputs.items():
             if len(one.questions) != 1:
                 raise PlanError(f"input {key!r} holds {len(one.questions)} questions; name one of them by its id")
-        return {"twos": {name: found[0] for name, found in twos.items()}}
+        for (other,) in twos.values():
+            if inputs[other].gated == "zero":
+                raise PlanError(
+                    f"input {other!r}: a contrast that counts as zero would be credit; write `gated: missing`"
+                )
+        asked = {name: [inputs[name].questions[0], inputs[found[0]].questions[0]] for name, found in twos.items()}
+        return {"twos": {name: found[0] for name, found in twos.items()}, "asked": asked}
 
     def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
             if question.samples > 1 or question.scope != "response":
                 raise PlanError(f"question {question.id!r} is not asked once of each response alone; ask it so")
-        if len({question.of for question in questions}) != 2:
-            raise PlanError("one input of each two asks of the responses (no `of`), and the other of their contrasts")
+        by_id = {question.id: question for question in questions}
+        for name, (own, other) in params["asked"].items():
+            _refuse_mismatch(name, by_id[own], by_id[other])
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         twos = [(cells[own], cells[other]) for own, other in sorted(params["twos"].items())]
@@ -59,6 +67,17 @@ class Contrast(Combiner):
         judged = np.asarray(aggregation.total(np.where(live & known, 1.0, 0.0)))
         margins = {f"pair {place + 1}": told[:, place] for place in range(width) if not np.isnan(told[:, place]).all()}
         return Component(value, present, {}, {"pairs": judged, **margins})
+
+
+def _refuse_mismatch(name: str, own: Question, other: Question) -> None:
+    """Raise PlanError where two inputs are not the same question, once of the response and once of its contrasts."""
+    if own.of != SUBMITTED or other.of == SUBMITTED:
+        raise PlanError(f"input {name!r} has to ask of the responses (no `of`), and {name}{OF}... of their contrasts")
+    stated = other.evaluator.partition(OF)[0]
+    if own.version != other.version or (OF in other.evaluator and stated != own.evaluator):
+        raise PlanError(
+            f"inputs {name!r} and {name}{OF}...: {own.evaluator!r} and {stated!r} are not the same evaluator"
+        )
 
 
 def _pairs(twos: Sequence[tuple[Cells, Cells]], masses: Floats, width: int) -> tuple[Floats, Bools, Bools, Floats]:

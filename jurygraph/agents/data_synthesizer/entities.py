@@ -2,9 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from jurygraph.agents.data_synthesizer.edits import Edit, replaced
+from jurygraph.agents.data_synthesizer.wording import UNSURE
 from jurygraph.agents.facts.names import missing, normalised, shown, valued
 from jurygraph.agents.facts.opening import facts_of
 from jurygraph.agents.facts.tables import Table
@@ -12,7 +14,11 @@ from jurygraph.schema import TaskView
 
 MOST_ROWS = 1_000
 """Rows of one table that are looked at."""
+MOST_NAMES = 20
+"""Names of one table in a text that are looked at."""
 _SHORTEST = 3
+_NOT_STATED = re.compile(r"\b(?:than|instead|rather|above|below|under|over|least|most|too)\b", re.IGNORECASE)
+"""Where a line compares or excludes, a name in it may not be what the rest is said of."""
 Row = Mapping[str, Any]
 
 
@@ -30,19 +36,24 @@ def other_names(text: str, view: TaskView) -> Iterator[Edit]:
 
 def _in_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[Edit]:
     column = table.stated.key[0]
-    names = {str(row.get(column)) for row in rows if len(str(row.get(column) or "")) >= _SHORTEST}
-    for row in rows:
-        name = str(row.get(column) or "")
-        found = _stands(name, text) if name in names else None
-        if found is None:
+    named = [row for row in rows if len(str(row.get(column) or "")) >= _SHORTEST]
+    absent = [row for row in named if str(row[column]) not in text]
+    for row in islice((row for row in named if str(row[column]) in text), MOST_NAMES):
+        found = _stands(str(row[column]), text)
+        line = "" if found is None else _line_of(text, found.start(), found.end())
+        if found is None or _NOT_STATED.search(line) or UNSURE.search(line):
             continue
-        line = text[text.rfind("\n", 0, found.start()) + 1 : (text + "\n").find("\n", found.end())]
         for said in _told(row, line, set(table.stated.key)):
-            other = _contradicting(row, said, rows, column, text)
+            other = _contradicting(row, said, absent, rows, column)
             if other is not None:
-                says = f"{said} of {other[column]!r} is {shown(valued(other.get(said))) or 'not told'}, not {row[said]}"
+                says = f"{said} of {other[column]!r} is {shown(valued(other[said]))}, not {row[said]}"
                 yield replaced("entity", *found.span(), str(other[column]), says)
                 break
+
+
+def _line_of(text: str, start: int, end: int) -> str:
+    close = text.find("\n", end)
+    return text[text.rfind("\n", 0, start) + 1 : len(text) if close < 0 else close]
 
 
 def _told(row: Row, line: str, key: set[str]) -> Iterator[str]:
@@ -53,19 +64,20 @@ def _told(row: Row, line: str, key: set[str]) -> Iterator[str]:
             yield column
 
 
-def _contradicting(row: Row, said: str, rows: Sequence[Row], column: str, text: str) -> Row | None:
-    """The first row of another name that says something else there, and that the response does not name."""
-    mine = normalised(row[column])
-    namesakes: dict[str, set[str]] = {}
-    for one in rows:
-        namesakes.setdefault(normalised(one.get(column)), set()).add(shown(valued(one.get(said))))
+def _contradicting(row: Row, said: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:
+    """The first row of a name that the response does not have and of which no row says the same there, or a part."""
     told = shown(valued(row[said]))
-    for one in rows:
-        name = normalised(one.get(column))
-        if name and name != mine and told not in namesakes[name] and _stands(str(one[column]), text) is None:
-            return one
-    return None
+    alike = {
+        normalised(one.get(column))
+        for one in rows
+        if missing(one.get(said)) or _overlap(told, shown(valued(one[said])))
+    }
+    return next((one for one in absent if normalised(one[column]) not in alike), None)
+
+
+def _overlap(one: str, other: str) -> bool:
+    return _stands(one, other) is not None or _stands(other, one) is not None
 
 
 def _stands(what: str, text: str) -> "re.Match[str] | None":
-    return re.search(rf"(?<!\w){re.escape(what)}(?!\w)", text)
+    return re.search(rf"(?<!\w){re.escape(what)}(?!\w)", text) if what in text else None

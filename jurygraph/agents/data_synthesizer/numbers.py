@@ -5,20 +5,27 @@ are made of solutions alone whose answer is the reference's: of a wrong one nobo
 """
 
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from jurygraph.agents.data_synthesizer.edits import Change, Edit, replaced
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.reading import Number, read, same_number
 
-MOST_READ = 50
-"""Calculations of one text that are looked at."""
-_NUMERAL = re.compile(r"(?<![\w.,])(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?![\w]|[.,][0-9])")
+MOST_READ, MOST_LINES = 50, 200
+"""Calculations of one text, and lines of a solution, that are looked at."""
+AROUND = 300
+"""Characters before and behind a calculation that may change what it means."""
+_NUMERAL = re.compile(r"(?<![\w.,])(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?(?![\w]|[.,][0-9])")
 _LAST_NUMERAL = re.compile(r"=[ \t]*[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)$")
 _REPEATED = re.compile(r">>[ \t]*[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)(?![\w%]|[.,][0-9])")
+_PLAIN_ANSWER = re.compile(
+    r"[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?)(?:[ \t]*[A-Za-z][A-Za-z ]*)?"
+)
 _LINE = re.compile(r"[^\n]+")
 _WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _SPELLED = {word: Fraction(number) for number, word in enumerate(_WORDS)}
@@ -48,12 +55,15 @@ class Answered:
 def solved(text: str, reference: str | None) -> Answered | bool:
     """The plain number that a text answers with, where it is the reference's; False where the text answers otherwise.
 
-    True where that cannot be known: there is no reference, or none whose answer is a plain number.
+    True where there is no reference, or one that states no answer. Where it states one that is no plain number, nobody
+    here knows who answers alike: False.
     """
     wanted = reference_answer(reference or "")
-    expected = None if wanted is None else read(wanted)
-    if expected is None or expected.number is None:
+    if wanted is None:
         return True
+    expected = read(wanted)
+    if expected is None or expected.number is None:
+        return False
     found = final_answer(text)
     answer = None if found is None else read(found.text)
     if found is None or answer is None or answer.number is None or not same_number(answer.number, expected.number):
@@ -73,14 +83,18 @@ def wrong_results(text: str) -> Iterator[Edit]:
         if repeated and _value(repeated[1]) == step.claimed:
             changes.append(Change(*repeated.span(1), _shifted(repeated[1], _SHIFTS[place % len(_SHIFTS)])))
         says = f"{step.quote[: numeral.start(1)].rstrip(' $£€=')} is {written}, not {shown}"
-        edit = Edit("number", tuple(changes), says)
-        if _is_wrong(edit.made(text), step):
-            yield edit
+        if _is_wrong(text, step, changes):
+            yield Edit("number", tuple(changes), says)
 
 
-def _is_wrong(text: str, step: arithmetic.Step) -> bool:
-    """Whether the calculation that begins where this one did is now wrong."""
-    return any(one.start == step.start and not one.right for one in arithmetic.steps(text))
+def _is_wrong(text: str, step: arithmetic.Step, changes: Sequence[Change]) -> bool:
+    """Whether the calculation is wrong after the changes in its line, read with what stands around it."""
+    start = max(text.rfind("\n", 0, step.start) + 1, step.start - AROUND)
+    end = text.find("\n", step.start)
+    line = text[start : min(len(text) if end < 0 else end, step.end + AROUND)]
+    moved = tuple(Change(one.start - start, one.end - start, one.after) for one in changes)
+    made = Edit("number", moved, "").made(line)
+    return any(one.start == step.start - start and not one.right for one in arithmetic.steps(made))
 
 
 def _shifted(numeral: str, by: int) -> str:
@@ -91,57 +105,57 @@ def _shifted(numeral: str, by: int) -> str:
 
 def other_answers(text: str, query: str, answer: Answered) -> Iterator[Edit]:
     """The answer swapped for other numbers of the solution, or of the task."""
-    said, number = _NUMERAL.search(answer.span.text), answer.number
+    said, number = _PLAIN_ANSWER.fullmatch(answer.span.text), answer.number
     if said is None:
         return
-    start, end = answer.span.start + said.start(), answer.span.start + said.end()
-    seen = {_value(said[0])}
+    start, end = answer.span.start + said.start(1), answer.span.start + said.end(1)
+    seen = {_value(said[1])}
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):
             value = _value(numeral[0])
             if value not in seen and not same_number(Number(value, number.percent, True), number):
                 seen.add(value)
-                yield replaced("answer", start, end, numeral[0], f"the answer is {said[0]}, not {numeral[0]}")
+                yield replaced("answer", start, end, numeral[0], f"the answer is {said[1]}, not {numeral[0]}")
 
 
 def without_a_step(text: str, query: str, answer: Answered) -> Iterator[Edit]:
-    """The solution without one line whose result a later one uses, and that no line before it, no other calculation and
-    no word of the task has.
+    """The solution without one line whose result a later calculation or sentence uses, and that no line before it, no
+    other calculation and no word of the task has.
 
-    The answer's own line is never the one that is missing, nor the line that no other stands before or behind.
+    That the answer is the result is no use of it: a line that nothing but the answer rests on stays.
     """
-    lines = [line for line in _LINE.finditer(text) if line.group().strip()]
-    body = [line for line in lines if line.end() <= answer.span.start]
-    if len(body) < 2:
-        return
-    given = values_in(query)
+    body = [line for line in _LINE.finditer(text, 0, answer.span.start) if line.group().strip()][:MOST_LINES]
+    body = body[:-1] if body and body[-1].end() == answer.span.start else body  # what is left of the answer's own line
+    results = [_results(line.group()) for line in body]
+    times = Counter(value for own in results for value in own)
+    known = {*values_in(query), Fraction(0)}  # nothing is known of nothing without a sum
     for place, line in enumerate(body):
-        known = given.union(*(values_in(other.group()) for other in body[:place]))
-        later = [other.group() for other in lines if other.start() > line.end()]
-        made = set[Fraction]().union(*(_results(other.group()) for other in lines if other is not line))
-        needed = _results(line.group()) - known - made - {Fraction(0)}  # nothing is known of nothing without a sum
-        used = next((value for value in sorted(needed) if any(value in _first_used(one) for one in later)), None)
+        needed = {value for value in results[place] - known if times[value] == 1}
+        used = next((value for other in body[place + 1 :] for value in sorted(needed & _taken_up(other.group()))), None)
         if used is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
             says = f"{_written(used)}, which it needs, is worked out in no step"
             yield replaced("step", line.start(), end, "", says)
+        known |= values_in(line.group())
 
 
 def _results(line: str) -> set[Fraction]:
     return {step.claimed for step in arithmetic.steps(line) if step.right}
 
 
-def _first_used(line: str) -> set[Fraction]:
-    """The numbers that a line takes up: those before what it works out itself."""
+@lru_cache(maxsize=256)
+def _taken_up(line: str) -> frozenset[Fraction]:
+    """The numbers that a line takes up: operands, and what it does not work out itself."""
     made = _results(line)
     operands = {value for step in arithmetic.steps(line) for value in values_in(step.expression)}
-    return operands | (values_in(line) - made)
+    return frozenset(operands | (values_in(line) - made))
 
 
-def values_in(text: str) -> set[Fraction]:
+@lru_cache(maxsize=256)
+def values_in(text: str) -> frozenset[Fraction]:
     """The values of all numbers in a text, of number words too."""
     spelled = {_SPELLED[word] for word in _WORD.findall(text.lower()) if word in _SPELLED}
-    return {_value(numeral[0]) for numeral in _NUMERAL.finditer(text)} | spelled
+    return frozenset(spelled.union(_value(numeral[0]) for numeral in _NUMERAL.finditer(text)))
 
 
 def _value(numeral: str) -> Fraction:

@@ -1,7 +1,7 @@
 """The deriver of contrasts: variants of a response that are worse than it by one edit each, by rule or by a model."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Literal, get_args
 
 from jurygraph.agents.data_synthesizer.edits import Edit, Kind, chosen
@@ -17,6 +17,8 @@ from jurygraph.schema.task import words_of
 
 CONTRASTS = "contrasts"
 KINDS: tuple[Kind, ...] = get_args(Kind)
+MOST_EDITS = 50
+"""Contrasts of a kind from which some are chosen."""
 LONGEST = 20_000
 """Characters of a response of which contrasts are made."""
 By = Literal["rule", "model"]
@@ -47,11 +49,12 @@ class Synthesizer(Deriver):
     def __init__(self, by: By = "rule", kinds: Sequence[Kind] = KINDS, each: int = 1, seed: int = 0) -> None:
         if by not in get_args(By):
             raise ConfigError(f"synthesizer: by is one of {', '.join(get_args(By))}, not {by!r}")
-        unknown = [kind for kind in kinds if kind not in KINDS]
-        if isinstance(kinds, str) or not kinds or unknown:
+        if not isinstance(kinds, list | tuple) or not kinds or any(kind not in KINDS for kind in kinds):
             raise ConfigError(f"synthesizer: kinds is a list of some of {', '.join(KINDS)}, not {kinds!r}")
         if isinstance(each, bool) or not isinstance(each, int) or not 1 <= each <= 10:
             raise ConfigError(f"synthesizer: each is a whole number from 1 to 10, not {each!r}")
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise ConfigError(f"synthesizer: seed is a whole number, not {seed!r}")
         self._kinds = tuple(kind for kind in KINDS if kind in kinds)
         self._each, self._seed = each, seed
         self._proposer = Proposer() if by == "model" else None
@@ -63,7 +66,7 @@ class Synthesizer(Deriver):
         if len(text) > LONGEST:
             return Material(name=CONTRASTS, note=f"of {len(text)} characters no contrast is made, but of {LONGEST}")
         if solved(text, ask.task.reference) is False:
-            return Material(name=CONTRASTS, note="its answer is not the reference's: no edit is known to make it worse")
+            return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
         if self._proposer is None or not text.strip():
             return self._material(ask, list(edits_by_rule(text, ask.task)))
         try:
@@ -75,8 +78,9 @@ class Synthesizer(Deriver):
     def _material(self, ask: DeriverAsk, edits: Sequence[Edit], note: str = "", call: str | None = None) -> Material:
         """Some of each kind, named by it, in the order of the kinds."""
         ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
+        mark = "~" * (1 + len(ask.response.id) - len(ask.response.id.lstrip("~")))  # no variant has its parent's id
         variants = [
-            edit.variant(f"~{kind}-{number}", ask.response)
+            edit.variant(f"{mark}{kind}-{number}", ask.response)
             for kind, own in groupby(ordered, key=lambda edit: edit.kind)
             for number, edit in enumerate(chosen(list(own), self._each, f"{self._seed} {kind} {ask.response.text}"), 1)
         ]
@@ -85,13 +89,12 @@ class Synthesizer(Deriver):
 
 
 def edits_by_rule(text: str, view: TaskView) -> Iterator[Edit]:
-    """Every contrast that can be made by rule of a text that does not answer otherwise than the reference."""
+    """The contrasts that can be made by rule of a text that is not known to answer otherwise than the reference."""
     answered = solved(text, view.reference)
-    yield from wrong_results(text)
-    yield from other_names(text, view)
+    made = [wrong_results(text), other_names(text, view)]
     if isinstance(answered, Answered):
         query = words_of(view.query)
-        yield from without_a_step(text, query, answered)
-        yield from other_answers(text, query, answered)
-        yield from denied(text)
-        yield from in_another_unit(text)
+        made += [without_a_step(text, query, answered), other_answers(text, query, answered)]
+        made += [denied(text), in_another_unit(text)]
+    for each in made:
+        yield from islice(each, MOST_EDITS)

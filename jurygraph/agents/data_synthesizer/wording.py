@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from jurygraph.agents.data_synthesizer.edits import Edit, replaced
 from jurygraph.agents.data_synthesizer.numbers import right_steps
 
-_AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|can|must)\b(?! +(?:not|no|never|only|less|fewer)\b)(?!n't|')")
-_UNSURE = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
+_AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|must)\b(?! +(?:not|no|never|only|less|fewer)\b)(?!n't|')")
+_LEADS_TO = re.compile(r"(?: (?:a total of|[A-Za-z]+))?[ \t$£€(]*(?:[-+*/x×÷%=(). ,0-9$£€]{0,200}<<)?")
+UNSURE = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;:.?!](?![0-9])|\b(?:because|since|and|but|which|that|who)\b")
 _UNIT = re.compile(r"(?:>>[0-9.,]*[0-9])?[ \t]+([A-Za-z]+)\b")
 _OTHER_UNIT = {
@@ -23,17 +24,17 @@ _OTHER_UNIT = {
 def denied(text: str) -> Iterator[Edit]:
     """Each sentence that states a right result, with "not" behind its verb.
 
-    The verb stands in the calculation's own clause, before it; where the line supposes or denies something already,
-    none is made.
+    The verb stands in the calculation's own clause, at most one word before it; where the line supposes or denies
+    something already, none is made.
     """
     for step in right_steps(text):
         line = text.rfind("\n", 0, step.start) + 1
         end = text.find("\n", step.start)
-        if _UNSURE.search(text, line, len(text) if end < 0 else end):
+        if UNSURE.search(text, line, len(text) if end < 0 else end):
             continue
         clause = max((mark.end() for mark in _CLAUSE.finditer(text, line, step.start)), default=line)
         verbs = list(_AUXILIARY.finditer(text, clause, step.start))
-        if verbs:
+        if verbs and _LEADS_TO.fullmatch(text, verbs[-1].end(), step.start):
             said = verbs[-1]
             says = f"{step.quote} is right, and is denied"
             yield replaced("negation", said.start(), said.end(), f"{said[0]} not", says)
@@ -42,7 +43,7 @@ def denied(text: str) -> Iterator[Edit]:
 def in_another_unit(text: str) -> Iterator[Edit]:
     """Each right result in a unit of another size."""
     for step in right_steps(text):
-        unit = _UNIT.match(text, step.end)
+        unit = _UNIT.match(text, step.end) if step.claimed else None  # no hours are no minutes
         other = _exchanged(unit[1]) if unit else None
         if unit and other:
             says = f"{step.quote} are {unit[1]}, not {other}"

@@ -49,17 +49,23 @@ def first_wrong(query: str, text: str) -> Slip | None:
 
 
 def slips(query: str, text: str, steps: Sequence[Segment]) -> list[Slip]:
-    """The false calculations in the steps of a response, in the order of the text; one of several that overlap.
+    """The false calculations in a response, in the order of the text; one of several that overlap.
 
-    What the query writes, too, is none of the response's ("Why is 2 + 2 = 5 wrong?").
+    One that stands in no step counts to the last step before it, or the first: nothing is hidden behind the answer or
+    outside the tags. What the query writes, too, is none of the response's ("Why is 2 + 2 = 5 wrong?").
     """
     found: list[Slip] = []
     for equality in sorted(_false(text), key=lambda one: (one.start, -one.end)):
-        step = step_at(steps, equality.start)
         quote = text[equality.start : equality.end]
-        if step and quote not in query and not (found and equality.start < found[-1].end):
-            found.append(Slip(step.number, quote, equality.start, equality.end, equality.value))
+        if quote not in query and not (found and equality.start < found[-1].end):
+            found.append(Slip(_place(steps, equality.start), quote, equality.start, equality.end, equality.value))
     return found
+
+
+def _place(steps: Sequence[Segment], start: int) -> int:
+    """The number of the step in which something stands, or to which it counts."""
+    step = step_at(steps, start)
+    return step.number if step else max((one.number for one in steps if one.start <= start), default=1)
 
 
 def _false(text: str) -> Iterator[arithmetic.Step]:

@@ -162,3 +162,65 @@ def test_an_evaluator_that_rests_on_material_of_the_response_would_see_no_contra
     config = {"evaluators": [use], "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"]}
     with pytest.raises(PlanError, match="rests on material 'measure', which is made of the response itself"):
         scored(config, task(), response("r", versions=[], measure=1.0))
+
+
+# What is no credit
+
+SCREENED: dict[str, Any] = {
+    "evaluators": [
+        told("judge"),
+        told("gate"),
+        {**told("judge"), "name": "second", "of": "versions", "when": {"question": "gate", "threshold": 0.5}},
+        told("other"),
+        {**told("other"), "name": "third", "of": "versions"},
+    ],
+    "derivers": ["tests.graphs.cast:Versions"],
+    "components": {
+        "enhanced": {
+            "combiner": "contrast",
+            "inputs": {
+                "judge": "judge",
+                "judge-of-versions": {"of": "second", "gated": "missing"},
+                "other": "other",
+                "other-of-versions": "third",
+            },
+        }
+    },
+    "reward": {"enhanced": 1.0},
+    "failure": {"min_coverage": 0.1},
+}
+
+
+def versions(second: Any, third: Any) -> list[list[Any]]:
+    return [[f"~{place}", {"second": second, "third": third}] for place in range(4)]
+
+
+def test_contrasts_that_were_not_asked_about_may_not_count_as_zero() -> None:
+    """Zero would be the best that a contrast can be for the response."""
+    inputs = {**SCREENED["components"]["enhanced"]["inputs"], "judge-of-versions": {"of": "second", "gated": "zero"}}
+    config = SCREENED | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
+    with pytest.raises(PlanError, match="would be credit; write `gated: missing`"):
+        scored(config, task(), response("r", judge=0.5, gate=1.0, other=0.5, versions=versions(0.1, 0.1)))
+
+
+@pytest.mark.parametrize("gate", ["infrastructure", "response"])
+def test_where_a_whole_evaluator_was_not_judged_no_pair_is_decided_by_the_others(gate: str) -> None:
+    """What was settled without asking stands for all contrasts, and not for the first alone."""
+    (trace,) = scored(SCREENED, task(), response("r", judge=0.5, gate=gate, other=0.9, versions=versions(1.0, 0.1)))
+    assert trace.reward.components["enhanced"] is None or trace.reward.value in (None, 0.0)
+    assert trace.reward.range == (0.0, 1.0)
+
+
+def test_the_two_of_a_name_are_one_evaluator_once_of_each() -> None:
+    def config(first: str, second: str) -> dict[str, Any]:
+        inputs = {"judge": first, "judge-of-versions": second}
+        named = {"evaluators": [told("judge"), told("other"), {**told("judge-of-versions"), "of": "versions"}]}
+        return CONFIG | named | {"components": {"enhanced": {"combiner": "contrast", "inputs": inputs}}}
+
+    given = response("r", judge=0.5, other=0.5, versions=[["~1", {"judge-of-versions": 0.1}]])
+    (trace,) = scored(config("judge", "judge-of-versions"), task(), given)
+    assert trace.reward.value == 1.0
+    with pytest.raises(PlanError, match="has to ask of the responses"):
+        scored(config("judge-of-versions", "judge"), task(), given)
+    with pytest.raises(PlanError, match="'other' and 'judge' are not the same evaluator"):
+        scored(config("other", "judge-of-versions"), task(), given)

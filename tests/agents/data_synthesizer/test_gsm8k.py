@@ -44,7 +44,7 @@ def _contrasts() -> Iterator[Contrasted]:
 
 def test_there_are_many_of_each_kind() -> None:
     found = Counter(one.edit.kind for one in contrasts())
-    assert found == {"answer": 3134, "number": 1711, "step": 1479, "negation": 511, "unit": 323}
+    assert found == {"answer": 3134, "number": 1711, "step": 925, "negation": 396, "unit": 323}
     assert len({one.name for one in contrasts()}) == 615
 
 

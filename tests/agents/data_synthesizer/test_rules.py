@@ -69,7 +69,8 @@ def test_only_a_solution_that_answers_as_the_reference_is_known_to_be_right() ->
     assert solved(RIGHT, "The answer is 8") is False
     assert solved("no answer", "A: 7") is False
     assert solved(RIGHT, None) is True
-    assert solved(RIGHT, "x + 1") is True
+    assert solved(RIGHT, "An essay\nof two lines") is True
+    assert solved(RIGHT, "x + 1") is False
     assert answered().span.text == "7"
 
 
@@ -88,19 +89,21 @@ def test_an_answer_is_not_swapped_for_itself_written_otherwise() -> None:
 
 
 def test_a_step_is_left_out_whose_result_is_needed_later() -> None:
-    first, second, third = RIGHT.splitlines()[:3]
+    first, second = RIGHT.splitlines()[:2]
     assert made(without_a_step(RIGHT, QUERY, answered())) == [
         RIGHT.replace(f"{first}\n", ""),
         RIGHT.replace(f"{second}\n", ""),
-        RIGHT.replace(f"{third}\n", ""),
     ]
 
 
-def test_a_step_is_kept_whose_result_the_task_gives_or_nobody_needs() -> None:
+def test_a_step_is_kept_whose_result_the_task_gives_or_only_the_answer_needs() -> None:
     text = "First 1+2=3 boxes.\nThen 3*4=12 eggs.\nBy the way 5+5=10.\nA: 12"
-    assert made(without_a_step(text, "There are three boxes.", answered(text, "A: 12")), text) == [
-        "First 1+2=3 boxes.\nBy the way 5+5=10.\nA: 12"
-    ]
+    assert made(without_a_step(text, "There are three boxes.", answered(text, "A: 12")), text) == []
+
+
+def test_a_step_is_kept_whose_result_another_one_gives_as_well() -> None:
+    text = "Ann has 30*3=90.\nBen has 18*5=90.\nTogether 90+90=180.\nA: 180"
+    assert made(without_a_step(text, "", answered(text, "A: 180")), text) == []
 
 
 def test_a_solution_of_one_step_keeps_it() -> None:
@@ -124,8 +127,10 @@ def test_a_right_result_is_denied_at_the_verb_of_its_clause() -> None:
         "There are not 3*4=13 eggs, but 3*4=12",
         "There are eggs, namely 3*4=12",
         "There are 3*4=13 eggs",
+        "The flag that is red and new costs 3*4=12",
+        "The can holds 3*4=12",
     ],
-    ids=["supposed", "denied already", "another clause", "wrong"],
+    ids=["supposed", "denied already", "another clause", "wrong", "another verb's", "no verb"],
 )
 def test_what_is_not_surely_stated_is_not_denied(text: str) -> None:
     assert made(denied(text), text) == []
@@ -140,6 +145,34 @@ def test_a_result_is_given_in_a_unit_of_another_size() -> None:
 
 
 # Edits
+
+
+def test_nothing_in_one_unit_is_nothing_in_another() -> None:
+    assert made(in_another_unit("5 - 5 = 0 dollars"), "5 - 5 = 0 dollars") == []
+
+
+@pytest.mark.parametrize("answer", ["-7", "1/2", "\\frac{1}{2}", "20%", "7 + 0"])
+def test_only_an_answer_that_is_a_plain_number_is_swapped(answer: str) -> None:
+    text = f"So 3 + 4 = 7\nA: {answer}"
+    found = solved(text, f"A: {answer}")
+    assert found is False or list(other_answers(text, "", answered(text, f"A: {answer}"))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "".join(f"{i}+1={i + 1}\n" for i in range(10, 1700)) + "A: 7",
+        "2+2=4 hours " * 1500 + "\nA: 7",
+        "9" * 5000 + " + 1 = 2\nA: 7",
+        "is is is " * 2000 + "3*4=12\nA: 7",
+    ],
+    ids=["many lines", "one line", "a long number", "many verbs"],
+)
+def test_long_texts_take_no_longer_than_they_are_long(text: str) -> None:
+    """What took minutes once: the suite's own limit of time is the test."""
+    found = answered(text)
+    for edits in (wrong_results(text), without_a_step(text, "", found), other_answers(text, "", found), denied(text)):
+        assert len(list(edits)) <= len(text)
 
 
 def test_an_edit_tells_where_it_changed_what() -> None:

@@ -48,7 +48,7 @@ def test_each_tells_what_was_changed_where() -> None:
 def test_a_wrong_solution_gives_none_and_gains_nothing() -> None:
     made = derived(RIGHT.replace("A: 7", "A: 8"))
     assert made.variants == ()
-    assert made.note == "its answer is not the reference's: no edit is known to make it worse"
+    assert made.note == "its answer is not known to be right: no edit surely makes it worse"
 
 
 def test_without_a_reference_calculations_alone_are_known_to_be_right() -> None:
@@ -62,7 +62,7 @@ def test_of_prose_and_of_very_long_texts_none_is_made() -> None:
 
 
 def test_kinds_and_numbers_are_what_the_config_says_and_the_seed_chooses() -> None:
-    assert kinds(derived(RIGHT, kinds=["step", "number"], each=3)) == ["number"] * 3 + ["step"] * 3
+    assert kinds(derived(RIGHT, kinds=["step", "number"], each=3)) == ["number"] * 3 + ["step"] * 2
     assert derived(RIGHT, seed=1) == derived(RIGHT, seed=1)
     assert len({tuple(v.response.text for v in derived(RIGHT, seed=seed).variants) for seed in range(8)}) > 1
 
@@ -76,6 +76,8 @@ def test_kinds_and_numbers_are_what_the_config_says_and_the_seed_chooses() -> No
         ({"kinds": []}, "kinds is a list of some of number"),
         ({"each": 0}, "each is a whole number from 1 to 10"),
         ({"each": True}, "each is a whole number from 1 to 10"),
+        ({"kinds": 5}, "kinds is a list of some of number"),
+        ({"seed": "x"}, "seed is a whole number"),
     ],
 )
 def test_params_that_mean_nothing_are_refused(params: dict[str, Any], said: str) -> None:
@@ -110,11 +112,31 @@ def test_a_name_becomes_one_of_which_what_is_said_is_not_true() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Dinner at Coco Bambu.", "Dinner at Coco Bambu.\nIt costs $72.", "Coco Bambus cost 72", "Dinner for $72."],
-    ids=["nothing is said of it", "it is said elsewhere", "another word", "no name"],
+    [
+        "Dinner at Coco Bambu.",
+        "Dinner at Coco Bambu.\nIt costs $72.",
+        "Coco Bambus cost 72",
+        "Dinner for $72.",
+        "Dinner is not at Coco Bambu, as $72 is much.",
+        "Coco Bambu is cheaper than 72.",
+    ],
+    ids=["nothing is said of it", "it is said elsewhere", "another word", "no name", "denied", "compared"],
 )
 def test_a_name_of_which_nothing_is_said_is_left_alone(text: str) -> None:
     assert derived(text, TRIP).variants == ()
+
+
+def test_a_name_of_which_the_same_is_true_in_part_takes_no_other_ones_place() -> None:
+    rows = [{"name": "Coco Bambu", "dish": "pizza"}, {"name": "Nutri Punch", "dish": "pizza, pasta"}]
+    trip = TRIP.model_copy(update={"facts": {"tables": {"meals": {"key": ["name"], "rows": rows}}, "claims": {}}})
+    assert derived("Coco Bambu has pizza.", trip).variants == ()
+
+
+def test_a_variant_never_has_the_id_of_its_parent() -> None:
+    view = TaskView(id="t", audience="task", query="q")
+    ask = DeriverAsk(view, Response(id="~number-1", text="1+1=2"), {})
+    (variant,) = asyncio.run(Synthesizer().derive(ask)).variants
+    assert variant.response.id == "~~number-1"
 
 
 def test_names_may_come_from_a_file(tmp_path: Path) -> None:

@@ -83,9 +83,11 @@ def test_what_the_query_writes_is_not_the_responses() -> None:
     assert found(text, "Why is 2 + 2 = 5 wrong?") is None
 
 
-def test_what_stands_in_no_step_is_not_looked_at() -> None:
-    assert found("She makes 18.\nA: 9 * 2 = 19") is None
-    assert found("1 + 1 = 3 <think>1 + 1 = 2</think> 1 + 1 = 3") is None
+def test_what_stands_in_no_step_counts_to_the_step_before_it() -> None:
+    """Nothing is hidden behind the answer, or outside the tags."""
+    assert found("She makes 18.\nA: 9 * 2 = 19") == (1, "9 * 2 = 19")
+    assert found("1 + 1 = 3 <think>1 + 1 = 2</think> 1 + 1 = 4") == (1, "1 + 1 = 3")
+    assert found("<think>Easy.\nSo it is.</think>\n3*4=13\n<answer>12</answer>") == (2, "3*4=13")
 
 
 @given(
