@@ -22,6 +22,7 @@ BOUNDARIES = (
     "judges/few_shot/choosing.py",
     "models/backends/litellm.py",
     "models/backends/chat_model.py",
+    "models/embedding/sentence_transformer.py",
     "runs/writer.py",
     "cli/",
 )

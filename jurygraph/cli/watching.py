@@ -14,6 +14,7 @@ from jurygraph.cli.text import number, out, out_json, say, table, visible
 if TYPE_CHECKING:
     from jurygraph.agents.data_analyzer import Row, Step
     from jurygraph.studies.monitor import Watch, WatchReport
+    from jurygraph.studies.monitor.stored import Wait
 
 _EVERY, _PAUSE = 32, 0.5
 _FIGURES = ("mean", "sd", "least", "most", "last")
@@ -43,34 +44,33 @@ def watch(
     alarm once in N steps (`--arl`). An alert is adverse where the change is bad: a falling reward, longer responses,
     more failures; accuracy that rises is told, too, and is not. Alerts come as they are found, a table at the end.
     `--json` prints each alert as a line of its own, {"alert": ...}, and {"report": ...} last. Nothing is written but
-    the picture, and the run is not locked. A run that was stopped is followed until Ctrl-C.
+    the picture, and the run is not locked. A run that is not there yet is
+    waited for, and one that was stopped is followed, until Ctrl-C.
 
     \b
-    Exit codes: 0 no adverse alert; 1 an adverse alert; 2 wrong input, such as too few steps; 130 interrupted.
+    Exit codes: 0 no adverse alert; 1 an adverse alert; 2 wrong input, such as too few steps or no reward that has a
+    value; 130 interrupted.
 
     \b
     Example:
         jurygraph watch run --step-label step
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
-    from jurygraph.agents.data_analyzer import Settings
     from jurygraph.cli.delivery import deliver_file, refuse_unwritable
     from jurygraph.errors import InputError
     from jurygraph.studies.credit.picture import refuse_undrawable
-    from jurygraph.studies.monitor import Watch
     from jurygraph.studies.monitor.picture import draw
-    from jurygraph.studies.monitor.stored import penalties
 
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both say what a step is; give one of them")
     if plot is not None:
         refuse_undrawable(plot)
         refuse_unwritable(str(plot))
-    known = Settings(arl=arl)
-    watching = Watch(known.model_copy(update={"penalties": known.penalties | penalties(run)}), keep=plot is not None)
-    whole = _followed(watching, _steps(run, step_label, every or _EVERY, follow), json)
-    if whole and not watching.enough:
-        raise InputError(_too_few(run, watching, step_label))
+    wait = (lambda: time.sleep(_PAUSE)) if follow else None
+    watching = _begun(run, arl, wait, keep=plot is not None)
+    whole = _followed(watching, _steps(run, step_label, every or _EVERY, wait), json)
+    if whole:
+        _refuse_untested(run, watching, step_label)
     report = watching.report()
     _tell(report, json)
     if plot is not None and report.steps:
@@ -81,11 +81,34 @@ def watch(
         raise typer.Exit(Exit.SOME_FAILED)
 
 
-def _steps(run: Path, label: str | None, every: int, follow: bool) -> "Iterator[Step]":
-    from jurygraph.studies.monitor.stored import by_label, by_number, groups, steps
+def _begun(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
+    """A watch by the run's config."""
+    from jurygraph.agents.data_analyzer import MOST_ARL, Settings
+    from jurygraph.errors import InputError
+    from jurygraph.studies.monitor import Watch
+    from jurygraph.studies.monitor.stored import penalties
 
-    stream = groups(run, (lambda: time.sleep(_PAUSE)) if follow else None)
-    return steps(by_number(stream, every) if label is None else by_label(stream, label))
+    if not arl <= MOST_ARL:
+        raise InputError(f"--arl: is {arl:g}; give a number of steps from 10 to {MOST_ARL:g}")
+    known = Settings(arl=arl)
+    try:
+        found = penalties(run, wait)
+    except KeyboardInterrupt:
+        say("interrupted; no run had come until then")
+        raise typer.Exit(Exit.INTERRUPTED) from None
+    return Watch(known.model_copy(update={"penalties": known.penalties | found}), keep=keep)
+
+
+def _steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
+    """The run's steps; once they came to their end, how many responses were erased is said."""
+    from jurygraph.studies.monitor.stored import Erased, by_label, by_number, groups, steps
+
+    erased = Erased()
+    stream = erased.counted(groups(run, wait))
+    yield from steps(by_number(stream, every) if label is None else by_label(stream, label))
+    if erased.count:
+        were = "response was" if erased.count == 1 else "responses were"
+        say(f"{erased.count} {were} erased; their rewards are watched, their lengths and labels are gone")
 
 
 def _followed(watching: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
@@ -101,6 +124,15 @@ def _followed(watching: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
         say("interrupted; this is what was seen until then")
         return False
     return True
+
+
+def _refuse_untested(run: Path, watching: "Watch", label: str | None) -> None:
+    from jurygraph.errors import InputError
+
+    if not watching.enough:
+        raise InputError(_too_few(run, watching, label))
+    if not watching.rewarded:
+        raise InputError(f"{run}: its reward never had a value, so that nothing was tested; `jurygraph show` says why")
 
 
 def _too_few(run: Path, watching: "Watch", label: str | None) -> str:

@@ -8,6 +8,7 @@ from random import Random
 import pytest
 
 from jurygraph.cli import watching
+from jurygraph.runs.ledger import Ledger
 from tests.cli.conftest import Command, called, contents, write_project
 
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.1}\n"
@@ -184,3 +185,84 @@ def test_what_is_there_of_an_open_run_is_watched_without_following(half: Path, r
     ended = run("watch", half, "--every", 1)
     assert ended.code == 0
     assert ended.out.splitlines()[-1].startswith("30 steps; 0 alerts")
+
+
+def test_erased_responses_take_no_label_away_and_are_counted(tmp_path: Path, run: Command) -> None:
+    """A task that lost one is where it was; tasks that lost all belong to the step before, the first to that behind."""
+    lines = tasks()
+    for response in (response for line in lines for response in line["responses"]):
+        response["text"] += response["id"]  # a text that others have is erased there, too
+    polite = scored(tmp_path, run, lines)
+    for what in (("--response", "t20/r3"), ("--task", "t30"), ("--task", "t01")):
+        assert called("erase", polite, *what).code == 0
+    ended = run("watch", polite, "--step-label", "step", "--json")
+    assert ended.code == 1
+    assert json.loads(ended.out.splitlines()[-1])["report"]["steps"] == STEPS - 2
+    assert f"{1 + 2 * ROWS} responses were erased; their rewards are watched" in ended.err
+
+
+def test_a_label_that_is_missing_is_named_by_a_response_that_is_there(polite: Path, run: Command) -> None:
+    assert called("erase", polite, "--response", "t01/r0").code == 0
+    ended = run("watch", polite, "--step-label", "epoch")
+    assert (ended.code, "response 't01/r1': has no label 'epoch'; its labels: 'step'" in ended.err) == (2, True)
+
+
+def test_a_run_that_is_not_there_yet_or_is_still_planned_is_waited_for(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = write_project(tmp_path / "project", tasks(), CONFIG)
+    folder, seen = project / "run", []
+
+    def rest(seconds: float) -> None:
+        """First nothing is there, then an empty folder, then a ledger without a record, then the run."""
+        seen.append(sorted(path.name for path in folder.iterdir()) if folder.exists() else None)
+        if len(seen) == 1:
+            folder.mkdir()
+        elif len(seen) == 2:
+            Ledger.create(folder / "run.sqlite").close()
+        else:
+            assert called("score", project / "tasks.jsonl", "--out", folder).code == 0
+
+    monkeypatch.setattr(watching.time, "sleep", rest)
+    followed = run("watch", folder, "--every", 1, "--follow")
+    assert (len(seen), seen[:2], followed.code) == (3, [None, []], 1)
+    assert followed.out == run("watch", folder, "--every", 1).out
+
+
+def test_a_run_that_never_comes_is_waited_for_until_ctrl_c(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(watching.time, "sleep", interrupt)
+    ended = run("watch", tmp_path / "never", "--follow")
+    assert (ended.code, ended.out) == (130, "")
+    assert "interrupted" in ended.err
+
+
+def test_where_no_run_can_come_nothing_is_waited_for(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching.time, "sleep", lambda seconds: pytest.fail("it waits"))
+    (tmp_path / "file").write_text("")
+    for path, said in ((tmp_path / "file", "is no folder"), (tmp_path, "holds no run")):
+        ended = run("watch", path, "--follow")
+        assert (ended.code, said in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize("arl", ["inf", "1e300"])
+def test_an_average_run_length_out_of_bounds_is_wrong_input(polite: Path, run: Command, arl: str) -> None:
+    ended = run("watch", polite, "--arl", arl)
+    assert (ended.code, ended.out) == (2, "")
+    assert f"--arl: is {float(arl):g}; give a number of steps from 10 to 1e+09" in ended.err
+
+
+def test_a_run_whose_rewards_all_failed_tested_nothing(tmp_path: Path, run: Command) -> None:
+    project = write_project(tmp_path / "project", tasks(12), CONFIG + "failure: {rule: strict}\n")
+    lines = (project / "tasks.jsonl").read_text().replace("the door ", "crash ")
+    (project / "tasks.jsonl").write_text(lines)
+    run("score", project / "tasks.jsonl", "--out", project / "run")
+    ended = run("watch", project / "run", "--every", 1)
+    assert (ended.code, ended.out) == (2, "")
+    assert "its reward never had a value, so that nothing was tested" in ended.err

@@ -1,8 +1,8 @@
 """MACRM's Data Analyzer (§3): statistics of rewards over training steps, and tests of whether they are being gamed."""
 
 from jurygraph.agents.data_analyzer.alert import Alert
-from jurygraph.agents.data_analyzer.analyzer import LEAST_STEPS, Analyzer, Settings
+from jurygraph.agents.data_analyzer.analyzer import LEAST_STEPS, MOST_ARL, Analyzer, Settings
 from jurygraph.agents.data_analyzer.step import Step
 from jurygraph.agents.data_analyzer.summary import Row
 
-__all__ = ["LEAST_STEPS", "Alert", "Analyzer", "Row", "Settings", "Step"]
+__all__ = ["LEAST_STEPS", "MOST_ARL", "Alert", "Analyzer", "Row", "Settings", "Step"]

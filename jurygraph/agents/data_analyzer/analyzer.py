@@ -8,8 +8,9 @@ from jurygraph.agents.data_analyzer.calibration import Calibration, Frame
 from jurygraph.agents.data_analyzer.detectors import LEARN, Baseline, Detectors, Raised
 from jurygraph.agents.data_analyzer.diagnosis import Diagnosis
 from jurygraph.agents.data_analyzer.limits import Limits, limits
+from jurygraph.agents.data_analyzer.recent import Recent
 from jurygraph.agents.data_analyzer.scales import Measure, back
-from jurygraph.agents.data_analyzer.series import COMPONENT, Direction, Series, measured, series_of
+from jurygraph.agents.data_analyzer.series import Direction, Series, leaves_unit, measured, series_of
 from jurygraph.agents.data_analyzer.step import Floats, Step
 from jurygraph.agents.data_analyzer.summary import Row, Summary
 from jurygraph.errors import InputError
@@ -18,19 +19,19 @@ from jurygraph.schema import Noun
 LEAST_STEPS = LEARN + 1
 """Steps from which on anything is tested at all."""
 
-_WEIGHT = 0.25
-"""Of the last step in the mean of recent normal scores."""
+MOST_ARL = 1e9
+"""Steps between false alarms that can be asked for: far beyond it limits are of a tail that no figure has."""
 
 
 class Settings(Noun):
     """How the analyzer watches.
 
-    `arl` is the average number of steps between false alarms of the whole analyzer; `calibration` the steps from which
-    conflict and population are frozen; a rise of the components named in `penalties` is bad; `opposed` are the
-    components whose disagreement is conflict (MACRM's three), where two of them are there.
+    `arl` is the average number of steps between false alarms of the whole analyzer, at most 1e9; `calibration` the
+    steps from which conflict and population are frozen; a rise of the components named in `penalties` is bad; `opposed`
+    are the components whose disagreement is conflict (MACRM's three), where two of them are there.
     """
 
-    arl: float = Field(default=10_000.0, gt=1.0, allow_inf_nan=False)
+    arl: float = Field(default=10_000.0, gt=1.0, le=MOST_ARL, allow_inf_nan=False)
     calibration: int = Field(default=20, ge=2)
     penalties: frozenset[str] = frozenset({"repetition"})
     opposed: tuple[str, ...] = ("accuracy", "format", "steps")
@@ -47,7 +48,6 @@ class Analyzer:
         """Of the last step, in the order of the series."""
         self._frame: Frame | None = None
         self._calibration: Calibration | None = None
-        self._recent: Floats = np.empty(0)
 
     def observe(self, step: Step) -> tuple[Alert, ...]:
         """Take in a step; what changed, the combined diagnosis last.
@@ -59,16 +59,18 @@ class Analyzer:
         if not self.series:
             self._begin(step)
         self._require_as_before(step)
+        self._unbind(step)
         self.steps += 1
         measure = measured(step, self.series, self._opposed, self._frame)
         self.values = measure.value
         self._summary.add(self.steps, measure.value)
+        before = self._detectors.baseline
         raised = self._detectors.feed(self.steps, measure)
-        self._recent = np.where(np.isnan(raised.u), self._recent, self._recent + _WEIGHT * (raised.u - self._recent))
+        self._recent.add(measure, raised.u, before)
         alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.any)]
         alerts += self._diagnosis.hacks(self.steps, alerts)
         self._detectors.restart(raised.any)
-        self._recent = np.where(raised.any, 0.0, self._recent)
+        self._recent.restart(raised.any)
         self._calibrate(step)
         return tuple(alerts)
 
@@ -88,12 +90,12 @@ class Analyzer:
         self._places = {one.name: place for place, one in enumerate(self.series)}
         self._detectors = Detectors((len(self.series),), self.limits)
         self._summary = Summary(len(self.series))
-        self._recent = np.zeros(len(self.series))
+        self._recent = Recent(len(self.series))
         self._diagnosis = Diagnosis(self._lately)
         self._calibration = Calibration(self.settings.calibration, self._opposed)
 
     def _lately(self, name: str) -> float:
-        return float(self._recent[self._places[name]]) if name in self._places else 0.0
+        return float(self._recent.mean[self._places[name]]) if name in self._places else 0.0
 
     def _require_as_before(self, step: Step) -> None:
         here = {one.name for one in series_of(step, self._opposed, self.settings.penalties)}
@@ -103,10 +105,16 @@ class Analyzer:
                 f"step {self.steps + 1}: the steps before {'lack' if other[0] in here else 'have'} the series "
                 f"{other[0]!r}; give every step the same, with NaN where there is no number"
             )
-        for one in self.series:
-            column = step.components.get(one.name.removeprefix(COMPONENT)) if COMPONENT in one.name else None
-            if one.scale == "share" and column is not None and ((column < 0.0) | (column > 1.0)).any():
-                raise InputError(f"step {self.steps + 1}: {one.told} leaves [0, 1], where it was so far")
+
+    def _unbind(self, step: Step) -> None:
+        """Components that leave [0, 1] are tested as they are from now on, against a new baseline."""
+        left = np.array([leaves_unit(one, step) for one in self.series])
+        if left.any():
+            self.series = tuple(
+                one._replace(scale="plain") if gone else one for one, gone in zip(self.series, left, strict=True)
+            )
+            self._detectors.restart(left)
+            self._recent.forget(left)
 
     def _calibrate(self, step: Step) -> None:
         if self._calibration is not None:
@@ -122,7 +130,7 @@ class Analyzer:
     def _jump(self, place: int, raised: Raised, measure: Measure) -> Alert:
         side: Direction = "up" if raised.jump[place, 0] else "down"
         score = float(measure.score[place])
-        levels = (score - float(raised.off[place]), score)
+        levels = (float(raised.mean[place]), score)
         return self._told(self.series[place], "jump", side, self.steps, levels, float(raised.size[place]))
 
     def _drift(self, place: int, raised: Raised) -> Alert:
@@ -145,7 +153,7 @@ class Analyzer:
         verb = {("drift", "up"): "rises", ("drift", "down"): "falls"}.get((kind, side), f"jumps {side}")
         from_ = f" since about step {since}" if kind == "drift" else ""
         sentence = (
-            f"step {self.steps}: {one.told} {verb}{from_}, from {before:.4g} to {after:.4g} ({size:+.1f} sd of a step)"
+            f"step {self.steps}: {one.told} {verb}{from_}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         )
         return Alert.model_validate(
             {

@@ -34,14 +34,14 @@ _K = np.array(REFERENCES)[:, None]
 class Raised(NamedTuple):
     """What the tests of all series said of one step: `drift` [..., S, K, 2], `jump` [..., S, 2], up first.
 
-    `u` [..., S] are the normal scores; `off` is how far the scores lie from the mean of those before, `size` the same
-    in sd. NaN where a series was not tested.
+    `u` [..., S] are the normal scores; `mean` is that of the scores before, `size` how far from it these lie, in sd.
+    NaN where a series was not tested.
     """
 
     drift: NDArray[np.bool_]
     jump: NDArray[np.bool_]
     u: Floats
-    off: Floats
+    mean: Floats
     size: Floats
 
     @property
@@ -104,14 +104,15 @@ class Detectors:
         """Test the scores [..., S] of a step against those before, and learn them. NaN are passed over."""
         there = ~np.isnan(measure.score)
         tested = there & (self.baseline.n >= LEARN)
-        off = np.where(tested, measure.score - self.baseline.mean, np.nan)
+        mean = np.where(tested, self.baseline.mean, np.nan)
+        off = measure.score - mean
         size = off / self.baseline.sd(np.where(tested, measure.floor, 1.0))
         u = self._normal(size)
         self._follow(step, np.where(tested, u, 0.0), tested)
         far = np.stack([side * u > self._limits.jump for side in _SIDES], axis=-1)
         beyond = np.abs(off) > self._limits.jump * measure.error
         self.baseline = self.baseline.learned(measure, there)
-        return Raised(self.cusum > self._drift, far & beyond[..., None], u, off, size)
+        return Raised(self.cusum > self._drift, far & beyond[..., None], u, mean, size)
 
     def _normal(self, size: Floats) -> Floats:
         """Normal scores, within ±8, of differences in sd from the mean of those before."""

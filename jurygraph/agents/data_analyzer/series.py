@@ -68,7 +68,14 @@ def series_of(step: Step, opposed: Collection[str], penalties: Collection[str]) 
 
 
 def _scale(column: Floats) -> str:
+    """A share until a value lies outside [0, 1]; NaN decide nothing."""
     return "plain" if ((column < 0.0) | (column > 1.0)).any() else "share"
+
+
+def leaves_unit(one: Series, step: Step) -> bool:
+    """Whether a component that was tested as a share can be so no more."""
+    mine = one.name.startswith(COMPONENT) and one.scale == "share"
+    return mine and _scale(step.components[one.name.removeprefix(COMPONENT)]) != "share"
 
 
 def measured(step: Step, series: Collection[Series], opposed: Collection[str], frame: Frame | None) -> Measure:

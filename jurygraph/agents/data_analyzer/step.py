@@ -1,7 +1,6 @@
 """What the analyzer is fed: the rows of one training step's batch."""
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from jurygraph.errors import InputError
 
 Floats = NDArray[np.float64]
+
+MOST = 1e100
+"""The largest number, of either sign: the squares of more of them would be too large to be added up."""
 
 
 class Groups(NamedTuple):
@@ -33,7 +35,8 @@ class Step:
     Whatever is left out is not watched. Simulations give arrays of many steps at once, [..., n], of the same groups.
 
     Raises:
-        InputError: no row, columns of another shape, an infinite value, a length below 0, or repetition outside [0, 1].
+        InputError: no row, columns of another shape, an infinite value or one beyond 1e100, a length below 0,
+            repetition outside [0, 1], or groups that are not all strings or all numbers.
     """
 
     def __init__(
@@ -51,9 +54,8 @@ class Step:
         }
         self.lengths = None if lengths is None else _column("lengths", lengths, self.rewards.shape)
         self.repetition = None if repetition is None else _column("repetition", repetition, self.rewards.shape)
-        self._ids = None if groups is None else np.asarray(groups)
-        if self._ids is not None and self._ids.shape != self.rewards.shape[-1:]:
-            raise InputError(f"a step: groups has shape {self._ids.shape}; give one id for each of {self.rows} rows")
+        self.groups = None if groups is None else _grouped(np.asarray(groups), self.rows)
+        """The rows by their groups; None where no groups were given."""
         _refuse_outside("lengths", self.lengths, 0.0, np.inf)
         _refuse_outside("repetition", self.repetition, 0.0, 1.0)
 
@@ -62,19 +64,19 @@ class Step:
         """n, how many responses there are."""
         return int(self.rewards.shape[-1])
 
-    @cached_property
-    def groups(self) -> Groups | None:
-        """The rows by their groups; None where no groups were given."""
-        return None if self._ids is None else _grouped(self._ids)
-
 
 def one_group(rows: int) -> Groups:
     """All rows as one group."""
     return Groups(np.arange(rows), np.zeros(1, np.intp), np.array([rows], np.intp))
 
 
-def _grouped(ids: NDArray[Any]) -> Groups:
-    _, codes, sizes = np.unique(ids, return_inverse=True, return_counts=True)
+def _grouped(ids: NDArray[Any], rows: int) -> Groups:
+    if ids.shape != (rows,):
+        raise InputError(f"a step: groups has shape {ids.shape}; give one id for each of {rows} rows")
+    try:
+        _, codes, sizes = np.unique(ids, return_inverse=True, return_counts=True)
+    except TypeError:
+        raise InputError("a step: groups are not all strings or all numbers; give each row the id of one") from None
     starts = np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
     return Groups(np.argsort(codes, kind="stable"), starts, sizes.astype(np.intp))
 
@@ -90,6 +92,8 @@ def _column(name: str, values: ArrayLike, shape: tuple[int, ...] | None = None) 
         raise InputError(f"a step: {name} has shape {column.shape}, and rewards {shape}; give one value for each row")
     if np.isinf(column).any():
         raise InputError(f"a step: {name} has an infinite value; give NaN where there is no number")
+    if (np.abs(column) > MOST).any():
+        raise InputError(f"a step: {name} has a value beyond ±{MOST:g}; give numbers of another unit")
     return column
 
 

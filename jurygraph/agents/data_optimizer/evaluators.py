@@ -102,11 +102,13 @@ class Diversity(_Optimizer):
     """How a response differs from the others of its group, in two or three equal parts; a copy of another scores 0.
 
     `distinct`   share of its distinct n-grams (n = 1, 2, 3; the mean) that no other response has
-    `self-bleu`  1 - BLEU-4 of it against all others, smoothed, without the brevity penalty (Zhu et al. 2018)
+    `self-bleu`  1 - BLEU-4 of its distinct n-grams against all others, smoothed, without the brevity penalty (Zhu et
+                 al. 2018)
     `embedding`  1 - max(0, cos) to the nearest other response, where an `embedder` is given
 
-    Each is multiplied by the share of its words that another response, the query or the reference uses, too, and the
-    first two look at these words alone: what nobody else would say is not new, but noise. All the same, diversity says
+    Each is multiplied by the share of its distinct words that another response, the query or the reference uses, too,
+    and the first two look at these words alone: what nobody else would say is not new, but noise. Signs are no words,
+    and what a response repeats is looked at once. All the same, diversity says
     nothing of truth (wrong solutions of GSM8K are more diverse than right ones), and known words in any order are
     novel: give it a small weight. The first two read 100,000 words of a group. What the embedder costs is not in
     --max-cost, and a dry run under a model asks it, too.

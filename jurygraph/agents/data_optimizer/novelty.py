@@ -1,91 +1,100 @@
 """How a response differs from the others of its group: new sequences of words, and Self-BLEU (formulas of ours)."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from math import sqrt
+from operator import itemgetter
 
-from jurygraph.agents.data_optimizer.words import grams, says, words
+from jurygraph.agents.data_optimizer.words import LONGEST, grams, says, words
 
 READ = 100_000
 """Words of a group that are read, in equal parts of its responses: of 64, the first 1,562 of each."""
 
 _DISTINCT = (1, 2, 3)
 _BLEU = (1, 2, 3, 4)
-_START, _END = " ", "\n"
-"""Before and behind a text's words: no word is blank, so that the shortest text has sequences, too."""
+_REPEATED = 2
 
 Gram = tuple[str, ...]
 
 
 class Group:
     """The responses of a group as sequences of known words: those that another response, the query or the reference
-    uses, too.
+    uses, too. Only words with a letter or a figure in them are read: signs between words say nothing new.
 
     What nobody else would say is read over, in all of them, and counts as nothing new: so gibberish is not novel, and
-    a copy with gibberish in it is a copy. `known` is the share of each response's words that is left, 0 for one without
-    a word.
+    a copy with gibberish in it is a copy. `known` is the share of each response's distinct words that is left, 0 for
+    one without a word. An n-gram counts once, and none where a response repeats itself: so a copy that is repeated is
+    a copy.
     """
 
     def __init__(self, texts: Sequence[str], task: Iterable[str] = ()) -> None:
         each = READ // max(1, len(texts))
-        said = [tuple(words(text[: each * 20])[:each]) for text in texts]  # no word is longer than 20 characters
-        said = [own if any(map(says, own)) else () for own in said]
+        said = [_telling(text[: each * LONGEST])[:each] for text in texts]
         users = Counter(word for own in said for word in set(own))
         common = {word for text in task for word in words(text)} | {word for word, n in users.items() if n > 1}
+        left = [tuple(word for word in own if word in common) for own in said]
         self._said = said
-        self._left = [tuple(word for word in own if word in common) for own in said]
-        self.known = [len(left) / len(own) if own else 0.0 for left, own in zip(self._left, said, strict=True)]
+        self.known = [len(set(kept)) / len(set(own)) if own else 0.0 for kept, own in zip(left, said, strict=True)]
+        self._own = [{n: set(_grams_of_pieces(kept, n)) for n in _BLEU} for kept in left]
+        self._users = {n: Counter(gram for kept in left for gram in set(grams(kept, n))) for n in _BLEU}
 
     def copies(self) -> list[bool]:
-        """Whether another response says the same, word for word, for each response."""
-        times = Counter(self._said)
-        return [times[own] > 1 for own in self._said]
+        """Whether another response says the same, word for word, for each response; as often as it likes."""
+        once = [_once(own) for own in self._said]
+        times = Counter(once)
+        return [bool(own) and times[own] > 1 for own in once]
 
     def distinct(self) -> list[float]:
         """For each response, the share of its distinct n-grams (n = 1, 2, 3) that no other response has, times `known`.
 
-        The mean over n of those that it has; the n-grams of 2 and 3 words take in the beginning and the end.
+        The mean over n of those that it has.
         """
-        shares: list[list[float]] = [[] for _ in self._left]
-        for n in _DISTINCT:
-            own = [set(grams(_framed(left, n), n)) for left in self._left]
-            users = Counter(gram for one in own for gram in one)
-            for place, one in enumerate(own):
-                if one:
-                    shares[place].append(sum(users[gram] == 1 for gram in one) / len(one))
-        return [known * sum(own) / max(1, len(own)) for known, own in zip(self.known, shares, strict=True)]
+        return [known * self._new(own) for known, own in zip(self.known, self._own, strict=True)]
+
+    def _new(self, own: Mapping[int, set[Gram]]) -> float:
+        shares = [1.0 - self._found(n, own[n]) / len(own[n]) for n in _DISTINCT if own[n]]
+        return sum(shares) / max(1, len(shares))
 
     def unlike(self) -> list[float]:
-        """For each response, 1 - BLEU of it against all others (Self-BLEU, Zhu et al. 2018), times `known`."""
-        counts = [{n: Counter(grams(left, n)) for n in _BLEU} for left in self._left]
-        most = {n: _two_most([one[n] for one in counts]) for n in _BLEU}
+        """For each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018), times
+        `known`."""
         return [
-            known * (1.0 - _bleu([_precision(own[n], place, most[n]) for n in _BLEU])) if left else 0.0
-            for place, (known, own, left) in enumerate(zip(self.known, counts, self._left, strict=True))
+            known * (1.0 - _bleu([(self._found(n, own[n]), len(own[n])) for n in _BLEU])) if own[1] else 0.0
+            for known, own in zip(self.known, self._own, strict=True)
         ]
 
-
-def _framed(left: Sequence[str], n: int) -> Sequence[str]:
-    return left if n == 1 or not left else (_START, *left, _END)
-
-
-def _two_most(counts: Sequence[Counter[Gram]]) -> dict[Gram, tuple[int, int, int]]:
-    """By gram: how often it stands in one text at most, in which one, and how often in another at most."""
-    most: dict[Gram, tuple[int, int, int]] = {}
-    for place, count in enumerate(counts):
-        for gram, times in count.items():
-            best, holder, second = most.get(gram, (0, -1, 0))
-            most[gram] = (times, place, best) if times > best else (best, holder, max(second, times))
-    return most
+    def _found(self, n: int, own: set[Gram]) -> int:
+        """How many n-grams of a response stand in another."""
+        return sum(self._users[n][gram] > 1 for gram in own)
 
 
-def _precision(own: Counter[Gram], place: int, most: dict[Gram, tuple[int, int, int]]) -> tuple[int, int]:
-    """How many n-grams of a text stand in another, each as often as there at most, and how many it has."""
-    found = 0
-    for gram, times in own.items():
-        best, holder, second = most[gram]
-        found += min(times, second if holder == place else best)
-    return found, own.total()
+def _telling(text: str) -> tuple[str, ...]:
+    return tuple(filter(says, words(text)))
+
+
+def _once(said: Gram) -> Gram:
+    """What a text says over and over, once."""
+    sizes = (size for size in range(1, len(said) // 2 + 1) if len(said) % size == 0)
+    return next((said[:size] for size in sizes if said[:size] * (len(said) // size) == said), said)
+
+
+def _grams_of_pieces(left: Sequence[str], n: int) -> Iterator[Gram]:
+    return (gram for piece in _unrepeated(left) for gram in grams(piece, n))
+
+
+def _unrepeated(left: Sequence[str]) -> Iterator[list[str]]:
+    """The pieces of a text between what repeats in it: words that stood beside one another before, or a word beside
+    itself."""
+    repeated = [place > 0 and left[place - 1] == word for place, word in enumerate(left)]
+    seen: set[Gram] = set()
+    for place, gram in enumerate(grams(left, _REPEATED)):
+        if gram in seen:
+            repeated[place : place + _REPEATED] = [True] * _REPEATED
+        seen.add(gram)
+    for again, piece in groupby(zip(repeated, left, strict=True), key=itemgetter(0)):
+        if not again:
+            yield [word for _, word in piece]
 
 
 def _bleu(precisions: Sequence[tuple[int, int]]) -> float:

@@ -4,19 +4,33 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
+from jurygraph.safety.folding import visible
+
 T = TypeVar("T")
 
+LONGEST = 15
+"""Signs that a word has at most."""
+
+_PIECE = 5
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]{{1,20}}|[^\w\s]{{1,20}}")
+_BLANK = re.compile("[_\u115f\u1160\u2800\u3164\uffa0]")
+"""What looks like a blank and is none: the underscore, the blank of Braille, and the fillers of Hangul."""
+
+_RUN = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+|[^\w\s]+")
 
 
 def words(text: str) -> list[str]:
     """The words of a text, case folded: runs of letters and figures, runs of other signs, and each sign of a script
-    that is written without blanks.
+    that is written without blanks. An underscore, and what else looks like a blank, parts words as a blank does;
+    what leaves no mark is not there.
 
-    A run counts once for every 20 signs of it, so that nothing becomes short by being written in one.
+    A run of more than 15 signs is cut in pieces of 5, so that nothing becomes short by being written in one.
     """
-    return _WORD.findall(text.casefold())
+    return [word for run in _RUN.findall(visible(_BLANK.sub(" ", text)).casefold()) for word in _cut(run)]
+
+
+def _cut(run: str) -> list[str]:
+    return [run] if len(run) <= LONGEST else [run[start : start + _PIECE] for start in range(0, len(run), _PIECE)]
 
 
 def says(word: str) -> bool:

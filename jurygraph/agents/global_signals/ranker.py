@@ -80,8 +80,9 @@ class Ranker(Evaluator):
         if self._reranker.logits:
             return Verdict(score=sigmoid(score), native=score, reason=f"logit {score:.3f} of {self._reranker.name}")
         if not 0.0 <= score <= 1.0:
-            wrong = f"{self._reranker.name}: its relevance_score {score:g} lies outside [0, 1]"
+            wrong = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
             return Verdict.failed("unreadable", f"{wrong}; where it gives logits, write params: {{logits: true}}")
+        score = abs(score)  # of -0.0, which lies in it
         return Verdict(score=score, reason=f"relevance {score:.3f} by {self._reranker.name}")
 
 

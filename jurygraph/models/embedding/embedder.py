@@ -33,7 +33,7 @@ class Embedder(_Model):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """The vectors [N, D] of up to `AT_ONCE` texts, in their order, each of length 1, or 0 where it says nothing.
+        """The vectors [N, D] of up to `AT_ONCE` texts, in their order, each of length 1, or 0 where it is of nothing.
 
         Raises `Fault`, and then gives no vector at all.
         """
@@ -56,11 +56,11 @@ def unit_rows(given: Any, count: int, name: str) -> Floats:
     """Vectors [count, D] as float64, each divided by its length, or 0.
 
     Raises `Fault` where these are not so many vectors of one length of finite numbers: none of them is taken then.
+    Booleans and text are no numbers.
     """
-    try:
-        rows = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise Fault("unreadable", f"{name}: its embeddings are no vectors of numbers of one length") from None
+    rows = _numbers(given)
+    if rows is None:
+        raise Fault("unreadable", f"{name}: its embeddings are no vectors of numbers of one length")
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
         raise Fault("unreadable", f"{name}: {count} vectors were asked for, and what came has the shape {rows.shape}")
     if not np.isfinite(rows).all():
@@ -73,10 +73,9 @@ def unit_rows(given: Any, count: int, name: str) -> Floats:
 
 def all_scores(given: Any, count: int, name: str) -> Floats:
     """Scores [count] as float64. Raises `Fault` where these are not so many finite numbers: none is taken then."""
-    try:
-        scores = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise Fault("unreadable", f"{name}: its scores are no numbers") from None
+    scores = _numbers(given)
+    if scores is None:
+        raise Fault("unreadable", f"{name}: its scores are no numbers")
     if scores.shape != (count,):
         raise Fault("unreadable", f"{name}: one score for each of {count} documents was asked for, not {scores.shape}")
     if not np.isfinite(scores).all():
@@ -84,14 +83,31 @@ def all_scores(given: Any, count: int, name: str) -> Floats:
     return scores
 
 
-def by_index(given: Sequence[tuple[int, Any]], count: int, name: str) -> list[Any]:
+def _numbers(given: Any) -> Floats | None:
+    """An array of numbers as float64, and None for anything else: NumPy would take a boolean and "0.9" for numbers."""
+    if isinstance(given, np.ndarray):
+        return given.astype(np.float64) if given.dtype.kind in "iuf" else None
+    try:
+        return np.asarray(given, dtype=np.float64) if _of_numbers(given) else None
+    except (OverflowError, TypeError, ValueError):  # lists of different lengths; or an integer that is too large
+        return None
+
+
+def _of_numbers(given: Any) -> bool:
+    if isinstance(given, list | tuple):
+        return all(map(_of_numbers, given))
+    if isinstance(given, np.ndarray | np.generic):
+        return given.dtype.kind in "iuf"
+    return isinstance(given, int | float) and not isinstance(given, bool)
+
+
+def by_index(given: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
     """What came for the places 0 to count - 1, in their order; they may come in any.
 
-    Raises `Fault` where a place is missing, is there twice or was not asked for: nothing is taken then.
+    Raises `Fault` where a place is no integer, is missing, is there twice or was not asked for: nothing is taken then.
     """
+    places = [place for place, _ in given]
+    if not all(type(place) is int for place in places) or sorted(places) != list(range(count)):
+        raise Fault("unreadable", f"{name}: it answered for {places}, not once for each of {count}")
     found = dict(given)
-    if len(given) != count or found.keys() != set(range(count)):
-        raise Fault(
-            "unreadable", f"{name}: it answered for {[place for place, _ in given]}, not once for each of {count}"
-        )
     return [found[place] for place in range(count)]

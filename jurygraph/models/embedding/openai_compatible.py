@@ -31,7 +31,7 @@ from jurygraph.schema import CallsConfig
 
 _POLICY = RetryPolicy()
 _Place = Annotated[int, Field(strict=True, ge=0)]
-_Number = Annotated[float, Field(allow_inf_nan=False)]
+_Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 
 class _Vector(TypedDict):

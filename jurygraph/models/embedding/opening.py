@@ -15,6 +15,9 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder, Reranker
 
 T = TypeVar("T", Embedder, Reranker)
+_LONGEST = 4_096
+"""Characters of what is stated; no path or address is longer."""
+
 _OF_A_PROVIDER = re.compile(r"[\w-]+/\S+")
 
 
@@ -29,11 +32,17 @@ def open_reranker(stated: str, logits: bool = False) -> Reranker:
 
 
 def _opened(role: str, stated: str, kinds: Mapping[str, Callable[[str], T]]) -> T:
+    if len(stated) > _LONGEST:
+        raise ConfigError(
+            f"{role}: what is stated has {len(stated):,} characters; name a model in {_LONGEST:,} or fewer"
+        )
     kind, _, rest = stated.partition(":")
     if kind not in kinds or not rest:
         known = ", ".join(_WRITTEN[kind] for kind in kinds)
-        shown = stated.partition("://")[0]  # a key may stand in what follows
-        raise ConfigError(f"{role} {shown!r} names no model; write one of {known}")
+        shown = f"{kind}:" if kind in _WRITTEN else "what is stated"  # which may be a key
+        raise ConfigError(f"{role}: {shown} names no model; write one of {known}")
+    if kind in _LOCAL and "://" in rest:  # with a password in it, maybe
+        raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_WRITTEN[kind]}")
     try:
         return kinds[kind](rest)
     except ValueError as error:
@@ -110,6 +119,7 @@ _RERANKERS: Mapping[str, Callable[[str, bool], Reranker]] = {
     "litellm": _litellm_reranker,
     "openai-compatible": _endpoint_reranker,
 }
+_LOCAL = ("sentence-transformers", "gguf")
 _WRITTEN = {
     "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
     "litellm": "litellm:provider/model",

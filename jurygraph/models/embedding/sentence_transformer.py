@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from jurygraph.models.faults import Fault
 T = TypeVar("T")
 _EXTRA = "sentence-transformers: is not installed; run pip install 'jurygraph[embeddings]'"
 _LONGEST_MESSAGE = 300
+_LOGGERS = ("huggingface_hub", "sentence_transformers", "transformers")
+_SILENT = logging.CRITICAL + 1
 _PIECE = 16
 """Hexadecimal digits of a folder's digest that its version tells."""
 
@@ -87,13 +90,8 @@ class _Loaded:
         if self._model is None and self._wrong is None:
             try:
                 self._model = _loaded(self._load)
-            except (
-                ImportError,
-                OSError,
-                ValueError,
-                RuntimeError,
-            ) as error:  # no such model, a broken file, no network
-                told = " ".join(str(error).split())[:_LONGEST_MESSAGE]
+            except Exception as error:  # noqa: BLE001 - a broken file raises what its reader likes
+                told = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_MESSAGE]
                 self._wrong = f"{self._name}: sentence-transformers cannot load it: {told}"
         if self._wrong is not None:
             raise Fault("unknown-model", self._wrong)
@@ -127,16 +125,23 @@ def _of_one_label(model: Any) -> Any:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Without the bar that is drawn while weights are loaded."""
-    from transformers.utils import logging
+    """Without the bar that is drawn while weights are loaded, and without what is logged of every try to reach a hub:
+    what went wrong is told once, by the fault."""
+    from transformers.utils import logging as drawing
 
-    drawn = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    drawn = drawing.is_progress_bar_enabled()
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    levels = [logger.level for logger in loggers]
+    drawing.disable_progress_bar()
+    for logger in loggers:
+        logger.setLevel(_SILENT)
     try:
         yield
     finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
         if drawn:
-            logging.enable_progress_bar()
+            drawing.enable_progress_bar()
 
 
 def _name(named: str) -> str:
@@ -155,10 +160,15 @@ def _version(named: str) -> str:
 
 def _folder(named: str) -> Path | None:
     """The folder that is named, and None for a name of the hub, which is `name` or `owner/name`."""
-    path = Path(named).expanduser()
-    if path.is_dir():
-        return path
-    if path.exists() or path.is_absolute() or named.startswith((".", "~")) or named.count("/") > 1:
+    try:
+        path = Path(named).expanduser()
+        if path.is_dir():
+            return path
+        there = path.exists()
+    except (OSError, RuntimeError):
+        wrong = "the name is too long for a folder's, or in the home of a user who is not known"
+        raise ConfigError(f"sentence-transformers: {wrong}; name a folder that holds a model") from None
+    if there or path.is_absolute() or named.startswith((".", "~")) or named.count("/") > 1:
         raise ConfigError(f"sentence-transformers: {named}: there is no such folder; name one that holds a model")
     return None
 

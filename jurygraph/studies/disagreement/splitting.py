@@ -14,17 +14,20 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 _ENDS = (0.025, 0.975)
+_ROUNDING = 9
+"""Decimals beyond which a count of samples is rounding's: 10 % of 15 are 1.5, and half up is 2."""
 
 
-def split(samples: Samples, apart: Floats, share: float, resamples: int, seed: int) -> Split:
-    """The `share` of the samples with the greatest D_pair, `apart` [R], against the rest.
+def split(samples: Samples, apart: Floats, percentile: float, resamples: int, seed: int) -> Split:
+    """The samples above a `percentile` of D_pair, `apart` [R], by count, against the rest.
 
     The intervals are 95 % percentile bootstrap intervals of the difference over tasks: a task is drawn with all its
     samples, for the responses to one task are not independent; with one task only, samples are drawn. Each sample stays
     on its side.
     """
     size = len(apart)
-    high = min(size - 1, max(1, math.floor(share * size + 0.5)))
+    above = round((100.0 - percentile) * size / 100.0, _ROUNDING)
+    high = min(size - 1, max(1, math.floor(above + 0.5)))
     order = np.argsort(-apart, kind="stable")  # the samples are in the order of their ids
     chosen = np.zeros(size, dtype=np.bool_)
     chosen[order[:high]] = True

@@ -15,8 +15,9 @@ from jurygraph.studies.disagreement.splitting import split
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
-# Differences that should tie differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1.
+# Differences that should tie differ in their last bits: 0.3 - 0.2 is not 0.2 - 0.1. Means of many differ by more.
 _DECIMALS = 12
+_OF_MEANS = 9
 
 
 def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, seed: int = 0) -> DisagreementReport:
@@ -26,7 +27,7 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
       many samples tie, fewer than 1 - percentile / 100 of them lie above it.
     - High-div are the 1 - percentile / 100 of the samples with the greatest D_pair, by count: rounded half up, at least
       one and not all. Of equal ones those with the smaller id come first.
-    - Values and D_pair are compared with 12 decimals.
+    - Values and D_pair are compared with 12 decimals, and the means of steps, for τ-b, with 9.
 
     Args:
         samples: as `read_samples` gives them.
@@ -39,10 +40,11 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
     """
     if not 0.0 < percentile < 100.0:
         raise InputError(f"there is no {percentile}th percentile to compare with; name one above 0 and below 100")
-    apart = np.round(pairwise(samples.values), _DECIMALS)
+    exact = np.atleast_1d(pairwise(samples.values))
+    apart = np.round(exact, _DECIMALS)
     threshold = round(float(np.percentile(apart, percentile, method="linear")), _DECIMALS)
     conflict = apart > threshold
-    steps = tuple(_steps(samples, apart, conflict))
+    steps = tuple(_steps(samples, exact, conflict))
     return DisagreementReport(
         run=samples.run,
         components=samples.components,
@@ -50,10 +52,10 @@ def report(samples: Samples, percentile: float = 80.0, resamples: int = 1000, se
         samples=len(samples.ids),
         percentile=percentile,
         threshold=threshold,
-        disagreement=float(np.mean(apart)),
+        disagreement=float(np.mean(exact)),
         conflicts=int(conflict.sum()),
         conflict_rate=float(np.mean(conflict)),
-        split=split(samples, apart, 1.0 - percentile / 100.0, resamples, seed),
+        split=split(samples, apart, percentile, resamples, seed),
         correlations=tuple(_correlations(samples)),
         steps=steps,
         trends=tuple(_trends(steps)),
@@ -108,7 +110,7 @@ def _trend(name: str, steps: Floats, series: Floats) -> Trend:
     from scipy import stats
 
     away = steps - steps.mean()
-    ranked = series.round(_DECIMALS)
+    ranked = series.round(_OF_MEANS)
     rising = stats.kendalltau(steps, ranked, variant="b") if np.ptp(ranked) else None
     return Trend(
         name=name,

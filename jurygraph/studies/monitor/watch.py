@@ -61,6 +61,11 @@ class Watch:
         return self.analyzer.steps >= LEAST_STEPS
 
     @property
+    def rewarded(self) -> bool:
+        """Whether a reward ever had a value."""
+        return any(row.series == "reward" and row.steps for row in self.analyzer.summary())
+
+    @property
     def history(self) -> dict[str, Floats]:
         """The values of each series, step by step; NaN where there was none. Empty unless they are kept."""
         if not self._values:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
-from jurygraph.agents.data_analyzer import LEAST_STEPS, Alert, Analyzer, Settings, Step
+from jurygraph.agents.data_analyzer import LEAST_STEPS, MOST_ARL, Alert, Analyzer, Settings, Step
 from jurygraph.errors import InputError
 from tests.agents.data_analyzer.streams import flat_step, normal_steps
 
@@ -141,7 +142,6 @@ def test_nothing_is_tested_before_there_are_steps_enough() -> None:
     [
         (Step([1.0], {"b": [1.0]}), "step 2: the steps before have the series 'component.a'"),
         (Step([1.0], {"a": [1.0]}, [3.0]), "step 2: the steps before lack the series 'length'"),
-        (Step([1.0], {"a": [1.5]}), r"step 2: the component a leaves \[0, 1\]"),
         (Step([[1.0]]), "give one step at a time"),
     ],
 )
@@ -156,6 +156,29 @@ def test_a_component_outside_the_unit_interval_is_watched_as_it_is() -> None:
     rng = np.random.default_rng(9)
     steps = [Step(rng.random(64), {"net": rng.normal(-2.0 if number < 60 else -1.0, 1.0, 64)}) for number in range(70)]
     assert "component.net" in {one.series for one in told(Analyzer(), steps)}
+
+
+def test_a_component_that_leaves_the_unit_interval_later_is_tested_as_it_is_from_then_on() -> None:
+    rng, analyzer = np.random.default_rng(11), Analyzer()
+    columns = [np.full(64, np.nan)] * 3 + [rng.random(64) for _ in range(40)]
+    columns += [rng.normal(2.0, 1.0, 64) for _ in range(60)] + [rng.normal(4.0, 1.0, 64) for _ in range(3)]
+    alerts = told(analyzer, [Step(rng.random(64), {"net": column}) for column in columns])
+    assert [(one.step, one.direction) for one in alerts if one.series == "component.net"] == [(104, "up")]
+    assert {one.name: one.scale for one in analyzer.series}["component.net"] == "plain"
+
+
+def test_a_jump_of_many_digits_says_the_level_before_it() -> None:
+    steps = [*(Step(step.rewards + 7.0) for step in normal_steps(2, 60)), Step(np.full(64, 1e99))]
+    (alert,) = (one for one in told(Analyzer(), steps) if one.series == "reward")
+    assert alert.before == pytest.approx(7.0, abs=0.1)
+    assert alert.after == pytest.approx(1e99)
+    assert len(alert.sentence) < 120
+
+
+@pytest.mark.parametrize("arl", [float("inf"), 1e300, float("nan"), 1.0])
+def test_an_average_run_length_out_of_bounds_is_refused(arl: float) -> None:
+    with pytest.raises(ValidationError):
+        Settings(arl=arl)
 
 
 def test_the_same_stream_tells_the_same() -> None:
@@ -182,7 +205,7 @@ def full_step(rng: np.random.Generator) -> Step:
 
 
 def grown(steps: tuple[int, ...]) -> list[int]:
-    analyzer, rng, sizes = Analyzer(Settings(arl=1e12)), np.random.default_rng(10), []
+    analyzer, rng, sizes = Analyzer(Settings(arl=MOST_ARL)), np.random.default_rng(10), []
     for number in range(1, steps[-1] + 1):
         analyzer.observe(full_step(rng))
         if number in steps:

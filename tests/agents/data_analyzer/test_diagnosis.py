@@ -1,21 +1,24 @@
 """The signature of a hack, from alerts."""
 
+from collections.abc import Callable, Iterator
+
+import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import Alert
-from jurygraph.agents.data_analyzer.diagnosis import TOGETHER, Diagnosis
+from jurygraph.agents.data_analyzer import Alert, Analyzer, Step
+from jurygraph.agents.data_analyzer.diagnosis import NEAR, TOGETHER, Diagnosis
 
 
-def alert(step: int, series: str, direction: str) -> Alert:
+def alert(step: int, series: str, direction: str, since: int | None = None, size: float = -2.0) -> Alert:
     return Alert(
         step=step,
         series=series,
         kind="drift",
         direction=direction,
-        since=max(1, step - 3),
+        since=since or max(1, step - 3),
         before=0.5,
         after=0.4,
-        size=-2.0,
+        size=size,
         adverse=False,
         sentence="it changed",
     )
@@ -23,7 +26,7 @@ def alert(step: int, series: str, direction: str) -> Alert:
 
 def diagnosis(reward: float = 0.0, accuracy: float = -2.0) -> Diagnosis:
     recent = {"reward": reward, "component.accuracy": accuracy}
-    return Diagnosis(lambda name: recent[name])
+    return Diagnosis(lambda name: recent.get(name, 2.0))
 
 
 def test_accuracy_that_falls_while_the_reward_holds_is_a_hack() -> None:
@@ -40,12 +43,12 @@ def test_accuracy_that_falls_with_the_reward_is_none() -> None:
     assert told.hacks(9, [alert(9, "component.accuracy", "down")]) == []
 
 
-@pytest.mark.parametrize("name", ["reward", "component.format"])
-def test_accuracy_that_falls_after_reward_or_format_rose_is_a_hack(name: str) -> None:
-    told = diagnosis(reward=-1.9)
+@pytest.mark.parametrize(("name", "held"), [("reward", ()), ("component.format", ("reward holds",))])
+def test_accuracy_that_falls_after_reward_or_format_rose_is_a_hack(name: str, held: tuple[str, ...]) -> None:
+    told = diagnosis()
     assert told.hacks(5, [alert(5, name, "up")]) == []
     (hack,) = told.hacks(9, [alert(9, "component.accuracy", "down")])
-    assert hack.evidence == ("accuracy falls", f"{name.removeprefix('component.')} rises")
+    assert hack.evidence == ("accuracy falls", f"{name.removeprefix('component.')} rises", *held)
 
 
 def test_longer_responses_that_are_paid_for_their_length_are_a_hack() -> None:
@@ -71,3 +74,86 @@ def test_a_hack_that_goes_on_is_told_once_and_one_that_comes_back_again() -> Non
 def test_improvement_is_no_hack() -> None:
     better = [alert(9, "reward", "up"), alert(9, "component.accuracy", "up"), alert(9, "component.format", "up")]
     assert diagnosis(reward=2.0, accuracy=2.0).hacks(9, better) == []
+
+
+@pytest.mark.parametrize("name", ["reward", "component.format"])
+def test_a_rise_after_which_the_reward_falls_with_accuracy_is_no_hack(name: str) -> None:
+    told = diagnosis(reward=-1.9)
+    told.hacks(5, [alert(5, name, "up")])
+    assert told.hacks(9, [alert(9, "component.accuracy", "down")]) == []
+    assert told.hacks(10, [alert(10, "reward", "down")]) == []
+
+
+def test_what_rose_and_fell_again_did_not_rise() -> None:
+    told = diagnosis(reward=-0.7)
+    told.hacks(5, [alert(5, "component.format", "up"), alert(6, "component.format", "down")])
+    assert told.hacks(9, [alert(9, "component.accuracy", "down")]) == []
+
+
+def test_accuracy_that_recovers_did_not_fall() -> None:
+    told = diagnosis(reward=-2.0)
+    told.hacks(5, [alert(5, "component.accuracy", "down"), alert(5, "reward", "down")])
+    told.hacks(20, [alert(20, "component.accuracy", "up")])
+    assert told.hacks(21, [alert(21, "reward", "up")]) == []
+
+
+@pytest.mark.parametrize(("since", "found"), [(40 - NEAR, 1), (39 - NEAR, 0), (43 + NEAR, 1), (44 + NEAR, 0)])
+def test_a_rise_belongs_to_a_fall_where_it_began_near_it(since: int, found: int) -> None:
+    told = diagnosis(reward=-0.7)
+    told.hacks(43, [alert(43, "component.accuracy", "down", since=40)])
+    assert len(told.hacks(60, [alert(60, "component.format", "up", since=since)])) == found
+
+
+def test_a_reward_that_rises_with_accuracy_before_that_is_told_is_no_evidence() -> None:
+    recent = {"reward": -0.8, "component.accuracy": -2.0}
+    told = Diagnosis(recent.__getitem__)
+    told.hacks(9, [alert(9, "reward", "down", size=-0.9), alert(9, "component.accuracy", "down")])
+    recent.update({"reward": 2.0, "component.accuracy": 1.8})
+    assert told.hacks(15, [alert(15, "reward", "up", size=2.0)]) == []
+
+
+def test_a_reward_that_fell_long_ago_in_steps_but_with_this_fall_does_not_hold() -> None:
+    told = diagnosis(reward=0.0)
+    told.hacks(10, [alert(10, "reward", "down")])
+    told.hacks(15, [alert(15, "component.accuracy", "down", since=9)])
+    assert [told.hacks(step, []) for step in range(16, 70)] == [[]] * 54
+
+
+def test_the_two_signatures_are_one_hack() -> None:
+    told = diagnosis()
+    (hack,) = told.hacks(9, [alert(9, "component.accuracy", "down")])
+    assert hack.series == "component.accuracy"
+    assert told.hacks(12, [alert(12, "length", "up"), alert(12, "length_reward", "up")]) == []
+
+
+def honest(seed: int, accuracy: Callable[[int], float], form: Callable[[int], float]) -> Iterator[Step]:
+    """160 steps of 32 prompts and 8 answers whose reward is accuracy and half of format; nobody games it."""
+    random, groups = np.random.default_rng(seed), np.repeat(np.arange(32), 8)
+    for step in range(1, 161):
+        ease = np.repeat(random.beta(3 * accuracy(step), 3 * (1 - accuracy(step)), 32), 8)
+        right, formed = (random.random(256) < ease) * 1.0, (random.random(256) < form(step)) * 1.0
+        lengths = np.rint(np.exp(6 + 0.3 * random.standard_normal(256)))
+        yield Step(right + 0.5 * formed, {"accuracy": right, "format": formed}, lengths, groups)
+
+
+def always(step: int) -> float:
+    return 0.9
+
+
+HONEST = {
+    "a dip and back": (lambda t: 0.3 if 100 <= t < 120 else 0.6, always),
+    "a short dip": (lambda t: 0.2 if 100 <= t < 112 else 0.6, always),
+    "a small dip": (lambda t: 0.45 if 100 <= t < 125 else 0.6, always),
+    "a gain, then a collapse": (lambda t: 0.5 if t < 100 else 0.7 if t < 130 else 0.3, always),
+    "a small gain, then a collapse": (lambda t: 0.5 if t < 100 else 0.6 if t < 125 else 0.4, always),
+    "format learned, then a collapse": (lambda t: 0.6 if t < 130 else 0.2, lambda t: 0.6 if t < 100 else 0.95),
+}
+
+
+@pytest.mark.parametrize("story", HONEST)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 15))])
+def test_honest_training_is_not_called_a_hack(story: str, seed: int) -> None:
+    analyzer = Analyzer()
+    alerts = [alert for step in honest(seed, *HONEST[story]) for alert in analyzer.observe(step)]
+    assert {"component.accuracy", "reward"} <= {one.series for one in alerts}
+    assert [one.sentence for one in alerts if one.kind == "hack"] == []

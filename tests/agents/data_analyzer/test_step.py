@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from jurygraph.agents.data_analyzer import Step
+from jurygraph.agents.data_analyzer import Analyzer, Step
+from jurygraph.agents.data_analyzer.step import MOST
 from jurygraph.errors import InputError
 
 
@@ -19,6 +20,10 @@ from jurygraph.errors import InputError
         ({"rewards": [1.0, 2.0], "components": {"format": [1.0]}}, "component 'format' has shape"),
         ({"rewards": [1.0, 2.0], "lengths": [1.0, -2.0]}, "lengths has a value outside"),
         ({"rewards": [1.0, 2.0], "repetition": [1.0, 1.1]}, "repetition has a value outside"),
+        ({"rewards": [1.0, -1e101]}, r"rewards has a value beyond ±1e\+100"),
+        ({"rewards": [1.0], "lengths": [1e300]}, "lengths has a value beyond"),
+        ({"rewards": [1.0], "components": {"format": [1e101]}}, "component 'format' has a value beyond"),
+        ({"rewards": [1.0, 2.0], "groups": [None, "a"]}, "groups are not all strings or all numbers"),
         ({"rewards": [1.0, 2.0], "groups": ["a"]}, "give one id for each of 2 rows"),
     ],
 )
@@ -38,3 +43,11 @@ def test_rows_are_found_by_their_groups_in_whatever_order_they_come() -> None:
 
 def test_without_ids_there_are_no_groups() -> None:
     assert Step([1.0]).groups is None
+
+
+def test_the_largest_numbers_that_are_taken_can_be_followed() -> None:
+    analyzer, rng = Analyzer(), np.random.default_rng(0)
+    for _ in range(30):
+        signs = rng.choice([-1.0, 1.0], 64)
+        analyzer.observe(Step(MOST * signs, {"a": MOST * signs}, np.full(64, MOST), np.repeat(np.arange(8), 8)))
+    assert all(row.sd is None or np.isfinite(row.sd) for row in analyzer.summary())

@@ -118,8 +118,10 @@ class TestSpread:
         assert spread["b"].layer == "model"
 
     def test_a_copy_gets_exactly_nothing(self) -> None:
-        traces = with_embedder({"a": FIRST, "copy": FIRST, "other": OTHER})
-        assert [verdict(traces[name], "embedding").score for name in ("a", "copy")] == [0.0, 0.0]
+        copies = {"a": FIRST, "copy": FIRST, "fourfold": f"{FIRST}\n" * 4, "signs": " , ".join(FIRST.split())}
+        traces = with_embedder({**copies, "other": OTHER})
+        assert [verdict(traces[name], "embedding").score for name in copies] == [0.0, 0.0, 0.0, 0.0]
+        assert [traces[name].reward.value for name in copies] == [0.0, 0.0, 0.0, 0.0]
         assert (verdict(traces["other"], "embedding").score or 0.0) > 0.0
 
     def test_who_says_nothing_that_others_know_is_not_asked_about(self) -> None:

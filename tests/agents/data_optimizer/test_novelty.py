@@ -21,8 +21,8 @@ def parts(texts: list[str], *task: str) -> list[list[float]]:
 
 def test_distinct_is_the_share_of_n_grams_that_no_other_has_by_hand() -> None:
     group = Group(["the tea on the stone", "the tea on the sea"], ["stone sea"])
-    # n=1: stone of {the tea on stone}; n=2: the-stone, stone-end of 6; n=3: on-the-stone, the-stone-end of 5
-    assert group.distinct() == pytest.approx([(1 / 4 + 2 / 6 + 2 / 5) / 3] * 2)
+    # n=1: stone of {the tea on stone}; n=2: the-stone of 4; n=3: on-the-stone of 3
+    assert group.distinct() == pytest.approx([(1 / 4 + 1 / 4 + 1 / 3) / 3] * 2)
 
 
 def test_self_bleu_by_hand() -> None:
@@ -32,10 +32,45 @@ def test_self_bleu_by_hand() -> None:
     assert group.unlike() == pytest.approx([1 - bleu] * 2)
 
 
-def test_a_word_counts_as_often_as_it_stands_in_one_other() -> None:
-    group = Group(["tea tea tea tea", "tea tea sea sea", "tea on on on"], ["sea on"])
-    # 2 of 4 words (the most in one other), (1+1)/(3+1), (0+1)/(2+1), (0+1)/(1+1)
-    assert group.unlike()[0] == pytest.approx(1 - sqrt(sqrt(2 / 4 * 2 / 4 * 1 / 3 * 1 / 2)))
+def test_a_sequence_counts_once_by_hand() -> None:
+    group = Group(["on tea sea tea sea on", "tea sea stone", "stone on tea"], ["on"])
+    # tea-sea comes again: on-tea-sea and on are left; 3 of 3 words, 2 of 2 pairs, on-tea-sea of nobody else
+    bleu = sqrt(sqrt(3 / 3 * 3 / 3 * 1 / 2 * 1 / 1))
+    assert group.unlike()[0] == pytest.approx(1 - bleu)
+    assert group.distinct()[0] == pytest.approx((0 + 0 + 1) / 3)
+
+
+@given(GROUPS, st.integers(2, 5), st.data())
+def test_a_copy_that_is_repeated_is_a_copy(texts: list[str], times: int, data: st.DataObject) -> None:
+    copied = "\n".join([data.draw(st.sampled_from(texts))] * times)
+    for part in parts([*texts, copied]):
+        assert part[-1] == 0.0
+    assert Group([*texts, copied]).copies()[-1]
+
+
+@given(GROUPS, st.sampled_from(WORDS), st.integers(1, 60))
+def test_one_word_over_and_over_is_not_new(texts: list[str], word: str, times: int) -> None:
+    for part in parts([*texts, f"so {word}", f"{word} " * times], "so"):
+        assert part[-1] == 0.0
+
+
+@given(GROUPS, st.sampled_from([" , ", " . ", " = $ + ", "! ", "_", "\u3164", " \u200b"]), st.data())
+def test_a_copy_with_signs_between_its_words_is_a_copy(texts: list[str], sign: str, data: st.DataObject) -> None:
+    copied = sign.join(data.draw(st.sampled_from(texts)).split())
+    group = Group([*texts, copied])
+    assert (group.distinct()[-1], group.unlike()[-1], group.copies()[-1]) == (0.0, 0.0, True)
+
+
+@pytest.mark.parametrize("signs", [". " * 300, "$ = $ + $ - " * 8, ", . " * 50])
+def test_signs_are_no_known_words(signs: str) -> None:
+    group = Group([f"q {signs}", "tea, on = the $ stone. Sea + - tea."], ["Where, . = $ + - is the tea?"])
+    assert (group.known[0], group.distinct()[0], group.unlike()[0]) == (0.0, 0.0, 0.0)
+
+
+def test_known_words_that_repeat_make_no_gibberish_known() -> None:
+    noise = " ".join(f"xq{n}" for n in range(20))
+    once, often = (Group([f"{noise} tea sea {'the ' * n}", "the tea"], ["sea on"]).known[0] for n in (1, 50))
+    assert often == once == pytest.approx(3 / 23)
 
 
 def test_texts_of_one_word_each_are_told_apart() -> None:
@@ -108,7 +143,7 @@ def test_another_way_to_say_it_is_newer_than_almost_the_same() -> None:
 
 
 def test_copies_are_those_that_say_the_same_word_for_word() -> None:
-    assert Group(["Tea, sea.", "tea ,  SEA .", "tea sea"]).copies() == [True, True, False]
+    assert Group(["Tea, sea.", "tea ,  SEA .", "tea sea", "sea, tea"]).copies() == [True, True, True, False]
 
 
 def test_of_a_large_group_the_beginnings_are_read() -> None:

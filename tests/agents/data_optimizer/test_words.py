@@ -1,10 +1,13 @@
 """What counts as a word."""
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.data_optimizer.words import grams, says, words
+from jurygraph.agents.data_optimizer.words import LONGEST, grams, says, words
+from jurygraph.safety.folding import visible
 
 
 @pytest.mark.parametrize(
@@ -24,15 +27,35 @@ def test_words_are_letters_signs_and_what_is_written_without_blanks(text: str, f
     assert words(text) == found
 
 
-def test_a_text_does_not_become_short_by_being_written_in_one() -> None:
-    assert len(words("a_b_c_d_" * 100)) == 40
-    assert len(words("!" * 100)) == 5
+PROSE = "the quick brown fox jumps over the lazy dog and then it goes home to sleep until morning comes again"
+
+
+@pytest.mark.parametrize("joint", ["_", "__", "\u3164", "\u2800", "\uffa0", " \u200b", "\u115f"])
+def test_what_looks_like_a_blank_parts_words_as_a_blank_does(joint: str) -> None:
+    assert words(PROSE.replace(" ", joint)) == PROSE.split()
+
+
+@pytest.mark.parametrize("joint", ["", "\u200b", "\u2060", "\u00ad"])
+def test_a_text_does_not_become_short_by_being_written_in_one(joint: str) -> None:
+    assert len(words(PROSE.replace(" ", joint))) == 17
+    assert len(words("!" * 100)) == 20
+
+
+def test_a_word_of_15_signs_is_one() -> None:
+    assert words("responsibilitys") == ["responsibilitys"]
+    assert words("responsibilities") == ["respo", "nsibi", "litie", "s"]
+
+
+@pytest.mark.parametrize("mark", ["\u200b", "\u200d", "\u00ad", "\ufeff", "\ufe0f", "\U000e0001"])
+def test_what_leaves_no_mark_is_not_there(mark: str) -> None:
+    assert words(f"t{mark}ea {mark} sea{mark}") == ["tea", "sea"]
 
 
 @given(st.text())
-def test_every_sign_but_blanks_is_in_a_word(text: str) -> None:
-    assert "".join(words(text)) == "".join(text.casefold().split())
-    assert all(1 <= len(word) <= 20 for word in words(text))
+def test_every_sign_that_is_seen_is_in_a_word(text: str) -> None:
+    seen = re.sub("[_\u115f\u1160\u2800\u3164\uffa0]", " ", text)
+    assert "".join(words(text)) == "".join(visible(seen).casefold().split())
+    assert all(1 <= len(word) <= LONGEST for word in words(text))
 
 
 @pytest.mark.parametrize(("word", "says_so"), [("a", True), ("7", True), ("今", True), ("+", False), ("_", False)])

@@ -61,6 +61,17 @@ def test_a_score_outside_its_range_is_a_failure_and_no_other_is_harmed() -> None
     assert verdicts["b"].score == 0.5
 
 
+def test_a_score_that_is_just_outside_is_told_with_all_its_digits() -> None:
+    verdicts, _ = judged({"a": "there"}, lambda body, number: ranked([1.0000001]))
+    assert "relevance_score 1.0000001 lies outside" in verdicts["a"].reason
+
+
+def test_a_zero_has_no_sign() -> None:
+    verdicts, _ = judged({"a": "there"}, lambda body, number: ranked([-0.0]))
+    assert str(verdicts["a"].score) == "0.0"
+    assert verdicts["a"].reason.startswith("relevance 0.000 ")
+
+
 def test_a_response_that_says_nothing_is_not_asked_about_and_gets_nothing() -> None:
     verdicts, server = judged({"empty": "", "blank": " \n", "a": "there"})
     assert [verdicts[name].score for name in ("empty", "blank", "a")] == [0.0, 0.0, 0.5]

@@ -32,7 +32,7 @@ def only(trace: Trace) -> Verdict:
 
 
 def test_it_is_the_cosine_with_the_reference() -> None:
-    traces, _ = judged({"anagram": "stone: a tea on", "tea": "tea", "none": "xyz"})
+    traces, _ = judged({"anagram": "stone: a tea on", "tea": "tea"})
     assert only(traces["anagram"]).score == pytest.approx(1.0)
     tea = only(traces["tea"])
     assert tea.score == pytest.approx(6 / 63**0.5)
@@ -43,7 +43,15 @@ def test_it_is_the_cosine_with_the_reference() -> None:
         "model",
         "1 openai-compatible",
     )
-    assert only(traces["none"]).score == 0.0
+
+
+def test_a_vector_of_nothing_is_a_failure_and_no_score() -> None:
+    traces, _ = judged({"none": "xyz", "tea": "tea"})
+    assert only(traces["tea"]).status == "ok"
+    assert (only(traces["none"]).status, only(traces["none"]).score) == ("failed", None)
+    assert "gives a vector of nothing" in only(traces["none"]).reason
+    traces, _ = judged({"tea": "tea"}, task=TASK.model_copy(update={"reference": "xyz"}))
+    assert (only(traces["tea"]).status, only(traces["tea"]).score) == ("failed", None)
 
 
 def test_it_works_without_a_model_of_the_config_and_is_a_specialist() -> None:

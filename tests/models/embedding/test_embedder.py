@@ -39,6 +39,12 @@ def test_a_vector_keeps_its_direction() -> None:
         [[], []],
         [1.0, 2.0],
         [["a"], ["b"]],
+        [["1.0"], ["2"]],
+        [[True], [False]],
+        [[1.0], [True]],
+        [[1.0], [10**400]],
+        np.array([[True], [False]]),
+        np.array([["1.0"], ["2.0"]]),
         [None, None],
         "ab",
         None,
@@ -54,7 +60,10 @@ def test_scores_are_taken_as_they_are() -> None:
     assert all_scores([-3.5, 0.25], 2, "tiny").tolist() == [-3.5, 0.25]
 
 
-@pytest.mark.parametrize("scores", [[0.1], [0.1, 0.2, 0.3], [0.1, float("nan")], [[0.1, 0.2]], [None, 0.1], "ab", 0.5])
+@pytest.mark.parametrize(
+    "scores",
+    [[0.1], [0.1, 0.2, 0.3], [0.1, float("nan")], [[0.1, 0.2]], [None, 0.1], "ab", 0.5, ["0.1", "0.2"], [0.1, True]],
+)
 def test_what_is_not_one_score_for_each_document_is_no_score_at_all(scores: Any) -> None:
     with pytest.raises(Fault, match="tiny"):
         all_scores(scores, 2, "tiny")
@@ -65,7 +74,9 @@ def test_what_comes_in_another_order_is_put_in_order(places: list[int]) -> None:
     assert by_index([(place, f"{place}") for place in places], 5, "tiny") == ["0", "1", "2", "3", "4"]
 
 
-@pytest.mark.parametrize("places", [[], [0], [0, 0], [0, 2], [0, 1, 1], [0, 1, 2], [-1, 0]])
-def test_places_that_are_missing_doubled_or_of_nobody_are_refused(places: list[int]) -> None:
+@pytest.mark.parametrize(
+    "places", [[], [0], [0, 0], [0, 2], [0, 1, 1], [0, 1, 2], [-1, 0], [0.0, 1.0], [False, True], [[0], [1]]]
+)
+def test_places_that_are_missing_doubled_or_of_nobody_are_refused(places: list[Any]) -> None:
     with pytest.raises(Fault, match="once for each of 2"):
         by_index([(place, 0.5) for place in places], 2, "tiny")

@@ -1,6 +1,8 @@
 """Providers by litellm, real requests to a server that stands for them."""
 
 import asyncio
+import json
+from typing import Any
 
 import pytest
 
@@ -90,6 +92,57 @@ def test_each_fault_of_a_reranker_is_named(monkeypatch: pytest.MonkeyPatch, answ
     with pytest.raises(Fault) as caught:
         scored(lambda body, number: answer, monkeypatch, "a", "b")
     assert (caught.value.kind, caught.value.cause) == (kind, "infrastructure")
+
+
+def entry(index: Any, value: Any, key: str) -> dict[str, Any]:
+    return {"object": "embedding", "index": index, key: value}
+
+
+PLACES = [([0.0, 1.0], [0.5, 0.5]), ([False, True], [0.5, 0.5]), ([[0], [1]], [0.5, 0.5])]
+
+
+@pytest.mark.parametrize(("places", "values"), [*PLACES, ([0, 1], [0.5, True]), ([0, 1], ["0.5", 0.9])])
+def test_what_is_no_number_is_made_into_none(
+    monkeypatch: pytest.MonkeyPatch, places: list[Any], values: list[Any]
+) -> None:
+    vectors = [entry(place, [1.0, value], "embedding") for place, value in zip(places, values, strict=True)]
+    scores = [entry(place, value, "relevance_score") for place, value in zip(places, values, strict=True)]
+    answers = {
+        embedded: {"object": "list", "model": "tiny", "data": vectors, "usage": {"prompt_tokens": 3}},
+        scored: {"id": "1", "results": scores, "meta": {}},
+    }
+    for asked, answer in answers.items():
+        with pytest.raises(Fault) as caught:
+            asked(lambda body, number, told=answer: raw(json.dumps(told)), monkeypatch, "a", "b")
+        assert (caught.value.kind, caught.value.cause) == ("unreadable", "infrastructure")
+
+
+@pytest.mark.parametrize("code", [302, 307, 308])
+def test_no_text_goes_where_a_server_sends_it(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    with reading(embeddings) as other:
+        for asked, path in ((embedded, "embeddings"), (scored, "rerank")):
+            with pytest.raises(Fault):
+                asked(lambda body, _, to=f"{other.url}/{path}": status(code, {"Location": to}), monkeypatch, "a")
+        assert other.count == 0
+
+
+@pytest.mark.parametrize("code", [302, 307])
+def test_no_text_goes_elsewhere_by_litellms_own_client(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    with (
+        reading(embeddings) as other,
+        reading(lambda body, _: status(code, {"Location": f"{other.url}/embeddings"})) as server,
+    ):
+        monkeypatch.setenv("HOSTED_VLLM_API_BASE", server.url)
+        with pytest.raises(Fault):
+            asyncio.run(open_embedder("litellm:hosted_vllm/tiny").embed(["a"]))
+        assert (other.count, server.count > 0) == (0, True)
+
+
+def test_without_a_key_nothing_is_sent_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(Fault) as caught:
+        embedded(embeddings, monkeypatch, "a")
+    assert caught.value.kind == "unauthorised"
 
 
 def test_a_text_that_is_too_long_is_by_the_response(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,10 @@ def entry(index: Any, numbers: Any) -> dict[str, Any]:
         [entry(0, [1.0]), entry(1, [])],
         [entry(0, [1.0]), entry(1, None)],
         [entry(0, [1.0]), entry(1, ["a"])],
+        [entry(0, [1.0]), entry(1, ["1.0"])],
+        [entry(0, [1.0]), entry(1, [True])],
+        [entry(0, [1.0]), entry(True, [1.0])],
+        [entry(0.0, [1.0]), entry(1.0, [1.0])],
         [entry(0, [1.0]), entry("1", [1.0])],
         [entry(0, [1.0]), {"embedding": [1.0]}],
         None,
@@ -104,6 +108,9 @@ def test_a_vector_that_is_not_finite_is_none() -> None:
         [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": None}],
         [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": float("nan")}],
         [{"index": 0, "relevance_score": 0.5}, {"index": 1}],
+        [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": True}],
+        [{"index": 0, "relevance_score": 0.5}, {"index": 1, "relevance_score": "0.9"}],
+        [{"index": 0, "relevance_score": 0.5}, {"index": True, "relevance_score": 0.5}],
         {"0": 0.5, "1": 0.5},
     ],
 )
@@ -138,6 +145,15 @@ def test_each_fault_is_named(answer: Answer, kind: str, cause: str, count: int) 
             with pytest.raises(Fault) as caught:
                 asked(server.url, "a")
             assert (caught.value.kind, caught.value.cause, server.count - before) == (kind, cause, count)
+
+
+@pytest.mark.parametrize("code", [302, 307, 308])
+def test_no_text_goes_where_a_server_sends_it(code: int) -> None:
+    with reading(embeddings) as other, reading(lambda body, _: status(code, {"Location": other.url})) as server:
+        for asked in (embedded, scored):
+            with pytest.raises(Fault):
+                asked(server.url, "a")
+        assert other.count == 0
 
 
 def test_nobody_waits_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:

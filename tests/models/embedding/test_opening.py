@@ -23,7 +23,7 @@ def test_a_name_of_nobody_is_refused_with_what_may_stand_there(opened: Callable[
 
 
 def test_a_gguf_file_is_no_reranker() -> None:
-    with pytest.raises(ConfigError, match=r"ranker 'gguf:model\.gguf' names no model"):
+    with pytest.raises(ConfigError, match="ranker: gguf: names no model"):
         open_reranker("gguf:model.gguf")
 
 
@@ -42,6 +42,38 @@ def test_a_model_that_is_not_stated_in_full_is_refused(opened: Callable[[str], A
     with pytest.raises(ConfigError, match=said) as caught:
         opened(stated)
     assert "sesame" not in str(caught.value)
+
+
+@both
+@pytest.mark.parametrize(
+    "stated",
+    [
+        "sk-sesame-0123456789abcdef",
+        "sesame:key",
+        "sentence-transformers:https://user:sesame@host/x",
+        "gguf:https://user:sesame@host/x.gguf",
+        "sesame" * 1_000,
+        "sentence-transformers:" + "sesame" * 1_000,
+        "sentence-transformers:" + "sesame" * 100,
+    ],
+)
+def test_what_may_be_a_key_or_is_far_too_long_is_not_repeated(opened: Callable[[str], Any], stated: str) -> None:
+    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
+    with pytest.raises(ConfigError) as caught:
+        opened(stated)
+    assert "sesame" not in str(caught.value)
+
+
+def test_a_name_that_is_far_too_long_is_told_by_its_length() -> None:
+    with pytest.raises(ConfigError, match=r"5,022 characters; name a model in 4,096 or fewer"):
+        open_embedder("sentence-transformers:" + "x" * 5_000)
+
+
+@both
+def test_the_home_of_a_user_who_is_not_known_is_refused(opened: Callable[[str], Any]) -> None:
+    pytest.importorskip("safetensors", reason="the extra `embeddings` is not installed")
+    with pytest.raises(ConfigError, match="a user who is not known"):
+        opened("sentence-transformers:~no-such-user/model")
 
 
 @both

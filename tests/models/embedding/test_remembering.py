@@ -67,21 +67,21 @@ def test_a_text_that_is_too_long_takes_no_other_with_it_and_is_asked_about_again
     counting = Counting(long="overflowed")
     remembering = Remembering(counting)
     for _ in range(2):
-        a, long, b = embedded(remembering, "a", "long", "b")
+        a, long, b = embedded(remembering, "a", "long", "t")
         assert isinstance(long, Fault)
         assert (long.kind, long.cause) == ("overflowed", "response")
         assert not isinstance(a, Fault)
         assert not isinstance(b, Fault)
-    assert counting.asked == [["a", "long", "b"], ["a"], ["long"], ["b"], ["long"]]
+    assert counting.asked == [["a", "long", "t"], ["a"], ["long"], ["t"], ["long"]]
 
 
 def test_trouble_of_our_own_takes_all_that_is_asked_with_it_and_is_not_remembered() -> None:
-    counting = Counting(b="connection")
+    counting = Counting(t="connection")
     remembering = Remembering(counting)
-    faults = embedded(remembering, "a", "b")
+    faults = embedded(remembering, "a", "t")
     assert [one.kind for one in faults if isinstance(one, Fault)] == ["connection", "connection"]
     counting.faults = {}
-    assert not any(isinstance(one, Fault) for one in embedded(remembering, "a", "b"))
+    assert not any(isinstance(one, Fault) for one in embedded(remembering, "a", "t"))
 
 
 def test_it_forgets_when_it_is_closed() -> None:
@@ -93,10 +93,47 @@ def test_it_forgets_when_it_is_closed() -> None:
     assert (counting.asked, counting.closed) == ([["a"], ["a"]], 1)
 
 
-@given(st.lists(st.lists(st.sampled_from("abcde"), max_size=6), max_size=6), st.integers(1, 5))
+@given(st.lists(st.lists(st.sampled_from("aeion"), max_size=6), max_size=6), st.integers(1, 5))
 def test_what_is_remembered_changes_nothing(asked: list[list[str]], most: int) -> None:
     remembering = Remembering(Counting(), most)
     for texts in asked:
         found = embedded(remembering, *texts)
         for text, one in zip(texts, found, strict=True):
             assert np.asarray(one).tolist() == unit_rows([vector(text)], 1, "counting")[0].tolist()
+
+
+class Lengthening(Embedder):
+    """Gives vectors that are longer by one from request to request; all of zeros where a text is `nothing`."""
+
+    name = version = "lengthening"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        self.asked += 1
+        return np.array([[float(text != "nothing")] * self.asked for text in texts])
+
+
+def test_vectors_of_another_length_are_a_fault_that_names_both() -> None:
+    remembering = Remembering(Lengthening())
+    assert not isinstance(embedded(remembering, "a")[0], Fault)
+    known, other = embedded(remembering, "a", "b")
+    assert not isinstance(known, Fault)
+    assert isinstance(other, Fault)
+    assert (other.kind, other.cause) == ("unreadable", "infrastructure")
+    assert str(other) == "lengthening: its vectors have 2 numbers now, and had 1 before"
+
+
+def test_a_closed_model_may_come_back_with_vectors_of_another_length() -> None:
+    remembering = Remembering(Lengthening())
+    embedded(remembering, "a")
+    remembering.close()
+    assert not isinstance(embedded(remembering, "a")[0], Fault)
+
+
+def test_a_vector_of_nothing_for_a_text_that_says_something_is_a_fault_of_that_text_alone() -> None:
+    tea, nothing = embedded(Remembering(Lengthening()), "tea", "nothing")
+    assert not isinstance(tea, Fault)
+    assert isinstance(nothing, Fault)
+    assert (nothing.kind, "gives a vector of nothing" in str(nothing)) == ("unreadable", True)

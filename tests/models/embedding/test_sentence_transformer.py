@@ -1,6 +1,7 @@
 """sentence-transformers, real: tiny models that the test makes, whose answers are noise."""
 
 import asyncio
+import logging
 import shutil
 from pathlib import Path
 
@@ -107,6 +108,46 @@ def test_a_folder_without_a_model_is_a_fault_of_ours(library: None, tmp_path: Pa
     with pytest.raises(Fault, match="cannot load it") as caught:
         embedded(tmp_path, "a")
     assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "tokenizer.json", "config.json", "modules.json"])
+@pytest.mark.parametrize("content", [b"", b"\x07\x00", b"{", b"[1]", b"\xff" * 400])
+def test_a_broken_folder_is_one_fault_and_read_once(
+    embedder_folder: Path, tmp_path: Path, file: str, content: bytes
+) -> None:
+    folder = shutil.copytree(embedder_folder, tmp_path / "broken")
+    (folder / file).write_bytes(content)
+    embedder = open_embedder(f"sentence-transformers:{folder}")
+    with pytest.raises(Fault, match=r"^broken: sentence-transformers cannot load it: ") as caught:
+        asyncio.run(embedder.embed(["a"]))
+    assert (caught.value.kind, caught.value.cause) == ("unknown-model", "infrastructure")
+    shutil.copy(embedder_folder / file, folder / file)
+    with pytest.raises(Fault, match="cannot load it"):
+        asyncio.run(embedder.embed(["a"]))
+    embedder.close()
+    assert asyncio.run(embedder.embed(["a"])).shape == (1, 32)
+    embedder.close()
+
+
+def test_nothing_is_logged_of_a_hub_that_cannot_be_reached_but_by_the_fault(
+    library: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loggers = [
+        logging.getLogger(name)
+        for name in ("huggingface_hub", "huggingface_hub.utils._http", "sentence_transformers", "transformers")
+    ]
+    told: list[bool] = []
+
+    def unreachable(*args: object) -> object:
+        told.extend(logger.isEnabledFor(logging.ERROR) for logger in loggers)
+        raise ConnectionError("no such hub")
+
+    monkeypatch.setattr("sentence_transformers.CrossEncoder", unreachable)
+    before = [logger.isEnabledFor(logging.ERROR) for logger in loggers]
+    with pytest.raises(Fault, match=r"nobody/there: .*no such hub"):
+        scores(Path("nobody/there"), "q", "a")
+    assert told == [False] * len(loggers)
+    assert [logger.isEnabledFor(logging.ERROR) for logger in loggers] == before
 
 
 def test_what_could_not_be_loaded_is_tried_again_once_it_was_closed(embedder_folder: Path, tmp_path: Path) -> None:

@@ -64,6 +64,13 @@ class TestSplit:
     def test_half_a_sample_is_rounded_up_and_neither_side_is_empty(self, size: int, high: int) -> None:
         assert report(samples((TEN * 2)[:size]), resamples=1).split.high == high
 
+    @pytest.mark.parametrize(
+        ("percentile", "size", "high"), [(90.0, 15, 2), (90.0, 5, 1), (70.0, 15, 5), (99.9, 500, 1), (99.9, 1500, 2)]
+    )
+    def test_half_a_sample_is_rounded_up_by_any_percentile(self, percentile: float, size: int, high: int) -> None:
+        found = report(samples((TEN * (size // 10 + 1))[:size]), percentile, resamples=1)
+        assert found.split.high == high
+
     @given(ROWS)
     @settings(max_examples=50)
     def test_nobody_in_low_div_disagrees_more(self, rows: list[tuple[float, float, float]]) -> None:
@@ -162,6 +169,14 @@ class TestSteps:
     def test_the_slope_is_for_each_1_of_the_steps_number(self) -> None:
         found = report(samples(TEN[::-1], steps=range(0, 50, 5)), resamples=1)
         assert found.trends[1].slope == pytest.approx(-0.02)
+
+    def test_steps_of_one_mean_tie_however_it_comes_about(self) -> None:
+        """2/3 and 0 make the mean that 1/3 and 1/3 make, and rounding them first would not."""
+        rows = [[1.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.5, 0.0, 0.0], [0.5, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+        found = report(samples(rows, steps=[1, 1, 2, 2, 3, 3]), resamples=1)
+        assert [one.disagreement for one in found.steps] == [1 / 3, 1 / 3, 0.0]
+        assert found.trends[1].kendall == pytest.approx(-2 / np.sqrt(6))
+        assert report(samples(rows[:4], steps=[1, 1, 2, 2]), resamples=1).trends[1].kendall is None
 
     def test_a_series_that_stays_is_not_tested(self) -> None:
         found = report(samples([[1.0, 0.0]] * 6, steps=range(6)), resamples=1)
