@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Command
+from tests.cli.conftest import Command, called
 
 CONFIG = """
 derivers: [synthesizer]
@@ -25,13 +25,14 @@ TASK = {
 }
 
 
-@pytest.fixture
-def scored(tmp_path: Path, run: Command) -> Path:
-    (tmp_path / "tasks.jsonl").write_text(json.dumps(TASK) + "\n", encoding="utf-8")
-    (tmp_path / "jury.yaml").write_text(CONFIG, encoding="utf-8")
-    ended = run("score", tmp_path / "tasks.jsonl", "--config", tmp_path / "jury.yaml", "--out", tmp_path / "run")
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("contrasts")
+    (folder / "tasks.jsonl").write_text(json.dumps(TASK) + "\n", encoding="utf-8")
+    (folder / "jury.yaml").write_text(CONFIG, encoding="utf-8")
+    ended = called("score", folder / "tasks.jsonl", "--config", folder / "jury.yaml", "--out", folder / "run")
     assert ended.code == 0, ended.err
-    return tmp_path / "run"
+    return folder / "run"
 
 
 @pytest.mark.parametrize("command", ["show", "explain"])
