@@ -5,6 +5,7 @@ be wrong. Weigh them little, or multiply them with accuracy. A response without 
 """
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 
 from jurygraph.agents.data_optimizer import economy
 from jurygraph.agents.data_optimizer.novelty import Group
-from jurygraph.agents.data_optimizer.words import says, words
+from jurygraph.agents.data_optimizer.words import is_silent, words
 from jurygraph.agents.roles import Answer, Ask, Evaluator
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Floats
@@ -73,7 +74,7 @@ class Efficiency(_Optimizer):
     def answer(self, ask: Ask) -> Answer | Sequence[Answer]:
         if ask.question.subject == "length":
             return self._lengths(ask)
-        if not any(map(says, words(ask.response.text))):
+        if is_silent(ask.response.text):
             return _NOTHING_SAID
         if ask.question.subject == "redundancy":
             score = economy.freshness(ask.response.text)
@@ -133,8 +134,8 @@ class Diversity(_Optimizer):
         return asked if self._embedder is None else [*asked, self.question(view, "embedding", layer="model")]
 
     def answer(self, ask: Ask) -> Any:
-        group = Group(
-            [response.text for response in ask.responses], (words_of(ask.task.query), ask.task.reference or "")
+        group = _group(
+            tuple(response.text for response in ask.responses), words_of(ask.task.query), ask.task.reference or ""
         )
         if ask.question.subject == "embedding":
             return self._spread(group, ask)
@@ -156,6 +157,12 @@ class Diversity(_Optimizer):
         ]
 
 
+@lru_cache(maxsize=2)
+def _group(texts: tuple[str, ...], query: str, reference: str) -> Group:
+    """The same group is read for each part of its diversity."""
+    return Group(texts, (query, reference))
+
+
 def _apart(place: int, vectors: Mapping[int, Floats | Fault], known: float) -> Verdict:
     own = vectors[place]
     if isinstance(own, Fault):
@@ -171,5 +178,4 @@ def _apart(place: int, vectors: Mapping[int, Floats | Fault], known: float) -> V
 
 def _length(text: str) -> int:
     """Its words, or 0 where these are signs alone."""
-    own = words(text)
-    return len(own) if any(map(says, own)) else 0
+    return 0 if is_silent(text) else len(words(text))

@@ -26,7 +26,11 @@ def words(text: str) -> list[str]:
 
     A run of more than 15 signs is cut in pieces of 5, so that nothing becomes short by being written in one.
     """
-    return [word for run in _RUN.findall(visible(_BLANK.sub(" ", text)).casefold()) for word in _cut(run)]
+    return [word for run in _RUN.findall(_folded(text)) for word in _cut(run)]
+
+
+def _folded(text: str) -> str:
+    return visible(_BLANK.sub(" ", text)).casefold()
 
 
 def _cut(run: str) -> list[str]:
@@ -36,6 +40,11 @@ def _cut(run: str) -> list[str]:
 def says(word: str) -> bool:
     """Whether there is a letter or a figure in it."""
     return any(map(str.isalnum, word))
+
+
+def is_silent(text: str) -> bool:
+    """Whether no word of a text says anything."""
+    return not says(_folded(text))
 
 
 def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:

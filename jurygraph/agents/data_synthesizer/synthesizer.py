@@ -65,10 +65,11 @@ class Synthesizer(Deriver):
         text = ask.response.text
         if len(text) > LONGEST:
             return Material(name=CONTRASTS, note=f"of {len(text)} characters no contrast is made, but of {LONGEST}")
-        if solved(text, ask.task.reference) is False:
+        answered = solved(text, ask.task.reference)
+        if answered is False:
             return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
         if self._proposer is None or not text.strip():
-            return self._material(ask, list(edits_by_rule(text, ask.task)))
+            return self._material(ask, list(edits_by_rule(text, ask.task, answered, self._kinds)))
         try:
             proposed = await self._proposer.edits(ask, self._kinds)
         except Fault as fault:
@@ -88,13 +89,12 @@ class Synthesizer(Deriver):
         return Material(name=CONTRASTS, variants=tuple(variants), note=note or ("" if variants else missing), call=call)
 
 
-def edits_by_rule(text: str, view: TaskView) -> Iterator[Edit]:
-    """The contrasts that can be made by rule of a text that is not known to answer otherwise than the reference."""
-    answered = solved(text, view.reference)
-    made = [wrong_results(text), other_names(text, view)]
+def edits_by_rule(text: str, view: TaskView, answered: Answered | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
+    """The contrasts that can be made by rule, of each kind the first 50, of a text that is `solved` so far."""
+    made: dict[Kind, Iterator[Edit]] = {"number": wrong_results(text), "entity": other_names(text, view)}
     if isinstance(answered, Answered):
         query = words_of(view.query)
-        made += [without_a_step(text, query, answered), other_answers(text, query, answered)]
-        made += [denied(text), in_another_unit(text)]
-    for each in made:
-        yield from islice(each, MOST_EDITS)
+        made |= {"step": without_a_step(text, query, answered), "answer": other_answers(text, query, answered)}
+        made |= {"negation": denied(text), "unit": in_another_unit(text)}
+    for kind in kinds:
+        yield from islice(made.get(kind, ()), MOST_EDITS)

@@ -7,6 +7,7 @@ match the same text in two ways, and braces are matched in one pass with a stack
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 _ANSWER_OPEN, _ANSWER_CLOSE = "<answer>", "</answer>"
 _BRACES = re.compile(r"\\(?:boxed|fbox)[ \t]{0,4}\{|\\[{}]|[{}]")
@@ -23,6 +24,7 @@ _ABBREVIATION = re.compile(r"\b(?:[Aa]pprox|[Cc]a|Nos?|vs|e\.g|i\.e|cf|viz|resp|
 _BLANKS = re.compile(r"[ \t\r\n*_`]*")
 _ORNAMENT = " \t\r\n*_`"
 _REFERENCE_LIMIT = 200
+_REMEMBERED = 10_000  # characters of a text whose answer is remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +46,20 @@ def final_answer(text: str) -> Span | None:
     Returns:
         The answer without surrounding blanks and emphasis, or None if the text has none of the forms.
     """
+    return _remembered(text) if len(text) <= _REMEMBERED else _found(text)
+
+
+def _found(text: str) -> Span | None:
     tagged = _tagged(text)
     if tagged is None:
         return _narrowed(text)
     start, end = tagged
     inside = _narrowed(text[start:end])
     return Span(inside.text, start + inside.start, start + inside.end) if inside else Span(text[start:end], start, end)
+
+
+_remembered = lru_cache(maxsize=256)(_found)
+"""The same response is read by several evaluators, and a reference with each response."""
 
 
 def reference_answer(text: str) -> str | None:

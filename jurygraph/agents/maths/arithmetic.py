@@ -129,8 +129,8 @@ _steps_of = lru_cache(maxsize=4096)(_read_line)
 def _step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | None:
     low, high, complete = _bounds(text, equals, annotations)
     try:
+        right = _right(text, equals + 1, high)  # first: before an annotation it ends at once
         left = _left(text, low, equals, complete)
-        right = _right(text, equals + 1, high)
         claimed, exact, how = _judged(left, right)
     except NotArithmetic:
         return None
@@ -159,9 +159,7 @@ def _left(text: str, low: int, equals: int, complete: bool) -> _Side:
         bullet = _BULLET.match(text, low, equals)
         low = bullet.end() if bullet else low
     for word in _WORD.finditer(text, low, equals):
-        low = (
-            word.start()
-        )  # no arithmetic reaches back over a word, so what stands before the last one need not be read
+        low = word.start()  # no arithmetic reaches back over a word: what stands before the last one need not be read
     all_tokens = list(tokens(text, low, equals))
     first = _arithmetic_start(all_tokens)
     side = _kept(all_tokens[first:])

@@ -57,28 +57,30 @@ def value(expression: Sequence[Token], percent: Fraction) -> Fraction:
     result = parser.sum(0)
     if parser.position != len(expression):
         raise NotArithmetic
-    return result
+    return Fraction(result)
 
 
 class _Parser:
+    """Whole numbers stay `int` until something is divided: it is several times as fast."""
+
     def __init__(self, expression: Sequence[Token], percent: Fraction) -> None:
         self.expression, self.percent, self.position = expression, percent, 0
 
-    def sum(self, depth: int) -> Fraction:
+    def sum(self, depth: int) -> Fraction | int:
         total = self.product(depth)
         while sign := self.taken("+", "-"):
             term = self.product(depth)
             total = total + term if sign == "+" else total - term
         return total
 
-    def product(self, depth: int) -> Fraction:
+    def product(self, depth: int) -> Fraction | int:
         total = self.factor(depth)
         while sign := self.taken("*", "/"):
             term = self.factor(depth)
-            total = total * term if sign == "*" else total / term
+            total = total * term if sign == "*" else Fraction(total) / term
         return total
 
-    def factor(self, depth: int) -> Fraction:
+    def factor(self, depth: int) -> Fraction | int:
         if depth > DEPTH_LIMIT:
             raise NotArithmetic
         if sign := self.taken("+", "-"):
@@ -86,7 +88,7 @@ class _Parser:
         result = self.atom(depth)
         return result * self.percent if self.taken("%", r"\%") else result
 
-    def atom(self, depth: int) -> Fraction:
+    def atom(self, depth: int) -> Fraction | int:
         if self.taken("("):
             result = self.sum(depth + 1)
             if not self.taken(")"):
@@ -97,7 +99,7 @@ class _Parser:
             raise NotArithmetic
         self.position += 1
         plain = token.text.replace(",", "")
-        return Fraction(int(plain)) if plain.isdecimal() else Fraction(plain)
+        return int(plain) if plain.isdecimal() else Fraction(plain)
 
     def taken(self, *texts: str) -> str:
         """The next token's text if it is one of `texts`, which takes it; else nothing."""

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.agents.data_synthesizer.edits import Edit
-from jurygraph.agents.data_synthesizer.synthesizer import edits_by_rule
+from jurygraph.agents.data_synthesizer.numbers import solved
+from jurygraph.agents.data_synthesizer.synthesizer import KINDS, edits_by_rule
 from jurygraph.schema import TaskView
 from tests.agents.data_synthesizer.truth import changed
 
@@ -38,8 +39,9 @@ def _contrasts() -> Iterator[Contrasted]:
             view = TaskView(id=task["id"], audience="task", query=task["query"], reference=task["reference"])
             for response in task["responses"]:
                 if response["metadata"]["is_correct"]:
-                    for edit in edits_by_rule(response["text"], view):
-                        yield Contrasted(task["query"], task["reference"], response["id"], response["text"], edit)
+                    text = response["text"]
+                    for edit in edits_by_rule(text, view, solved(text, view.reference), KINDS):
+                        yield Contrasted(task["query"], task["reference"], response["id"], text, edit)
 
 
 def test_there_are_many_of_each_kind() -> None:
