@@ -31,7 +31,7 @@ test: lint
 	$(BIN)/python -m pytest $(EVERY_CORE)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -m slow $(EVERY_CORE)
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m 'slow or hypothesis' $(EVERY_CORE)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks

@@ -50,6 +50,7 @@ def test_the_commands_of_the_first_project_run_as_typed(tmp_path: Path) -> None:
     assert (tmp_path / "my-jury" / "run").is_dir()
 
 
+@pytest.mark.slow
 def test_an_attack_on_the_judge_is_reckoned_as_typed_and_sends_nothing(tmp_path: Path) -> None:
     dry, real = (line for line in commands() if "--config judge.yaml" in line)
     assert dry == "jurygraph attack --config judge.yaml --dry-run"

@@ -81,7 +81,13 @@ def writing(slow: Path) -> Iterator[subprocess.Popen[str]]:
         yield process
 
 
-@pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)], ids=["Ctrl-C", "killed"])
+@pytest.mark.parametrize(
+    ("sign", "code"),
+    [
+        pytest.param(signal.SIGINT, 130, id="Ctrl-C", marks=pytest.mark.slow),
+        pytest.param(signal.SIGKILL, -9, id="killed"),
+    ],
+)
 def test_a_stopped_run_resumes_and_ends_like_an_unbroken_one(slow: Path, sign: signal.Signals, code: int):
     with started(slow) as process:
         process.send_signal(sign)
@@ -108,6 +114,7 @@ def test_a_stopped_run_resumes_and_ends_like_an_unbroken_one(slow: Path, sign: s
     assert called("verify", slow / "run").code == 0
 
 
+@pytest.mark.slow
 def test_what_is_erased_from_a_killed_run_is_gone_from_its_log_too(slow: Path):
     with started(slow) as process:
         process.kill()

@@ -381,6 +381,7 @@ class TestKilled:
         with serving(slowly) as running:
             yield running
 
+    @pytest.mark.slow
     def test_a_run_that_is_killed_three_times_sends_nothing_again_that_it_had_recorded(
         self, server: Server, tmp_path: Path
     ):

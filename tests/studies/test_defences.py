@@ -100,6 +100,7 @@ def test_whoever_obeys_the_last_instruction_is_fooled_by_half_of_450_and_with_al
     assert [suites[name].verdicts.hits for name in ("injection", "master-keys", "null")] == [0, 0, 0]
 
 
+@pytest.mark.slow
 def test_the_reminder_alone_takes_the_last_word_from_whoever_wants_it() -> None:
     report = report_on(LastInstruction, 2)
     assert report.arms["none"].suites["injection"].responses.hits > 150
