@@ -7,6 +7,7 @@
     voting        what more than half of the seats say
     pairwise      comparisons in both orders: outcomes, position bias, Bradley-Terry strengths
     agreement     how far labels agree: kappa, accuracy, macro means
+    consensus     what annotators say together, and how each errs (STABLEVAL): estimates, which no reward is bit for bit
     total         the one summation: left to right, the same bits everywhere
 
 Same input, same bits: on every machine, in C and F order, for any chunking of the responses and any order of the edges.
@@ -15,7 +16,7 @@ and `gear.exact_marginals`, which checks the others. Whatever cannot be aggregat
 is a `ValueError`.
 """
 
-from jurygraph.aggregation import agreement, flat, fusion, gear, pairwise, stakeholders, voting
+from jurygraph.aggregation import agreement, consensus, flat, fusion, gear, pairwise, stakeholders, voting
 from jurygraph.aggregation._ordered import total
 
-__all__ = ["agreement", "flat", "fusion", "gear", "pairwise", "stakeholders", "total", "voting"]
+__all__ = ["agreement", "consensus", "flat", "fusion", "gear", "pairwise", "stakeholders", "total", "voting"]

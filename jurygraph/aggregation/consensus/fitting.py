@@ -1,0 +1,185 @@
+"""Consensus of annotators: Dawid and Skene's model with Dirichlet priors, read as STABLEVAL reads it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jurygraph.aggregation._inputs import FloatArray, IndexArray
+from jurygraph.aggregation.consensus import starting
+from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Rules, Settings
+from jurygraph.aggregation.consensus.identification import doubts
+from jurygraph.aggregation.consensus.patterns import Patterns, patterns
+from jurygraph.aggregation.consensus.result import Consensus, Credited
+from jurygraph.aggregation.consensus.votes import Key, Votes, encode
+from jurygraph.errors import PlanError
+
+Preset = Literal["converged", "paper", "paper-synthetic"]
+
+
+_PAPER = Rules(1.0, 1.01, 1e-10, "posterior", 1e-6, 100, accelerated=False)
+_CONVERGED = Rules(1.0, 1.01, float(np.finfo(np.float64).tiny), "posterior", 1e-9, 10_000, accelerated=True)
+PRESETS: Mapping[Preset, Settings] = MappingProxyType(
+    {
+        "converged": Settings(_CONVERGED, "majority", 0.8),
+        "paper": Settings(_PAPER, "majority", 0.8),
+        "paper-synthetic": Settings(replace(_PAPER, prior_confusion=1.0, watched="confusion"), "uniform", 0.8),
+    }
+)
+"""`converged` runs until nothing moves; `paper` is the truncated estimate of STABLEVAL's tables of real votes, and
+`paper-synthetic` that of its simulations."""
+
+
+def fit(
+    item: ArrayLike,
+    annotator: ArrayLike,
+    label: ArrayLike,
+    preset: Preset = "converged",
+    n_classes: int | None = None,
+    *,
+    classes: Sequence[Key] | None = None,
+    prior_mu: float | None = None,
+    prior_confusion: float | None = None,
+    diagonal: float | None = None,
+    tol: float | None = None,
+    max_iter: int | None = None,
+    accelerated: bool | None = None,
+    gold: Mapping[Any, Any] | None = None,
+    start: Consensus | None = None,
+) -> Consensus:
+    """What annotators say together, and how each of them errs (STABLEVAL, Algorithm 1).
+
+    Each item has a true class z, and annotator r says o of class c with probability π_r[c, o]. Both are estimated by
+    EM; the posterior γ of z is kept, not its likeliest class. Repeated rows all count.
+
+    Args:
+        item, annotator, label: row by row, [rows]; codes, or anything else that can be told apart. A label that is
+            None, NaN or "" is an abstention.
+        preset: what is not given otherwise; see `PRESETS`.
+        n_classes: K, where labels are 0 … K-1. Without it, and without `classes`, those that occur, sorted.
+        classes: the labels, from low to high.
+        prior_mu, prior_confusion: Dirichlet α of the class shares and of each row of π, at least 1 (1 is none).
+        diagonal: the diagonal of π at the start, in (0, 1).
+        tol: greatest change of a posterior in one step at which the estimate has converged.
+        max_iter: steps at most.
+        accelerated: whether steps are extrapolated (SQUAREM); the optimum is that of the plain steps.
+        gold: items whose class is known; their posterior is certain, and they count in every M-step.
+        start: an earlier estimate with the same classes to start from; annotators that it lacks start as usual.
+
+    Raises:
+        PlanError: labels off the scale, lists of different lengths, one class alone, or settings out of range.
+    """
+    votes = encode(item, annotator, label, _scale(n_classes, classes))
+    given = {"prior_mu": prior_mu, "prior_confusion": prior_confusion, "tol": tol, "max_iter": max_iter}
+    own = {name: value for name, value in (given | {"accelerated": accelerated}).items() if value is not None}
+    stated = settings(preset, diagonal, **own)
+    return estimate(votes, stated, _known(votes, gold or {}), start)
+
+
+def dawid_skene(
+    item: ArrayLike,
+    annotator: ArrayLike,
+    label: ArrayLike,
+    preset: Preset = "converged",
+    n_classes: int | None = None,
+    *,
+    classes: Sequence[Key] | None = None,
+) -> Credited:
+    """Hard labels: the likeliest class of each item in the same `fit`, for certain (ties to the lowest)."""
+    return fit(item, annotator, label, preset, n_classes, classes=classes).hard()
+
+
+def settings(preset: Preset, diagonal: float | None = None, **own: Any) -> Settings:
+    """A preset with settings of one's own. Raises PlanError where one is out of its range."""
+    if preset not in PRESETS:
+        raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
+    stated = PRESETS[preset]
+    stated = stated._replace(
+        rules=replace(stated.rules, **own), diagonal=stated.diagonal if diagonal is None else diagonal
+    )
+    _check(stated)
+    return stated
+
+
+def _check(stated: Settings) -> None:
+    rules = stated.rules
+    for name, alpha in (("prior_mu", rules.prior_mu), ("prior_confusion", rules.prior_confusion)):
+        if not 1.0 <= alpha < np.inf:
+            raise PlanError(f"{name} is {alpha}: at least 1 is needed, which is no prior")
+    if not 0.0 < stated.diagonal < 1.0:
+        raise PlanError(f"diagonal is {stated.diagonal}: more than 0 and less than 1 is needed")
+    if not 0.0 < rules.tol < 1.0:
+        raise PlanError(f"tol is {rules.tol}: more than 0 and less than 1 is needed")
+    if rules.max_iter < 1:
+        raise PlanError(f"max_iter is {rules.max_iter}: at least 1 is needed")
+
+
+def _scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key] | None:
+    if n_classes is None or classes is not None:
+        return classes
+    if n_classes < 2:
+        raise PlanError(f"n_classes is {n_classes}: there is nothing to tell apart; 2 or more are needed")
+    return range(n_classes)
+
+
+def _known(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
+    """The class of each gold item, -1 of any other, [N]."""
+    places = {one: place for place, one in enumerate(votes.items)}
+    codes = {one: code for code, one in enumerate(votes.classes)}
+    known = np.full(len(votes.items), -1, dtype=np.intp)
+    for one, truth in gold.items():
+        if one not in places:
+            raise PlanError(f"gold: there is no item {one!r}")
+        if truth not in codes:
+            raise PlanError(f"gold: {truth!r} of item {one!r} is none of the classes {list(votes.classes)!r}")
+        known[places[one]] = codes[truth]
+    return known
+
+
+def estimate(
+    votes: Votes, stated: Settings, known: IndexArray | None = None, start: Consensus | None = None
+) -> Consensus:
+    """`fit` of rows that are codes already. `known` [N] is the class of a gold item, -1 of any other."""
+    n, _, k = votes.shape
+    if k < 2:
+        raise PlanError(f"every label is {votes.classes[0]!r}: nothing to tell apart; name the whole scale")
+    truth = np.full(n, -1, dtype=np.intp) if known is None else known
+    rows = patterns(votes, truth + 1)
+    fitted = fit_patterns(votes, rows, stated, truth, start)
+    posterior = np.where((rows.of >= 0)[:, None], fitted.posterior.T[rows.of], fitted.model.prior)
+    posterior[truth >= 0] = np.eye(k)[truth[truth >= 0]]
+    return Consensus(
+        votes=votes,
+        posterior=posterior,
+        prior=fitted.model.prior,
+        confusion=_by_annotator(fitted.model, k),
+        log_likelihood=fitted.log_likelihood,
+        converged=fitted.converged,
+        iterations=fitted.iterations,
+        settings=stated,
+        gold=truth,
+        warnings=doubts(votes, fitted, stated.rules),
+    )
+
+
+def fit_patterns(
+    votes: Votes, rows: Patterns, stated: Settings, truth: IndexArray | None = None, start: Consensus | None = None
+) -> Fitted:
+    """The estimate of patterns. `truth` [N] as `known` of `estimate`."""
+    k = len(votes.classes)
+    known = np.full(len(rows.weight), -1, dtype=np.intp)
+    if truth is not None:
+        labelled = rows.of >= 0
+        known[rows.of[labelled]] = truth[labelled]
+    voted = starting.likeliest(rows, k, known)
+    first = starting.near_identity(rows, voted, known, stated)
+    if start is not None:
+        first = starting.warm(first, votes, start)
+    return Problem(rows, k, stated.rules, known).run(first, voted)
+
+
+def _by_annotator(model: Model, k: int) -> FloatArray:
+    return np.ascontiguousarray(model.confusion.reshape(k, -1, k).transpose(1, 0, 2))

@@ -1,0 +1,109 @@
+"""What the votes cannot tell: said in words, and the rule by which a panel is too small for confusions of its own."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from jurygraph.aggregation._inputs import FloatArray, IndexArray
+from jurygraph.aggregation.consensus.em import Fitted, Rules
+from jurygraph.aggregation.consensus.votes import Key, Votes
+
+FEWEST_ANNOTATORS = 3
+_SHOWN = 5
+
+
+class Panel(NamedTuple):
+    """How much a panel tells: `smallest` is the number of annotators in the smallest part that shares no item with the
+    rest, `parts` how many such parts there are, and `labels_a_cell` the labels for each free cell of a confusion."""
+
+    parts: int
+    smallest: int
+    labels_a_cell: float
+
+
+def panel(votes: Votes) -> Panel:
+    """How much a panel tells."""
+    part = _parts(votes)
+    k = len(votes.classes)
+    size = np.bincount(part)
+    return Panel(len(size), int(size.min()), len(votes.item) / (len(votes.annotators) * k * max(1, k - 1)))
+
+
+def too_small(votes: Votes) -> str | None:
+    """Why a panel is too small for confusions of its own, so that the majority stands in; None where it is not."""
+    seen = panel(votes)
+    return _too_few(seen.smallest, len(votes.classes)) if seen.smallest < FEWEST_ANNOTATORS else None
+
+
+def _parts(votes: Votes) -> IndexArray:
+    """The part of each annotator, [A]: annotators are of one part where items, one by one, connect them."""
+    part = np.arange(len(votes.annotators))
+    while True:
+        least = np.full(len(votes.items), len(part), dtype=np.intp)
+        np.minimum.at(least, votes.item, part[votes.annotator])
+        reached = part.copy()
+        np.minimum.at(reached, votes.annotator, least[votes.item])
+        reached = reached[reached]  # halves what is left to go
+        if (reached == part).all():
+            return np.unique(part, return_inverse=True)[1]
+        part = reached
+
+
+def doubts(votes: Votes, fitted: Fitted, rules: Rules) -> tuple[str, ...]:
+    """What a user has to know before trusting the estimate, a sentence each."""
+    seen = panel(votes)
+    k = len(votes.classes)
+    told = [*_of_rows(votes), *_of_panel(votes, seen)]
+    if not fitted.converged:
+        told.append(f"not converged after {fitted.iterations} steps: the figures still move by more than {rules.tol:g}")
+    lone = np.flatnonzero(np.bincount(votes.annotator, minlength=len(votes.annotators)) < k)
+    if len(lone):
+        named = _named([votes.annotators[one] for one in lone[:_SHOWN]], len(lone))
+        told.append(f"fewer labels than classes: little is known of {named}")
+    return (*told, *_misnamed(votes, fitted.model.confusion.reshape(k, -1, k)))
+
+
+def _of_rows(votes: Votes) -> list[str]:
+    told = []
+    if votes.repeated:
+        told.append(f"{votes.repeated} rows repeat an item and annotator; each counts")
+    if votes.abstained:
+        told.append(f"{votes.abstained} rows are abstentions and are left out")
+    silent = int(np.count_nonzero(np.bincount(votes.item, minlength=len(votes.items)) == 0))
+    if silent:
+        told.append(f"{silent} items have no label; their posterior is the shares of the classes")
+    return told
+
+
+def _of_panel(votes: Votes, seen: Panel) -> list[str]:
+    k = len(votes.classes)
+    told = []
+    if seen.smallest < FEWEST_ANNOTATORS:
+        told.append(_too_few(seen.smallest, k))
+    if seen.parts > 1:
+        told.append(f"the annotators fall into {seen.parts} parts that share no item: only the class shares join them")
+    return told
+
+
+def _too_few(annotators: int, k: int) -> str:
+    cells, unknown = k**annotators - 1, annotators * k * (k - 1) + k - 1
+    many = "one annotator" if annotators == 1 else f"{annotators} annotators"
+    where = f"{many} cannot be told apart: {cells} free cells for {unknown} unknowns"
+    return f"{where}; the estimate rests on where it started"
+
+
+def _misnamed(votes: Votes, confusion: FloatArray) -> list[str]:
+    """A sentence for each class [K,A,K] that on the whole is called by another name more often than by its own."""
+    labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
+    said = (confusion * labels[:, None]).sum(axis=1).argmax(axis=1).tolist()
+    return [
+        f"what the model takes for class {votes.classes[true]!r} is called {votes.classes[other]!r} more often: it may "
+        "mean something else"
+        for true, other in enumerate(said)
+        if true != other
+    ]
+
+
+def _named(shown: list[Key], many: int) -> str:
+    names = ", ".join(map(str, shown))
+    return names if many <= len(shown) else f"{names} and {many - len(shown)} more"

@@ -1,0 +1,127 @@
+"""Intervals that also count how unsure the confusions are: items are drawn anew, and everything is estimated anew."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from jurygraph.aggregation._inputs import FloatArray, IndexArray
+from jurygraph.aggregation.consensus.agents import AgentScore, grouped_by_agent
+from jurygraph.aggregation.consensus.fitting import fit_patterns
+from jurygraph.aggregation.consensus.patterns import Patterns, patterns
+from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.aggregation.consensus.result import Consensus, credit_values
+from jurygraph.aggregation.consensus.votes import Key
+from jurygraph.errors import PlanError
+
+Interval = tuple[float, float]
+PUBLISHED_RESAMPLES = 10
+PUBLISHED_SEED = 42
+
+
+class Refits(NamedTuple):
+    """95 % intervals of resamples: of each agent's score, and of each annotator's accuracy, leniency and strictness."""
+
+    agents: Mapping[Key, AgentScore]
+    annotators: Mapping[Key, tuple[Interval, Interval, Interval]]
+
+
+@dataclass(frozen=True)
+class _Refit:
+    """What is done with each resample. `whole` is the estimate of all items, `start` what each begins from."""
+
+    whole: Consensus
+    start: Consensus | None
+    rows: Patterns
+    agent: IndexArray
+    agents: int
+    values: FloatArray
+
+    def figures(self, times: FloatArray) -> FloatArray:
+        """Scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A], from how often each item
+        is drawn [N]; NaN for whoever is not in the resample."""
+        votes, k = self.whole.votes, len(self.whole.classes)
+        labelled = self.rows.of >= 0
+        weight = np.bincount(self.rows.of[labelled], times[labelled], len(self.rows.weight))
+        rows = self.rows.weighed(np.asarray(weight, dtype=np.float64))
+        fitted = fit_patterns(votes, rows, self.whole.settings, self.whole.gold, self.start)
+        credit = self.values @ fitted.posterior
+        drawn = times > 0
+        size = np.bincount(self.agent, weights=times, minlength=self.agents)
+        sums = np.bincount(self.agent[drawn], weights=times[drawn] * credit[rows.of[drawn]], minlength=self.agents)
+        confusion = fitted.model.confusion.reshape(k, -1, k)
+        labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
+        own = np.array([np.einsum("cac->ac", confusion), confusion[:, :, -1].T, confusion[:, :, 0].T]).mean(axis=2)
+        own[:, labels == 0] = np.nan
+        return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), own.ravel()])
+
+
+def refit_intervals(
+    fitted: Consensus,
+    agent: ArrayLike,
+    *,
+    values: ArrayLike | None = None,
+    resamples: int = 200,
+    seed: int = 0,
+    prompt: ArrayLike | None = None,
+    published: bool = False,
+    jobs: int = 1,
+    report: Report | None = None,
+) -> Refits:
+    """95 % intervals that count what `agent_scores` leaves out: that the confusions were estimated from the same items.
+
+    Args:
+        fitted: of all items; each resample is fitted by its settings, from where it ended.
+        agent, values, prompt: as for `agent_scores`.
+        resamples: how many, at least 2.
+        seed: of the resamples.
+        published: as the authors drew theirs: 10 resamples of `RandomState(42)` in which an item counts once however
+            often it is drawn, each fitted from the start. They are of smaller samples, and so not centred on the score.
+        jobs: processes.
+        report: called with 1 after each resample.
+
+    Raises:
+        PlanError: as `agent_scores`, or fewer than two resamples.
+    """
+    if resamples < 2:
+        raise PlanError(f"resamples is {resamples}: at least 2 are needed")
+    grouping = grouped_by_agent(fitted.votes, agent, prompt)
+    worth = credit_values(fitted.votes, values)
+    rows = patterns(fitted.votes, fitted.gold + 1)
+    work = _Refit(fitted, None if published else fitted, rows, grouping.agent, len(grouping.agents), worth)
+    times = _published(fitted) if published else _drawn(fitted, grouping.prompt, resamples, seed)
+    found = np.array(every(work.figures, times, jobs, report))
+    low, high = np.nanpercentile(found, [2.5, 97.5], axis=0).tolist()
+    scores = fitted.agent_scores(agent, values, bootstrap=0)
+    agents = {one: scores[one]._replace(low=low[place], high=high[place]) for place, one in enumerate(grouping.agents)}
+    return Refits(agents, _of_annotators(fitted, low[len(agents) :], high[len(agents) :]))
+
+
+def _of_annotators(
+    fitted: Consensus, low: list[float], high: list[float]
+) -> Mapping[Key, tuple[Interval, Interval, Interval]]:
+    many = len(fitted.votes.annotators)
+    ends = list(zip(low, high, strict=True))
+    return {
+        one: (ends[place], ends[many + place], ends[2 * many + place])
+        for place, one in enumerate(fitted.votes.annotators)
+    }
+
+
+def _labelled(fitted: Consensus) -> FloatArray:
+    return np.asarray(fitted.votes.counts.sum(axis=1) > 0, dtype=np.float64)
+
+
+def _published(fitted: Consensus) -> list[FloatArray]:
+    draw, many = np.random.RandomState(PUBLISHED_SEED), len(fitted.items)
+    drawn = [draw.choice(many, many, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
+    return [np.minimum(np.bincount(one, minlength=many), 1).astype(np.float64) * _labelled(fitted) for one in drawn]
+
+
+def _drawn(fitted: Consensus, prompt: IndexArray, resamples: int, seed: int) -> list[FloatArray]:
+    draw, labelled = np.random.default_rng(seed), _labelled(fitted)
+    many = int(prompt.max()) + 1
+    drawn = (np.bincount(draw.integers(many, size=many), minlength=many) for _ in range(resamples))
+    return [times[prompt] * labelled for times in drawn]

@@ -1,0 +1,187 @@
+"""The estimate is Algorithm 1's, whatever the rows are called and in whatever order they come."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.aggregation import consensus
+from jurygraph.errors import PlanError
+from tests.aggregation.consensus.reference import Row, drawn, estimate, votes
+
+NEAR = {"rtol": 1e-9, "atol": 1e-12}
+
+
+def columns(rows: list[Row]) -> tuple[list[int], list[int], list[int]]:
+    item, annotator, label = zip(*rows, strict=True)
+    return list(item), list(annotator), list(label)
+
+
+@given(votes(), st.integers(1, 8))
+def test_so_many_steps_are_those_of_the_algorithm_as_it_is_written(rows: list[Row], steps: int) -> None:
+    fitted = consensus.fit(*columns(rows), preset="paper", n_classes=3, max_iter=steps, tol=1e-300)
+    plain = estimate(rows, 3, fitted.iterations)
+    np.testing.assert_allclose(fitted.posterior, plain.posterior, **NEAR)
+    np.testing.assert_allclose(fitted.prior, plain.prior, **NEAR)
+    np.testing.assert_allclose(fitted.confusion, plain.confusion, **NEAR)
+
+
+@given(votes(), st.randoms(use_true_random=False))
+def test_no_order_of_the_rows_changes_more_than_rounding(rows: list[Row], random: object) -> None:
+    shuffled = list(rows)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    one, other = (
+        consensus.fit(*columns(each), preset="paper", n_classes=3, max_iter=5, tol=1e-300) for each in (rows, shuffled)
+    )
+    place = {item: at for at, item in enumerate(other.items)}
+    np.testing.assert_allclose(
+        one.posterior, other.posterior[[place[item] for item in one.items]], rtol=1e-7, atol=1e-9
+    )
+
+
+@given(votes())
+def test_names_of_any_kind_give_the_same_figures(rows: list[Row]) -> None:
+    item, annotator, label = columns(rows)
+    codes = consensus.fit(item, annotator, label, "paper", n_classes=3)
+    words = consensus.fit(
+        [f"item {one}" for one in item],
+        [f"r{one}" for one in annotator],
+        ["bad ok good".split()[one] for one in label],
+        "paper",
+        classes=["bad", "ok", "good"],
+    )
+    assert [f"item {one}" for one in codes.items] == list(words.items)
+    np.testing.assert_array_equal(codes.posterior, words.posterior)
+    assert codes.log_likelihood == words.log_likelihood
+
+
+def test_the_same_rows_give_the_same_bits() -> None:
+    item, annotator, label, _ = drawn(200, 5, 3, seed=1)
+    one, other = (consensus.fit(item, annotator, label) for _ in range(2))
+    np.testing.assert_array_equal(one.posterior, other.posterior)
+    np.testing.assert_array_equal(one.confusion, other.confusion)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_leaps_end_where_plain_steps_end(seed: int) -> None:
+    item, annotator, label, _ = drawn(120, 4, 3, seed, right=0.6)
+    fast = consensus.fit(item, annotator, label, tol=1e-11)
+    slow = consensus.fit(item, annotator, label, tol=1e-11, accelerated=False, max_iter=100_000)
+    assert fast.converged
+    assert slow.converged
+    np.testing.assert_allclose(fast.posterior, slow.posterior, atol=1e-7)
+    np.testing.assert_allclose(fast.confusion, slow.confusion, atol=1e-7)
+    assert fast.log_likelihood == pytest.approx(slow.log_likelihood, abs=1e-7)
+
+
+def test_a_converged_estimate_stays_under_one_more_step() -> None:
+    item, annotator, label, _ = drawn(150, 4, 3, seed=3)
+    fitted = consensus.fit(item, annotator, label, tol=1e-12)
+    again = consensus.fit(item, annotator, label, start=fitted, tol=1e-12)
+    assert again.iterations <= 3
+    np.testing.assert_allclose(again.posterior, fitted.posterior, atol=1e-9)
+
+
+def test_no_step_lets_the_objective_fall() -> None:
+    item, annotator, label, _ = drawn(80, 4, 3, seed=5, right=0.5)
+    likelihoods = [
+        consensus.fit(item, annotator, label, prior_confusion=1.0, accelerated=False, max_iter=steps, tol=1e-300)
+        for steps in range(1, 40)
+    ]
+    fits = np.array([one.log_likelihood for one in likelihoods])
+    assert (np.diff(fits) >= -1e-9).all()
+
+
+def test_it_finds_confusions_that_it_was_drawn_from() -> None:
+    item, annotator, label, truth = drawn(4000, 5, 3, seed=7, right=0.75)
+    fitted = consensus.fit(item, annotator, label)
+    diagonal = np.einsum("acc->ac", fitted.confusion)
+    np.testing.assert_allclose(diagonal, 0.75, atol=0.06)
+    assert (fitted.labels() == truth).mean() > 0.9
+
+
+def test_the_priors_stand_in_every_m_step() -> None:
+    """μ_c = (Σ γ + α-1) / (N + K(α-1)), and so for each row of π (Algorithm 1, lines 8-10)."""
+    item, annotator, label = [0, 1, 2, 3], [0, 0, 0, 0], [0, 0, 0, 1]
+    fitted = consensus.fit(
+        item,
+        annotator,
+        label,
+        n_classes=2,
+        prior_mu=3.0,
+        prior_confusion=5.0,
+        accelerated=False,
+        max_iter=1,
+        tol=1e-300,
+    )
+    expected = [0.75 * 0.8 / (0.75 * 0.8 + 0.25 * 0.2), 0.75 * 0.2 / (0.75 * 0.2 + 0.25 * 0.8)]
+    mass = 3 * expected[0] + expected[1]
+    assert fitted.prior[0] == pytest.approx((mass + 2.0) / (4.0 + 4.0))
+    assert fitted.confusion[0, 0, 0] == pytest.approx((3 * expected[0] + 4.0) / (mass + 8.0))
+
+
+class TestGold:
+    def test_the_class_of_a_gold_item_is_certain_and_teaches_the_confusions(self) -> None:
+        """A liar is found out by items of which the truth is known."""
+        draw = np.random.default_rng(0)
+        truth = draw.integers(2, size=60)
+        item = np.repeat(np.arange(60), 3)
+        annotator = np.tile([0, 1, 2], 60)
+        label = np.where(annotator == 2, truth[item], 1 - truth[item])  # two liars against one
+        blind = consensus.fit(item, annotator, label, n_classes=2)
+        anchored = consensus.fit(item, annotator, label, n_classes=2, gold={i: int(truth[i]) for i in range(10)})
+        assert (blind.labels() == truth).mean() < 0.1
+        assert (anchored.labels() == truth).all()
+        np.testing.assert_array_equal(anchored.posterior[:10], np.eye(2)[truth[:10]])
+
+    def test_items_labelled_alike_are_kept_apart(self) -> None:
+        fitted = consensus.fit([0, 0, 1, 1], [0, 1, 0, 1], [1, 1, 1, 1], n_classes=2, gold={0: 0})
+        assert fitted.posterior[0].tolist() == [1.0, 0.0]
+        assert fitted.posterior[1, 1] > 0.0
+
+    @pytest.mark.parametrize(
+        ("gold", "wrong"),
+        [({"x": 0}, "gold: there is no item 'x'"), ({0: 7}, "gold: 7 of item 0 is none of the classes")],
+    )
+    def test_what_does_not_fit_is_named(self, gold: dict[object, int], wrong: str) -> None:
+        with pytest.raises(PlanError, match=wrong):
+            consensus.fit([0, 1], [0, 0], [0, 1], gold=gold)
+
+
+class TestWarmStart:
+    def test_known_annotators_start_from_what_is_known_of_them(self) -> None:
+        item, annotator, label, _ = drawn(300, 4, 3, seed=2)
+        whole = consensus.fit(item, annotator, label)
+        warm = consensus.fit(item, annotator, label, start=whole)
+        assert warm.iterations < whole.iterations
+        more = consensus.fit([*item, 5], [*annotator, 99], [*label, 0], start=whole)
+        assert more.votes.annotators[-1] == 99
+
+    def test_other_classes_are_refused(self) -> None:
+        earlier = consensus.fit([0, 1], [0, 0], [0, 1], n_classes=2)
+        with pytest.raises(PlanError, match="start: its classes are"):
+            consensus.fit([0, 1], [0, 0], [0, 1], n_classes=3, start=earlier)
+
+
+@pytest.mark.parametrize(
+    ("settings", "wrong"),
+    [
+        ({"preset": "fast"}, "preset 'fast' is none of converged, paper"),
+        ({"prior_mu": 0.5}, "prior_mu is 0.5: at least 1"),
+        ({"prior_confusion": float("nan")}, "prior_confusion is nan"),
+        ({"diagonal": 1.0}, "diagonal is 1.0: more than 0 and less than 1"),
+        ({"tol": 0.0}, "tol is 0.0"),
+        ({"max_iter": 0}, "max_iter is 0: at least 1"),
+        ({"n_classes": 1}, "n_classes is 1: there is nothing to tell apart"),
+    ],
+)
+def test_settings_out_of_range_are_named(settings: dict[str, object], wrong: str) -> None:
+    with pytest.raises(PlanError, match=wrong):
+        consensus.fit([0, 1], [0, 0], [0, 1], **settings)  # type: ignore[arg-type]
+
+
+def test_an_estimate_that_was_cut_short_says_so() -> None:
+    item, annotator, label, _ = drawn(100, 3, 3, seed=4, right=0.5)
+    fitted = consensus.fit(item, annotator, label, max_iter=2)
+    assert not fitted.converged
+    assert any("not converged after 2 steps" in one for one in fitted.warnings)

@@ -1,0 +1,59 @@
+"""What votes cannot tell is said in words."""
+
+import numpy as np
+import pytest
+
+from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus.identification import panel
+from jurygraph.aggregation.consensus.votes import encode
+from tests.aggregation.consensus.reference import drawn
+
+
+def warned(item: object, annotator: object, label: object, k: int = 3) -> str:
+    return "; ".join(consensus.fit(item, annotator, label, n_classes=k).warnings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("annotators", "cells", "unknowns"), [(1, 2, 8), (2, 8, 14)])
+def test_fewer_than_three_annotators_cannot_be_told_apart(annotators: int, cells: int, unknowns: int) -> None:
+    item, annotator, label, _ = drawn(50, annotators, 3, seed=0)
+    who = "one annotator" if annotators == 1 else f"{annotators} annotators"
+    sentence = f"{who} cannot be told apart: {cells} free cells for {unknowns} unknowns"
+    assert sentence in warned(item, annotator, label)
+    assert sentence in str(consensus.too_small(encode(item, annotator, label, range(3))))
+
+
+def test_three_that_share_their_items_are_told_apart() -> None:
+    item, annotator, label, _ = drawn(300, 3, 3, seed=0, right=0.8)
+    assert warned(item, annotator, label) == ""
+    assert consensus.too_small(encode(item, annotator, label, range(3))) is None
+
+
+def test_parts_that_share_no_item_are_counted_and_the_smallest_counts() -> None:
+    item, annotator, label, _ = drawn(100, 4, 3, seed=1, right=0.8)
+    apart = np.where(annotator < 2, item, item + 1000)
+    assert panel(encode(apart, annotator, label, range(3)))[:2] == (2, 2)
+    told = warned(apart, annotator, label)
+    assert "2 annotators cannot be told apart" in told
+    assert "fall into 2 parts that share no item" in told
+
+
+def test_annotators_are_joined_through_others_however_far() -> None:
+    item = np.repeat(np.arange(40), 2)
+    annotator = item + np.tile([0, 1], 40)  # a chain: item i is of annotators i and i + 1
+    assert panel(encode(item, annotator, item % 2, range(2)))[:2] == (1, 41)
+
+
+def test_who_gave_fewer_labels_than_there_are_classes_is_named() -> None:
+    item, annotator, label, _ = drawn(100, 4, 3, seed=2, right=0.8)
+    assert warned([*item, 0], [*annotator, 9], [*label, 0]) == ("fewer labels than classes: little is known of 9")
+    told = warned([*item, *range(8)], [*annotator, *range(10, 18)], [*label, *[0] * 8])
+    assert told.endswith("little is known of 10, 11, 12, 13, 14 and 3 more")
+
+
+def test_a_class_that_most_call_otherwise_is_named() -> None:
+    draw = np.random.default_rng(3)
+    truth = draw.integers(3, size=2000)
+    item, annotator = np.repeat(np.arange(2000), 5), np.tile(np.arange(5), 2000)
+    of = np.array([[0.9, 0.05, 0.05], [0.55, 0.4, 0.05], [0.05, 0.05, 0.9]])
+    label = np.array([draw.choice(3, p=of[one]) for one in truth[item]])
+    assert "what the model takes for class 1 is called 0 more often" in warned(item, annotator, label)

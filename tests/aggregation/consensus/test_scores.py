@@ -1,0 +1,138 @@
+"""What follows from posteriors: credit, agents with their intervals, annotators, new items."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.aggregation import consensus
+from jurygraph.errors import PlanError
+from tests.aggregation.consensus.reference import drawn
+
+
+def fitted(items: int = 60, seed: int = 0) -> tuple[consensus.Consensus, np.ndarray]:
+    item, annotator, label, _ = drawn(items, 4, 3, seed)
+    return consensus.fit(item, annotator, label), np.array(["a", "b", "c"])[item % 3]
+
+
+@given(st.lists(st.floats(-10, 10), min_size=3, max_size=3))
+def test_credit_is_the_posterior_mean_of_what_classes_are_worth(values: list[float]) -> None:
+    one, _ = fitted()
+    by_hand = [sum(p * v for p, v in zip(row, values, strict=True)) for row in one.posterior]
+    np.testing.assert_allclose(one.credit(values), by_hand, atol=1e-9)
+    np.testing.assert_allclose(one.credit(), one.credit([0.0, 0.5, 1.0]), atol=1e-12)
+
+
+def test_words_without_an_order_have_no_credit_of_their_own() -> None:
+    one = consensus.fit([0, 1], [0, 0], ["red", "blue"], max_iter=1)
+    with pytest.raises(PlanError, match="'blue', 'red' have no order; name them from low to high"):
+        one.credit()
+    assert one.credit([1.0, 0.0]).tolist() == one.posterior[:, 0].tolist()
+    with pytest.raises(PlanError, match="values has shape"):
+        one.credit([1.0, 0.0, 0.5])
+
+
+def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:
+    one, agent = fitted()
+    credit = one.credit()
+    scores = one.agent_scores(agent)
+    for place, name in enumerate("abc"):
+        own = credit[place::3]
+        assert scores[name].score == pytest.approx(own.mean(), abs=1e-12)
+        assert scores[name].items == 20
+        assert scores[name].low < scores[name].score < scores[name].high  # type: ignore[operator]
+
+
+def test_the_interval_is_that_of_a_bootstrap_of_the_mean() -> None:
+    """Against the normal one, which it comes near for many items."""
+    one, _ = fitted(900, seed=3)
+    score = one.agent_scores(["x"] * len(one.votes.of_row), bootstrap=4000)["x"]
+    half = 1.96 * one.credit().std(ddof=1) / np.sqrt(len(one.items))
+    assert score.low == pytest.approx(score.score - half, abs=0.1 * half)
+    assert score.high == pytest.approx(score.score + half, abs=0.1 * half)
+
+
+def test_items_of_one_prompt_stand_or_fall_together() -> None:
+    """Ten copies of every item tell no more than one of it."""
+    item, annotator, label, _ = drawn(400, 4, 3, seed=5)
+    prompt = item // 10
+    copied = consensus.fit(item, annotator, np.asarray(label)[np.searchsorted(item, prompt * 10) + annotator])
+    agent = ["x"] * len(item)
+    by_item, by_prompt = (copied.agent_scores(agent, prompt=one)["x"] for one in (None, prompt))
+    assert by_item.score == by_prompt.score
+    ratio = (by_prompt.high - by_prompt.low) / (by_item.high - by_item.low)  # type: ignore[operator]
+    assert 2.4 < ratio < 4.0  # √10, had every copy the same credit
+
+
+def test_one_item_has_no_interval_and_none_is_made_where_none_is_asked() -> None:
+    one = consensus.fit([0, 0, 1], [0, 1, 0], [0, 1, 1], n_classes=2)
+    scores = one.agent_scores(["a", "a", "b"])
+    assert scores["a"][1:3] == (None, None)
+    assert one.agent_scores(["a", "a", "a"], bootstrap=0)["a"][1:3] == (None, None)
+
+
+def test_the_same_seed_gives_the_same_interval_whoever_else_is_there() -> None:
+    one, agent = fitted()
+    assert one.agent_scores(agent, seed=4) == one.agent_scores(agent, seed=4)
+    assert one.agent_scores(agent, seed=4)["a"] != one.agent_scores(agent, seed=5)["a"]
+
+
+@pytest.mark.parametrize(
+    ("agent", "wrong"),
+    [
+        (["a", "b", "c"], r"item 0 has the agents 'a' and 'b'"),
+        (["a", "a"], "agent has 2 rows where the labels have 3"),
+        (["a", None, "a"], r"agent\[1\] is empty"),
+    ],
+)
+def test_columns_that_do_not_fit_are_refused(agent: list[str], wrong: str) -> None:
+    one = consensus.fit([0, 0, 1], [0, 1, 0], [0, 1, 1], n_classes=2)
+    with pytest.raises(PlanError, match=wrong):
+        one.agent_scores(agent)
+
+
+def test_annotators_are_read_off_their_confusions() -> None:
+    one, _ = fitted()
+    for place, quality in enumerate(one.annotators().values()):
+        matrix = one.confusion[place]
+        assert quality[:3] == pytest.approx((np.diag(matrix).mean(), matrix[:, -1].mean(), matrix[:, 0].mean()))
+        assert quality.labels == 60
+        for value, (low, high) in zip(quality[:3], quality[4:], strict=True):
+            assert 0.0 <= low <= value <= high <= 1.0
+
+
+def test_an_annotators_interval_narrows_with_its_labels() -> None:
+    width = {}
+    for items in (50, 5000):
+        quality = next(iter(fitted(items, seed=1)[0].annotators().values()))
+        width[items] = quality.accuracy_interval[1] - quality.accuracy_interval[0]
+    assert width[5000] == pytest.approx(width[50] / 10, rel=0.35)
+
+
+def test_ambiguity_is_what_the_likeliest_class_lacks() -> None:
+    one, _ = fitted()
+    np.testing.assert_allclose(one.ambiguity(), 1 - one.posterior.max(axis=1))
+    np.testing.assert_array_equal(one.hard().ambiguity(), 0.0)
+    np.testing.assert_array_equal(one.hard().labels(), one.labels())
+    item, annotator, label, _ = drawn(60, 4, 3, 0)
+    np.testing.assert_array_equal(consensus.dawid_skene(item, annotator, label).posterior, one.hard().posterior)
+
+
+class TestNewItems:
+    def test_an_item_of_the_fit_has_the_posterior_that_it_had(self) -> None:
+        item, annotator, label, _ = drawn(200, 4, 3, seed=9)
+        one = consensus.fit(item, annotator, label, tol=1e-12)
+        again = one.apply(item, annotator, label)
+        np.testing.assert_allclose(again.posterior, one.posterior, atol=1e-8)
+
+    def test_nothing_said_leaves_the_shares_of_the_classes(self) -> None:
+        one, _ = fitted()
+        new = one.apply(["x", "y"], [0, 1], [None, 2])
+        np.testing.assert_allclose(new.posterior[0], one.prior)
+
+    def test_a_stranger_is_refused(self) -> None:
+        one, _ = fitted()
+        with pytest.raises(PlanError, match="nothing is known of annotator 'z'"):
+            one.apply(["x"], ["z"], [0])
+        with pytest.raises(PlanError, match="is none of the classes"):
+            one.apply(["x"], [0], [3])
