@@ -124,6 +124,7 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "agents/data_synthesizer/contrast.py": {},
     "agents/roles.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}},
+    "judges/consensus/combiner.py": {"ConsensusOfJudges.combine": {"mean"}},
     "judges/protocols/combiners.py": {},
     "judges/pairwise/combiners.py": {},
     "judges/pairwise/both_orders.py": {},

@@ -64,6 +64,7 @@ OWN_COMBINERS = {
     "nash": "jurygraph.agents.welfare:Nash",
     "contrast": "jurygraph.agents.data_synthesizer.contrast:Contrast",
     "panel": "jurygraph.judges.panel:Panel",
+    "consensus": "jurygraph.judges.consensus.combiner:ConsensusOfJudges",
     "protocol": "jurygraph.judges.protocols.combiners:ProtocolMean",
     "adaptive": "jurygraph.judges.protocols.combiners:AdaptiveSum",
     "win-share": "jurygraph.judges.pairwise.combiners:WinShare",

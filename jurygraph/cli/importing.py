@@ -1,4 +1,4 @@
-"""`jurygraph import`: other people's data as TASKS."""
+"""`jurygraph import`: other people's data as TASKS, or as RATINGS where it is what people said."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from jurygraph.sources.importers import Imported, Note
 
 TRAVELPLANNER = "travelplanner"
-FORMATS = (TRAVELPLANNER, "healthbench", "plawbench", "writingbench", "rewardbench", "judgebench")
+TASK_FORMATS = (TRAVELPLANNER, "healthbench", "plawbench", "writingbench", "rewardbench", "judgebench")
+VOTE_FORMATS = ("qags",)
+FORMATS = (*TASK_FORMATS, *VOTE_FORMATS)
 _MOST_TOLD = 5
 
 
@@ -46,15 +48,18 @@ Wanted = Annotated[
 
 def import_tasks(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(FORMATS)}.", show_default=False)],
-    file: Annotated[
-        str, typer.Argument(metavar="FILE", help="The file; `-` reads standard input.", show_default=False)
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...", help="The file, for qags one of each set; `-` reads standard input.", show_default=False
+        ),
     ],
-    tasks: Annotated[str, typer.Option("--out", metavar="TASKS", help="Where to write them.", show_default=False)],
+    target: Annotated[str, typer.Option("--out", metavar="FILE", help="Where to write them.", show_default=False)],
     stakeholders: Travellers = None,
     only: Wanted = None,
     json: AsJson = False,
 ) -> None:
-    """Read a file of another project, and write it as TASKS. Whole, or nothing is written.
+    """Read a file of another project, and write it as TASKS, or as RATINGS. Whole, or nothing is written.
 
     travelplanner: each query with its tables as facts, its plan as the one response, and its own constraints as those
     of one stakeholder, or the stakeholders of `--stakeholders`, joined by the ids of the tasks.
@@ -65,16 +70,31 @@ def import_tasks(
 
     rewardbench (RewardBench 2 too), judgebench: each prompt with its responses, labelled `preferred` or not.
 
-    Run on whole files as published: travelplanner, plawbench (the 250 case analyses), judgebench (all 620 pairs); on
-    484 of its rows: writingbench. healthbench and rewardbench were written after the published schema, and never run on
-    the published data. docs/importing.md has every field.
+    qags: RATINGS, what each worker said of each sentence of a summary (1 supported by the article, 0 not), from both
+    files or one.
+
+    Run on whole files as published: travelplanner, plawbench (the 250 case analyses), judgebench (all 620 pairs), qags
+    (both files); on 484 of its rows: writingbench. healthbench and rewardbench were written after the published schema,
+    and never run on the published data. docs/importing.md has every field.
 
     \b
     Example:
         jurygraph import travelplanner train.jsonl --out tasks.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --out run
+        jurygraph import qags mturk_cnndm.jsonl mturk_xsum.jsonl --out ratings.jsonl
     """
     from jurygraph.cli.delivery import refuse_source
+
+    _check(form, files, stakeholders, only)
+    refuse_source(target, *files, *([stakeholders] if stakeholders else []))
+    if form in VOTE_FORMATS:
+        _import_votes(form, files, target, json)
+    else:
+        _import_tasks(form, files[0], target, stakeholders, only, json)
+
+
+def _check(form: str, files: list[str], stakeholders: str | None, only: Only | None) -> None:
+    """Refuse what does not go together. Raises `InputError`."""
     from jurygraph.errors import InputError
     from jurygraph.sources import nearest
 
@@ -83,7 +103,34 @@ def import_tasks(
         raise InputError(f"there is no format {form!r}; {hint}")
     if stakeholders is not None and form != TRAVELPLANNER:
         raise InputError(f"--stakeholders: goes with {TRAVELPLANNER}; leave it out for {form}")
-    refuse_source(tasks, file, *([stakeholders] if stakeholders else []))
+    if only is not None and form in VOTE_FORMATS:
+        raise InputError(f"--only: says which tasks are wanted, and {form} has none; leave it out")
+    if len(files) > 1 and form not in VOTE_FORMATS:
+        raise InputError(f"{files[1]}: {form} is read from one file; import each by itself")
+
+
+def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
+    from jurygraph.errors import InputError
+    from jurygraph.sources.importers import VOTE_READERS
+
+    name = target.removesuffix(".gz")
+    if target != "-" and Path(name).suffix not in ("", ".jsonl"):
+        raise InputError(f"{target}: RATINGS are written as JSON lines; name it {Path(name).with_suffix('.jsonl')}")
+    votes = list(VOTE_READERS[form](files))
+    _write(target, (vote.model_dump_json(exclude_defaults=True).encode() + b"\n" for vote in votes))
+    told = {
+        "votes": len(votes),
+        "items": len({vote.key for vote in votes}),
+        "annotators": len({vote.annotator for vote in votes}),
+    }
+    if json and target != "-":
+        out_json({"ratings_file": target, **told})
+    say(f"{told['votes']} votes of {told['annotators']} annotators on {told['items']} items")
+    if target != "-":
+        say(f"next: jurygraph consensus {word(target)}")
+
+
+def _import_tasks(form: str, file: str, tasks: str, stakeholders: str | None, only: Only | None, json: bool) -> None:
     read = _Read(only)
     _write(tasks, read.lines(_imported(form, file, stakeholders)))
     if json and tasks != "-":

@@ -3,13 +3,17 @@
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jurygraph.cli.learning import keep, lines, refuse_artifact, taught_by, told
 from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.reading import AsJson, RunFolder
 from jurygraph.cli.text import number, out, out_json, say, table, word
+
+if TYPE_CHECKING:
+    from jurygraph.runs.rescoring import Rescored
 
 
 def rescore(
@@ -21,6 +25,19 @@ def rescore(
             "--set", metavar="KEY=VALUE", help="A setting of the config; may be repeated.", show_default=False
         ),
     ] = None,
+    learn: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--learn",
+            metavar="COMPONENT",
+            help="Learn how the judges of a component of combiner `consensus` err; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    artifact: Annotated[
+        Path | None,
+        typer.Option("--artifact", metavar="F", help="Write what was learned to a JSON file.", show_default=False),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Decide a run's rewards anew from its verdicts: other weights, recipe, gates or failure rule, and no call.
@@ -28,9 +45,14 @@ def rescore(
     The new run refers to RUN's verdicts, so keep RUN where it is. What can be set: weights, rubric, reward,
     components, panel, gates, scale, clip, failure; a key is dotted, a value is YAML.
 
+    `--learn` fits a consensus of the judges of a component to the verdicts of the whole run, and rewards follow from it
+    (docs/consensus.md). Where the judges are too few to be told apart, their majority stands. A later config names the
+    artifact as `params: {confusions: F}` of such a component.
+
     \b
     Example:
         jurygraph rescore run --out run2 --set reward.steps=0 --set failure.rule=strict
+        jurygraph rescore run --out run3 --learn panel --artifact panel.json
         jurygraph compare run run2
     """
     from jurygraph.cli.progress import progress
@@ -38,17 +60,24 @@ def rescore(
     from jurygraph.runs.rescoring import with_settings
     from jurygraph.runs.run import Run
 
+    if artifact is not None:
+        refuse_artifact(artifact, learn or [])
     sys.path.append(str(Path.cwd()))  # a config may name combiners of one's own
     with kept_off_stdout(), closing(Run.open(run)) as opened:
-        config = with_settings(opened.config, settings or [])
+        config, taught = taught_by(opened, with_settings(opened.config, settings or []), learn or [])
         with progress("re-scoring", opened.ledger.number("trace"), "responses") as report:
             result = rescored(opened, folder, config, report)
+    keep(artifact, taught)
     if json:
-        out_json({"run": str(folder), **result._asdict()})
+        out_json({"run": str(folder), **result._asdict(), **told(taught)})
         return
-    rows = [[str(value) if isinstance(value, int) else number(value)] for value in result]
-    for line in table(
-        ["rewards", ""], [[name.replace("_", " "), *row] for name, row in zip(result._fields, rows, strict=True)]
-    ):
+    for line in (*_lines(result), *lines(taught)):
         out(line)
     say(f"side by side:  jurygraph compare {word(run)} {word(folder)}")
+
+
+def _lines(result: "Rescored") -> list[str]:
+    rows = [[str(value) if isinstance(value, int) else number(value)] for value in result]
+    return table(
+        ["rewards", ""], [[name.replace("_", " "), *row] for name, row in zip(result._fields, rows, strict=True)]
+    )

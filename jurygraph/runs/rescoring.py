@@ -63,7 +63,7 @@ def rescore(run: Run, folder: Path, config: Config, report: Report) -> Rescored:
     made = Run.create(folder, _header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
         with collection_paused():
-            decisions = _Decisions(run, config, combiners)
+            decisions = Decisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.extent)
             by_task = {group.key: decisions.of(group.key) for group in groups}
             _write(made, _decision_drafts(by_task))
@@ -153,7 +153,7 @@ def _header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Hea
     )
 
 
-class _Decisions:
+class Decisions:
     """The decision of each task under another config; tasks that are alike in what counts share one."""
 
     def __init__(self, run: Run, config: Config, combiners: Combiners) -> None:

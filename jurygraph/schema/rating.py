@@ -1,6 +1,13 @@
-"""Ratings that people gave: who gave which item which score, and what for."""
+"""Ratings that people gave: who gave which item which score, and what for; and votes, whose label may be a word."""
+
+from typing import Annotated
+
+from pydantic import StringConstraints
 
 from jurygraph.schema.noun import Id, LongId, Noun, Number
+
+Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
+"""A class by its name, a number or a word."""
 
 
 class Rated(Noun):
@@ -26,3 +33,19 @@ class Rating(Rated):
     text: str | None = None
     reason: str | None = None
     time: str | Number | None = None
+
+
+class Labelled(Rated):
+    """An item and its label; None where there is none."""
+
+    label: Label | None
+
+
+class Vote(Labelled):
+    """The label that an annotator gave; None is an abstention. `group` is the prompt or the like that several items
+    share."""
+
+    annotator: Id
+    dimension: Id | None = None
+    domain: Id | None = None
+    group: LongId | None = None

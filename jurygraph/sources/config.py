@@ -9,10 +9,12 @@ from pydantic import ValidationError
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
 from jurygraph.sources.complaint import Complaint, complaint, described
+from jurygraph.sources.confusions import read_confusions
 from jurygraph.sources.presets import PresetUse, expanded, unknown, unused
 from jurygraph.sources.yaml_document import Document, YamlFault
 
 PRESET = "preset"
+CONFUSIONS = "confusions"
 _LARGEST = 1 << 20
 _FILES = ("history", "texts")
 """Params of evaluators that name files."""
@@ -34,7 +36,7 @@ def read_config(path: str | Path, model: str | None = None) -> Config:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
     wrong = _wrong(document.value, model)
     if isinstance(wrong, Config):
-        return _with_files_beside(wrong, Path(path).parent)
+        return _with_confusions(_with_files_beside(wrong, Path(path).parent), Path(path).parent)
     raise _error(f"{name}, line {document.line_of(wrong.path)}", wrong)
 
 
@@ -46,6 +48,20 @@ def _with_files_beside(config: Config, folder: Path) -> Config:
         found = {name: path for name in _FILES if (path := _beside(folder, use.params.get(name))) is not None}
         uses.append(use.model_copy(update={"params": {**use.params, **found}}) if found else use)
     return config.model_copy(update={"evaluators": tuple(uses)})
+
+
+def _with_confusions(config: Config, folder: Path) -> Config:
+    """With what stands in the files that components name as their `confusions`, so that a run's config says it all.
+
+    Raises `InputError` where a file cannot be read.
+    """
+    components = dict(config.components)
+    for name, one in components.items():
+        file = one.params.get(CONFUSIONS)
+        if isinstance(file, str):
+            known = {CONFUSIONS: read_confusions(folder / file).model_dump(mode="json")}
+            components[name] = one.model_copy(update={"params": {**one.params, **known}})
+    return config.model_copy(update={"components": components})
 
 
 def _beside(folder: Path, name: Any) -> str | None:
@@ -61,7 +77,7 @@ def parse_config(mapping: Mapping[str, Any]) -> Config:
     """The config in a mapping. Raises `ConfigError` with the key."""
     wrong = _wrong(mapping)
     if isinstance(wrong, Config):
-        return wrong
+        return _with_confusions(wrong, Path())
     raise _error("config", wrong)
 
 

@@ -1,5 +1,6 @@
-"""RATINGS, a rating a row, and TEXTS, which say what was rated: CSV, JSONL or Parquet, gzipped or not."""
+"""RATINGS, a rating or a vote a row, and TEXTS, which say what was rated: CSV, JSONL or Parquet, gzipped or not."""
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,17 +11,17 @@ from pydantic import ValidationError
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema import Noun
-from jurygraph.schema.rating import Rated, Rating
+from jurygraph.schema.rating import Label, Labelled, Rated, Rating, Vote
 from jurygraph.sources.complaint import LARGEST_BITS, Complaint, complaint, nearest, quoted, shortened
 from jurygraph.sources.table_rows import Row, is_csv, read_placed_rows
 
 N = TypeVar("N", bound=Noun)
 
-_ALSO = {"reviewer": "annotator", "score": "label"}
+_ALSO = {"reviewer": "annotator", "score": "label", "annotator": "reviewer", "label": "score"}
 """What a file may call a column instead of what we call it."""
 
-_NAMES = {"item", "agent", "reviewer", "dimension", "domain", "group"}
-_NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
+_NAMES = {"item", "agent", "reviewer", "annotator", "dimension", "domain", "group"}
+NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 Shapes = dict[tuple[str, ...], Mapping[str, str]]
@@ -46,6 +47,31 @@ class Ratings:
     unread: Mapping[str, str | None] = field(default_factory=dict)
 
 
+class PlacedVote(NamedTuple):
+    """A vote, and where it stands in its file."""
+
+    place: str
+    vote: Vote
+
+
+@dataclass(frozen=True)
+class VotesFile:
+    """The votes of a file, in its order. `columns` says what each field is read from; `unread` as of `Ratings`."""
+
+    path: str
+    rows: tuple[PlacedVote, ...]
+    columns: Mapping[str, str]
+    unread: Mapping[str, str | None] = field(default_factory=dict)
+
+
+class PlacedLabel(NamedTuple):
+    """An item's label, and where it stands: "gold.csv, line 7". `columns` says what each field is read from."""
+
+    where: str
+    columns: Mapping[str, str]
+    label: Label
+
+
 class _ItemText(Rated):
     """What an item says."""
 
@@ -60,7 +86,57 @@ def read_ratings(path: str | Path, columns: Mapping[str, str] = {}) -> Ratings:
     """
     shapes: Shapes = {}
     rows = tuple(PlacedRating(place, rating) for place, rating in _read(Path(path), Rating, columns, shapes))
-    return Ratings(Path(path).name, rows, _unread(shapes))
+    return Ratings(Path(path).name, rows, _unread(Rating, shapes))
+
+
+def read_votes(path: str | Path, columns: Mapping[str, str] = {}) -> VotesFile:
+    """The votes of a RATINGS file; `columns` as for `read_ratings`, of `item`, `annotator`, `label`, ….
+
+    A label is a number or a word; an empty one is an abstention. In CSV labels are numbers where each that is not empty
+    writes one, else words. Raises as `read_ratings` does.
+    """
+    shapes: Shapes = {}
+    rows = [PlacedVote(place, vote) for place, vote in _read(Path(path), Vote, columns, shapes)]
+    named = _fields(shapes)
+    if is_csv(Path(path)) and all(vote.label is None or NUMERAL.fullmatch(str(vote.label)) for _, vote in rows):
+        rows = [PlacedVote(place, _numbered(f"{path}, {place}", named["label"], vote)) for place, vote in rows]
+    return VotesFile(str(path), tuple(rows), named, _unread(Vote, shapes))
+
+
+def _fields(shapes: Shapes) -> Mapping[str, str]:
+    """The column that each field is read from."""
+    return dict(entry for fields in shapes.values() for entry in fields.items())
+
+
+def _numbered(where: str, column: str, vote: Vote) -> Vote:
+    """The vote with the number that its label writes."""
+    if vote.label is None:
+        return vote
+    label = float(vote.label)
+    if not math.isfinite(label):
+        wrong = f"is the text {quoted(str(vote.label))}"
+        _refuse(where, Complaint((column,), wrong, "write a number that a 64-bit float can hold"))
+    return vote.model_copy(update={"label": label})
+
+
+def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
+    """What is known of items: their labels, by their keys. Rows without a label are left out. Columns are `item`,
+    `label`, and `agent`.
+
+    Raises as `read_ratings` does, also where an item has two labels.
+    """
+    known: dict[str, PlacedLabel] = {}
+    shapes: Shapes = {}
+    rows = list(_read(Path(path), Labelled, columns, shapes))
+    named = _fields(shapes)
+    for place, one in rows:
+        if one.label is None:
+            continue
+        first = known.setdefault(one.key, PlacedLabel(f"{path}, {place}", named, one.label))
+        if one.label != first.label:
+            wrong = f"is not the label that item {quoted(one.key)} has in {first.where}"
+            _refuse(f"{path}, {place}", Complaint((named["label"],), wrong, "give each item one label"))
+    return known
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, str]:
@@ -94,13 +170,13 @@ def _read(path: Path, noun: type[N], columns: Mapping[str, str], shapes: Shapes)
             raise _no_column(str(path), (column,), {name: None for shape in shapes for name in shape})
 
 
-def _unread(shapes: Shapes) -> Mapping[str, str | None]:
+def _unread(noun: type[Noun], shapes: Shapes) -> Mapping[str, str | None]:
     """Columns that no field is read from, in the order of their names, with the hint which field may be meant."""
     read = {name for fields in shapes.values() for name in fields}
     used = {column for fields in shapes.values() for column in fields.values()}
-    absent = [name for name in Rating.model_fields if name not in read]
+    absent = [name for name in noun.model_fields if name not in read]
     left = sorted({column for shape in shapes for column in shape} - used)
-    return {one: None if one in Rating.model_fields else nearest(one.casefold(), absent) for one in left}
+    return {one: None if one in noun.model_fields else nearest(one.casefold(), absent) for one in left}
 
 
 def _needed(noun: type[Noun]) -> list[str]:
@@ -155,7 +231,9 @@ def _noun(where: str, noun: type[N], values: Row, columns: Mapping[str, str], cs
 
 
 def _plainly(name: str, value: Any) -> Any:
-    """A value as a noun has it: names are text, and none is blank."""
+    """A value as a noun has it: names are text, and none is blank; a label that is blank is none."""
+    if name == "label" and isinstance(value, str):
+        return value.strip() or None
     if name not in _NAMES:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= LARGEST_BITS:
@@ -165,7 +243,7 @@ def _plainly(name: str, value: Any) -> Any:
 
 def _number(where: str, column: str, written: str) -> float:
     """The number that a value of a CSV file writes."""
-    if _NUMERAL.fullmatch(written.strip()) is None:
+    if NUMERAL.fullmatch(written.strip()) is None:
         wrong = f"is the text {quoted(written)}" if written.strip() else "is empty"
         _refuse(where, Complaint((column,), wrong, "write a number, such as 3 or 3.5"))
     return float(written)

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from jurygraph.cli.importing import FORMATS, TRAVELPLANNER
-from jurygraph.sources.importers import READERS
+from jurygraph.sources.importers import READERS, VOTE_READERS
+from jurygraph.sources.ratings import read_ratings
 from tests.cli.conftest import Command, called, contents
 from tests.models.server import serving
 from tests.sources.importers.published import HEALTHBENCH, PLAWBENCH, REWARDBENCH, ROWS
+from tests.sources.importers.test_qags import CNN, XSUM
 from tests.sources.importers.test_scoring import eight
 from tests.sources.importers.test_writingbench import REAL
 from tests.sources.travelplanner.train import TRAIN, lines
@@ -165,8 +167,8 @@ def test_a_file_that_is_not_there_is_named(run: Command, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_what_it_writes_is_never_taken_for_what_was_meant(run: Command, tmp_path: Path, form: str) -> None:
-    ended = run("import", form, tmp_path / "task.jsonl", "--out", tmp_path / "tasks.jsonl")
-    assert ended.err.endswith("task.jsonl: there is no such file; name one that is there\n")
+    ended = run("import", form, tmp_path / "xsum.jsonl", "--out", tmp_path / "xsums.jsonl")
+    assert ended.err.endswith("xsum.jsonl: there is no such file; name one that is there\n")
     assert contents(tmp_path) == {}
 
 
@@ -188,7 +190,7 @@ def test_what_a_run_is_made_of_is_never_written_over(scored: Path, two: Path, ru
 
 
 def test_every_format_that_is_read_is_known() -> None:
-    assert (TRAVELPLANNER, *READERS) == FORMATS
+    assert (TRAVELPLANNER, *READERS, *VOTE_READERS) == FORMATS
 
 
 @pytest.mark.parametrize("form", READERS)
@@ -283,6 +285,60 @@ def test_stakeholders_go_with_travelplanner_alone(run: Command, tmp_path: Path) 
         2,
         "error: --stakeholders: goes with travelplanner; leave it out for plawbench\n",
     )
+
+
+@pytest.mark.parametrize("form", READERS)
+def test_tasks_are_made_of_one_file(form: str, two: Path, run: Command, tmp_path: Path) -> None:
+    ended = run("import", form, two, "other.jsonl", "--out", tmp_path / "t.jsonl")
+    assert (ended.code, ended.err) == (
+        2,
+        f"error: other.jsonl: {form} is read from one file; import each by itself\n",
+    )
+
+
+# Votes
+
+
+def test_votes_are_written_as_ratings_of_both_sets(run: Command, tmp_path: Path) -> None:
+    cnn, xsum = written(tmp_path / "mturk_cnndm.jsonl", *CNN), written(tmp_path / "mturk_xsum.jsonl", *XSUM)
+    ended = run("import", "qags", cnn, xsum, "--out", tmp_path / "ratings.jsonl", "--json")
+    assert ended.err.splitlines() == [
+        "11 votes of 4 annotators on 4 items",
+        f"next: jurygraph consensus {tmp_path / 'ratings.jsonl'}",
+    ]
+    counted = {"votes": 11, "items": 4, "annotators": 4}
+    assert json.loads(ended.out) == {"ratings_file": str(tmp_path / "ratings.jsonl"), **counted}
+    found = read_ratings(tmp_path / "ratings.jsonl")
+    assert (len(found.rows), found.unread) == (11, {})
+    assert {one.rating.agent for one in found.rows} == {"CNN", "XSUM"}
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--out", "t.csv"], "t.csv: RATINGS are written as JSON lines; name it t.jsonl"),
+        (["--out", "t.csv.gz"], "t.csv.gz: RATINGS are written as JSON lines; name it t.jsonl"),
+        (
+            ["--out", "t.jsonl", "--only", "tasks"],
+            "--only: says which tasks are wanted, and qags has none; leave it out",
+        ),
+    ],
+)
+def test_what_votes_are_not_written_with_is_refused(
+    options: list[str], words: str, run: Command, tmp_path: Path
+) -> None:
+    source = written(tmp_path / "cnn.jsonl", *CNN)
+    ended = run("import", "qags", source, *options)
+    assert (ended.code, ended.out, ended.err) == (2, "", f"error: {words}\n")
+
+
+def test_no_votes_are_written_where_a_later_file_is_bad(run: Command, tmp_path: Path) -> None:
+    cnn, xsum = written(tmp_path / "cnn.jsonl", *CNN), written(tmp_path / "xsum.jsonl", {"article": "a"})
+    before = contents(tmp_path)
+    ended = run("import", "qags", cnn, xsum, "--out", tmp_path / "ratings.jsonl")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == "error: xsum.jsonl, line 1, field summary_sentences: is missing; every summary needs it\n"
+    assert contents(tmp_path) == before
 
 
 def test_real_queries_can_be_scored_from_the_command_line(run: Command, tmp_path: Path) -> None:

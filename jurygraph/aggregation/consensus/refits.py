@@ -93,7 +93,10 @@ def refit_intervals(
     work = _Refit(fitted, None if published else fitted, rows, grouping.agent, len(grouping.agents), worth)
     times = _published(fitted) if published else _drawn(fitted, grouping.prompt, resamples, seed)
     found = np.array(every(work.figures, times, jobs, report))
-    low, high = np.nanpercentile(found, [2.5, 97.5], axis=0).tolist()
+    there = np.isfinite(found).any(axis=0)  # who is in no resample has no interval
+    ends = np.full((2, found.shape[1]), np.nan)
+    ends[:, there] = np.nanpercentile(found[:, there], [2.5, 97.5], axis=0)
+    low, high = ends.tolist()
     scores = fitted.agent_scores(agent, values, bootstrap=0)
     agents = {one: scores[one]._replace(low=low[place], high=high[place]) for place, one in enumerate(grouping.agents)}
     return Refits(agents, _of_annotators(fitted, low[len(agents) :], high[len(agents) :]))

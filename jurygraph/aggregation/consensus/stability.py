@@ -87,7 +87,7 @@ def ranking_stability(
         preset, classes, values: as for `fit` and `agent_scores`.
         ties: of the majority vote.
         jobs: processes.
-        report: called with 1 after each subset.
+        report: called with the number of subsets that were done since.
 
     Raises:
         PlanError: as `fit`, or a subset that would be empty, or fewer than two agents.
@@ -101,8 +101,18 @@ def ranking_stability(
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
     whole = scoring.scores(np.ones(len(votes.annotators), dtype=np.bool_))
-    scores = np.array(every(scoring.scores, kept, jobs, report))
+    scores = np.array(_each_once(scoring, kept, jobs, report))
     return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
+
+
+def _each_once(scoring: _Scoring, kept: list[BoolArray], jobs: int, report: Report | None) -> list[FloatArray]:
+    """The scores of every subset; one that is drawn again, as those of a few annotators are, is not scored again."""
+    places: dict[bytes, int] = {}
+    of = [places.setdefault(one.tobytes(), len(places)) for one in kept]
+    found = every(scoring.scores, [kept[of.index(place)] for place in range(len(places))], jobs, report)
+    if report is not None and len(kept) > len(found):
+        report(len(kept) - len(found))
+    return [found[place] for place in of]
 
 
 def _subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[BoolArray]:

@@ -1,15 +1,18 @@
-"""Readers of benchmarks in the form in which they are published: each row becomes a task.
+"""Readers of benchmarks in the form in which they are published: each row becomes a task, or votes of people.
 
 Rubrics are scored as GEAR's profiles do (its Table 9 and D.2): HealthBench's by a probability, WritingBench's
 on its scale, PLawBench's by partial credit. RewardBench's and JudgeBench's pairs say which response is preferred.
+QAGS's answers are votes, as STABLEVAL reads them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from jurygraph.schema.rating import Vote
 from jurygraph.sources.importers.healthbench import read_healthbench
 from jurygraph.sources.importers.judgebench import read_judgebench
 from jurygraph.sources.importers.plawbench import read_plawbench
+from jurygraph.sources.importers.qags import read_qags
 from jurygraph.sources.importers.rewardbench import read_rewardbench
 from jurygraph.sources.importers.rows import Imported, Note
 from jurygraph.sources.importers.writingbench import read_writingbench
@@ -23,4 +26,7 @@ READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
 }
 """What reads a format, by its name. A reader raises `InputError` naming file, line and field."""
 
-__all__ = ["READERS", "Imported", "Note"]
+VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {"qags": read_qags}
+"""What reads the files of a format as votes, by its name. A reader raises `InputError` as those of tasks do."""
+
+__all__ = ["READERS", "VOTE_READERS", "Imported", "Note"]

@@ -22,8 +22,19 @@ def test_fewer_than_three_annotators_cannot_be_told_apart(annotators: int, cells
     assert sentence in str(consensus.too_small(encode(item, annotator, label, range(3))))
 
 
+@pytest.mark.parametrize(
+    ("annotators", "items", "small"),
+    [(3, 50, True), (3, 200, True), (5, 50, True), (9, 50, False), (3, 1000, False), (5, 200, False), (9, 1000, False)],
+)
+def test_the_majority_stands_in_where_it_is_the_better_guess(annotators: int, items: int, small: bool) -> None:
+    """The declared panels: what is better there is measured in tests/studies/simulate."""
+    item, annotator, label, _ = drawn(items, annotators, 3, seed=0)
+    told = consensus.too_small(encode(item, annotator, label, range(3)))
+    assert ("depth" in str(told)) == small
+
+
 def test_three_that_share_their_items_are_told_apart() -> None:
-    item, annotator, label, _ = drawn(300, 3, 3, seed=0, right=0.8)
+    item, annotator, label, _ = drawn(400, 3, 3, seed=0, right=0.8)
     assert warned(item, annotator, label) == ""
     assert consensus.too_small(encode(item, annotator, label, range(3))) is None
 

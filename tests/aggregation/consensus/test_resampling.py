@@ -58,7 +58,7 @@ def test_processes_change_nothing_and_report_each_subset() -> None:
     one = consensus.ranking_stability(item, annotator, label, agent, subsets=6)
     two = consensus.ranking_stability(item, annotator, label, agent, subsets=6, jobs=2, report=told.append)
     assert one == two
-    assert told == [1] * 6
+    assert sum(told) == 6
 
 
 def test_all_annotators_every_time_is_perfectly_stable() -> None:

@@ -49,9 +49,9 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
     fitted = consensus.fit([1, 1, 2, 3], [1, 2, 1, 1], [said[0], said[1], said[1], nothing], classes=said)  # type: ignore[list-item]
     assert fitted.votes.abstained == 1
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
-    assert [one for one in fitted.warnings if "abstention" in one or "no label" in one] == [
-        "1 rows are abstentions and are left out",
-        "1 items have no label; their posterior is the shares of the classes",
+    assert [one for one in fitted.warnings if "abstention" in one or "without a label" in one] == [
+        "abstentions, left out: 1",
+        "items without a label: 1; their posterior is the shares of the classes",
     ]
 
 
@@ -121,5 +121,5 @@ def test_hardly_any_rows_have_an_answer(rows: list[Row]) -> None:
 def test_repeated_rows_are_counted_and_each_counts() -> None:
     fitted = consensus.fit([0, 0, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0], n_classes=2)
     assert fitted.votes.repeated == 1
-    assert "1 rows repeat an item and annotator; each counts" in fitted.warnings
+    assert "rows that repeat an item and annotator: 1; each counts" in fitted.warnings
     assert fitted.votes.counts[0].tolist() == [1, 2]

@@ -1,0 +1,222 @@
+"""`jurygraph consensus`: what annotators say together, how each of them errs, and how steady the ranking is."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jurygraph.cli.reading import AsJson
+from jurygraph.cli.text import out, out_json, say
+
+if TYPE_CHECKING:
+    from jurygraph.sources.ratings import VotesFile
+    from jurygraph.studies.consensus import Ballots, ConsensusReport, Reached
+
+
+class Presets(StrEnum):
+    """How the model is fitted."""
+
+    converged = "converged"
+    paper = "paper"
+
+
+class Methods(StrEnum):
+    """What agents and items are scored by."""
+
+    stableval = "stableval"
+    dawid_skene = "dawid-skene"
+    majority = "majority"
+
+
+def _column(*names: str) -> typer.models.OptionInfo:
+    info: typer.models.OptionInfo = typer.Option(
+        *names, metavar="C", help=f"Column that is read as `{names[0][2:]}`.", show_default=False
+    )
+    return info
+
+
+def _file(name: str, told: str) -> typer.models.OptionInfo:
+    info: typer.models.OptionInfo = typer.Option(name, metavar="F", help=told, show_default=False)
+    return info
+
+
+Files = Annotated[list[Path], typer.Argument(metavar="RATINGS...", help="CSV, JSONL or Parquet, .gz too; read as one.")]
+Dimension = Annotated[str | None, typer.Option(metavar="D", help="Read this dimension alone.", show_default=False)]
+Classes = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="All labels, from low to high.", show_default="the numbers that occur"),
+]
+Values = Annotated[
+    str | None, typer.Option(metavar="V,W", help="Credit of each class.", show_default="evenly from 0 to 1")
+]
+PresetName = Annotated[
+    Presets | None, typer.Option(help="How the model is fitted.", show_default="converged; see docs/consensus.md")
+]
+MethodName = Annotated[
+    Methods | None,
+    typer.Option(help="What scores agents and items.", show_default="stableval; majority for a panel too small"),
+]
+Bootstrap = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples of the agents' intervals; 0: none.")]
+Refit = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples to fit anew for intervals; 0: none.")]
+Subsets = Annotated[int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")]
+Fraction = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="S", help="Seed of all draws.", show_default="0; 42 for stability by preset paper"),
+]
+Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes.", show_default="one for each CPU")]
+Compare = Annotated[bool, typer.Option("--compare", help="All methods side by side.")]
+
+
+def consensus(
+    ratings: Files,
+    item: Annotated[str | None, _column("--item")] = None,
+    annotator: Annotated[str | None, _column("--annotator", "--reviewer")] = None,
+    label: Annotated[str | None, _column("--label", "--score")] = None,
+    agent: Annotated[str | None, _column("--agent")] = None,
+    group: Annotated[str | None, _column("--group")] = None,
+    dimension: Dimension = None,
+    classes: Classes = None,
+    values: Values = None,
+    gold: Annotated[Path | None, _file("--gold", "Items whose label is known, in columns like these.")] = None,
+    preset: PresetName = None,
+    method: MethodName = None,
+    compare: Compare = False,
+    bootstrap: Bootstrap = 1000,
+    refit: Refit = 0,
+    subsets: Subsets = 50,
+    fraction: Fraction = 0.7,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    artifact: Annotated[Path | None, _file("--artifact", "Write the confusions: JSON for later plans.")] = None,
+    plot: Annotated[Path | None, _file("--plot", "Draw it: .svg, .png, .pdf (extra `plot`).")] = None,
+    json: AsJson = False,
+) -> None:
+    """Fuse the labels of several annotators, and keep how far they disagree (STABLEVAL).
+
+    How each annotator confuses the classes is estimated with how likely each class is for each item. An agent's score
+    is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or `reviewer`), `label`
+    (or `score`), and where there are such, `agent`, `group`, `dimension`. An empty label is an abstention.
+
+    \b
+    Exit codes: 0 done; 2 wrong input, such as a label off the scale.
+
+    \b
+    Example:
+        jurygraph consensus ratings.csv
+        jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
+    """
+    from jurygraph.studies.consensus import Settings, reach
+
+    _refuse_unwritable(artifact, plot)
+    columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
+    ballots = _gather(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
+    settings = Settings(
+        preset=preset.value if preset else None,
+        method=method.value if method else None,
+        values=_numbers(values) if values is not None else None,
+        bootstrap=bootstrap,
+        refit=refit,
+        subsets=subsets,
+        fraction=fraction,
+        seed=seed,
+        jobs=jobs or os.cpu_count() or 1,
+    )
+    reached = reach(ballots, settings)
+    found = _measure(reached)
+    _print(found, compare, json)
+    _say_what_to_doubt(reached)
+    _write(reached, found, artifact, plot)
+
+
+def _refuse_unwritable(artifact: Path | None, plot: Path | None) -> None:
+    from jurygraph.cli.delivery import refuse_unwritable
+    from jurygraph.studies.credit.picture import refuse_undrawable
+
+    if plot is not None:
+        refuse_undrawable(plot)
+    for file in (artifact, plot):
+        if file is not None:
+            refuse_unwritable(str(file))
+
+
+def _gather(
+    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None, gold: Path | None
+) -> "Ballots":
+    from jurygraph.sources.ratings import read_gold, read_votes
+    from jurygraph.studies.consensus import gather
+
+    files = [read_votes(path, columns) for path in ratings]
+    _say_what_is_unread(files)
+    own = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
+    known = read_gold(gold, own) if gold is not None else {}
+    return gather(files, dimension, _words(classes) if classes is not None else (), known)
+
+
+def _say_what_is_unread(files: Sequence["VotesFile"]) -> None:
+    for file in files:
+        for column, hint in file.unread.items():
+            if hint is not None:
+                say(f"{file.path}: column {column!r} is not read; {hint}")
+
+
+def _words(listed: str) -> list[str]:
+    return [one.strip() for one in listed.split(",")]
+
+
+def _numbers(listed: str) -> list[float]:
+    from jurygraph.errors import InputError
+    from jurygraph.sources.ratings import NUMERAL
+
+    for one in _words(listed):
+        if NUMERAL.fullmatch(one) is None or not math.isfinite(float(one)):
+            raise InputError(f"--values: {one!r} is no number; give each class its credit, such as 0,0.5,1")
+    return [float(one) for one in _words(listed)]
+
+
+def _measure(reached: "Reached") -> "ConsensusReport":
+    from jurygraph.cli.progress import progress
+    from jurygraph.studies.consensus import report
+
+    with progress("stability", reached.settings.subsets, "subsets") as tell:
+        stability = reached.stability(tell)
+    with progress("refitting", reached.settings.refit, "resamples") as tell:
+        refits = reached.refits(tell)
+    return report(reached, stability, refits)
+
+
+def _write(reached: "Reached", found: "ConsensusReport", artifact: Path | None, plot: Path | None) -> None:
+    from jurygraph.cli.delivery import deliver, deliver_file
+    from jurygraph.judges.consensus.learned import confusions_of
+    from jurygraph.sources.confusions import written
+    from jurygraph.studies.consensus.picture import draw
+
+    if artifact is not None and reached.stands_in:
+        say(f"{artifact}: is not written, since the majority has no confusions; --method stableval writes the model's")
+    elif artifact is not None:
+        deliver(str(artifact), [written(confusions_of(reached.model, reached.ballots.classes))])
+    if plot is not None:
+        deliver_file(str(plot), lambda draft: draw(found, draft, plot.suffix))
+
+
+def _print(found: "ConsensusReport", compare: bool, as_json: bool) -> None:
+    from jurygraph.cli.consensus_tables import lines
+
+    if as_json:
+        out_json(found.model_dump(mode="json"))
+        return
+    for line in lines(found, compare):
+        out(line)
+
+
+def _say_what_to_doubt(reached: "Reached") -> None:
+    for warning in reached.warnings:
+        say(warning)
+    if reached.ballots.agent is None:
+        say("no row names an agent: agents have no scores, and stability is not measured")
+    elif reached.no_stability is not None:
+        say(f"stability is not measured: {reached.no_stability}")

@@ -1,0 +1,183 @@
+"""What judges say together is the posterior of a response's level by the confusions in the plan; no failure gains."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph import Cells, PlanError
+from jurygraph.judges.consensus.combiner import ConsensusOfJudges
+from jurygraph.schema import Input
+
+LEVELS = (0.0, 0.5, 1.0)
+HONEST = [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]
+LIAR = [[0.05, 0.15, 0.8], [0.1, 0.8, 0.1], [0.8, 0.15, 0.05]]
+KNOWN = {
+    "classes": list(LEVELS),
+    "prior": [0.5, 0.2, 0.3],
+    "annotators": {"a": HONEST, "b": HONEST, "liar": LIAR},
+}
+COMBINER = ConsensusOfJudges()
+
+
+def inputs(*judges: str, weight: float = 1.0, mass: float = 1.0) -> dict[str, Input]:
+    return {one: Input(questions=(one,), weights=(weight,), mass=mass) for one in judges}
+
+
+def frozen(*judges: str, **params: Any) -> dict[str, Any]:
+    return COMBINER.freeze(inputs(*judges), params)
+
+
+def cells(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dict[str, Cells]:
+    """One response; None is a vote that was asked for and not judged."""
+    return {
+        judge: Cells(
+            value=np.array([[fill if one is None else one for one in given]]),
+            met=np.zeros((1, len(given)), dtype=np.bool_),
+            judged=np.array([[one is not None for one in given]]),
+            live=np.ones((1, len(given)), dtype=np.bool_),
+            weight=np.ones(len(given)),
+        )
+        for judge, given in votes.items()
+    }
+
+
+def value(votes: Mapping[str, Sequence[float | None]], params: Mapping[str, Any], fill: float = 0.0) -> float:
+    return float(COMBINER.combine(cells(votes, fill), params).value[0])
+
+
+def by_hand(votes: Mapping[str, Sequence[float]]) -> list[Fraction]:
+    """Bayes' rule in fractions."""
+    shares = [Fraction(one) for one in KNOWN["prior"]]  # type: ignore[attr-defined]
+    for judge, said in votes.items():
+        matrix = KNOWN["annotators"][judge]  # type: ignore[index]
+        for one in said:
+            shares = [share * Fraction(row[LEVELS.index(one)]) for share, row in zip(shares, matrix, strict=True)]
+    return [share / sum(shares) for share in shares]
+
+
+levels = st.lists(st.sampled_from(LEVELS), min_size=1, max_size=3)
+panels = st.fixed_dictionaries({"a": levels, "b": levels, "liar": levels})
+
+
+@given(panels)
+def test_it_is_the_mean_level_by_bayes_rule(votes: dict[str, list[float]]) -> None:
+    made = COMBINER.combine(cells(votes), frozen("a", "b", "liar", confusions=KNOWN))
+    posterior = by_hand(votes)
+    assert made.value[0] == pytest.approx(float(sum(p * Fraction(v) for p, v in zip(posterior, LEVELS, strict=True))))
+    for level, share in zip(LEVELS, posterior, strict=True):
+        assert made.figures[f"p({level:g})"][0] == pytest.approx(float(share))
+    assert made.figures["ambiguity"][0] == pytest.approx(float(1 - max(posterior)))
+    assert made.present[0]
+
+
+def test_who_says_the_opposite_of_the_truth_is_believed_the_other_way_round() -> None:
+    params = frozen("a", "liar", confusions=KNOWN)
+    assert value({"a": [1.0], "liar": [0.0]}, params) > value({"a": [1.0], "liar": [1.0]}, params)
+
+
+@given(panels, st.data())
+def test_no_judge_that_was_not_heard_is_credit(votes: dict[str, list[float]], data: st.DataObject) -> None:
+    """Whatever it could have said, the response gets no more without it; the liar's silence gains nothing either."""
+    params = frozen("a", "b", "liar", confusions=KNOWN)
+    silent = data.draw(st.sampled_from(sorted(votes)))
+    unheard = {judge: [None] * len(given) if judge == silent else given for judge, given in votes.items()}
+    could = [value({**votes, silent: list(said)}, params) for said in product(LEVELS, repeat=len(votes[silent]))]
+    assert value(unheard, params) == pytest.approx(min(could))
+    low, high = COMBINER.bounds(cells(unheard, 0.0), cells(unheard, 1.0), params)
+    assert low[0] == pytest.approx(min(could))
+    assert high[0] == pytest.approx(max(could))
+
+
+def test_where_nobody_was_heard_the_lowest_level_counts() -> None:
+    params = frozen("a", "b", confusions=KNOWN)
+    made = COMBINER.combine(cells({"a": [None] * 9, "b": [None] * 9}), params)
+    assert made.value[0] == 0.0
+    assert np.isnan(made.figures["ambiguity"][0])
+    assert value({"a": [None] * 9, "b": [1.0]}, params) == 0.0  # more ways than are gone through
+
+
+def test_a_vote_that_does_not_apply_says_nothing() -> None:
+    params = frozen("a", "b", confusions=KNOWN)
+    given = cells({"a": [1.0], "b": [0.0]})
+    given["b"].live[:] = False
+    assert COMBINER.combine(given, params).value[0] == pytest.approx(value({"a": [1.0]}, params))
+
+
+@given(st.lists(st.sampled_from(LEVELS), min_size=1, max_size=7))
+def test_without_confusions_the_most_votes_win_and_a_tie_is_shared(said: list[float]) -> None:
+    params = frozen(*(f"j{place}" for place in range(len(said))), levels=list(LEVELS))
+    most = max(said.count(level) for level in LEVELS)
+    leaders = [level for level in LEVELS if said.count(level) == most]
+    assert value({f"j{place}": [one] for place, one in enumerate(said)}, params) == pytest.approx(
+        sum(leaders) / len(leaders)
+    )
+
+
+@pytest.mark.parametrize(
+    ("score", "level"), [(0.0, 0.0), (0.25, 0.0), (0.26, 0.5), (0.75, 0.5), (0.76, 1.0), (1.0, 1.0)]
+)
+def test_a_score_counts_as_the_nearest_level_and_between_two_as_the_lower(score: float, level: float) -> None:
+    assert value({"a": [score]}, frozen("a", levels=list(LEVELS))) == level
+
+
+@given(st.lists(panels, min_size=2, max_size=4))
+def test_no_other_response_changes_a_bit(rows: list[dict[str, list[float]]]) -> None:
+    params = frozen("a", "b", "liar", confusions=KNOWN)
+    same = [{judge: [*said, *said, *said][:3] for judge, said in sorted(row.items())} for row in rows]
+    each = [cells(row) for row in same]
+    together = {
+        judge: Cells(
+            *(
+                np.concatenate([getattr(one[judge], name) for one in each])
+                for name in ("value", "met", "judged", "live")
+            ),
+            np.ones(3),
+        )
+        for judge in each[0]
+    }
+    alone = [COMBINER.combine(one, params).value[0] for one in each]
+    assert COMBINER.combine(together, params).value.tolist() == alone
+
+
+class TestFreezing:
+    def test_levels_are_the_classes_where_these_are_shares_and_else_spread_evenly(self) -> None:
+        assert frozen("a", confusions=KNOWN)["levels"] == list(LEVELS)
+        words = {**KNOWN, "classes": ["bad", "ok", "good"]}
+        assert frozen("a", confusions=words)["levels"] == [0.0, 0.5, 1.0]
+        assert frozen("a", confusions=words, levels=[0, 0.1, 1])["levels"] == [0.0, 0.1, 1.0]
+        assert frozen("a")["levels"] == [0.0, 1.0]
+
+    def test_it_keeps_the_judges_that_it_hears_and_the_digest_of_all(self) -> None:
+        kept = frozen("a", "liar", confusions=KNOWN)
+        assert sorted(kept["judges"]) == ["a", "liar"]
+        assert len(kept["confusions"]) == 64
+
+    @pytest.mark.parametrize(
+        ("params", "wrong"),
+        [
+            ({"levels": [1, 0]}, "params.levels is .* that rise"),
+            ({"levels": [0]}, "two numbers or more"),
+            ({"levels": [0, 2]}, r"in \[0, 1\]"),
+            ({"levels": "01"}, "params.levels is '01'"),
+            ({"level": [0, 1]}, "takes no parameter 'level'; there are confusions, levels"),
+            ({"confusions": KNOWN, "levels": [0, 1]}, "2 levels for 3 classes"),
+            ({"confusions": "known.json"}, "names 'known.json', which was not read"),
+            ({"confusions": [1]}, "name a file, or write what stands in it"),
+            ({"confusions": {**KNOWN, "prior": [1.0, 1.0, 0.0]}}, "params.confusions: .*sums to 2"),
+            ({"confusions": {**KNOWN, "annotators": {"b": HONEST}}}, "say nothing of input 'a'.*: b"),
+        ],
+    )
+    def test_what_does_not_fit_is_refused(self, params: dict[str, Any], wrong: str) -> None:
+        with pytest.raises(PlanError, match=wrong):
+            frozen("a", **params)
+
+    @pytest.mark.parametrize("changed", [{"weight": 2.0}, {"mass": 0.5}])
+    def test_a_judge_has_no_weight_beside_its_confusions(self, changed: dict[str, float]) -> None:
+        with pytest.raises(PlanError, match="input 'a' has a weight"):
+            COMBINER.freeze(inputs("a", **changed), {})

@@ -1,0 +1,139 @@
+"""Votes and gold labels, in every form of file; a label is a number, a word, or an abstention."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.errors import ConfigError, InputError
+from jurygraph.schema.rating import Rating, Vote
+from jurygraph.sources.ratings import VotesFile, read_gold, read_ratings, read_votes
+from tests.sources.test_ratings import FORMS, refused, table
+
+every_form = pytest.mark.parametrize("suffix", FORMS)
+
+
+def row(**fields: Any) -> dict[str, Any]:
+    return {"item": "a", "annotator": "ada", "label": 3, **fields}
+
+
+def labels(read: VotesFile) -> list[Any]:
+    return [vote.label for _, vote in read.rows]
+
+
+# Votes
+
+
+@every_form
+def test_every_form_gives_the_same_votes(suffix: str, tmp_path: Path) -> None:
+    full = row(agent="small", dimension="tone", domain="travel", group="trips")
+    bare = row(item="b", label=None, agent=None, dimension=None, domain=None, group=None)
+    read = read_votes(table(tmp_path / f"votes{suffix}", full, bare))
+    assert read.path == str(tmp_path / f"votes{suffix}")
+    assert [vote for _, vote in read.rows] == [
+        Vote(item="a", annotator="ada", label=3.0, agent="small", dimension="tone", domain="travel", group="trips"),
+        Vote(item="b", annotator="ada", label=None),
+    ]
+
+
+@every_form
+@pytest.mark.parametrize(("whose", "which"), [("annotator", "label"), ("reviewer", "score"), ("reviewer", "label")])
+def test_an_annotator_may_be_called_reviewer_and_a_label_score(
+    suffix: str, whose: str, which: str, tmp_path: Path
+) -> None:
+    read = read_votes(table(tmp_path / f"v{suffix}", {"item": "a", whose: "ada", which: 3}))
+    assert [vote for _, vote in read.rows] == [Vote(item="a", annotator="ada", label=3.0)]
+    assert (read.columns["annotator"], read.columns["label"]) == (whose, which)
+
+
+def test_other_names_of_columns_are_stated(tmp_path: Path) -> None:
+    path = table(tmp_path / "v.csv", {"idx": 7, "annotator": "ada", "who": "x", "mark": 2, "model": "m"})
+    read = read_votes(path, {"item": "idx", "annotator": "who", "label": "mark", "agent": "model"})
+    assert [vote for _, vote in read.rows] == [Vote(item="7", annotator="x", label=2.0, agent="m")]
+
+
+def test_a_column_that_may_be_misspelt_is_told(tmp_path: Path) -> None:
+    assert read_votes(table(tmp_path / "v.csv", row(agnt="m", notes="x"))).unread == {
+        "agnt": "did you mean agent?",
+        "notes": None,
+    }
+
+
+def test_ratings_are_read_as_before(tmp_path: Path) -> None:
+    path = table(tmp_path / "v.csv", row(text="three"))
+    assert read_ratings(path).rows[0].rating == Rating(item="a", reviewer="ada", score=3.0, text="three")
+
+
+# Numbers, words, and nothing
+
+
+@given(numbers=st.lists(st.none() | st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_in_csv_labels_that_all_write_numbers_are_numbers(
+    numbers: list[float | None], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    rows = [row(item=place, label="" if one is None else repr(one)) for place, one in enumerate(numbers)]
+    assert labels(read_votes(table(tmp_path_factory.mktemp("v") / "v.csv", *rows))) == numbers
+
+
+def test_in_csv_one_word_makes_words_of_all(tmp_path: Path) -> None:
+    rows = [row(label=" 1 "), row(label="good "), row(label="  ")]
+    assert labels(read_votes(table(tmp_path / "v.csv", *rows))) == ["1", "good", None]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz"])
+def test_in_json_each_label_is_what_it_is(suffix: str, tmp_path: Path) -> None:
+    rows = [row(label=2), row(label="2"), row(label=2.5), row(label=None), row(label=" ")]
+    assert labels(read_votes(table(tmp_path / f"v{suffix}", *rows))) == [2.0, "2", 2.5, None, None]
+
+
+def test_what_is_not_finite_is_never_a_label(tmp_path: Path) -> None:
+    assert labels(read_votes(table(tmp_path / "v.csv", row(label="nan"), row(label="inf")))) == ["nan", "inf"]
+    assert "line 1: is not valid JSON" in refused(table(tmp_path / "v.jsonl", row(label=math.nan)), {}, read_votes)
+    said = refused(table(tmp_path / "w.csv", row(label="1e999")), {}, read_votes)
+    assert said == "w.csv, line 2, field label: is the text '1e999'; write a number that a 64-bit float can hold"
+    parquet = table(tmp_path / "v.parquet", row(label=math.nan), row(label=math.inf), row(label=1.0))
+    assert labels(read_votes(parquet)) == [None, None, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([row(label=True)], "v.jsonl, line 1, field label: is true; "),
+        ([row(), row(label=[1])], "v.jsonl, line 2, field label: is a list; "),
+        ([row(item="")], "v.jsonl, line 1, field item: is empty; "),
+        ([row(annotator=None)], "v.jsonl, line 1, field annotator: is null; "),
+        ([{"item": "a", "annotator": "x"}], "v.jsonl, line 1: has no column 'score' or 'label'; "),
+        ([row(score=1)], "v.jsonl, line 1: has the columns 'score' and 'label', which say the same; "),
+        ([], "v.jsonl: has no rows; "),
+    ],
+)
+def test_what_is_wrong_is_said_of_its_line(rows: list[dict[str, Any]], message: str, tmp_path: Path) -> None:
+    assert refused(table(tmp_path / "v.jsonl", *rows), {}, read_votes).startswith(message)
+
+
+def test_columns_that_votes_do_not_have_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'score' is nothing that such a file says"):
+        read_votes(table(tmp_path / "v.csv", row()), {"score": "label"})
+
+
+# Gold
+
+
+@every_form
+def test_gold_is_by_the_key_of_an_item_and_says_where_it_stands(suffix: str, tmp_path: Path) -> None:
+    rows = [{"item": "a", "agent": "m", "label": 1}, {"item": "b", "agent": None, "label": None}]
+    known = read_gold(table(tmp_path / f"gold{suffix}", *rows))
+    assert list(known) == ["a_m"]
+    assert float(known["a_m"].label) == 1.0
+    assert known["a_m"].where.startswith(f"{tmp_path}/gold{suffix}, ")
+
+
+def test_an_item_has_one_gold_label(tmp_path: Path) -> None:
+    same, other = {"item": "a", "label": 1}, {"item": "a", "label": 2}
+    assert list(read_gold(table(tmp_path / "g.jsonl", same, same))) == ["a"]
+    path = table(tmp_path / "h.jsonl", same, other)
+    with pytest.raises(InputError, match=r"h.jsonl, line 2, field label: is not the label that item 'a' has in"):
+        read_gold(path)

@@ -1,0 +1,56 @@
+"""The consensus drawn."""
+
+from pathlib import Path
+
+import pytest
+
+from jurygraph.studies.consensus import ConsensusReport, Settings, gather, reach, report
+from jurygraph.studies.consensus.picture import draw
+from tests.studies.consensus.made import AGENTS, PANEL, cast
+
+
+@pytest.fixture(scope="module")
+def found() -> ConsensusReport:
+    agents = [f"the $ {name}" for name in AGENTS]
+    one = reach(gather([cast(*PANEL, agent=agents)]), Settings(preset="converged", subsets=3))
+    return report(one, one.stability())
+
+
+def words(found: ConsensusReport, folder: Path) -> str:
+    import matplotlib as mpl
+
+    with mpl.rc_context({"svg.fonttype": "none"}):
+        draw(found, folder / "a.svg", ".svg")
+    return (folder / "a.svg").read_text()
+
+
+@pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.png", b"\x89PNG")])
+def test_the_same_report_gives_the_same_file(found: ConsensusReport, tmp_path: Path, name: str, begins: bytes) -> None:
+    contents = []
+    for folder in ("one", "other"):
+        (tmp_path / folder).mkdir()
+        draw(found, tmp_path / folder / name, Path(name).suffix)
+        contents.append((tmp_path / folder / name).read_bytes())
+    assert contents[0] == contents[1]
+    assert contents[0].startswith(begins)
+
+
+def test_it_has_four_panels_and_names_agents_and_annotators(found: ConsensusReport, tmp_path: Path) -> None:
+    drawn = words(found, tmp_path)
+    for told in ("(a) agents", "(b) annotators", "(c) ambiguity", "(d) mean τ_b", "mean rank sd", "3 subsets"):
+        assert told in drawn
+    for told in ("the $ small", "the $ large", "ada", "cy", "Dawid–Skene", "strictness", "leniency", "accuracy"):
+        assert told in drawn
+    assert "mathdefault" not in drawn
+
+
+def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
+    drawn = words(report(reach(gather([cast(*PANEL)]), Settings())), tmp_path)
+    assert "no row names an agent" in drawn
+    assert drawn.count("not measured") == 2
+
+
+def test_many_agents_are_cut_short(tmp_path: Path) -> None:
+    votes = cast(*PANEL, *PANEL, *PANEL, agent=[f"agent {place:03}" for place in range(3 * len(PANEL))])
+    drawn = words(report(reach(gather([votes]), Settings())), tmp_path)
+    assert f"(a) agents, the first 25 of {3 * len(PANEL)}" in drawn

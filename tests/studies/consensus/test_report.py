@@ -1,0 +1,249 @@
+"""A consensus as figures: those of the published tables, and which method stands."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jurygraph.aggregation import consensus
+from jurygraph.errors import InputError
+from jurygraph.sources.ratings import read_votes
+from jurygraph.studies.consensus import ConsensusReport, Reached, Settings, gather, reach, report
+from tests.studies.consensus.made import AGENTS, PANEL, cast
+
+ROOT = Path(__file__).parents[3]
+PUBLISHED: dict[str, Any] = json.loads((ROOT / "tests/data/stableval/expected.json").read_text("utf-8"))["real"]
+EXACTLY = {"rel": 0.0, "abs": 1e-9}
+SETS = ("mslr", "convabuse", pytest.param("mtbench", marks=pytest.mark.slow))
+
+
+def reached(settings: Settings, **fields: Any) -> Reached:
+    return reach(gather([cast(*PANEL, **fields)]), settings)
+
+
+@pytest.fixture(scope="module", params=SETS)
+def published(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict[str, Any]]:
+    """What the preset `paper` says of a set, and what was published."""
+    votes = gather([read_votes(ROOT / f"examples/consensus/{request.param}.csv.gz")])
+    found = reach(votes, Settings(preset="paper", bootstrap=0))
+    return report(found, found.stability()), PUBLISHED[request.param]
+
+
+# Published figures
+
+
+def test_scores_by_all_methods_are_the_published_ones(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published
+    assert found.comparison.keys() == expected["agent_scores"].keys() == found.agents.keys()
+    for name, one in expected["agent_scores"].items():
+        own = found.comparison[name]
+        scores = [one["score_mv"], one["score_ds"], one["score_pec"], one["score_pec"]]
+        assert [own.majority, own.dawid_skene, own.stableval, found.agents[name].score] == pytest.approx(
+            scores, **EXACTLY
+        )
+        assert own.change == pytest.approx(one["score_pec"] - one["score_mv"], **EXACTLY)
+        assert own.items == one["n_items"]
+
+
+def test_annotators_and_ambiguity_are_the_published_ones(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published
+    for name, one in expected["annotators"].items():
+        own = found.annotators[name]
+        assert [own.accuracy, own.leniency, own.strictness] == pytest.approx(list(one.values()), **EXACTLY)
+    for one in expected["top_ambiguous"]:
+        assert found.items[one["item_id"]].ambiguity == pytest.approx(one["ambiguity"], **EXACTLY)
+    assert found.findings.mean_ambiguity == pytest.approx(expected["mean_ambiguity"], **EXACTLY)
+    assert found.findings.highly_ambiguous == expected["n_ambiguity_gt_0.3"]
+
+
+def test_counts_and_agreement_are_the_published_ones(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published
+    summary, counts = expected["summary"], found.counts
+    assert counts.rows == summary["n_annotations"]
+    assert (counts.items, counts.agents) == (summary["n_items"], summary["n_agents"])
+    assert (counts.annotators, len(found.classes)) == (summary["n_annotators"], summary["n_classes"])
+    assert counts.repeated == summary["duplicate_item_annotator_rows"]
+    assert found.agreement.unanimous == pytest.approx(summary["unanimous"], **EXACTLY)
+    assert found.agreement.pairwise == pytest.approx(summary["pairwise_item_mean"], **EXACTLY)
+
+
+def test_stability_is_the_published_one(published: tuple[ConsensusReport, dict[str, Any]]) -> None:
+    found, expected = published
+    assert found.stability is not None
+    names = {"majority": "Majority Vote", "dawid-skene": "Dawid-Skene (Hard)", "stableval": "Posterior Expected Credit"}
+    for method, name in names.items():
+        one, own = expected["stability_rank_std_seed42_50x70pct"][name], found.stability[method]
+        assert [own.rank_sd, own.rank_range] == pytest.approx([one["mean_rank_std"], one["mean_rank_range"]], **EXACTLY)
+
+
+def test_key_findings_are_those_of_table_29() -> None:
+    found = report(reach(gather([read_votes(ROOT / "examples/consensus/mslr.csv.gz")]), Settings(preset="paper")))
+    assert found.findings.correlation == pytest.approx(0.824, abs=5e-4)
+    assert found.findings.greatest_change == pytest.approx(0.148, abs=5e-4)
+    assert (found.findings.rank_changes, found.counts.agents) == (5, 6)
+    assert found.findings.highly_ambiguous_share == 0.0
+
+
+# Which method stands
+
+
+def test_the_majority_stands_in_for_a_panel_that_is_too_small_and_says_so() -> None:
+    found = reached(Settings())
+    assert consensus.too_small(found.model.votes) is not None
+    assert (found.method, found.stands_in) == ("majority", True)
+    assert "majority vote, its ties shared, stands in" in found.warnings[-1]
+    assert report(found).method == "majority"
+
+
+@pytest.mark.parametrize(
+    "settings", [Settings(preset="converged"), Settings(preset="paper"), Settings(method="stableval")]
+)
+def test_who_asks_for_the_model_gets_it_with_a_warning(settings: Settings) -> None:
+    found = reached(settings)
+    assert (found.method, found.stands_in) == ("stableval", False)
+    assert consensus.too_small(found.model.votes) in found.warnings
+    assert not any("stands in" in one for one in found.warnings)
+
+
+def test_items_and_agents_are_scored_by_the_method_that_stands() -> None:
+    for method in ("stableval", "dawid-skene", "majority"):
+        found = reached(Settings(method=method), agent=AGENTS)
+        told = report(found)
+        posterior = np.array([one.posterior for one in told.items.values()])
+        assert (posterior == found.by(method).posterior).all()
+        scores = {name: getattr(one, method.replace("-", "_")) for name, one in told.comparison.items()}
+        assert {name: one.score for name, one in told.agents.items()} == scores
+        assert told.annotators == report(reached(Settings(method="stableval"), agent=AGENTS)).annotators
+
+
+def test_the_preset_paper_gives_ties_to_the_first_label_and_the_default_shares_them() -> None:
+    votes = gather([cast(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))])
+    first = report(reach(votes, Settings(preset="paper", method="majority")))
+    shared = report(reach(votes, Settings(method="majority")))
+    assert (first.ties.rule, first.ties.items, first.items["a"].posterior) == ("first", ("a",), (0.0, 1.0))
+    assert (shared.ties.rule, shared.ties.items, shared.items["a"].posterior) == ("shared", ("a",), (0.5, 0.5))
+
+
+def test_items_that_one_vote_decides_are_listed() -> None:
+    votes = gather([cast(("a", "x", 1.0), ("b", "x", 0.0), ("b", "y", 0.0), ("c", "x", 1.0), ("c", "y", 0.0))])
+    assert report(reach(votes, Settings())).decided_by_one == ("a",)
+
+
+def test_gold_items_are_certain() -> None:
+    votes = gather([cast(*PANEL)])
+    known = report(reach(votes.__class__(**{**vars(votes), "gold": {"i0": 1}}), Settings(preset="converged")))
+    assert known.items["i0"].posterior == (0.0, 1.0)
+    assert known.counts.gold == 1
+
+
+# Credit and intervals
+
+
+def test_values_are_the_credit_of_the_classes() -> None:
+    found = report(reached(Settings(method="majority", values=(10.0, 20.0)), agent=AGENTS))
+    plain = report(reached(Settings(method="majority"), agent=AGENTS))
+    assert found.values == (10.0, 20.0)
+    for name, one in plain.agents.items():
+        assert found.agents[name].score == pytest.approx(10.0 + 10.0 * one.score)
+
+
+def test_intervals_hold_the_score_and_come_out_the_same_again() -> None:
+    settings = Settings(preset="converged", bootstrap=200, seed=3)
+    found = report(reached(settings, agent=AGENTS))
+    assert found == report(reached(settings, agent=AGENTS))
+    for one in found.agents.values():
+        assert one.low is not None
+        assert one.high is not None
+        assert one.low <= one.score <= one.high
+    assert all(one.low is None for one in report(reached(Settings(bootstrap=0), agent=AGENTS)).agents.values())
+
+
+def test_refits_give_the_intervals_of_agents_and_annotators() -> None:
+    found = reached(Settings(preset="converged", refit=4, bootstrap=0), agent=AGENTS)
+    refits = found.refits()
+    assert refits is not None
+    told = report(found, refits=refits)
+    assert told.intervals == "refits"
+    for name, one in told.agents.items():
+        assert (one.low, one.high) == (refits.agents[name].low, refits.agents[name].high)
+    for name, each in told.annotators.items():
+        assert each.accuracy_interval == refits.annotators[name][0]
+
+
+def test_refits_need_no_agents() -> None:
+    found = reached(Settings(preset="converged", refit=3))
+    told = report(found, refits=found.refits())
+    assert told.agents == {}
+    assert all(one.accuracy_interval is not None for one in told.annotators.values())
+
+
+def test_groups_are_resampled_whole() -> None:
+    prompts = [f"p{int(item[1:]) // 6}" for item, _, _ in PANEL]
+    assert report(reached(Settings(), agent=AGENTS, group=prompts)).intervals == "prompts"
+
+
+# What cannot be measured
+
+
+@pytest.mark.parametrize(
+    ("settings", "agents", "why"),
+    [
+        (Settings(), None, "no row names an agent"),
+        (Settings(), ["one"] * len(PANEL), "there is one agent, and a ranking needs two"),
+        (Settings(fraction=0.2), AGENTS, "a share of 0.2 of 4 annotators is nobody"),
+        (Settings(subsets=0), AGENTS, "no subsets were asked for"),
+    ],
+)
+def test_stability_is_left_out_with_a_reason(settings: Settings, agents: list[str] | None, why: str) -> None:
+    found = reached(settings, **({} if agents is None else {"agent": agents}))
+    assert (found.no_stability, found.stability()) == (why, None)
+    assert report(found).stability is None
+
+
+def test_a_figure_that_no_subset_tells_is_none_and_never_nan() -> None:
+    votes = [("a", "x", 0.0), ("a", "y", 1.0), ("b", "x", 1.0), ("b", "y", 0.0)]
+    found = reach(gather([cast(*votes, agent=["m", "m", "n", "n"])]), Settings(subsets=3))
+    told = report(found, found.stability())
+    assert told.stability is not None
+    assert told.stability["majority"].tau_b is None
+    assert told.findings.correlation is None
+    assert not any(math.isnan(one) for one in flat(told.model_dump(mode="json")))
+
+
+def flat(value: Any) -> list[float]:
+    if isinstance(value, dict):
+        return [one for part in value.values() for one in flat(part)]
+    if isinstance(value, list):
+        return [one for part in value for one in flat(part)]
+    return [value] if isinstance(value, float) else []
+
+
+def test_who_only_abstains_and_what_nobody_labels_is_counted() -> None:
+    found = report(reach(gather([cast(*PANEL, ("alone", "silent", None))]), Settings(preset="converged")))
+    assert found.annotators["silent"].labels == 0
+    assert (found.counts.abstained, found.counts.unlabelled, found.counts.annotators) == (1, 1, 5)
+    assert found.items["alone"].posterior == found.prior
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (Settings(values=(0.0, 0.5, 1.0)), r"--values: gives 3 credits to 2 classes \(0, 1\); give each one"),
+        (Settings(method="majority", refit=5), "--refit: majority has nothing to refit; "),
+        (Settings(preset="paper", refit=5), "--refit: the published intervals are of 10 refits; give 10"),
+        (Settings(preset="converged", refit=1), "--refit: one draw tells no spread; "),
+        (Settings(subsets=1), "--subsets: one draw tells no spread; "),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings: Settings, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        reached(settings, agent=AGENTS)
+
+
+def test_where_the_majority_stands_in_refits_are_left_out_and_it_is_said() -> None:
+    found = reached(Settings(refit=5))
+    assert found.refits() is None
+    assert found.warnings[-1] == "majority vote has nothing to refit: there are no intervals of refits"
