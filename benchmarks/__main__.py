@@ -15,6 +15,7 @@ NAMES = (
     "credit",
     "specialists",
     "monitor",
+    "stableval",
     "large",
 )
 

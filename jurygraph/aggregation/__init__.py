@@ -1,4 +1,4 @@
-"""Arithmetic of rewards: arrays in, arrays out, NumPy alone.
+"""Arithmetic of rewards: arrays in, arrays out, NumPy alone (a consensus that is fitted loads SciPy, too).
 
     flat          one weighted sum of local scores (GEAR's baseline)
     gear          rubric graphs: what a criterion earns when its prerequisites fail (GEAR)
@@ -7,12 +7,12 @@
     voting        what more than half of the seats say
     pairwise      comparisons in both orders: outcomes, position bias, Bradley-Terry strengths
     agreement     how far labels agree: kappa, accuracy, macro means
-    consensus     what annotators say together, and how each errs (STABLEVAL): estimates, which no reward is bit for bit
+    consensus     what annotators say together, and how each of them errs (STABLEVAL)
     total         the one summation: left to right, the same bits everywhere
 
 Same input, same bits: on every machine, in C and F order, for any chunking of the responses and any order of the edges.
-Only three stand outside that promise: `gear.retention` and `stakeholders.weights`, which are computed once and frozen,
-and `gear.exact_marginals`, which checks the others. Whatever cannot be aggregated is refused with a `PlanError`, which
+Only four stand outside that promise: `gear.retention` and `stakeholders.weights`, which are computed once and frozen,
+`gear.exact_marginals`, which checks the others, and `consensus`, whose estimates a plan freezes. Whatever cannot be aggregated is refused with a `PlanError`, which
 is a `ValueError`.
 """
 

@@ -91,11 +91,9 @@ class Problem:
     def expect(self, model: Model) -> _Expected:
         """E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
         rows, floor = self._rows, self._rules.floor
-        likelihood = np.log(model.confusion + floor)
-        joint = np.empty((self._classes, len(rows.weight)))
-        for place, log_share in enumerate(np.log(model.prior + floor)):
-            np.add.reduceat(likelihood[place].take(rows.code), rows.start, out=joint[place])
-            joint[place] += log_share
+        likelihood = np.ascontiguousarray(np.log(model.confusion + floor).T)
+        joint = np.ascontiguousarray((rows.matrix @ likelihood).T)
+        joint += np.log(model.prior + floor)[:, None]
         top = joint.max(axis=0)
         known = joint[self._truth, self._gold]
         joint -= top
@@ -115,9 +113,7 @@ class Problem:
         rows, rules, k = self._rows, self._rules, self._classes
         weighed = posterior * rows.weight
         prior = weighed.sum(axis=1) + (rules.prior_mu - 1.0)
-        counts = np.empty((k, rows.cells))
-        for place in range(k):
-            counts[place] = np.bincount(rows.code, weights=weighed[place].take(rows.row), minlength=rows.cells)
+        counts = np.ascontiguousarray((rows.matrix.T @ np.ascontiguousarray(weighed.T)).T)
         counts += rules.prior_confusion - 1.0
         each = counts.reshape(k, -1, k)
         size = each.sum(axis=2, keepdims=True)
@@ -171,7 +167,8 @@ class Problem:
 
 
 def _change(new: FloatArray, old: FloatArray) -> float:
-    return float(np.abs(new - old).max())
+    moved = new - old
+    return float(max(moved.max(), -moved.min()))
 
 
 def _leap(origin: Model, first: Model, second: Model) -> Model | None:

@@ -127,7 +127,7 @@ def _scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key
 
 def _known(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
     """The class of each gold item, -1 of any other, [N]."""
-    places = {one: place for place, one in enumerate(votes.items)}
+    places = {one: place for place, one in enumerate(votes.items)} if gold else {}
     codes = {one: code for code, one in enumerate(votes.classes)}
     known = np.full(len(votes.items), -1, dtype=np.intp)
     for one, truth in gold.items():

@@ -4,6 +4,8 @@ Real votes repeat themselves: ConvAbuse's 2,894 items are a few hundred patterns
 """
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +33,14 @@ class Patterns:
     start: IndexArray
     cells: int
 
+    @cached_property
+    def matrix(self) -> Any:
+        """How often each code stands in each pattern, sparse, [P, cells]."""
+        from scipy.sparse import csr_array
+
+        ends = np.append(self.start, len(self.code))
+        return csr_array((np.ones(len(self.code)), self.code, ends), shape=(len(self.weight), self.cells))
+
     def weighed(self, weight: FloatArray) -> "Patterns":
         """The same patterns with other weights [P]; those of weight 0 are left out, and their items are of none."""
         kept = weight > 0
@@ -49,15 +59,14 @@ class Patterns:
 def patterns(votes: Votes, apart: IndexArray | None = None) -> Patterns:
     """The patterns of the items. `apart` [N]: items of different numbers are never one pattern."""
     n, annotators, classes = votes.shape
-    code = votes.annotator * classes + votes.label
-    order = np.lexsort((code, votes.item))
-    code = code[order]
+    cells = annotators * classes
     size = np.bincount(votes.item, minlength=n)
     labelled = np.flatnonzero(size)
     size = size[labelled]
+    code = np.sort(votes.item * cells + votes.annotator * classes + votes.label) - np.repeat(labelled * cells, size)
     start = np.cumsum(size) - size
     group = np.zeros(n, dtype=np.intp) if apart is None else apart
-    first, same = _alike(code, start, size, group[labelled], annotators * classes)
+    first, same = _alike(code, start, size, group[labelled], cells)
     of = np.full(n, -1, dtype=np.intp)
     of[labelled] = same
     kept = np.zeros(len(labelled), dtype=np.bool_)
@@ -68,7 +77,7 @@ def patterns(votes: Votes, apart: IndexArray | None = None) -> Patterns:
         code=code[np.repeat(kept, size)],
         row=np.repeat(np.arange(len(first)), size[first]),
         start=np.cumsum(size[first]) - size[first],
-        cells=annotators * classes,
+        cells=cells,
     )
 
 
@@ -83,6 +92,8 @@ def _alike(
     mark = np.random.default_rng(0).integers(0, 2**64, size=cells + int(group.max()) + 2, dtype=np.uint64)
     sums = np.add.reduceat(mark[code], start) + mark[cells + 1 + group]
     _, first, same = np.unique(sums, return_index=True, return_inverse=True)
+    if len(first) == len(start):
+        return np.arange(len(start)), np.arange(len(start))
     other = first[same]
     if (size[other] == size).all() and (group[other] == group).all():
         within = np.arange(len(code)) - np.repeat(start, size)

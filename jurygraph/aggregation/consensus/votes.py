@@ -47,7 +47,8 @@ class Votes:
     @cached_property
     def repeated(self) -> int:
         """Rows whose annotator labelled the same item before. They count as any other."""
-        return len(self.item) - len(np.unique(self.item * len(self.annotators) + self.annotator))
+        pairs = np.sort(self.item * len(self.annotators) + self.annotator)
+        return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
 
     @cached_property
     def counts(self) -> IndexArray:

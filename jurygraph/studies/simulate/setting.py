@@ -1,0 +1,104 @@
+"""What is simulated: agents of known quality, annotators who err in known ways, items that are more or less clear."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError, model_validator
+
+from jurygraph.errors import PlanError
+from jurygraph.schema.noun import Noun, Unit
+
+Floats = NDArray[np.float64]
+Kind = Literal["normal", "strict", "lenient", "adversarial"]
+KINDS: tuple[Kind, ...] = ("normal", "strict", "lenient", "adversarial")
+CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = MappingProxyType(
+    {
+        "normal": ((0.85, 0.14, 0.01), (0.10, 0.80, 0.10), (0.01, 0.14, 0.85)),
+        "strict": ((0.92, 0.08, 0.00), (0.35, 0.60, 0.05), (0.10, 0.55, 0.35)),
+        "lenient": ((0.35, 0.55, 0.10), (0.05, 0.60, 0.35), (0.00, 0.08, 0.92)),
+        "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
+    }
+)
+"""How each kind labels a clear item: a row for each true class. The adversarial ones guess; they turn no label."""
+CLASSES = 3
+VALUES = (0.0, 0.5, 1.0)
+PARTIAL = 0.35
+"""Of the responses that are not right, the share that is partly right."""
+
+WIDE = (0.85, 0.80, 0.70, 0.55, 0.35, 0.20)
+TIGHT = (0.75, 0.70, 0.65, 0.60, 0.55, 0.50)
+
+
+class Setting(Noun):
+    """What is simulated (STABLEVAL, section 5.1). The default is the paper's base configuration.
+
+    Attributes:
+        qualities: of each agent, the probability that a response of its is right.
+        items: of each agent.
+        pool: annotators of each kind, in the order of `KINDS`.
+        annotators: how many of the pool take part, drawn anew for each seed; all unless given.
+        labels: of each item, by different annotators.
+        hard: the probability that an item is hard.
+    """
+
+    qualities: Annotated[tuple[Unit, ...], Field(min_length=1)] = WIDE
+    items: Annotated[int, Field(strict=True, ge=1)] = 500
+    pool: tuple[
+        Annotated[int, Field(strict=True, ge=0)],
+        Annotated[int, Field(strict=True, ge=0)],
+        Annotated[int, Field(strict=True, ge=0)],
+        Annotated[int, Field(strict=True, ge=0)],
+    ] = (18, 6, 4, 2)
+    annotators: Annotated[int, Field(strict=True, ge=1)] | None = None
+    labels: Annotated[int, Field(strict=True, ge=1)] = 5
+    hard: Unit = 0.2
+
+    def __init__(self, **given: Any) -> None:
+        """Raises PlanError, which names the field that is out of range."""
+        try:
+            super().__init__(**given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise PlanError(f"{where}: {first['msg']}" if where else str(first["ctx"]["error"])) from error
+
+    @model_validator(mode="after")
+    def _enough_annotators(self) -> Self:
+        if self.taking_part > sum(self.pool):
+            raise ValueError(f"annotators: {self.annotators} cannot be drawn from a pool of {sum(self.pool)}")
+        if self.labels > self.taking_part:
+            raise ValueError(f"labels: {self.labels} different annotators an item are more than {self.taking_part}")
+        return self
+
+    @property
+    def taking_part(self) -> int:
+        """How many annotators there are."""
+        return sum(self.pool) if self.annotators is None else self.annotators
+
+    @property
+    def shares(self) -> Floats:
+        """P(z) of each agent's items, [agents, 3]."""
+        right = np.array(self.qualities)
+        return np.column_stack([(1.0 - PARTIAL) * (1.0 - right), PARTIAL * (1.0 - right), right])
+
+
+def _pools(name: str, *pools: tuple[int, int, int, int]) -> dict[str, Setting]:
+    return {f"{name}_{10 * place:02}": Setting(pool=pool) for place, pool in enumerate(pools)}
+
+
+PUBLISHED: Mapping[str, Setting] = MappingProxyType(
+    {
+        "gaps_tight": Setting(qualities=TIGHT),
+        "gaps_wide": Setting(qualities=WIDE),
+        **_pools("adv", (20, 6, 4, 0), (17, 5, 5, 3), (15, 5, 4, 6), (13, 4, 4, 9), (11, 4, 3, 12)),
+        **_pools("strict", (26, 0, 4, 0), (23, 3, 4, 0), (20, 6, 4, 0), (17, 9, 4, 0), (14, 12, 4, 0)),
+        **_pools("lenient", (24, 6, 0, 0), (21, 6, 3, 0), (18, 6, 6, 0), (15, 6, 9, 0), (12, 6, 12, 0)),
+        **{f"hard_{percent:02}": Setting(hard=percent / 100) for percent in (0, 10, 20)},
+        **{f"labels_{labels}": Setting(labels=labels) for labels in (3, 5, 7, 9)},
+    }
+)
+"""The configurations of STABLEVAL's Tables 4, 6 and 7, by their names there. `gaps_wide`, `hard_20` and `labels_5` are
+one and the same, as are `adv_00` and `strict_20`."""
