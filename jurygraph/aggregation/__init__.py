@@ -12,8 +12,8 @@
 
 Same input, same bits: on every machine, in C and F order, for any chunking of the responses and any order of the edges.
 Only four stand outside that promise: `gear.retention` and `stakeholders.weights`, which are computed once and frozen,
-`gear.exact_marginals`, which checks the others, and `consensus`, whose estimates a plan freezes. Whatever cannot be aggregated is refused with a `PlanError`, which
-is a `ValueError`.
+`gear.exact_marginals`, which checks the others, and `consensus`, whose estimates a plan freezes. Whatever cannot be
+aggregated is refused with a `PlanError`, which is a `ValueError`.
 """
 
 from jurygraph.aggregation import agreement, consensus, flat, fusion, gear, pairwise, stakeholders, voting

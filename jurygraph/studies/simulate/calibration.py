@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation import consensus
-from jurygraph.studies.simulate.generator import Codes, stableval
 from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.studies.simulate.generator import Codes, stableval
 from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
 
 BINS = 10

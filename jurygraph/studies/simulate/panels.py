@@ -8,11 +8,11 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Credited
+from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.aggregation.consensus.stability import tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.generator import Simulated, stableval
 from jurygraph.studies.simulate.measured import Measured
-from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
 
 QUALITIES = (0.85, 0.70, 0.55, 0.35, 0.20)

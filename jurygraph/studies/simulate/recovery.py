@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
 from jurygraph.studies.simulate.generator import Simulated, stableval
 from jurygraph.studies.simulate.measured import Measured
-from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
 
 FIGURES = ("mse", "accuracy", "tau_b")

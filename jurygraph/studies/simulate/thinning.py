@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.generator import stableval
 from jurygraph.studies.simulate.measured import Measured
 from jurygraph.studies.simulate.recovery import scores_by_method
-from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.studies.simulate.setting import Floats, Setting
 
 DRAWS = 10

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from jurygraph.errors import PlanError
 from jurygraph.aggregation.consensus.repeating import every
+from jurygraph.errors import PlanError
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
