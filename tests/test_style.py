@@ -125,6 +125,7 @@ DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "agents/roles.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}},
     "judges/consensus/combiner.py": {"ConsensusOfJudges.combine": {"mean"}},
+    "judges/consensus/votes.py": {},
     "judges/protocols/combiners.py": {},
     "judges/pairwise/combiners.py": {},
     "judges/pairwise/both_orders.py": {},

@@ -66,7 +66,9 @@ Subsets = Annotated[int, typer.Option(min=0, metavar="N", help="Subsets of annot
 Fraction = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")]
 Seed = Annotated[
     int | None,
-    typer.Option(min=0, metavar="S", help="Seed of all draws.", show_default="0; 42 for stability by preset paper"),
+    typer.Option(
+        min=0, max=2**32 - 1, metavar="S", help="Seed of all draws.", show_default="0; 42 for stability by preset paper"
+    ),
 ]
 Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes.", show_default="one for each CPU")]
 Compare = Annotated[bool, typer.Option("--compare", help="All methods side by side.")]
@@ -112,7 +114,7 @@ def consensus(
     """
     from jurygraph.studies.consensus import Settings, reach
 
-    _refuse_unwritable(artifact, plot)
+    _refuse_unwritable(artifact, plot, [*ratings, *([gold] if gold else [])])
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
     ballots = _gather(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
     settings = Settings(
@@ -133,15 +135,20 @@ def consensus(
     _write(reached, found, artifact, plot)
 
 
-def _refuse_unwritable(artifact: Path | None, plot: Path | None) -> None:
-    from jurygraph.cli.delivery import refuse_unwritable
+def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[Path]) -> None:
+    from jurygraph.cli.delivery import refuse_source, refuse_unwritable
+    from jurygraph.errors import InputError
     from jurygraph.studies.credit.picture import refuse_undrawable
+
+    if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
+        raise InputError(f"{plot}: is the file of --artifact and of --plot; name two")
 
     if plot is not None:
         refuse_undrawable(plot)
     for file in (artifact, plot):
         if file is not None:
             refuse_unwritable(str(file))
+            refuse_source(str(file), *map(str, read))
 
 
 def _gather(

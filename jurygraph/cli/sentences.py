@@ -19,6 +19,7 @@ from jurygraph.schema import Decision, Input, Reward, Spec, Term, Trace, Verdict
 from jurygraph.schema.safety import NO_VARIANT, STOPS
 
 _REASON = 300
+_NEITHER_WAY = (CONTRAST, "consensus")
 _WEIGHING = ("adaptive", "weight")
 """The combiner and its input whose verdicts say what counts how much: more of that is no more reward."""
 _RUBRICS = ("gear", "hard-local", "hard-transitive")
@@ -129,11 +130,14 @@ def _changes(reward: Reward) -> Iterator[str]:
 
 
 def _directions(decision: Decision) -> dict[str, int]:
-    """For every question that counts: 1 where a higher score means more reward, -1 where it means less."""
+    """For every question that counts: 1 where a higher score means more reward, -1 where it means less.
+
+    What a judge's verdict means to a consensus hangs on how that judge errs: such a question is in no direction.
+    """
     directions: dict[str, int] = {}
     for spec in decision.counting:
         for name, one in spec.inputs.items():
-            if (spec.combiner, name) == _WEIGHING or spec.combiner == CONTRAST:
+            if (spec.combiner, name) == _WEIGHING or spec.combiner in _NEITHER_WAY:
                 continue
             for question, weight in zip(one.questions, one.weights, strict=True):
                 directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))

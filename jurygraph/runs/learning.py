@@ -12,8 +12,9 @@ from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.graphs.table import lay_out
-from jurygraph.judges.consensus.combiner import ConsensusOfJudges, levels_of, nearest
+from jurygraph.judges.consensus.combiner import ConsensusOfJudges
 from jurygraph.judges.consensus.learned import confusions_of
+from jurygraph.judges.consensus.votes import levels_of, nearest
 from jurygraph.runs.packing import Shape, unpack_verdict
 from jurygraph.runs.recomputing import Group, groups_of
 from jurygraph.runs.rescoring import Decisions, Report
@@ -37,7 +38,7 @@ class Learned:
     """What a run teaches of a panel.
 
     Attributes:
-        config: under which to re-score; as it was where the panel is too small, so that the majority stands in.
+        config: under which to re-score; where the panel is too small without confusions, so that the majority stands.
         confusions: what was learned; None where the panel is too small.
         judges: how each of them errs; empty where the panel is too small.
         responses: how many were judged.
@@ -79,7 +80,7 @@ def learn(run: Run, config: Config, component: str, report: Report) -> Learned:
 
 
 def _learned(config: Config, component: str, params: Params, votes: list[Vote], levels: Sequence[float]) -> Learned:
-    response, judge, level = (list(one) for one in zip(*votes, strict=True))
+    response, judge, level = (list(one) for one in zip(*sorted(votes), strict=True))
     fitted = consensus.fit(response, judge, level, classes=range(len(levels)))
     why = consensus.too_small(fitted.votes)
     if why is not None:

@@ -51,14 +51,14 @@ def _with_files_beside(config: Config, folder: Path) -> Config:
 
 
 def _with_confusions(config: Config, folder: Path) -> Config:
-    """With what stands in the files that components name as their `confusions`, so that a run's config says it all.
+    """With what stands in the files that a `consensus` names as its `confusions`, so that a run's config says it all.
 
     Raises `InputError` where a file cannot be read.
     """
     components = dict(config.components)
     for name, one in components.items():
         file = one.params.get(CONFUSIONS)
-        if isinstance(file, str):
+        if one.combiner == "consensus" and isinstance(file, str):
             known = {CONFUSIONS: read_confusions(folder / file).model_dump(mode="json")}
             components[name] = one.model_copy(update={"params": {**one.params, **known}})
     return config.model_copy(update={"components": components})

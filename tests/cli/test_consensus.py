@@ -270,3 +270,43 @@ def test_odd_panels_have_an_answer_with_a_warning(
 
 def test_help_has_an_example(run: Command) -> None:
     assert "jurygraph consensus ratings.csv" in run("consensus", "--help").out
+
+
+@pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        (["--artifact", "votes.csv"], "votes.csv: is the file that is read; name another to write"),
+        (
+            ["--artifact", "same.svg", "--plot", "same.svg"],
+            "same.svg: is the file of --artifact and of --plot; name two",
+        ),
+        (["--values", "1e300,-1e300"], "--values: a credit is beyond 1e+09"),
+        (["--bootstrap", "1"], "--bootstrap: one draw tells no spread"),
+    ],
+)
+def test_what_would_be_lost_or_tell_nothing_is_refused(
+    votes: Path, run: Command, options: list[str], wrong: str
+) -> None:
+    before = votes.read_bytes()
+    ended = run("consensus", votes, *options)
+    assert ended.code == 2
+    assert wrong in ended.err
+    assert votes.read_bytes() == before
+
+
+def test_gold_counts_in_the_majority_too(votes: Path, run: Command) -> None:
+    gold = votes.parent / "gold.csv"
+    rows = votes.read_text(encoding="utf-8").splitlines()
+    names = rows[0].split(",")
+    items = dict.fromkeys(
+        (
+            dict(zip(names, row.split(","), strict=True))["item"],
+            dict(zip(names, row.split(","), strict=True)).get("agent", ""),
+        )
+        for row in rows[1:]
+    )
+    header = "item,agent,label" if "agent" in names else "item,label"
+    lines = [f"{item},{agent},1" if "agent" in names else f"{item},1" for item, agent in items]
+    gold.write_text("\n".join([header, *lines]) + "\n", encoding="utf-8")
+    answer = json.loads(run("consensus", votes, "--gold", gold, "--method", "majority", "--json").out)
+    assert {one["score"] for one in answer["agents"].values()} == {1.0}

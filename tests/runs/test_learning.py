@@ -38,7 +38,7 @@ components:
     params: {{levels: [0, 0.5, 1]}}
 reward: {{panel: 1.0}}
 """
-TASKS, PAIR = 90, 2
+TASKS, PAIR = 140, 2
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray
+from jurygraph.aggregation._inputs import BoolArray, FloatArray, IndexArray
 from jurygraph.aggregation.consensus.votes import Key, Votes, code_column
 from jurygraph.errors import PlanError
 
@@ -23,20 +23,22 @@ class AgentScore(NamedTuple):
 
 
 class Grouping(NamedTuple):
-    """Whose each item is, and what it is resampled with: codes [N] in the order of appearance."""
+    """Whose each item is, and what it is resampled with: codes [N] in the order of appearance; and which items `counts`
+    [N], those with a label: no other says anything of its agent."""
 
     agents: Sequence[Key]
     agent: IndexArray
     prompt: IndexArray
+    counts: BoolArray
 
 
 def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None) -> Grouping:
     """The agent and the prompt of every item, from columns row by row. PlanError where an item has two of them."""
     of, agents = _of_items(votes, "agent", agent)
     if prompt is None:
-        return Grouping(agents, of, np.arange(len(votes.items)))
+        return Grouping(agents, of, np.arange(len(votes.items)), votes.labelled)
     together, _ = _of_items(votes, "prompt", prompt)
-    return Grouping(agents, of, together)
+    return Grouping(agents, of, together, votes.labelled)
 
 
 def _of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[IndexArray, Sequence[Key]]:
@@ -55,13 +57,16 @@ def _of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[IndexArray, S
 
 
 def intervals(grouping: Grouping, credit: FloatArray, resamples: int, seed: int) -> dict[Key, AgentScore]:
-    """The score of each agent, with percentiles of resampled ones. Each agent has its own stream of draws."""
-    if resamples < 0:
-        raise PlanError(f"bootstrap is {resamples}: 0, for no interval, or more is needed")
-    order = np.argsort(grouping.agent, kind="stable")
-    size = np.bincount(grouping.agent, minlength=len(grouping.agents))
+    """The score of each agent that has a labelled item, with percentiles of resampled ones. Each has its own draws."""
+    if resamples < 0 or resamples == 1:
+        raise PlanError(f"bootstrap is {resamples}: 0, for no interval, or at least 2 is needed")
+    counting = np.flatnonzero(grouping.counts)
+    order = counting[np.argsort(grouping.agent[counting], kind="stable")]
+    size = np.bincount(grouping.agent[counting], minlength=len(grouping.agents))
     found = {}
     for place, (name, own) in enumerate(zip(grouping.agents, np.split(order, np.cumsum(size)[:-1]), strict=True)):
+        if not len(own):
+            continue
         score = float(credit[own].mean())
         low, high = _percentiles(credit[own], grouping.prompt[own], resamples, np.random.default_rng([seed, place]))
         found[name] = AgentScore(score, low, high, len(own))

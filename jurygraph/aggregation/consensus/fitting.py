@@ -14,7 +14,7 @@ from jurygraph.aggregation.consensus.em import Fitted, Model, Problem, Rules, Se
 from jurygraph.aggregation.consensus.identification import doubts
 from jurygraph.aggregation.consensus.patterns import Patterns, patterns
 from jurygraph.aggregation.consensus.result import Consensus, Credited
-from jurygraph.aggregation.consensus.votes import Key, Votes, encode
+from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.errors import PlanError
 
 Preset = Literal["converged", "paper", "paper-synthetic"]
@@ -65,7 +65,8 @@ def fit(
         diagonal: the diagonal of π at the start, in (0, 1).
         tol: greatest change of a posterior in one step at which the estimate has converged.
         max_iter: steps at most.
-        accelerated: whether steps are extrapolated (SQUAREM); the optimum is that of the plain steps.
+        accelerated: whether steps are extrapolated (SQUAREM). Nearly always they end where the plain steps do; of
+            several optima they may end in another one.
         gold: items whose class is known; their posterior is certain, and they count in every M-step.
         start: an earlier estimate with the same classes to start from; annotators that it lacks start as usual.
 
@@ -76,7 +77,7 @@ def fit(
     given = {"prior_mu": prior_mu, "prior_confusion": prior_confusion, "tol": tol, "max_iter": max_iter}
     own = {name: value for name, value in (given | {"accelerated": accelerated}).items() if value is not None}
     stated = settings(preset, diagonal, **own)
-    return estimate(votes, stated, _known(votes, gold or {}), start)
+    return estimate(votes, stated, known_classes(votes, gold or {}), start)
 
 
 def dawid_skene(
@@ -118,25 +119,15 @@ def _check(stated: Settings) -> None:
 
 
 def _scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key] | None:
-    if n_classes is None or classes is not None:
+    if n_classes is None:
         return classes
+    if classes is not None:
+        raise PlanError("n_classes and classes: both say what the labels are; give one of them")
+    if isinstance(n_classes, bool) or n_classes != int(n_classes):
+        raise PlanError(f"n_classes is {n_classes!r}: a whole number is needed")
     if n_classes < 2:
         raise PlanError(f"n_classes is {n_classes}: there is nothing to tell apart; 2 or more are needed")
-    return range(n_classes)
-
-
-def _known(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
-    """The class of each gold item, -1 of any other, [N]."""
-    places = {one: place for place, one in enumerate(votes.items)} if gold else {}
-    codes = {one: code for code, one in enumerate(votes.classes)}
-    known = np.full(len(votes.items), -1, dtype=np.intp)
-    for one, truth in gold.items():
-        if one not in places:
-            raise PlanError(f"gold: there is no item {one!r}")
-        if truth not in codes:
-            raise PlanError(f"gold: {truth!r} of item {one!r} is none of the classes {list(votes.classes)!r}")
-        known[places[one]] = codes[truth]
-    return known
+    return range(int(n_classes))
 
 
 def estimate(

@@ -9,38 +9,47 @@ from jurygraph.aggregation.consensus.em import Fitted, Rules
 from jurygraph.aggregation.consensus.votes import Key, Votes
 
 FEWEST_ANNOTATORS = 3
-LEAST_DEPTH = 50.0
+LEAST_DEPTH = 75.0
 """Below which the majority stands in. In simulations of 3, 5 and 9 annotators and 50, 200 and 1,000 items it is better
-in accuracy or in the error of scores at depths of 8 to 33, nothing differs at 58, and from 100 on the model is as good
-or better (docs/consensus.md)."""
+in accuracy or in the error of scores at depths of 8 to 58, and from 100 on the model is as good or better
+(docs/consensus.md)."""
 _SHOWN = 5
 
 
 class Panel(NamedTuple):
-    """How much a panel tells: `smallest` is the number of annotators in the smallest part that shares no item with the
-    rest, `parts` how many such parts there are. `depth` is the labels for each free cell of all confusions, times the
-    labels of an item beyond two, since two tell nothing of confusions."""
+    """How much a panel tells.
 
-    parts: int
-    smallest: int
+    Attributes:
+        parts: the part of each annotator [A]: those are of one part whom items, one by one, connect. The part with the
+            most labels is 0; who gave no label is of none, -1.
+        depth: the labels for each free cell of all confusions, times the labels of an item beyond two, since two tell
+            nothing of confusions. Repeated rows count once.
+    """
+
+    parts: IndexArray
     depth: float
 
 
 def panel(votes: Votes) -> Panel:
     """How much a panel tells."""
-    said = np.bincount(votes.annotator, minlength=len(votes.annotators)) > 0
-    k = len(votes.classes)
-    _, size = np.unique(_parts(votes)[said], return_counts=True)
-    labelled = np.count_nonzero(votes.counts.sum(axis=1))
-    a_cell = len(votes.item) / (len(votes.annotators) * k * max(1, k - 1))
-    return Panel(len(size), int(size.min()), a_cell * max(0.0, len(votes.item) / labelled - 2.0))
+    labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
+    said, part = labels > 0, _parts(votes)
+    known = np.unique(part[said])
+    order = np.argsort(-np.bincount(part, weights=labels)[known], kind="stable")
+    place = np.full(len(part), -1, dtype=np.intp)
+    place[known[order]] = np.arange(len(known))
+    k, once = len(votes.classes), len(votes.item) - votes.repeated
+    a_cell = once / (np.count_nonzero(said) * k * max(1, k - 1))
+    depth = a_cell * max(0.0, once / np.count_nonzero(votes.labelled) - 2.0)
+    return Panel(np.where(said, place[part], -1), depth)
 
 
 def too_small(votes: Votes) -> str | None:
     """Why a panel is too small for confusions of its own, so that the majority stands in; None where it is not."""
     seen = panel(votes)
-    if seen.smallest < FEWEST_ANNOTATORS:
-        return _too_few(seen.smallest, len(votes.classes))
+    main = int(np.count_nonzero(seen.parts == 0))
+    if main < FEWEST_ANNOTATORS:
+        return _too_few(main, len(votes.classes))
     if seen.depth < LEAST_DEPTH:
         return f"the panel's depth is {seen.depth:.3g}, and below {LEAST_DEPTH:g} the majority is the better guess"
     return None
@@ -62,9 +71,8 @@ def _parts(votes: Votes) -> IndexArray:
 
 def doubts(votes: Votes, fitted: Fitted, rules: Rules) -> tuple[str, ...]:
     """What a user has to know before trusting the estimate, a sentence each."""
-    seen = panel(votes)
     k = len(votes.classes)
-    told = [*_of_rows(votes), *_of_panel(votes, seen)]
+    told = [*_of_rows(votes), *_of_panel(votes, panel(votes).parts)]
     if not fitted.converged:
         told.append(f"not converged after {fitted.iterations} steps: the figures still move by more than {rules.tol:g}")
     lone = np.flatnonzero(np.bincount(votes.annotator, minlength=len(votes.annotators)) < k)
@@ -80,19 +88,20 @@ def _of_rows(votes: Votes) -> list[str]:
         told.append(f"rows that repeat an item and annotator: {votes.repeated}; each counts")
     if votes.abstained:
         told.append(f"abstentions, left out: {votes.abstained}")
-    silent = int(np.count_nonzero(np.bincount(votes.item, minlength=len(votes.items)) == 0))
+    silent = int(np.count_nonzero(~votes.labelled))
     if silent:
-        told.append(f"items without a label: {silent}; their posterior is the shares of the classes")
+        told.append(
+            f"items without a label: {silent}; their posterior is the class shares, and they count for no agent"
+        )
     return told
 
 
-def _of_panel(votes: Votes, seen: Panel) -> list[str]:
-    k = len(votes.classes)
-    told = []
-    if seen.smallest < FEWEST_ANNOTATORS:
-        told.append(_too_few(seen.smallest, k))
-    if seen.parts > 1:
-        told.append(f"the annotators fall into {seen.parts} parts that share no item: only the class shares join them")
+def _of_panel(votes: Votes, parts: IndexArray) -> list[str]:
+    main, apart = int(np.count_nonzero(parts == 0)), np.flatnonzero(parts > 0)
+    told = [_too_few(main, len(votes.classes))] if main < FEWEST_ANNOTATORS else []
+    if len(apart):
+        named = _named([votes.annotators[one] for one in apart[:_SHOWN]], len(apart))
+        told.append(f"no item connects the others with {named}: only the class shares join them")
     return told
 
 

@@ -1,15 +1,15 @@
 """What most annotators say, one vote each: the baseline, and how thin its decisions are."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation._inputs import BoolArray, FloatArray, IndexArray
 from jurygraph.aggregation.consensus.result import Credited
-from jurygraph.aggregation.consensus.votes import Key, Votes, encode
+from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.errors import PlanError
 
 Ties = Literal["shared", "first", "lowest", "highest"]
@@ -39,18 +39,21 @@ def majority_vote(
     ties: Ties = "shared",
     *,
     classes: Sequence[Key] | None = None,
+    gold: Mapping[Any, Any] | None = None,
 ) -> MajorityVote:
     """The class that most rows of an item say; columns and errors as for `fit`.
 
     Args:
         ties: who wins a tie: nobody (`shared`), the label that stands first in the rows (`first`, as in STABLEVAL's
             tables of real votes), or the `lowest` or `highest` class (`highest` in its simulations).
+        gold: items whose class is known, whatever was voted.
     """
-    return vote(encode(item, annotator, label, classes), ties)
+    votes = encode(item, annotator, label, classes)
+    return vote(votes, ties, known_classes(votes, gold or {}))
 
 
-def vote(votes: Votes, ties: Ties = "shared") -> MajorityVote:
-    """`majority_vote` of rows that are codes already."""
+def vote(votes: Votes, ties: Ties = "shared", known: IndexArray | None = None) -> MajorityVote:
+    """`majority_vote` of rows that are codes already. `known` [N] is the class of a gold item, -1 of any other."""
     if ties not in ("shared", "first", "lowest", "highest"):
         raise PlanError(f"ties is {ties!r}: shared, first, lowest or highest is needed")
     counts = votes.counts
@@ -61,6 +64,8 @@ def vote(votes: Votes, ties: Ties = "shared") -> MajorityVote:
     posterior = leads / leads.sum(axis=1, keepdims=True) if ties == "shared" else np.eye(k)[_winner(votes, leads, ties)]
     silent = ranked[:, -1] == 0
     posterior[silent] = 1.0 / k
+    if known is not None:
+        posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     return MajorityVote(votes, posterior, (leads.sum(axis=1) > 1) & ~silent, margin)
 
 

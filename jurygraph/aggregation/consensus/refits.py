@@ -98,8 +98,13 @@ def refit_intervals(
     ends[:, there] = np.nanpercentile(found[:, there], [2.5, 97.5], axis=0)
     low, high = ends.tolist()
     scores = fitted.agent_scores(agent, values, bootstrap=0)
-    agents = {one: scores[one]._replace(low=low[place], high=high[place]) for place, one in enumerate(grouping.agents)}
-    return Refits(agents, _of_annotators(fitted, low[len(agents) :], high[len(agents) :]))
+    agents = {
+        one: scores[one]._replace(low=low[place], high=high[place])
+        for place, one in enumerate(grouping.agents)
+        if one in scores
+    }
+    many = len(grouping.agents)
+    return Refits(agents, _of_annotators(fitted, low[many:], high[many:]))
 
 
 def _of_annotators(
@@ -114,7 +119,7 @@ def _of_annotators(
 
 
 def _labelled(fitted: Consensus) -> FloatArray:
-    return np.asarray(fitted.votes.counts.sum(axis=1) > 0, dtype=np.float64)
+    return fitted.votes.labelled.astype(np.float64)
 
 
 def _published(fitted: Consensus) -> list[FloatArray]:

@@ -72,6 +72,8 @@ class Credited:
     ) -> dict[Key, AgentScore]:
         """S(a): the mean credit of an agent's items, with a 95 % interval, by agent in the order of appearance.
 
+        Items without a label say nothing of their agent, and an agent without any other is left out.
+
         The interval is of the mean expected credit over the population that the items, or where given the prompts, are
         drawn from (Algorithm 1, lines 18-21): percentiles of `bootstrap` resamples with duplicates. How sure the
         confusions are does not enter; `refitted` tells.

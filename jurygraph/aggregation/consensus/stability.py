@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,7 +14,7 @@ from jurygraph.aggregation.consensus.fitting import Preset, estimate, settings
 from jurygraph.aggregation.consensus.majority import Ties, vote
 from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.aggregation.consensus.result import credit_values
-from jurygraph.aggregation.consensus.votes import Key, Votes, encode
+from jurygraph.aggregation.consensus.votes import Key, Votes, encode, known_classes
 from jurygraph.errors import PlanError
 
 Method = Literal["majority", "dawid-skene", "stableval"]
@@ -49,13 +49,15 @@ class _Scoring:
     settings: Settings
     values: FloatArray
     ties: Ties
+    known: IndexArray
 
     def scores(self, kept: BoolArray) -> FloatArray:
         votes = self.votes.by(kept)
         places = {one: place for place, one in enumerate(self.votes.items)}
-        agent = self.agent[[places[one] for one in votes.items]]
-        fitted = estimate(votes, self.settings)
-        found = [vote(votes, self.ties), fitted.hard(), fitted]
+        own = [places[one] for one in votes.items]
+        agent, known = self.agent[own], self.known[own]
+        fitted = estimate(votes, self.settings, known)
+        found = [vote(votes, self.ties, known), fitted.hard(), fitted]
         size = np.bincount(agent, minlength=self.agents)
         sums = [np.bincount(agent, weights=one.posterior @ self.values, minlength=self.agents) for one in found]
         return np.array([np.where(size > 0, one / np.maximum(size, 1), np.nan) for one in sums])
@@ -74,6 +76,7 @@ def ranking_stability(
     classes: Sequence[Key] | None = None,
     values: ArrayLike | None = None,
     ties: Ties = "first",
+    gold: Mapping[Any, Any] | None = None,
     jobs: int = 1,
     report: Report | None = None,
 ) -> Mapping[Method, Stability]:
@@ -86,6 +89,7 @@ def ranking_stability(
         fraction: of the annotators in a subset, in (0, 1].
         preset, classes, values: as for `fit` and `agent_scores`.
         ties: of the majority vote.
+        gold: as for `fit`.
         jobs: processes.
         report: called with the number of subsets that were done since.
 
@@ -95,7 +99,13 @@ def ranking_stability(
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent)
     scoring = _Scoring(
-        votes, grouping.agent, len(grouping.agents), settings(preset), credit_values(votes, values), ties
+        votes,
+        grouping.agent,
+        len(grouping.agents),
+        settings(preset),
+        credit_values(votes, values),
+        ties,
+        known_classes(votes, gold or {}),
     )
     kept = _subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
@@ -124,6 +134,8 @@ def _subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[Boo
     size = int(fraction * everyone)
     if size < 1:
         raise PlanError(f"a share of {fraction} of {everyone} annotators is nobody; take a larger fraction")
+    if not 0 <= seed < 2**32:
+        raise PlanError(f"seed is {seed}: a whole number from 0 to {2**32 - 1} is needed")
     draw = np.random.RandomState(seed)
     kept = np.zeros((subsets, everyone), dtype=np.bool_)
     for row in kept:

@@ -1,6 +1,6 @@
 """Who gave which item which label: rows of anything, as codes."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -51,6 +51,11 @@ class Votes:
         return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
 
     @cached_property
+    def labelled(self) -> BoolArray:
+        """The items that have a label, [N]."""
+        return np.bincount(self.item, minlength=len(self.items)) > 0
+
+    @cached_property
     def counts(self) -> IndexArray:
         """How often each item got each label, [N,K]."""
         n, _, k = self.shape
@@ -76,6 +81,10 @@ def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Seq
     Raises:
         PlanError: lists of different lengths or none, a label that is no class, or nothing but abstentions.
     """
+    if classes is not None and len(classes) ** 2 > MOST_CELLS:
+        raise PlanError(
+            f"{len(classes)} classes have more than {MOST_CELLS} cells of confusion; join those that are alike"
+        )
     rows = [_column("item", item), _column("annotator", annotator), _column("label", label)]
     if len({len(one) for one in rows}) > 1:
         sizes = ", ".join(f"{name} {len(one)}" for name, one in zip(("item", "annotator", "label"), rows, strict=True))
@@ -113,7 +122,7 @@ def _missing(label: NDArray[Any]) -> BoolArray:
     if label.dtype.kind == "f":
         return np.asarray(np.isnan(label))
     if label.dtype.kind in "US":
-        return np.asarray(label == "")
+        return np.asarray(label == np.zeros((), dtype=label.dtype))
     if label.dtype.kind != "O":
         return np.zeros(len(label), dtype=np.bool_)
     return np.array([one is None or one == "" or one != one for one in label], dtype=np.bool_)  # NaN is not itself
@@ -129,7 +138,10 @@ def _coded(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequence[Key]]:
         return codes, present
     if values.dtype.kind == "O":
         seen: dict[Any, int] = {}
-        codes = np.array([seen.setdefault(one, len(seen)) for one in values.tolist()], dtype=np.intp)
+        try:
+            codes = np.array([seen.setdefault(one, len(seen)) for one in values.tolist()], dtype=np.intp)
+        except TypeError as error:
+            raise PlanError(f"{name}: {error}; give numbers or text") from error
         return codes, list(seen)
     known, first, codes = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
@@ -178,3 +190,17 @@ def _sorted(seen: Sequence[Any]) -> list[Any]:
     except TypeError:
         kinds = ", ".join(sorted({type(one).__name__ for one in seen}))
         raise PlanError(f"label: no order between {kinds}; write all labels alike, or name them in `classes`") from None
+
+
+def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
+    """The class of each gold item, -1 of any other, [N]. PlanError where an item or its class is none of these."""
+    places = {one: place for place, one in enumerate(votes.items)} if gold else {}
+    codes = {one: code for code, one in enumerate(votes.classes)}
+    known = np.full(len(votes.items), -1, dtype=np.intp)
+    for one, truth in gold.items():
+        if one not in places:
+            raise PlanError(f"gold: there is no item {one!r}")
+        if truth not in codes:
+            raise PlanError(f"gold: {truth!r} of item {one!r} is none of the classes {list(votes.classes)!r}")
+        known[places[one]] = codes[truth]
+    return known

@@ -10,6 +10,8 @@ from jurygraph.errors import InputError
 from jurygraph.studies.consensus.ballots import Ballots, shown
 from jurygraph.studies.consensus.findings import Method, Preset
 
+LARGEST = 1e9
+"""A credit at most: beyond it the squares of sums leave what floats can tell apart."""
 PUBLISHED_REFITS = 10
 """The resamples behind the published intervals."""
 _PUBLISHED_SEED = 42
@@ -126,6 +128,7 @@ class Reached:
             classes=ballots.classes,
             values=self.values,
             ties=_ties(settings),
+            gold=ballots.gold,
             jobs=settings.jobs,
             report=tell,
         )
@@ -153,7 +156,7 @@ def reach(ballots: Ballots, settings: Settings) -> Reached:
     _check(ballots, settings)
     columns = (ballots.item, ballots.annotator, ballots.label)
     model = consensus.fit(*columns, settings.estimate, classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
-    majority = consensus.majority_vote(*columns, _ties(settings), classes=ballots.classes)  # type: ignore[arg-type]
+    majority = consensus.majority_vote(*columns, _ties(settings), classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
     small = consensus.too_small(model.votes)
     stands_in = small is not None and settings.preset is None and settings.method is None
     method: Method = "majority" if stands_in else settings.method or "stableval"
@@ -177,7 +180,10 @@ def _check(ballots: Ballots, settings: Settings) -> None:
     if settings.values is not None and len(settings.values) != k:
         scale = ", ".join(map(shown, ballots.classes[:20]))
         raise InputError(f"--values: gives {len(settings.values)} credits to {k} classes ({scale}); give each one")
-    for option, many in (("--refit", settings.refit), ("--subsets", settings.subsets)):
+    if settings.values is not None and max(map(abs, settings.values)) > LARGEST:
+        raise InputError(f"--values: a credit is beyond {LARGEST:g}; give credits such as 0,0.5,1")
+    drawn = {"--bootstrap": settings.bootstrap, "--refit": settings.refit, "--subsets": settings.subsets}
+    for option, many in drawn.items():
         if many == 1:
             raise InputError(f"{option}: one draw tells no spread; give 2 or more, or 0 for none")
     if settings.refit and settings.method not in (None, "stableval"):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.setting import CLASSES, CONFUSION, KINDS, VALUES, Floats, Kind, Setting
 
 Codes = NDArray[np.intp]
@@ -53,8 +54,10 @@ def stableval(setting: Setting, seed: int) -> Simulated:
 
     Args:
         setting: agents, annotators and items; `PUBLISHED` has the paper's.
-        seed: of `numpy.random.default_rng`.
+        seed: of `numpy.random.default_rng`. PlanError where it is no whole number of at least 0.
     """
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise PlanError(f"seed is {seed!r}: a whole number of at least 0 is needed")
     draw = np.random.default_rng(seed)
     pool = np.repeat(np.arange(len(KINDS)), setting.pool)
     return _labelled(setting, draw.permutation(pool)[: setting.taking_part], draw)

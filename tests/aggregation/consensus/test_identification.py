@@ -24,7 +24,7 @@ def test_fewer_than_three_annotators_cannot_be_told_apart(annotators: int, cells
 
 @pytest.mark.parametrize(
     ("annotators", "items", "small"),
-    [(3, 50, True), (3, 200, True), (5, 50, True), (9, 50, False), (3, 1000, False), (5, 200, False), (9, 1000, False)],
+    [(3, 50, True), (3, 200, True), (5, 50, True), (9, 50, True), (3, 1000, False), (5, 200, False), (9, 1000, False)],
 )
 def test_the_majority_stands_in_where_it_is_the_better_guess(annotators: int, items: int, small: bool) -> None:
     """The declared panels: what is better there is measured in tests/studies/simulate."""
@@ -34,24 +34,36 @@ def test_the_majority_stands_in_where_it_is_the_better_guess(annotators: int, it
 
 
 def test_three_that_share_their_items_are_told_apart() -> None:
-    item, annotator, label, _ = drawn(400, 3, 3, seed=0, right=0.8)
+    item, annotator, label, _ = drawn(500, 3, 3, seed=0, right=0.8)
     assert warned(item, annotator, label) == ""
     assert consensus.too_small(encode(item, annotator, label, range(3))) is None
 
 
-def test_parts_that_share_no_item_are_counted_and_the_smallest_counts() -> None:
-    item, annotator, label, _ = drawn(100, 4, 3, seed=1, right=0.8)
+def test_whom_no_item_connects_with_the_rest_are_named_and_the_part_with_most_labels_counts() -> None:
+    item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
+    stray = [*item, 9001, 9001], [*annotator, "s", "t"], [*label, 0, 1]
+    assert panel(encode(*stray, range(3))).parts.tolist() == [0, 0, 0, 0, 1, 1]
+    assert "no item connects the others with s, t: only the class shares join them" in warned(*stray)
+    assert consensus.too_small(encode(*stray, range(3))) is None
     apart = np.where(annotator < 2, item, item + 1000)
-    assert panel(encode(apart, annotator, label, range(3)))[:2] == (2, 2)
-    told = warned(apart, annotator, label)
-    assert "2 annotators cannot be told apart" in told
-    assert "fall into 2 parts that share no item" in told
+    assert "2 annotators cannot be told apart" in warned(apart, annotator, label)
 
 
 def test_annotators_are_joined_through_others_however_far() -> None:
     item = np.repeat(np.arange(40), 2)
     annotator = item + np.tile([0, 1], 40)  # a chain: item i is of annotators i and i + 1
-    assert panel(encode(item, annotator, item % 2, range(2)))[:2] == (1, 41)
+    assert panel(encode(item, annotator, item % 2, range(2))).parts.tolist() == [0] * 41
+
+
+def test_neither_repeats_nor_silence_change_how_deep_a_panel_is() -> None:
+    item, annotator, label, _ = drawn(60, 3, 3, seed=2)
+    depth = panel(encode(item, annotator, label, range(3))).depth
+    assert depth == pytest.approx(180 / (3 * 6) * 1)
+    twice = (np.tile(one, 2) for one in (item, annotator, label))
+    assert panel(encode(*twice, range(3))).depth == pytest.approx(depth)
+    silent = [*item, 0, 1], [*annotator, "s", "t"], [*label, None, None]
+    assert panel(encode(*silent, range(3))).depth == pytest.approx(depth)
+    assert panel(encode(*silent, range(3))).parts.tolist() == [0, 0, 0, -1, -1]
 
 
 def test_who_gave_fewer_labels_than_there_are_classes_is_named() -> None:

@@ -76,3 +76,8 @@ def test_an_item_without_a_label_is_of_no_class() -> None:
 def test_other_ties_are_refused() -> None:
     with pytest.raises(PlanError, match="ties is 'coin'"):
         consensus.majority_vote([0], [0], [0], "coin", classes=[0, 1])  # type: ignore[arg-type]
+
+
+def test_gold_is_certain_whatever_was_voted() -> None:
+    voted = consensus.majority_vote([0, 0, 1], [0, 1, 0], [1, 1, 0], classes=[0, 1], gold={0: 0})
+    assert voted.posterior.tolist() == [[1.0, 0.0], [1.0, 0.0]]

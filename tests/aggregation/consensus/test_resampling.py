@@ -76,6 +76,13 @@ def test_an_agent_that_a_subset_lacks_counts_in_the_others() -> None:
     assert all(np.isfinite(figures[:4]).all() for figures in found.values())
 
 
+def test_gold_items_stay_gold_in_every_subset() -> None:
+    item, annotator, label, agent = panel()
+    gold = {i: i % 3 for i in range(60)}
+    for figures in consensus.ranking_stability(item, annotator, label, agent, subsets=3, gold=gold).values():
+        assert figures.rank_sd == figures.score_shift == 0.0
+
+
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
@@ -83,6 +90,7 @@ def test_an_agent_that_a_subset_lacks_counts_in_the_others() -> None:
         ({"fraction": 0.0}, "fraction is 0.0"),
         ({"fraction": 0.1}, "of 6 annotators is nobody"),
         ({"jobs": 0}, "jobs is 0"),
+        ({"seed": 2**32}, "seed is 4294967296"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(settings: dict[str, float], wrong: str) -> None:

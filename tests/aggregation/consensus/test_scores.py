@@ -71,6 +71,24 @@ def test_one_item_has_no_interval_and_none_is_made_where_none_is_asked() -> None
     assert one.agent_scores(["a", "a", "a"], bootstrap=0)["a"][1:3] == (None, None)
 
 
+def test_items_without_a_label_count_for_no_agent_by_any_interval() -> None:
+    item, annotator, label, _ = drawn(60, 4, 3, seed=0)
+    agent = np.array(["a", "b", "c"])[item % 3]
+    more = [*item, 100, 101], [*annotator, 0, 1], [*label, None, None]
+    silent = consensus.fit(*more, classes=range(3))
+    scores = silent.agent_scores([*agent, "a", "mute"])
+    assert scores == consensus.fit(item, annotator, label, classes=range(3)).agent_scores(agent)
+    refitted = consensus.refit_intervals(silent, [*agent, "a", "mute"], resamples=20)
+    assert list(refitted.agents) == ["a", "b", "c"]
+    assert refitted.agents["a"].low < scores["a"].score < refitted.agents["a"].high  # type: ignore[operator]
+
+
+def test_one_resample_tells_no_spread() -> None:
+    one, agent = fitted()
+    with pytest.raises(PlanError, match="bootstrap is 1: 0, for no interval, or at least 2"):
+        one.agent_scores(agent, bootstrap=1)
+
+
 def test_the_same_seed_gives_the_same_interval_whoever_else_is_there() -> None:
     one, agent = fitted()
     assert one.agent_scores(agent, seed=4) == one.agent_scores(agent, seed=4)

@@ -51,7 +51,7 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
     assert [one for one in fitted.warnings if "abstention" in one or "without a label" in one] == [
         "abstentions, left out: 1",
-        "items without a label: 1; their posterior is the shares of the classes",
+        "items without a label: 1; their posterior is the class shares, and they count for no agent",
     ]
 
 
@@ -65,6 +65,7 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
         ([1, 2], [1, ""], [0, 1], r"annotator\[1\] is empty"),
         ([1, 2], [1, 1], [0, "x"], "label: no order between int, str"),
         ([[1], [2]], [1, 1], [0, 1], "item has shape"),
+        ([1, {}], [1, 1], [0, 1], "item: unhashable type: 'dict'; give numbers or text"),
         ([1, 2], [1, 1], [3, 3], "every label is 3: nothing to tell apart; name the whole scale"),
     ],
 )
@@ -123,3 +124,22 @@ def test_repeated_rows_are_counted_and_each_counts() -> None:
     assert fitted.votes.repeated == 1
     assert "rows that repeat an item and annotator: 1; each counts" in fitted.warnings
     assert fitted.votes.counts[0].tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("scale", "wrong"),
+    [
+        ({"n_classes": 10**9}, "1000000000 classes have more than"),
+        ({"n_classes": 2.5}, "n_classes is 2.5: a whole number is needed"),
+        ({"n_classes": 2, "classes": [0, 1]}, "n_classes and classes: both say what the labels are"),
+    ],
+)
+def test_a_scale_that_is_none_is_refused(scale: dict[str, object], wrong: str) -> None:
+    with pytest.raises(PlanError, match=wrong):
+        consensus.fit([0, 1], [0, 0], [0, 1], **scale)  # type: ignore[arg-type]
+
+
+def test_empty_bytes_say_nothing_as_empty_text_does() -> None:
+    fitted = consensus.fit([0, 1, 2], [0, 0, 0], np.array([b"a", b"", b"b"]))
+    assert fitted.votes.abstained == 1
+    assert fitted.classes == [b"a", b"b"]

@@ -94,12 +94,54 @@ def test_no_judge_that_was_not_heard_is_credit(votes: dict[str, list[float]], da
     assert high[0] == pytest.approx(max(could))
 
 
-def test_where_nobody_was_heard_the_lowest_level_counts() -> None:
+@pytest.mark.parametrize("fill", [0.0, 1.0])
+def test_where_nobody_was_heard_what_an_unjudged_one_counts_counts(fill: float) -> None:
+    """Also where a gate stopped every judge: nothing good is found in such a response."""
+    for params in (frozen("a", "b", confusions=KNOWN), frozen("a", "b", levels=[0.2, 0.9])):
+        made = COMBINER.combine(cells({"a": [None] * 9, "b": [None] * 9}, fill), params)
+        assert made.value[0] == fill
+        assert np.isnan(made.figures["ambiguity"][0])
+
+
+def test_votes_of_one_judge_have_no_order_and_beyond_so_many_ways_the_lowest_level_counts() -> None:
+    params = frozen("a", "b", "liar", confusions=KNOWN)
+    assert 0.0 < value({"a": [None] * 9, "b": [1.0]}, params) < 1e-6  # 55 ways
+    assert value({"a": [None] * 9, "b": [None] * 9, "liar": [0.0]}, params) == 0.0  # 3,025 ways
+
+
+@given(panels, st.lists(st.integers(0, 2), min_size=1, max_size=3), st.data())
+def test_a_row_hangs_on_itself_alone_whatever_others_lack(
+    votes: dict[str, list[float]], missing: list[int], data: st.DataObject
+) -> None:
+    params = frozen("a", "b", "liar", confusions=KNOWN)
+    same: dict[str, list[float | None]] = {judge: [*said, *said, *said][:3] for judge, said in sorted(votes.items())}
+    partly = {
+        judge: [None if place in missing else one for place, one in enumerate(said)] for judge, said in same.items()
+    }
+    silent: dict[str, list[float | None]] = {judge: [None] * 3 for judge in same}
+    rows = [cells(one) for one in data.draw(st.permutations([same, partly, silent, {**same, "liar": [None] * 3}]))]
+    together = {
+        judge: Cells(
+            *(
+                np.concatenate([getattr(one[judge], name) for one in rows])
+                for name in ("value", "met", "judged", "live")
+            ),
+            np.ones(3),
+        )
+        for judge in rows[0]
+    }
+    assert COMBINER.combine(together, params).value.tolist() == [COMBINER.combine(one, params).value[0] for one in rows]
+
+
+def test_stopped_votes_are_the_worst_in_their_own_direction_beside_failed_ones() -> None:
+    """A penalty under rule gear: what a gate stopped is filled with 1, what failed with 0."""
     params = frozen("a", "b", confusions=KNOWN)
-    made = COMBINER.combine(cells({"a": [None] * 9, "b": [None] * 9}), params)
-    assert made.value[0] == 0.0
-    assert np.isnan(made.figures["ambiguity"][0])
-    assert value({"a": [None] * 9, "b": [1.0]}, params) == 0.0  # more ways than are gone through
+    both = cells({"a": [1.0, None], "b": [None]})
+    both["a"].value[0, 1] = 1.0  # stopped
+    could = {
+        failed: max(value({"a": [1.0, stopped], "b": [failed]}, params) for stopped in LEVELS) for failed in LEVELS
+    }
+    assert COMBINER.combine(both, params).value[0] == pytest.approx(min(could.values()))
 
 
 def test_a_vote_that_does_not_apply_says_nothing() -> None:
@@ -168,6 +210,10 @@ class TestFreezing:
             ({"level": [0, 1]}, "takes no parameter 'level'; there are confusions, levels"),
             ({"confusions": KNOWN, "levels": [0, 1]}, "2 levels for 3 classes"),
             ({"confusions": "known.json"}, "names 'known.json', which was not read"),
+            ({"levels": [False, True]}, "params.levels is"),
+            ({"confusions": KNOWN, "levels": [0, 0.25, 1]}, "the confusions are of .*; learn them of these levels"),
+            ({"confusions": {**KNOWN, "classes": [1.0, 0.5, 0.0]}}, "do not rise; name them from low to high"),
+            ({"confusions": {**KNOWN, "digest": "0" * 64}}, "the digest is not that of the rest"),
             ({"confusions": [1]}, "name a file, or write what stands in it"),
             ({"confusions": {**KNOWN, "prior": [1.0, 1.0, 0.0]}}, "params.confusions: .*sums to 2"),
             ({"confusions": {**KNOWN, "annotators": {"b": HONEST}}}, "say nothing of input 'a'.*: b"),
@@ -181,3 +227,8 @@ class TestFreezing:
     def test_a_judge_has_no_weight_beside_its_confusions(self, changed: dict[str, float]) -> None:
         with pytest.raises(PlanError, match="input 'a' has a weight"):
             COMBINER.freeze(inputs("a", **changed), {})
+
+    def test_a_judge_that_was_left_out_has_no_vote(self) -> None:
+        given = {"a": Input(questions=("a",), weights=(1.0,), gated="zero")}
+        with pytest.raises(PlanError, match="input 'a': a judge that was left out has no vote; write `gated: missing`"):
+            COMBINER.freeze(given, {})
