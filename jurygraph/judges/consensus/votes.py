@@ -48,18 +48,19 @@ class Votes:
         """What each response is worth, [R], where the votes that are missing were as bad as they could be.
 
         Those that are filled with 0 make the least of what those filled with 1 make the most of. `heard` [R,K] is the
-        posterior of the rest; where there is no rest, the filling itself is what counts. A row hangs on itself alone.
+        posterior of the rest; where there is none, and all are filled alike, that is what counts. A row hangs on itself
+        alone.
         """
-        worst = np.where(self._low.any(axis=1), 0.0, 1.0)
-        open_ = np.flatnonzero(self.missing.any(axis=1) & self.cast.any(axis=1))
+        low, high = self._low.any(axis=1), self._high.any(axis=1)
+        worst = np.where(low, 0.0, 1.0)
+        open_ = np.flatnonzero((low | high) & (self.cast.any(axis=1) | (low & high)))
         if not len(open_):
             return worst
         evidence = heard if self._judges is not None else self._evidence()
         patterns, of = np.unique(np.hstack([self._low, self._high])[open_], axis=0, return_inverse=True)
         for place, pattern in enumerate(patterns):
             rows = open_[of.ravel() == place]
-            low, high = np.split(pattern, 2)
-            worst[rows] = self._worst(evidence[rows], low, high)
+            worst[rows] = self._worst(evidence[rows], *np.split(pattern, 2))
         return worst
 
     def _worst(self, evidence: Floats, low: Bools, high: Bools) -> Floats:
