@@ -43,8 +43,9 @@ def test_the_trace_shown_is_the_one_that_the_example_gives(tmp_path: Path) -> No
 @pytest.mark.slow
 def test_the_commands_of_the_first_project_run_as_typed(tmp_path: Path) -> None:
     typed = [line for line in commands() if "--config judge.yaml" not in line]
-    assert len(typed) == 25
-    shutil.copytree(ROOT / "examples" / "maths", tmp_path / "examples" / "maths")
+    assert len(typed) == 27
+    for example in ("maths", "consensus"):
+        shutil.copytree(ROOT / "examples" / example, tmp_path / "examples" / example)
     for line in typed:
         run([COMMAND, *shlex.split(line)[1:]], tmp_path)
     assert (tmp_path / "my-jury" / "run").is_dir()
