@@ -1,7 +1,8 @@
 """What holds for every test.
 
 Property tests draw the same examples every time, so that a run says the same of the same code on any machine: 25 of
-each, and 100 in `make test-slow` (HYPOTHESIS_PROFILE=thorough); HYPOTHESIS_PROFILE=explore draws others each time.
+each at most, and in `make test-slow` 100 or as many as a test asks for (HYPOTHESIS_PROFILE=thorough);
+HYPOTHESIS_PROFILE=explore draws others each time.
 Replies of models are kept in a folder of the run's own.
 """
 
@@ -12,7 +13,9 @@ import tempfile
 
 from hypothesis import settings
 
-settings.register_profile("quick", derandomize=True, deadline=None, max_examples=25)
+from tests.examples import QUICK
+
+settings.register_profile("quick", derandomize=True, deadline=None, max_examples=QUICK)
 settings.register_profile("thorough", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

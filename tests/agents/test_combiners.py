@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from jurygraph import Cells, Combiner, GraphCycleError, PlanError
 from jurygraph.agents.registry import OWN_COMBINERS, load_combiner
 from jurygraph.schema import Input
+from tests.examples import at_most
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
@@ -304,7 +305,7 @@ def grid(kind: st.SearchStrategy[Any], shape: tuple[int, int]) -> st.SearchStrat
 
 
 @pytest.mark.parametrize("name", OF_ANY_INPUTS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(data=st.data())
 def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: st.DataObject) -> None:
     combiner, params, (low, high, filled) = data.draw(groups(name))
@@ -315,7 +316,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: s
 
 
 @pytest.mark.parametrize("name", OF_ANY_INPUTS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(data=st.data())
 def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, data: st.DataObject) -> None:
     combiner, params, (_, _, judged) = data.draw(groups(name))
@@ -326,7 +327,7 @@ def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, data: st.Data
 
 
 @pytest.mark.parametrize("name", OF_ANY_INPUTS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(data=st.data())
 def test_a_response_has_the_same_component_alone_and_in_company(name: str, data: st.DataObject) -> None:
     combiner, params, (_, _, cells) = data.draw(groups(name))

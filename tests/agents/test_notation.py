@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.agents import notation
+from tests.examples import at_most
 
 BOMBS = [r"^(a+)+$", r"(a|a)+c", r"(a?){30}a{30}c", r"(.*)*c"]
 
@@ -93,14 +94,14 @@ def test_a_path_goes_as_deep_as_data_can() -> None:
     assert len(found("$..*", deep)) == 250
 
 
-@settings(max_examples=200)
+@settings(max_examples=at_most(200))
 @given(st.text("$.[]*?@()'\"<>=!&|,:-0123ab \\" + string.ascii_lowercase[:4], max_size=12).map("${}".format))
 def test_any_text_is_a_path_or_refused(text: str) -> None:
     said = refusal(lambda: found(text, {"a": [{"b": 1}, "ab", None, 2.5]}))
     assert said is None or said.startswith("is no JSONPath (")
 
 
-@settings(max_examples=200)
+@settings(max_examples=at_most(200))
 @given(st.text("(?:=<!)[^]{1,9}*+|.\\dpLab1$-", max_size=12))
 def test_any_text_is_a_pattern_or_refused(text: str) -> None:
     said = refusal(lambda: notation.pattern(text).search("ab1"))

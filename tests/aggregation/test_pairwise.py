@@ -14,6 +14,7 @@ from scipy.optimize import minimize
 
 from jurygraph.aggregation.pairwise import MOST_ROUNDS, Position, bradley_terry, flips, outcomes, position
 from jurygraph.errors import PlanError
+from tests.examples import at_most
 
 LLMBAR = Path(__file__).parents[1] / "data" / "llmbar"
 NINE = [(1, 1), (1, 0.5), (1, 0), (0.5, 1), (0.5, 0.5), (0.5, 0), (0, 1), (0, 0.5), (0, 0)]
@@ -136,7 +137,7 @@ def total_order(size: int) -> np.ndarray:
     return np.triu(np.ones((size, size)), 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(games(), st.sampled_from([0.1, 0.5, 2.0]))
 def test_the_strengths_are_the_mode_of_the_posterior(wins: np.ndarray, prior: float) -> None:
     np.testing.assert_allclose(bradley_terry(wins, prior).strength, mode(wins, prior), rtol=1e-4)

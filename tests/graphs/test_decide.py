@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.schema import Plan, Reward, Verdict
+from tests.examples import at_most
 from tests.graphs.cast import (
     BY_RESPONSE,
     BY_US,
@@ -22,7 +23,7 @@ from tests.graphs.cast import (
 )
 from tests.graphs.scenes import NAMES, Scene, bits, places, scenes
 
-EACH = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @EACH
@@ -91,7 +92,7 @@ def filled(scene: Scene, rng: np.random.Generator) -> dict[Any, Verdict]:
     return {**scene.verdicts, **judged}
 
 
-@settings(EACH, max_examples=80)
+@settings(EACH, max_examples=at_most(80))
 @given(scenes(), st.integers(0, 2**32))
 def test_the_range_holds_whatever_the_unjudged_could_have_been(scene: Scene, seed: int) -> None:
     before = scene.rewards()

@@ -14,10 +14,11 @@ from jurygraph.graphs.decide import Marks, decide_many, independent
 from jurygraph.graphs.rewarding import Row
 from jurygraph.graphs.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, mark_of
 from jurygraph.schema import Counts, Plan, Reward, Verdict
+from tests.examples import at_most
 from tests.graphs.cast import BY_RESPONSE, COMBINERS, UNJUDGED, criterion, decided, planned, task, told
 from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, Place, Scene, bits, scenes
 
-EACH = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]) -> Marks:
@@ -62,7 +63,7 @@ def crowds(draw: st.DrawFn) -> Scene:
     return Scene(scene.config, scene.task, scene.plan, verdicts)
 
 
-@settings(EACH, max_examples=100)
+@settings(EACH, max_examples=at_most(100))
 @given(crowds(), st.lists(st.integers(0, 2), min_size=4, max_size=4), st.permutations(NAMES))
 def test_all_at_once_are_to_the_bit_as_group_by_group(scene: Scene, part: list[int], order: list[str]) -> None:
     apart: dict[str, Reward] = {}

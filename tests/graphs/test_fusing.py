@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jurygraph.graphs.fusing import covered, fuse, fuse_bounds
 from jurygraph.schema import Decision, FormatGate, Gate, PrecisionShaping, RepetitionControl, Spec
+from tests.examples import at_most
 
 NAMES = ("format", "accuracy", "repetition")
 VALUES = st.sampled_from([0.0, 1.0, 0.5, 0.25]) | st.floats(-1.0, 1.0)
@@ -35,7 +36,7 @@ def decisions(draw: st.DrawFn) -> Decision:
     return decision({n: draw(WEIGHTS) for n in NAMES}, *gates, scale=draw(st.sampled_from([1.0, 3.0])), clip=clip)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=at_most(200), deadline=None)
 @given(decisions(), *[st.tuples(VALUES, VALUES, UNITS)] * 3)
 def test_every_reward_between_the_bounds_of_its_components_lies_between_its_own(
     how: Decision, one: tuple[float, ...], two: tuple[float, ...], three: tuple[float, ...]
@@ -51,7 +52,7 @@ def test_every_reward_between_the_bounds_of_its_components_lies_between_its_own(
         assert floor[0] - 1e-12 <= value[0] <= ceiling[0] + 1e-12
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=at_most(100), deadline=None)
 @given(decisions(), st.tuples(VALUES, VALUES, VALUES))
 def test_bounds_of_what_is_known_are_the_reward_itself(how: Decision, values: tuple[float, ...]) -> None:
     known = {name: np.array([value]) for name, value in zip(NAMES, values, strict=True)}

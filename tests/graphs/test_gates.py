@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import Recalled, next_work, stamps
 from jurygraph.schema import RESPONSE_GATES, Response, Stakeholder, Survey, Trace, Verdict
+from tests.examples import at_most
 from tests.graphs.cast import (
     by_id,
     criterion,
@@ -428,7 +429,7 @@ def as_stopped(survey: Survey, verdicts: Mapping[Place, Verdict]) -> dict[Place,
     return kept | {(one.question, "a", (), 0): one for one in work.settled}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=at_most(150), deadline=None)
 @given(worst_cases())
 def test_a_stopped_response_is_never_better_off_than_by_any_verdict_of_a_model(
     drawn: tuple[Scene, dict[Place, Verdict]],
@@ -446,7 +447,7 @@ def test_a_stopped_response_is_never_better_off_than_by_any_verdict_of_a_model(
     assert worst.counts.judged >= len(asked)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=at_most(100), deadline=None)
 @given(worst_cases())
 def test_and_what_is_left_open_about_it_is_what_checks_left_open(drawn: tuple[Scene, dict[Place, Verdict]]) -> None:
     scene, stopped_verdicts = drawn

@@ -11,6 +11,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from jurygraph.errors import ConfigError
 from jurygraph.models.budget import Budget, Reservation
 from jurygraph.models.faults import Fault
+from tests.examples import at_most
 
 
 def refused(budget: Budget, cost: float | None) -> str:
@@ -314,4 +315,4 @@ class InAnyOrder(RuleBasedStateMachine):
 
 
 TestInAnyOrder = InAnyOrder.TestCase
-TestInAnyOrder.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestInAnyOrder.settings = settings(max_examples=at_most(60), stateful_step_count=30, deadline=None)

@@ -25,6 +25,7 @@ import jurygraph.models.cache as storage
 from jurygraph.errors import InputError
 from jurygraph.models.asking import Reply, Token
 from jurygraph.models.cache import Cache, Stored, default_folder
+from tests.examples import at_most
 
 ROOT = Path(jurygraph.__file__).parents[1]
 KEY, OTHER = "a" * 64, "b" * 64
@@ -91,7 +92,7 @@ replies = st.builds(
 stored = st.builds(Stored, replies, st.none() | st.floats(0.0, allow_infinity=False, allow_nan=False))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored)
 def test_what_is_got_is_what_was_put(cache: Cache, one: Stored) -> None:
     cache.put({KEY: one})
@@ -219,7 +220,7 @@ def test_text_that_is_not_utf_8_is_a_miss(cache: Cache, folder: Path) -> None:
     assert cache.get(KEY) is None
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=at_most(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_a_changed_byte_anywhere_is_a_miss(cache: Cache, folder: Path, data: st.DataObject) -> None:
     cache.put({KEY: YES})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from jurygraph.models.asking import Reply, Token
 from jurygraph.models.probability import p_true, p_yes, place_of, spelled, telling
+from tests.examples import at_most
 
 Path = tuple[str | int, ...]
 Others = tuple[tuple[str, float], ...]
@@ -312,7 +313,7 @@ def planted(piece: str, lead: str, chance: random.Random) -> tuple[dict[str, flo
     return others, totals["true"], totals["false"]
 
 
-@settings(max_examples=150)
+@settings(max_examples=at_most(150))
 @given(st.lists(st.booleans() | DOCUMENTS, min_size=1, max_size=5), st.randoms(use_true_random=False))
 def test_planted_probabilities_are_found_however_the_text_is_cut(document: list[Any], chance: random.Random) -> None:
     written = Written({"verdicts": document, "met": chance.random() < 0.5}, chance)

@@ -21,6 +21,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.structured import answer_schema, instructed, read, repaired
 from jurygraph.schema import Message, Noun
 from jurygraph.schema.noun import Flag, Number, Unit
+from tests.examples import at_most
 from tests.schema.json_schema import faults
 
 
@@ -447,7 +448,7 @@ def test_of_ten_thousand_fuzzed_replies_none_counts_unless_it_is_valid_as_a_whol
     assert min(seen["valid"], seen["malformed"]) > 2_000, seen
 
 
-@settings(max_examples=300)
+@settings(max_examples=at_most(300))
 @given(st.text() | st.text('{}[]",:truefalsn0.1-e \\\n', max_size=40))
 def test_no_text_raises_anything_but_a_fault(text: str) -> None:
     found, expected = outcome(text), plainly(text)

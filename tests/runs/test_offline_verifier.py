@@ -29,6 +29,7 @@ from jurygraph.runs.erasure import erase
 from jurygraph.runs.offline_verifier import ORDER, Difference, checked, verifies
 from jurygraph.runs.packing import pack_reward
 from jurygraph.schema import canonical, digest_of
+from tests.examples import at_most
 from tests.graphs.scenes import Scene, scenes
 from tests.runs.made import PLAIN, lines, score, seal, write_tasks
 from tests.runs.test_bundle import bundle, rescored
@@ -474,7 +475,7 @@ class TestSeal:
 
 
 class TestArithmetic:
-    @settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=at_most(80), deadline=None, suppress_health_check=list(HealthCheck))
     @given(scenes())
     def test_every_reward_that_is_decided_is_what_its_terms_give(self, scene: Scene) -> None:
         decision = json.loads(scene.plan.decision.model_dump_json())

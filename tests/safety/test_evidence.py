@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from jurygraph.safety.evidence import Passage, Text
 from jurygraph.safety.folding import visible
+from tests.examples import at_most
 
 ODD = (
     *("a", "B", " ", "\n", "\t", "\u00a0", "\u3000", "\u2028", "e\u0301", "é", "\u0301", "\u0327", "ﬁ", "½", "…"),
@@ -41,7 +42,7 @@ def quoted(draw: st.DrawFn) -> tuple[str, str]:
 
 
 @given(quoted())
-@settings(max_examples=500)
+@settings(max_examples=at_most(500))
 def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(case: tuple[str, str]) -> None:
     text, quotation = case
     found = Text(text).find(quotation)
@@ -51,7 +52,7 @@ def test_a_passage_is_found_whatever_its_white_space_and_unicode_forms(case: tup
 
 
 @given(TEXTS, TEXTS)
-@settings(max_examples=1000)
+@settings(max_examples=at_most(1000))
 @example("xe\u0301", "e")
 @example("x\u0301 y", "x")
 def test_the_offsets_are_right_for_whatever_is_found(text: str, quotation: str) -> None:

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.schema import Config, Noun, ResponseLine, TaskLine, Trace
+from tests.examples import at_most
 from tests.schema.json_schema import faults
 from tests.schema.nouns import STRATEGIES
 from tests.schema.samples import CONFIG, RESPONSE, TASK, TRACE
@@ -38,7 +39,7 @@ def test_a_written_trace_conforms() -> None:
 
 
 @pytest.mark.parametrize("noun", [TaskLine, ResponseLine, Config, Trace], ids=lambda noun: noun.__name__)
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=at_most(30), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_whatever_is_written_conforms(noun: type[Noun], data: st.DataObject) -> None:
     written = json.loads(data.draw(STRATEGIES[noun]).model_dump_json())

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from jurygraph import schema
 from jurygraph.schema import Noun, Trace, canonical, digest_of
+from tests.examples import at_most
 from tests.schema.nouns import FREE, NOUNS, STRATEGIES
 from tests.schema.samples import digests
 
@@ -94,7 +95,7 @@ def _has_numbers(noun: type[Noun]) -> bool:
 
 
 @pytest.mark.parametrize("noun", list(filter(_has_numbers, NOUNS)), ids=lambda noun: noun.__name__)
-@settings(few, max_examples=30)
+@settings(few, max_examples=at_most(30))
 @given(data=st.data())
 def test_it_refuses_a_number_that_is_text_or_not_finite(noun: type[Noun], data: st.DataObject) -> None:
     values = data.draw(STRATEGIES[noun].filter(lambda made: any(_places(made.model_dump(mode="json")))))

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.schema import Trace, canonical
+from tests.examples import at_most
 from tests.schema.nouns import calls, plans, traces
 from tests.schema.samples import CALL, TRACE, plan
 
@@ -31,7 +32,7 @@ def test_it_comes_back_from_its_line() -> None:
     assert json.loads(LINE)["digest"] == MADE.digest
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=at_most(300), deadline=None)
 @given(st.integers(0, len(LINE) - 1), st.characters(min_codepoint=32, max_codepoint=126))
 def test_a_changed_character_is_found(place: int, character: str) -> None:
     changed = LINE[:place] + character + LINE[place + 1 :]

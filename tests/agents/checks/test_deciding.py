@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from jurygraph.agents.checks.deciding import Decided
 from jurygraph.agents.checks.items import Item
 from tests.agents.checks.made import decide, invented, own, row
+from tests.examples import at_most
 
 PRICES = [{"of": "meals", "column": "price"}]
 CHEAP = {"price": {"at_most": 10}}
@@ -468,7 +469,7 @@ def credit(decided: Decided) -> float:
     return 1.0 if decided.holds else decided.share
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=at_most(300), deadline=None)
 @given(stated=CHECKS, items=items_with_gaps())
 def test_a_check_is_decided_exactly_where_all_that_the_tables_may_tell_agrees(
     stated: dict[str, Any], items: list[Item]
@@ -478,7 +479,7 @@ def test_a_check_is_decided_exactly_where_all_that_the_tables_may_tell_agrees(
     assert None not in found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=at_most(150), deadline=None)
 @given(stated=CHECKS, items=items_with_gaps())
 def test_no_credit_exceeds_what_any_completion_would_get(stated: dict[str, Any], items: list[Item]) -> None:
     decided = decide(stated, *items)
@@ -486,13 +487,13 @@ def test_no_credit_exceeds_what_any_completion_would_get(stated: dict[str, Any],
         assert credit(decided) <= min(credit(decide(stated, *whole)) for whole in completions(items)) + 1e-12
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=at_most(100), deadline=None)
 @given(stated=CHECKS, items=items_with_gaps([own]))
 def test_what_the_response_cannot_show_is_always_decided(stated: dict[str, Any], items: list[Item]) -> None:
     assert decide(stated, *items).holds is not None
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=at_most(150), deadline=None)
 @given(stated=CHECKS, made=st.lists(cells(KNOWN), max_size=4))
 def test_what_is_known_is_decided_by_plain_arithmetic(stated: dict[str, Any], made: list[dict[str, Any]]) -> None:
     decided = decide(stated, *(row(**values) for values in made))
@@ -521,7 +522,7 @@ def expected(stated: dict[str, Any], made: list[dict[str, Any]]) -> bool:
     return measured >= stated["at_least"] if "at_least" in stated else measured <= stated["at_most"]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=at_most(150), deadline=None)
 @given(stated=CHECKS, items=items_with_gaps(), data=st.data())
 def test_the_order_of_items_and_of_their_keys_changes_no_score(
     stated: dict[str, Any], items: list[Item], data: st.DataObject

@@ -14,6 +14,7 @@ from jurygraph import ConfigError, InputError, Jury, PlanError, Response, Stakeh
 from jurygraph.agents.checks.evaluators import Constraints
 from jurygraph.conformance import check_evaluator
 from tests.agents.checks.test_values import JSON
+from tests.examples import at_most
 
 MENU = [
     {"name": "Curry House", "city": "Leeds", "price": 12, "kinds": "Indian, Tea"},
@@ -359,7 +360,7 @@ SCALARS = JSON | st.sampled_from([1e308, 10**400, -0.0, "9" * 400, "Curry House,
 HOSTILE = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(data=HOSTILE)
 def test_no_data_breaks_a_check(jury: Jury, data: Any) -> None:
     (trace,) = jury.score(task(*EVERY), [Response(id="r", text="", data=data)])

@@ -12,6 +12,7 @@ from jurygraph.agents.graph_annotator.candidates import Pair, candidates
 from jurygraph.agents.graph_annotator.forms import StatedEdge, StatedRole
 from jurygraph.schema import Criterion
 from jurygraph.schema.rubric import Role
+from tests.examples import at_most
 
 ROLES: dict[str, Role] = {"a": "core", "b": "core", "more": "additional", "bad": "penalty", "if": "applicability"}
 ASKED = (Pair("a", "more"), Pair("if", "bad"), Pair("a", "b"))
@@ -83,7 +84,7 @@ answers = st.lists(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=at_most(80))
 @given(answers, st.integers(0, 5))
 def test_the_same_answers_in_any_order_come_to_the_same(said: list[StatedEdge], seed: int) -> None:
     asked = candidates(ROLES)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jurygraph.agents.graph_annotator.projection import project
 from jurygraph.schema import Edge
+from tests.examples import at_most
 
 KINDS = ("weak", "strong", "activation")
 
@@ -42,7 +43,7 @@ def rank(one: Edge) -> tuple[int, float, str, str]:
     return KINDS.index(one.kind), 1.0 if one.confidence is None else one.confidence, one.parent, one.child
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_most(60))
 @given(graphs(), st.randoms(use_true_random=False))
 def test_it_leaves_no_cycle_and_takes_no_edge_that_lies_on_none(edges: list[Edge], random: Any) -> None:
     kept, dropped = project(edges)
@@ -57,7 +58,7 @@ def test_it_leaves_no_cycle_and_takes_no_edge_that_lies_on_none(edges: list[Edge
     assert project(shuffled) == (kept, dropped), "whatever the order"
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_most(60))
 @given(graphs())
 def test_what_goes_is_told_with_a_cycle_in_which_it_is_the_lowest(edges: list[Edge]) -> None:
     by_ends = {(one.parent, one.child): one for one in edges}

@@ -25,6 +25,7 @@ from tests.agents.judging.hearing import (
     user,
     views,
 )
+from tests.examples import at_most
 from tests.models.judging import config, responses, rubric
 from tests.models.server import TOKENS_OUT, Answer, said, serving, status
 
@@ -99,7 +100,7 @@ words = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cf", "Cs
 
 
 @given(words.filter(str.strip), st.sampled_from(["NFC", "NFD"]), st.sampled_from([" ", "\n", "\t \n", "\u2003"]))
-@settings(max_examples=60)
+@settings(max_examples=at_most(60))
 def test_every_quotation_of_whole_words_is_found_at_its_place(sentence: str, form: Any, space: str) -> None:
     """A model may set what it quotes in other white space, and in another form of Unicode."""
     text = f"Dear Ann,\n{unicodedata.normalize('NFC', sentence)} and so on.\nYours, Bo"
@@ -406,7 +407,7 @@ REPLIES = st.fixed_dictionaries(
 
 
 @given(st.lists(REPLIES | st.just("malformed"), min_size=2, max_size=2), st.booleans())
-@settings(max_examples=150)
+@settings(max_examples=at_most(150))
 def test_no_credit_is_without_evidence_whatever_is_replied(replies: list[Any], evidence: bool) -> None:
     turns = iter(replies)
     verdicts, requests = answered(

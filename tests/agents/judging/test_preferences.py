@@ -26,6 +26,7 @@ from tests.agents.judging.hearing import (
     whole,
 )
 from tests.agents.judging.people import PROFILES, SAID, WISHES, people, words_of
+from tests.examples import at_most
 from tests.models.judging import Script, items_of, responses
 from tests.models.server import Answer, said, serving
 
@@ -96,7 +97,7 @@ names = st.lists(st.sampled_from(["ann", "bob", "cyd"]), min_size=1, max_size=3,
 
 
 @given(names, st.lists(st.sampled_from([SAID, "Stay at home.", "Go."]), min_size=1, max_size=3), st.randoms())
-@settings(max_examples=40)
+@settings(max_examples=at_most(40))
 def test_whoever_asks_in_which_order_a_call_holds_one_person_and_one_response(
     asked: list[str], texts: list[str], shuffled: Any
 ) -> None:

@@ -13,6 +13,7 @@ from jurygraph import PlanError
 from jurygraph.agents.registry import load_combiner
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.schema import Input
+from tests.examples import at_most
 from tests.judges.pairwise.groups import (
     Group,
     bounds,
@@ -221,7 +222,7 @@ def compared(draw: Draw, listed: bool) -> tuple[Group, Group]:
     [(*one, False) for one in COMPARING] + [(*one, True) for one in LISTING],
     ids=str,
 )
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=at_most(75), deadline=None)
 @given(data=st.data())
 def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(
     name: str, params: dict[str, Any], listed: bool, data: st.DataObject
@@ -236,7 +237,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(
 
 
 @pytest.mark.parametrize(("name", "listed"), [("win-share", False), ("rank-share", True)])
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=at_most(75), deadline=None)
 @given(data=st.data())
 def test_nothing_is_gained_by_being_unjudged(name: str, listed: bool, data: st.DataObject) -> None:
     holes, whole = data.draw(compared(listed))
@@ -244,7 +245,7 @@ def test_nothing_is_gained_by_being_unjudged(name: str, listed: bool, data: st.D
     assert (combined(name, holes).value == bounds(name, holes)[0]).all()
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=at_most(50), deadline=None)
 @given(data=st.data())
 def test_nor_under_bradley_terry_by_pairs_of_ones_own(data: st.DataObject) -> None:
     _, whole = data.draw(compared(False))
@@ -266,7 +267,7 @@ def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, params: dict[
 # Any group
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=at_most(40), deadline=None)
 @given(st.data())
 def test_what_all_pairs_win_together_is_half_of_them(data: st.DataObject) -> None:
     said = {pair: data.draw(st.sampled_from([0.0, 0.5, 1.0])) for pair in permutations("abcd", 2)}
@@ -274,7 +275,7 @@ def test_what_all_pairs_win_together_is_half_of_them(data: st.DataObject) -> Non
         assert combined(name, Group("abcd", said), **params).value.sum() == pytest.approx(2.0, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=at_most(40), deadline=None)
 @given(st.data())
 def test_names_make_no_difference(data: st.DataObject) -> None:
     said = {pair: data.draw(st.sampled_from([0.0, 0.5, 1.0, None])) for pair in permutations("abcd", 2)}

@@ -13,6 +13,7 @@ from jurygraph.agents.combiners import Mean
 from jurygraph.agents.roles import Component
 from jurygraph.judges.protocols.combiners import AdaptiveSum, ProtocolMean
 from jurygraph.schema import Input
+from tests.examples import at_most
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Grid = Sequence[Any]
@@ -163,7 +164,7 @@ def groups(draw: Draw) -> tuple[int, list[dict[str, Cells]]]:
     return people, made
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=at_most(150), deadline=None)
 @given(groups())
 def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
     people, (low, high, filled) = drawn
@@ -175,7 +176,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, 
     assert ((least >= 0.0) & (greatest <= 1.0 + 1e-12)).all()
 
 
-@settings(max_examples=75, deadline=None)
+@settings(max_examples=at_most(75), deadline=None)
 @given(groups())
 def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
     """No span is wider than it has to be: trying every unjudged weight at 0 and at 1 finds both its ends."""
@@ -205,7 +206,7 @@ def _tried(low: dict[str, Cells], high: dict[str, Cells], row: int, taken: int) 
     return ratio(low), ratio(high)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=at_most(50), deadline=None)
 @given(groups())
 def test_what_is_all_judged_has_no_span_and_company_changes_nothing(
     drawn: tuple[int, list[dict[str, Cells]]],
@@ -226,7 +227,7 @@ def _only(one: Cells, row: int) -> Cells:
     return Cells(one.value[rows], one.met[rows], one.judged[rows], one.live[rows], one.weight, one.mass)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=at_most(50), deadline=None)
 @given(groups(), st.randoms())
 def test_the_order_of_people_changes_nothing_but_the_last_bits(
     drawn: tuple[int, list[dict[str, Cells]]], shuffled: Any

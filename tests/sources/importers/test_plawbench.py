@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jurygraph.schema import Criterion
 from jurygraph.schema.rubric import Part
 from jurygraph.sources.importers.plawbench import WHOLE, sub_items
+from tests.examples import at_most
 from tests.sources.importers.published import PLAWBENCH, noted, tasks
 
 LOAN, THEFT, OTHER = PLAWBENCH
@@ -84,7 +85,7 @@ def test_sub_items_are_found_by_their_marks(text: str, found: list[tuple[str, fl
     assert [(part["text"], part["weight"]) for part in sub_items(text)] == found
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=at_most(30), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 9), st.text("甲乙。 \n", max_size=8)), max_size=6), st.booleans())
 def test_whatever_stands_between_the_marks_nothing_of_it_is_lost(items: list[tuple[int, str]], leading: bool) -> None:
     texts = [f"（+{points}分）{words}乙" if leading else f"{words}乙（+{points}分）" for points, words in items]

@@ -10,10 +10,11 @@ from jurygraph.aggregation import gear
 from jurygraph.studies.credit import CreditStudy, Settings, rewired
 from jurygraph.studies.credit.measuring import as_annotated
 from tests.aggregation.reference import Rubric, rubrics
+from tests.examples import at_most
 from tests.studies.credit.reference import Example, Link, sheet_of, sheets_of
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=at_most(60), deadline=None)
 @given(rubrics(), st.integers(0, 2**64), st.text(max_size=3))
 def test_it_keeps_edges_and_kinds_and_stays_acyclic(rubric: Rubric, seed: int, task: str) -> None:
     drawn = rewired(gear.compile(rubric.n, rubric.parents, rubric.children), seed, task)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
 from jurygraph.studies.disagreement import report
+from tests.examples import at_most
 from tests.studies.disagreement.made import samples
 
 UNIT = st.floats(0.0, 1.0).map(lambda value: round(value, 3))
@@ -32,7 +33,7 @@ class TestThreshold:
         assert (found.split.tied_high, found.split.tied_low) == (1, 3)
 
     @given(ROWS)
-    @settings(max_examples=50)
+    @settings(max_examples=at_most(50))
     def test_conflicts_are_never_more_than_the_percentile_leaves(self, rows: list[tuple[float, float, float]]) -> None:
         assert report(samples(rows), resamples=1).conflict_rate <= 0.2 + 1 / len(rows)
 
@@ -72,7 +73,7 @@ class TestSplit:
         assert found.split.high == high
 
     @given(ROWS)
-    @settings(max_examples=50)
+    @settings(max_examples=at_most(50))
     def test_nobody_in_low_div_disagrees_more(self, rows: list[tuple[float, float, float]]) -> None:
         apart = sorted((round(2 / 3 * (max(row) - min(row)), 12) for row in rows), reverse=True)
         split = report(samples(rows), resamples=1).split
@@ -183,7 +184,7 @@ class TestSteps:
         assert {(one.slope, one.kendall, one.p) for one in found.trends} == {(0.0, None, None)}
 
     @given(ROWS)
-    @settings(max_examples=30)
+    @settings(max_examples=at_most(30))
     def test_the_steps_together_are_the_run(self, rows: list[tuple[float, float, float]]) -> None:
         found = report(samples(rows, steps=[place % 3 for place in range(len(rows))]), resamples=1)
         assert sum(one.samples for one in found.steps) == found.samples

@@ -6,10 +6,11 @@ from hypothesis import given, settings
 
 from jurygraph.aggregation import gear
 from jurygraph.studies.pictures.layout import Box, Layout, lay_out
+from tests.examples import at_most
 from tests.studies.pictures.rubrics import graphs
 
 Graph = tuple[int, list[tuple[int, int]]]
-few = settings(max_examples=40)
+few = settings(max_examples=at_most(40))
 
 
 def laid_out(graph: Graph) -> Layout:

@@ -9,6 +9,7 @@ from jurygraph.schema import Rubric
 from jurygraph.studies.pictures.lettering import plain
 from jurygraph.studies.pictures.mermaid import mermaid
 from jurygraph.studies.pictures.picture import Picture, Score, Scores, picture_of
+from tests.examples import at_most
 from tests.studies.pictures.rubrics import HOSTILE, pictures, rubric_of
 
 LABEL = r"(?:[\w ,.()\-]|<br/>|</?b>|#\d+;|→|▼|\?)*"
@@ -26,14 +27,14 @@ LINES = (
 """All that a line may be. No label has a quote, a bracket, a colon, or any other sign that Mermaid reads."""
 
 
-@settings(max_examples=60)
+@settings(max_examples=at_most(60))
 @given(pictures())
 def test_every_line_is_one_that_we_meant_whatever_the_texts(picture: Picture) -> None:
     for line in mermaid(picture).splitlines():
         assert any(re.fullmatch(one, line) for one in LINES), line
 
 
-@settings(max_examples=40)
+@settings(max_examples=at_most(40))
 @given(pictures())
 def test_every_criterion_and_every_edge_is_there_once(picture: Picture) -> None:
     text = mermaid(picture)

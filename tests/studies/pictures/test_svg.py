@@ -10,6 +10,7 @@ from jurygraph.schema import Rubric
 from jurygraph.studies.pictures.lettering import plain
 from jurygraph.studies.pictures.picture import Picture, Score, Scores, picture_of
 from jurygraph.studies.pictures.svg import svg
+from tests.examples import at_most
 from tests.studies.pictures.rubrics import pictures, rubric_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -21,7 +22,7 @@ def titles(document: ElementTree.Element) -> Counter[str]:
     return Counter((title.text or "").partition("\n")[0] for title in document.findall(f".//{SVG}g/{SVG}title"))
 
 
-@settings(max_examples=40)
+@settings(max_examples=at_most(40))
 @given(pictures())
 def test_every_criterion_and_every_edge_is_there_once_whatever_the_texts(picture: Picture) -> None:
     document = ElementTree.fromstring(svg(picture))
@@ -30,7 +31,7 @@ def test_every_criterion_and_every_edge_is_there_once_whatever_the_texts(picture
     assert titles(document) == Counter(names + [plain(edge) for edge in edges])
 
 
-@settings(max_examples=40)
+@settings(max_examples=at_most(40))
 @given(pictures())
 def test_nothing_in_it_runs_or_leads_anywhere(picture: Picture) -> None:
     text = svg(picture)
