@@ -91,8 +91,7 @@ class Problem:
     def expect(self, model: Model) -> _Expected:
         """E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
         rows, floor = self._rows, self._rules.floor
-        likelihood = np.ascontiguousarray(np.log(model.confusion + floor).T)
-        joint = np.ascontiguousarray((rows.matrix @ likelihood).T)
+        joint = np.stack([rows.matrix @ one for one in np.log(model.confusion + floor)])
         joint += np.log(model.prior + floor)[:, None]
         top = joint.max(axis=0)
         known = joint[self._truth, self._gold]
@@ -105,7 +104,7 @@ class Problem:
             joint[:, self._gold] = 0.0
             joint[self._truth, self._gold] = 1.0
             evidence[self._gold] = known
-        fit = float(rows.weight @ evidence)
+        fit = float((rows.weight * evidence).sum())  # a product of vectors would wake every core
         return _Expected(joint, fit, fit + self._log_prior(model))
 
     def maximise(self, posterior: FloatArray) -> Model:
@@ -113,7 +112,7 @@ class Problem:
         rows, rules, k = self._rows, self._rules, self._classes
         weighed = posterior * rows.weight
         prior = weighed.sum(axis=1) + (rules.prior_mu - 1.0)
-        counts = np.ascontiguousarray((rows.matrix.T @ np.ascontiguousarray(weighed.T)).T)
+        counts = np.stack([rows.matrix.T @ one for one in weighed])
         counts += rules.prior_confusion - 1.0
         each = counts.reshape(k, -1, k)
         size = each.sum(axis=2, keepdims=True)
