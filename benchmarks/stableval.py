@@ -148,7 +148,7 @@ def _beside_the_peer() -> list[Figure]:
             return []
         peer = Peer(python, folder)
         return [
-            *_against(peer, "500k labels", _many(), steps=20, rounds=2, wanted=8.0),
+            *_against(peer, "500k labels", _many(), steps=20, rounds=4, wanted=8.0),
             *_against(peer, "MT-Bench", _votes(MTBENCH), steps=50, rounds=3, wanted=30.0),
         ]
     finally:

@@ -91,8 +91,10 @@ class Problem:
     def expect(self, model: Model) -> _Expected:
         """E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
         rows, floor = self._rows, self._rules.floor
-        joint = np.stack([rows.matrix @ one for one in np.log(model.confusion + floor)])
-        joint += np.log(model.prior + floor)[:, None]
+        joint = np.empty((self._classes, len(rows.weight)))
+        shares = np.log(model.prior + floor)
+        for place, says in enumerate(np.log(model.confusion + floor)):
+            np.add(rows.matrix @ says, shares[place], out=joint[place])
         top = joint.max(axis=0)
         known = joint[self._truth, self._gold]
         joint -= top
