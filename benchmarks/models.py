@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -20,6 +19,7 @@ import aiohttp
 
 from benchmarks.figure import Figure, at_least, at_most
 from benchmarks.judging_server import QUOTED, judging
+from benchmarks.peer import python_with
 from jurygraph import Jury
 from jurygraph.models.gateway import size_of
 from jurygraph.runs.session import Session
@@ -197,13 +197,8 @@ def _beside_litellm(folder: Path, url: str) -> list[Figure]:
 
 def _beside_the_peer(folder: Path, url: str, tasks: Path, ours: float) -> list[Figure]:
     """The same questions by autorubric, in an environment of its own; nothing where it cannot be installed."""
-    python = folder / "peer" / "bin" / "python"
-    venv.create(folder / "peer", with_pip=True)
-    installed = subprocess.run(
-        [python, "-m", "pip", "install", "-q", PEER], capture_output=True, text=True, check=False
-    )
-    if installed.returncode:
-        print(f"  {PEER} cannot be installed here, so nothing is told of it", flush=True)
+    python = python_with(PEER, folder)
+    if python is None:
         return []
     script = Path(__file__).with_name("autorubric_peer.py")
     command = [str(python), str(script), url, str(tasks), str(IN_FLIGHT), str(ROUNDS)]

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
@@ -21,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.figure import Figure, at_least, at_most, best_of
+from benchmarks.peer import python_with
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.studies.simulate import PUBLISHED, Setting
@@ -138,13 +138,8 @@ def _beside_the_peer() -> list[Figure]:
     """crowd-kit in an environment of its own; nothing where it cannot be installed."""
     folder = Path(tempfile.mkdtemp(prefix="jurygraph-stableval-"))
     try:
-        python = folder / "peer" / "bin" / "python"
-        venv.create(folder / "peer", with_pip=True)
-        installed = subprocess.run(
-            [python, "-m", "pip", "install", "-q", PEER], capture_output=True, text=True, check=False
-        )
-        if installed.returncode:
-            print(f"  {PEER} cannot be installed here, so nothing is told of it", flush=True)
+        python = python_with(PEER, folder)
+        if python is None:
             return []
         peer = Peer(python, folder)
         return [

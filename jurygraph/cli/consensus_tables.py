@@ -77,7 +77,9 @@ def _comparison(found: "ConsensusReport") -> list[str]:
 
 
 def _ranks(one: "Compared") -> str:
-    return ", ".join(f"{one.ranks[method]:g}" for method in ("majority", "dawid-skene", "stableval"))
+    from jurygraph.aggregation.consensus.stability import METHODS
+
+    return ", ".join(f"{one.ranks[method]:g}" for method in METHODS)
 
 
 def _key_findings(found: "ConsensusReport") -> list[str]:

@@ -14,8 +14,6 @@ from jurygraph.aggregation.consensus.patterns import Patterns
 
 Watched = Literal["posterior", "confusion"]
 Start = Literal["majority", "uniform"]
-
-
 _SLACK = 1e-13
 """By how much of itself an objective may fall that floats cannot tell from one that rises."""
 

@@ -12,7 +12,7 @@ from jurygraph.aggregation.consensus.agents import AgentScore, grouped_by_agent
 from jurygraph.aggregation.consensus.fitting import fit_patterns
 from jurygraph.aggregation.consensus.patterns import Patterns, patterns
 from jurygraph.aggregation.consensus.repeating import Report, every
-from jurygraph.aggregation.consensus.result import Consensus, credit_values
+from jurygraph.aggregation.consensus.result import Consensus, credit_values, read_cells
 from jurygraph.aggregation.consensus.votes import Key
 from jurygraph.errors import PlanError
 
@@ -53,7 +53,7 @@ class _Refit:
         sums = np.bincount(self.agent[drawn], weights=times[drawn] * credit[rows.of[drawn]], minlength=self.agents)
         confusion = fitted.model.confusion.reshape(k, -1, k)
         labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
-        own = np.array([np.einsum("cac->ac", confusion), confusion[:, :, -1].T, confusion[:, :, 0].T]).mean(axis=2)
+        own = np.array([one.mean(axis=1) for one in read_cells(confusion.transpose(1, 0, 2))])
         own[:, labels == 0] = np.nan
         return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), own.ravel()])
 

@@ -151,6 +151,11 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
     return np.arange(k) / (k - 1)
 
 
+def read_cells(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """What accuracy, leniency and strictness are means of: diagonal, last and first column of [A,K,K], [A,K] each."""
+    return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
+
+
 def quality(fitted: Consensus) -> dict[Key, AnnotatorQuality]:
     """The figures of every annotator, from π and from what it rests on."""
     votes = fitted.votes
@@ -159,14 +164,8 @@ def quality(fitted: Consensus) -> dict[Key, AnnotatorQuality]:
     seen = np.stack([np.bincount(code, weights=fitted.posterior[votes.item, c], minlength=a * k) for c in range(k)])
     mass = seen.reshape(k, a, k).sum(axis=2).T + k * (fitted.settings.rules.prior_confusion - 1.0)  # [A,K]
     spread = fitted.confusion * (1.0 - fitted.confusion) / (mass + 1.0)[:, :, None]
-    diagonal = np.arange(k)
-    figures = [
-        (fitted.confusion[:, diagonal, diagonal], spread[:, diagonal, diagonal]),
-        (fitted.confusion[:, :, -1], spread[:, :, -1]),
-        (fitted.confusion[:, :, 0], spread[:, :, 0]),
-    ]
-    means = [value.mean(axis=1) for value, _ in figures]
-    wide = [_NORMAL * np.sqrt(part.sum(axis=1)) / k for _, part in figures]
+    means = [one.mean(axis=1) for one in read_cells(fitted.confusion)]
+    wide = [_NORMAL * np.sqrt(one.sum(axis=1)) / k for one in read_cells(spread)]
     low = np.maximum(0.0, np.subtract(means, wide)).T.tolist()
     high = np.minimum(1.0, np.add(means, wide)).T.tolist()
     labels = np.bincount(votes.annotator, minlength=a).tolist()

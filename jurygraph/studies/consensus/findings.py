@@ -4,11 +4,11 @@ from typing import Literal
 
 from pydantic import Field
 
+from jurygraph.aggregation.consensus.stability import Method
 from jurygraph.schema import Noun
 from jurygraph.schema.noun import Count, Flag, Id, LongId, Number, Unit
 from jurygraph.schema.rating import Label
 
-Method = Literal["stableval", "dawid-skene", "majority"]
 Preset = Literal["converged", "paper"]
 Source = Literal["items", "prompts", "refits"]
 Interval = tuple[Number, Number]

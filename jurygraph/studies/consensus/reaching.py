@@ -6,15 +6,14 @@ from typing import Literal
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, MajorityVote, Refits, Stability
+from jurygraph.aggregation.consensus.refits import PUBLISHED_RESAMPLES, PUBLISHED_SEED
+from jurygraph.aggregation.consensus.stability import Method
 from jurygraph.errors import InputError
 from jurygraph.studies.consensus.ballots import Ballots, shown
-from jurygraph.studies.consensus.findings import Method, Preset
+from jurygraph.studies.consensus.findings import Preset
 
 LARGEST = 1e9
 """A credit at most: beyond it the squares of sums leave what floats can tell apart."""
-PUBLISHED_REFITS = 10
-"""The resamples behind the published intervals."""
-_PUBLISHED_SEED = 42
 
 Tell = Callable[[int], None]
 
@@ -55,7 +54,7 @@ class Settings:
 
     @property
     def stability_seed(self) -> int:
-        return self.seed if self.seed is not None else _PUBLISHED_SEED if self.published else 0
+        return self.seed if self.seed is not None else PUBLISHED_SEED if self.published else 0
 
 
 @dataclass(frozen=True)
@@ -188,5 +187,7 @@ def _check(ballots: Ballots, settings: Settings) -> None:
             raise InputError(f"{option}: one draw tells no spread; give 2 or more, or 0 for none")
     if settings.refit and settings.method not in (None, "stableval"):
         raise InputError(f"--refit: {settings.method} has nothing to refit; leave it out, or take stableval")
-    if settings.refit and settings.published and settings.refit != PUBLISHED_REFITS:
-        raise InputError(f"--refit: the published intervals are of {PUBLISHED_REFITS} refits; give {PUBLISHED_REFITS}")
+    if settings.refit and settings.published and settings.refit != PUBLISHED_RESAMPLES:
+        raise InputError(
+            f"--refit: the published intervals are of {PUBLISHED_RESAMPLES} refits; give {PUBLISHED_RESAMPLES}"
+        )

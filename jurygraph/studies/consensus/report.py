@@ -7,6 +7,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Refits, Stability
+from jurygraph.aggregation.consensus.stability import METHODS, Method
 from jurygraph.studies.consensus.findings import (
     Agent,
     Annotator,
@@ -16,14 +17,12 @@ from jurygraph.studies.consensus.findings import (
     Interval,
     Item,
     KeyFindings,
-    Method,
     Stable,
     Ties,
     Unison,
 )
 from jurygraph.studies.consensus.reaching import Reached
 
-METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 _ROUNDING = 12
 """Decimals beyond which two scores are a tie."""
 
