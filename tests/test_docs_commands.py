@@ -1,0 +1,182 @@
+"""The commands of the docs are typed, page by page, in a folder that holds what the page speaks of.
+
+Not typed is what a model has to answer: there is none here.
+"""
+
+import gzip
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.sources.importers import test_qags as qags
+from tests.test_readme import COMMAND, README, ROOT, blocks, commands, run, words
+
+DOCS = ROOT / "docs"
+PAGES = {page.name: page.read_text(encoding="utf-8") for page in DOCS.glob("*.md")}
+ELSEWHERE = {"composing.md": "test_composing_guide.py", "tour.md": "test_readme.py"}
+"""Pages whose commands another test types."""
+NEEDS_A_MODEL = {
+    "graphs.md": (
+        "jurygraph annotate tasks.jsonl --model openai/gpt-5-mini --domain writing --out graphs.jsonl",
+        "jurygraph score eval.jsonl --config jury.yaml --model openai/gpt-5 --out eval --rewards-from train-run",
+    ),
+    "safety.md": (
+        "jurygraph attack --config jury.yaml --max-cost 5",
+        'jurygraph attack --config jury.yaml --suite injection --gate "high<=0.02, honest_rate>=0.9"',
+        "jurygraph attack --config jury.yaml --tasks tasks.jsonl --json",
+    ),
+}
+"""Commands by page, without their comments."""
+JUDGES = """
+import jurygraph as jg
+
+
+@jg.evaluator
+def {name}(task: jg.TaskView, response: jg.Response) -> float:
+    return int(response.text.split()[{place}]) / 2
+"""
+MET = """
+import jurygraph as jg
+
+
+@jg.evaluator(audience="criterion")
+def met(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
+    return jg.Verdict(score=1.0 if task.about.id in response.text else 0.25)
+"""
+
+
+def lines(path: Path, rows: Iterable[Any]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def table(path: Path, head: str, rows: Iterable[Iterable[object]]) -> None:
+    path.write_text("\n".join([head, *(",".join(map(str, row)) for row in rows), ""]), encoding="utf-8")
+
+
+def criteria_by_words(folder: Path) -> None:
+    """A config whose criteria are met where a response names them."""
+    (folder / "meeting.py").write_text(MET, encoding="utf-8")
+    (folder / "jury.yaml").write_text("evaluators: [meeting.met]\n", encoding="utf-8")
+
+
+def for_consensus(folder: Path) -> None:
+    """Four annotators of whom one slips now and then, and a run that three judges scored by the page's own recipe."""
+    shutil.copytree(ROOT / "examples" / "consensus", folder / "examples" / "consensus")
+    said = [(f"i{item}", who, (item + (who == "dan" and item % 3 == 0)) % 3) for item in range(40) for who in WHO]
+    worded = [(item, who, ("bad", "ok", "good")[label]) for item, who, label in said]
+    eve = [{"item": item, "annotator": who, "label": label} for item, who, label in said if who == "eve"]
+    table(folder / "ratings.csv", "item,annotator,label", said)
+    table(folder / "votes.csv", "id,who,label", worded)
+    table(folder / "people.csv", "item,annotator,label", [row for row in said if row[1] != "eve"])
+    lines(folder / "gpt4.jsonl", eve)
+    names = ("strict", "kind", "terse")
+    judges = [JUDGES.format(name=name, place=place) for place, name in enumerate(names)]
+    (folder / "my_judges.py").write_text("".join(judges), encoding="utf-8")
+    (recipe,) = blocks(PAGES["consensus.md"], "yaml")
+    own = f"evaluators: [{', '.join(f'my_judges.{name}' for name in names)}]\n{recipe}"
+    (folder / "jury.yaml").write_text(own, encoding="utf-8")
+    lines(folder / "tasks.jsonl", map(judged_by_three, range(60)))
+    run([COMMAND, "score", "tasks.jsonl", "--out", "run"], folder)
+
+
+WHO = ("ann", "bob", "dan", "eve")
+
+
+def judged_by_three(task: int) -> dict[str, Any]:
+    """Nine responses; the first judge is one too strict now and then, the last one too kind."""
+    marks = [(max(0, true - (task % 4 == 0)), true, min(2, true + (task % 5 == 0))) for true in (0, 1, 2) * 3]
+    said = [{"id": f"{task}/{n}", "text": " ".join(map(str, mark))} for n, mark in enumerate(marks)]
+    return {"id": str(task), "query": "How good is it?", "responses": said}
+
+
+def for_credit(folder: Path) -> None:
+    """A run of the template about rubrics."""
+    run([COMMAND, "init", "own", "--template", "rubric"], folder)
+    run([COMMAND, "score", "own/tasks.jsonl", "--out", "run"], folder)
+
+
+def for_watching(folder: Path) -> None:
+    """A run with steps, closed."""
+    monitor = ROOT / "examples" / "monitor"
+    score = [COMMAND, "score", str(monitor / "tasks.jsonl.gz"), "--config", str(monitor / "jury.yaml"), "--out", "run"]
+    run(score, folder)
+    run([COMMAND, "close", "run"], folder)
+
+
+def for_disagreement(folder: Path) -> None:
+    """Three runs with steps."""
+    for_watching(folder)
+    for name in ("macrm", "multi-head"):
+        shutil.copytree(folder / "run", folder / name)
+
+
+def for_graphs(folder: Path) -> None:
+    """The page's own task, with and without its edges."""
+    criteria_by_words(folder)
+    (stated,) = blocks(PAGES["graphs.md"], "json")
+    task = json.loads(stated) | {"responses": [{"id": "t1/a", "text": "It has depth."}]}
+    lines(folder / "graphs.jsonl", [task])
+    lines(folder / "tasks.jsonl", [task | {"rubric": {"criteria": task["rubric"]["criteria"]}}])
+
+
+def for_importing(folder: Path) -> None:
+    """Files as they are published: forty of WritingBench's rows, and rows made after QAGS's."""
+    criteria_by_words(folder)
+    packed = ROOT / "tests" / "data" / "writingbench" / "rubrics.jsonl.gz"
+    text = gzip.decompress(packed.read_bytes()).decode()
+    (folder / "benchmark_all.jsonl").write_text(text, encoding="utf-8")
+    ids = [str(json.loads(line)["index"]) for line in text.splitlines()]
+    lines(folder / "answers.jsonl", [{"task": one, "id": f"{one}/a", "text": "criterion-1"} for one in ids])
+    lines(folder / "mturk_cnndm.jsonl", qags.CNN)
+    lines(folder / "mturk_xsum.jsonl", qags.XSUM)
+
+
+def for_safety(folder: Path) -> None:
+    """The README's judge."""
+    (config,) = (block for block in blocks(README, "yaml") if "model:" in block)
+    (folder / "jury.yaml").write_text(config, encoding="utf-8")
+
+
+PREPARED: Mapping[str, Callable[[Path], None]] = {
+    "consensus.md": for_consensus,
+    "credit.md": for_credit,
+    "disagreement.md": for_disagreement,
+    "graphs.md": for_graphs,
+    "importing.md": for_importing,
+    "safety.md": for_safety,
+    "watching.md": for_watching,
+}
+ALARMED = re.compile("jurygraph watch ")
+"""Ends with 1 where it found what should worry, as it does in the run of `examples/monitor`."""
+
+
+def bare(line: str) -> str:
+    """A command without its comment."""
+    return re.sub(r"\s+#.*", "", line)
+
+
+def test_every_page_with_commands_is_typed_somewhere() -> None:
+    assert {name for name, page in PAGES.items() if commands(page)} == {*PREPARED, *ELSEWHERE}
+    for name, test in ELSEWHERE.items():
+        assert name in (ROOT / "tests" / test).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", NEEDS_A_MODEL)
+def test_what_is_left_out_stands_on_its_page(name: str) -> None:
+    assert set(NEEDS_A_MODEL[name]) < {bare(line) for line in commands(PAGES[name])}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PREPARED)
+def test_the_commands_of_a_page_run_as_typed(name: str, tmp_path: Path) -> None:
+    PREPARED[name](tmp_path)
+    for line in commands(PAGES[name]):
+        if bare(line) not in NEEDS_A_MODEL.get(name, ()):
+            done = subprocess.run(words(line), cwd=tmp_path, capture_output=True, text=True, check=False)
+            assert done.returncode in ((0, 1) if ALARMED.match(line) else (0,)), f"{line}: {done.stderr}"

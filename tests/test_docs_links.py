@@ -1,0 +1,70 @@
+"""Pages of Markdown lead somewhere: no link is dead, no page is lost, and every path that is named is there."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted(
+    page
+    for folder in ("", "docs", "examples", "tests", "jurygraph", "benchmarks")
+    for page in (ROOT / folder).glob("*.md" if not folder else "**/*.md")
+)
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+ROOMS = "benchmarks|docs|examples|jurygraph|tests"
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def prose(page: Path) -> str:
+    """A page without its code blocks."""
+    return re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@every_page
+def test_every_relative_link_leads_to_a_file_and_a_heading(page: Path) -> None:
+    dead = []
+    for link in LINK.findall(prose(page)):
+        path, _, heading = link.partition("#")
+        if "://" in link:
+            continue
+        there = (page.parent / path).resolve() if path else page
+        if not there.is_file() or (heading and heading not in anchors(there)):
+            dead.append(link)
+    assert dead == []
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if "templates" not in page.parts], ids=lambda page: str(page.relative_to(ROOT))
+)
+def test_every_path_that_is_named_is_there(page: Path) -> None:
+    """A template names files of the project that is made of it; a pattern (`*`) is no path."""
+    named = re.findall(rf"`((?:{ROOMS})/[\w./-]+)`", prose(page))
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_papers_names_modules_and_tests_for_all_five() -> None:
+    sections = prose(ROOT / "docs" / "papers.md").split("\n## ")[1:]
+    assert len(sections) == 5
+    for section in sections:
+        assert {"jurygraph", "tests"} <= {
+            path.partition("/")[0] for path in re.findall(r"`([\w./-]+/[\w./-]*)`", section)
+        }
+        assert "**Reproduced.**" in section
+        assert "**Not.**" in section
+
+
+def test_every_page_of_the_docs_is_linked_from_the_readme() -> None:
+    linked = set(LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+    assert {f"docs/{page.name}" for page in (ROOT / "docs").glob("*.md")} <= linked
+
+
+def test_every_example_is_linked_from_the_readme() -> None:
+    linked = set(LINK.findall((ROOT / "README.md").read_text(encoding="utf-8")))
+    assert {f"examples/{page.parent.name}/README.md" for page in (ROOT / "examples").glob("*/README.md")} <= linked
