@@ -1,4 +1,7 @@
-"""`make demo`: GSM8K solutions, plans for real group trips, rubrics with graphs, a reward that is gamed; no model."""
+"""`make demo`: GSM8K solutions, group trips, rubrics with graphs, a reward that is gamed, and everything in one run.
+
+No model is asked: in the last part a scripted judge stands in for one.
+"""
 
 import json
 import shutil
@@ -8,20 +11,26 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))  # the scripted judge is a module of the examples
+
+from examples.panel.scripted_judge import NAME, judging  # noqa: E402
+
 RUN = HERE.parent / "demo-run" / "maths"
 OTHER = HERE.parent / "demo-run" / "maths-without-steps"
 TRIP = HERE.parent / "demo-run" / "trip"
 RUBRIC = HERE.parent / "demo-run" / "rubric"
 MONITOR = HERE.parent / "demo-run" / "monitor"
+PANEL = HERE.parent / "demo-run" / "panel"
+UNIFORM = HERE.parent / "demo-run" / "panel-uniform"
 ADVERSE = 1
 """How `watch` ends where it found what should worry."""
 COMMAND = str(Path(sys.executable).with_name("jurygraph"))
 
 
 def main() -> int:
-    for folder in (RUN, OTHER, TRIP, RUBRIC, MONITOR):
+    for folder in (RUN, OTHER, TRIP, RUBRIC, MONITOR, PANEL, UNIFORM):
         shutil.rmtree(folder, ignore_errors=True)
-    status = maths() or trip() or rubric() or monitor()
+    status = maths() or trip() or rubric() or monitor() or panel()
     if status == 0:
         print(
             "\nWhere to look next:"
@@ -29,6 +38,7 @@ def main() -> int:
             f"\n  .venv/bin/jurygraph export {shown(RUN)} --to csv             as a table"
             "\n  examples/maths/jury.yaml                                change a weight, and re-score or score again"
             f"\n  .venv/bin/jurygraph show {shown(TRIP)} --response travelplanner-train-21/cuisine-dropped"
+            f"\n  .venv/bin/jurygraph explain {shown(PANEL)} --response sandhaven/talkative"
             f"\n  .venv/bin/jurygraph graph --run {shown(RUBRIC)} --response writingbench-366/hollow -o graph.svg"
             "\n  .venv/bin/jurygraph init my-jury                        a small project of your own"
             "\n  README.md                                               how to write an evaluator in ten lines"
@@ -84,6 +94,21 @@ def monitor() -> int:
     if status == 0:
         print("\nA reward hack was planted at step 31. What the monitor makes of it:")
         status = 0 if jurygraph("watch", shown(MONITOR), "--step-label", "step") == ADVERSE else 1
+    return status
+
+
+def panel() -> int:
+    """Everything in one run: travellers, a rubric's graph, specialists, reviewers' judges and their consensus."""
+    tasks, run, uniform = shown(HERE / "panel" / "tasks.jsonl"), shown(PANEL), shown(UNIFORM)
+    print("\nEverything in one run. The judge is scripted: it is no model, and answers by words in a list.")
+    with judging() as url:
+        status = jurygraph("score", tasks, "--out", run, "--model", f"openai-compatible:{url}#{NAME}")
+    if status == 0:
+        print("\nThe judge is gone. One answer, with what every family made of it:")
+        jurygraph("explain", run, "--response", "sandhaven/inventive")
+        print("\nThe run proves itself, and another recipe asks nobody:")
+        jurygraph("verify", run, "--deep")
+        status = jurygraph("rescore", run, "--out", uniform, "--set", "weights.method=uniform")
     return status
 
 

@@ -49,9 +49,16 @@ async def _weigh(state: PrepareState, runtime: Runtime[Roster]) -> Command[str]:
     """A rubric without edges goes to the annotator, where the config wants that and somebody asks about criteria."""
     roster, task = runtime.context, state["task"]
     weights, difficulty = weigh_stakeholders(task, roster.config.weights, _audiences(roster))
-    wanted = roster.config.annotation is not None and "criterion" in _audiences(roster)
-    goto = "annotate" if wanted and _lacks_a_graph(task.rubric) else "question"
+    goto = "annotate" if _wants_a_graph(roster) and _lacks_a_graph(task.rubric) else "question"
     return Command(goto=goto, update={"weights": weights, "difficulty": difficulty})
+
+
+def _wants_a_graph(roster: Roster) -> bool:
+    """Whether rubrics are to be annotated and somebody will judge a criterion: under model none only code does, and
+    where nothing is judged there is nothing that a graph could license."""
+    asked = [one for one in roster.evaluators.values() if one.audience == "criterion"]
+    judged = asked if roster.config.model != "none" else [one for one in asked if not one.asks_model]
+    return roster.config.annotation is not None and bool(judged)
 
 
 def _lacks_a_graph(rubric: Rubric | None) -> bool:

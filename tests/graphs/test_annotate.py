@@ -409,10 +409,25 @@ def test_nothing_is_annotated_where_the_config_does_not_say_so_or_the_task_has_e
     assert own.decision.specs[0].params["retention"] == [0.6]
 
 
+@jg.evaluator(audience="criterion")
+def long_enough(task: jg.TaskView, response: Response) -> bool:
+    return len(response.text) > 10
+
+
 def test_without_a_model_a_plan_that_needs_a_graph_is_refused() -> None:
     needed = pytest.raises(PlanError, match="no model to annotate it; name a model, give a reviewed graph")
-    with jg.Jury.from_config({"evaluators": ["criteria"], "annotation": {}}) as jury, needed:
+    with jg.Jury.from_config({"evaluators": ["long_enough"], "annotation": {}}) as jury, needed:
         jury.prepare(rubric_task(LETTER))
+
+
+def test_it_needs_none_where_nobody_judges_a_criterion_so_that_nothing_is_licensed() -> None:
+    config = {"evaluators": ["criteria"], "annotation": {}, "failure": {"min_coverage": 0.1}}
+    with jg.Jury.from_config(config) as jury:
+        plan = jury.prepare(rubric_task(LETTER))
+        (trace,) = jury.score(rubric_task(LETTER), [Response(id="r", text="hello there, landlord")], plan)
+    assert plan.rubric is None
+    assert {verdict.status for verdict in trace.verdicts} == {"abstained"}
+    assert (trace.reward.status, trace.reward.value) == ("failed", None)
 
 
 def test_an_annotated_plan_scores_with_its_graph() -> None:
