@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jurygraph.cli.by_task import Found, tell_left_out
+from jurygraph.cli.by_task import Found, left_out, tell_left_out
 from jurygraph.cli.text import number, out, out_json, say, table, visible
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ class Forecast(NamedTuple):
 def print_forecast(forecast: Forecast, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from jurygraph.cli.outcome import print_estimate
+    from jurygraph.cli.outcome import print_estimate, say_dry
 
-    say("nothing was sent or written")
+    say_dry()
     if as_json:
         model = asdict(forecast.estimate)
         out_json({"tasks": forecast.tasks, "roles_to_ask": forecast.waiting, "model": model})
@@ -46,10 +46,14 @@ def print_graphs(found: "list[Found[Rubric]]", file: str, sent: "Tally | None", 
 
     statistics = graph_statistics(one.found for one in found if one.found is not None)
     if as_json:
-        left_out = [{"task": one.task.id, "line": one.line, "why": one.why} for one in found if one.why is not None]
         graphs = [_plain(one.task, one.found) for one in found if one.found is not None]
         requests = None if sent is None else sent.plain()
-        content = {"statistics": statistics.plain(), "graphs": graphs, "left_out": left_out, "requests": requests}
+        content = {
+            "statistics": statistics.plain(),
+            "graphs": graphs,
+            "left_out": left_out(found),
+            "requests": requests,
+        }
         out_json({"tasks_file": file, **content})
         return
     for line in (*_statistics(statistics), *_edges(found), *request_lines(sent)):

@@ -10,10 +10,9 @@ import typer
 from jurygraph.cli.annotated import Forecast, print_forecast, print_graphs, tell_lacking
 from jurygraph.cli.boundary import Exit
 from jurygraph.cli.by_task import Found, ask_each
-from jurygraph.cli.options import ConfigFile, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile
+from jurygraph.cli.opening import found_config, open_jury
+from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile
 from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.reading import AsJson
-from jurygraph.cli.scoring import found_config, open_jury
 from jurygraph.cli.text import say, word
 
 if TYPE_CHECKING:
@@ -33,29 +32,29 @@ Votes = Annotated[
 
 def annotate(
     tasks: TasksFile,
-    file: Annotated[str, typer.Option("--out", metavar="F", help="Where to write.", show_default=False)],
+    file: Annotated[str, typer.Option("-o", "--out", metavar="F", help="Where to write.", show_default=False)],
     config: ConfigFile = None,
     model: ModelName = None,
     edges_from: EdgesFrom = None,
     domain: Field = None,
     votes: Votes = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; send nothing.")] = False,
+    dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
     json: AsJson = False,
 ) -> None:
-    """Have the model say which criteria of each rubric license which, and write TASKS with these graphs (GEAR).
+    """Have the model find which criteria license which (GEAR).
 
-    It sees the query and the rubric, never a response. Each criterion gets a role; pairs that can bear an edge by their
-    roles are asked about, twelve to a request; what is malformed, against the roles, or closes a cycle is rejected, and
-    stands in F with the reason. A criterion's `role` and an edge that TASKS states itself stay. Change in F what you
-    like, and score F itself, or give it to `jurygraph score --edges-from`.
+    TASKS is written anew with these graphs of its rubrics. The model sees the query and the rubric, never a response.
+    Each criterion gets a role; pairs that can bear an edge by their roles are asked about, twelve to a request; what is
+    malformed, against the roles, or closes a cycle is rejected, and stands in F with the reason. A criterion's `role`
+    and an edge that TASKS states itself stay. Change in F what you like, and score F itself, or give it to `jurygraph
+    score --edges-from`.
 
     Where F, or the file of --edges-from, has a graph of a task already, that stays: asked about is just what changed
     since. The same command again asks for nothing. Where TASKS changed, name another F, and the old one with
     --edges-from; to have everything asked anew, another F alone.
 
-    \b
     Exit codes: 0 done; 1 done, but some tasks, criteria or pairs have no answer; 2 wrong config or input; 3 the model
     could not be reached; 4 a budget is reached; 130 interrupted. With any but 0 and 1 nothing is written, and what was
     answered is in the cache.

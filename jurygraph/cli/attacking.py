@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli import outcome, scoring
+from jurygraph.cli import outcome
 from jurygraph.cli.boundary import Exit
-from jurygraph.cli.options import MaxCalls, MaxCost, ModelName
+from jurygraph.cli.opening import open_jury
+from jurygraph.cli.options import AsJson, Conditions, DryRun, MaxCalls, MaxCost, ModelName
 from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.text import number, out, out_json, say, table
+from jurygraph.cli.text import out, out_json, say, table
 
 if TYPE_CHECKING:
     import asyncio
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from jurygraph.runs.estimate import Estimate
     from jurygraph.runs.proportions import Proportion
     from jurygraph.schema import Response, Task
-    from jurygraph.studies.attack import AttackStudy
-    from jurygraph.studies.attack_report import ArmReport, AttackReport
+    from jurygraph.studies.attack.report import ArmReport, AttackReport
+    from jurygraph.studies.attack.study import AttackStudy
 
 _WORST = 20
 _EXAMPLE = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'
@@ -47,27 +48,23 @@ def attack(
         str | None,
         typer.Option(metavar="TASKS", help="JSONL file of tasks, .gz too, instead of ours.", show_default=False),
     ] = None,
-    gate: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="Conditions on the figures; a missed one exits with 1.", show_default=False),
-    ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; send nothing.")] = False,
+    gate: Conditions = None,
+    dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Attack the config's judge, and measure what passes with each of its defences, with all and with none.
+    """Attack the config's judge, and measure what passes.
 
-    Every attack is a response that does nothing of what the task asks for, or copies its reference: a verdict of a
-    model on it that passes (status ok, score 0.5 or more, on something good) is false. Beside them stand honest
-    responses, since a defence that stops everything is of no use; those of TASKS are taken as they are. Each share has
-    its 95 % Wilson interval.
+    That is measured with each of its defences alone, with all and with none. Every attack is a response that does
+    nothing of what the task asks for, or copies its reference: a verdict of a model on it that passes (status ok, score
+    0.5 or more, on something good) is false. Beside them stand honest responses, since a defence that stops everything
+    is of no use; those of TASKS are taken as they are. Each share has its 95 % Wilson interval.
 
     A gate has conditions NAME OP NUMBER, joined by `,` or `and`, on the figures of the config's own defences: rate, low
     and high of false positives among verdicts, hits and n; the same by response (responses_rate, …) and of honest
     verdicts that passed (honest_rate, …). Replies are kept in the cache: a study that was cut short goes on there.
 
-    \b
     Exit codes: 0 done; 1 done, but the gate was missed; 2 wrong config or input; 3 inconclusive: too much failed that
     is no fault of the responses; 4 --max-cost or --max-calls is reached; 130 interrupted.
 
@@ -77,19 +74,18 @@ def attack(
         jurygraph attack --config jury.yaml --suite injection --gate "high<=0.02, honest_rate>=0.9"
     """
     from jurygraph.runs.gate import Gate
-    from jurygraph.studies.attack_report import Figures
+    from jurygraph.studies.attack.report import Figures
 
     asked = Gate.parse(",".join(gate), Figures, _EXAMPLE) if gate else None
     sitting = _Sitting(config, suite, tasks, dry_run)
-    with kept_off_stdout(), scoring.open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
+    with kept_off_stdout(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         sitting.hold(jury)
     if sitting.estimate is not None:
         _print_forecast(sitting.study, sitting.estimate, json)
         return
     missed = [] if asked is None else asked.missed(sitting.report.figures)
     _print_report(sitting, json)
-    for miss in missed:
-        say(f"gate missed: {miss.condition}, but {miss.condition.name} is {number(miss.seen)}")
+    outcome.say_missed(missed)
     raise typer.Exit(_exit_code(sitting.report, jury.config.failure.max_error_rate, bool(missed)))
 
 
@@ -110,7 +106,7 @@ class _Sitting:
 
         from jurygraph.cli.progress import progress
         from jurygraph.runs.bill import requests
-        from jurygraph.studies.arms import asking_most
+        from jurygraph.studies.attack.arms import asking_most
 
         self.study = self._study(jury)
         doing, arms = ("reckoning", asking_most(self.study.arms)) if self.dry_run else ("attacking", self.study.arms)
@@ -124,7 +120,7 @@ class _Sitting:
     def _study(self, jury: "Jury") -> "AttackStudy":
         from jurygraph.errors import ConfigError
         from jurygraph.safety.attacks import load_attack_tasks, load_attacks
-        from jurygraph.studies.attack import AttackStudy
+        from jurygraph.studies.attack.study import AttackStudy
 
         tasks = load_attack_tasks() if self.tasks is None else _read(self.tasks)
         try:
@@ -161,7 +157,7 @@ def _read(path: str) -> "list[tuple[Task, tuple[Response, ...]]]":
 def _print_forecast(study: "AttackStudy", estimate: "Estimate", as_json: bool) -> None:
     from dataclasses import asdict
 
-    say("nothing was sent")
+    outcome.say_dry()
     counts = {"arms": len(study.arms), "responses": study.responses}
     if as_json:
         out_json({**counts, "model": asdict(estimate)})
@@ -269,8 +265,7 @@ def _share(one: "Proportion") -> str:
 
 def _exit_code(report: "AttackReport", most: float, missed: bool) -> Exit:
     if report.error_rate > most:
-        share = f"{report.error_rate:.1%} of the verdicts failed, by no fault of the responses"
-        say(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
+        outcome.say_inconclusive(report.error_rate, most)
         for kind, lost in report.lost.items():
             say(f"failed verdicts: {lost} of kind {kind}")
         return Exit.INCONCLUSIVE

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from jurygraph.cli.boundary import Exit
+from jurygraph.cli.options import AsJson, RunFolder
 from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.reading import AsJson, RunFolder
 from jurygraph.cli.text import out, out_json, say, visible, word
 
 
@@ -24,7 +24,7 @@ def verify(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Check that a run is what was written, and that every reward follows from its verdicts.
+    """Check a run: its records, texts, rewards and seal.
 
     Every record must follow the one before it, every text be the one that its record commits to, config.yaml be the
     run's, every reward and statistic come out of the verdicts again to the last bit. Whoever can write the folder can
@@ -32,7 +32,6 @@ def verify(
 
     `--deep` looks for every quotation in its response, and asks every evaluator that needs no model again.
 
-    \b
     Exit codes: 0 everything is right; 2 the run cannot be checked here; 5 something is not, and the first is named.
 
     \b
@@ -66,8 +65,8 @@ def verify(
 
 
 def _deep(run: Any) -> dict[str, int]:
+    from jurygraph.cli.opening import send_nothing
     from jurygraph.cli.progress import progress
-    from jurygraph.cli.scoring import send_nothing
     from jurygraph.errors import ConfigError
     from jurygraph.runs.deep import verify_deep
 
@@ -117,14 +116,16 @@ def seal(
     ):
         made = sealed(opened, key, report)
     if json:
-        out_json(made.model_dump(mode="json"))
+        out_json({"run": str(run), **made.model_dump(mode="json")})
         return
     out(visible(f"{run} is sealed since {made.signed_at}: {made.records} records, head {made.head}"))
     out(f"by {made.public_key}")
 
 
 def close(run: RunFolder, json: AsJson = False) -> None:
-    """End a run: its count and head are recorded, and nothing more is scored into it. A complete run is closed.
+    """End a run: nothing more is scored into it.
+
+    Its count and head are recorded. A run that is complete is closed already.
 
     \b
     Example:
@@ -160,7 +161,6 @@ def erase(
     named. Ids, names and what a question asks for by name stay. The record of the erasure says what and why. Copies
     elsewhere are yours to find: backups, runs branched from this one.
 
-    \b
     Exit codes: 0 done; 1 done, but it still lies in what is named; 2 wrong input, or somebody reads the run just now.
 
     \b
@@ -175,7 +175,7 @@ def erase(
     done = erased(run, "response" if task is None else "task", response or task or "", reason)
     if json:
         paths = {"exports": list(map(str, done.exports)), "files": list(map(str, done.files))}
-        out_json({**done._asdict(), **paths})
+        out_json({"run": str(run), **done._asdict(), **paths})
     else:
         out(f"erased {done.own} texts, and {done.elsewhere} of others in which it lay")
         for path in done.exports:

@@ -48,6 +48,11 @@ def ask_each(jury: "Jury", lines: "TaskLines", ask: Ask[T], doing: str) -> list[
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
+def left_out(found: Iterable[Found[T]]) -> list[dict[str, Any]]:
+    """The tasks that are left out, as JSON gives them."""
+    return [{"task": one.task.id, "line": one.line, "why": one.why} for one in found if one.why is not None]
+
+
 def tell_left_out(found: Iterable[Found[T]]) -> int:
     """Which tasks are left out, and how many."""
     listed = list(found)

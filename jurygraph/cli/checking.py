@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from jurygraph.cli.boundary import Exit
+from jurygraph.cli.options import AsJson
 from jurygraph.cli.text import out, out_json, visible
 
 if TYPE_CHECKING:
@@ -33,13 +34,14 @@ def doctor(
     config: Annotated[
         Path | None, typer.Option(metavar="F", help="Check that this config can run.", show_default=False)
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Say what works here: models, keys (by name alone), extras, write access, the maths worker.
+    """Say what works here: models, keys, extras, write access.
 
-    A config is loaded, its evaluators are opened, and a made-up task that has everything is planned under it.
+    Keys are told by their names alone. The maths worker compares two answers. A config is loaded, its evaluators are
+    opened, and a made-up task that has everything is planned under it.
 
-    Exit code 2 if the config cannot run.
+    Exit codes: 0 done; 2 the config cannot run.
 
     \b
     Example:
@@ -105,7 +107,7 @@ def _writable() -> Check:
 
 def _maths_worker() -> Check:
     """One real comparison, through the worker process in which answers are compared."""
-    from jurygraph.cli.scoring import send_nothing
+    from jurygraph.cli.opening import send_nothing
 
     send_nothing()
     from jurygraph.errors import JurygraphError
@@ -124,7 +126,7 @@ def _maths_worker() -> Check:
 
 
 def _runs(path: Path) -> Iterator[Check]:
-    from jurygraph.cli.scoring import notes_of, open_jury
+    from jurygraph.cli.opening import notes_of, open_jury
     from jurygraph.errors import JurygraphError
 
     try:

@@ -8,31 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.boundary import Exit
-from jurygraph.cli.text import number, out, out_json, say, table, visible
+from jurygraph.cli.options import AsJson, Conditions
+from jurygraph.cli.outcome import say_missed
+from jurygraph.cli.text import number, out, out_json, table, visible
 
 if TYPE_CHECKING:
     from jurygraph.runs.comparison import Comparison, Flip
-    from jurygraph.runs.gate import Miss
 
 
 def compare(
     run_a: Annotated[Path, typer.Argument(metavar="RUN_A", help="Folder of the one run.", show_default=False)],
     run_b: Annotated[Path, typer.Argument(metavar="RUN_B", help="Folder of the other run.", show_default=False)],
-    gate: Annotated[
-        list[str] | None,
-        typer.Option(metavar="TEXT", help="Conditions on the figures; a missed one exits with 1.", show_default=False),
-    ] = None,
+    gate: Conditions = None,
     passing: Annotated[float, typer.Option(metavar="X", help="Reward from which a response passes.")] = 0.5,
     flips: Annotated[int, typer.Option(min=0, metavar="N", help="List the first N verdicts that flipped.")] = 20,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
-    """Compare two runs of the same responses: rewards side by side, tests, and the verdicts that flipped.
+    """Compare two runs: rewards, tests, verdicts that flipped.
 
-    Every difference is B - A. A failed reward is left out and counted, and never taken for 0. A gate has conditions
-    NAME OP NUMBER on the figures of the first table, joined by `,` or `and`; a figure that is missing meets none.
-    `--json` prints every figure and every flip.
+    Both are runs of the same responses, and every difference is B - A. A failed reward is left out and counted, and
+    never taken for 0. A gate has conditions NAME OP NUMBER on the figures of the first table, joined by `,` or `and`; a
+    figure that is missing meets none. `--json` prints every figure and every flip.
 
-    \b
     Exit codes: 0 done; 1 done, but the gate was missed; 2 wrong input.
 
     \b
@@ -53,15 +50,9 @@ def compare(
         for line in _lines(comparison, flips):
             out(line)
     missed = [] if asked is None else asked.missed(comparison)
-    for miss in missed:
-        say(_said(miss))
+    say_missed(missed)
     if missed:
         raise typer.Exit(Exit.SOME_FAILED)
-
-
-def _said(miss: "Miss") -> str:
-    seen = f"there is no {miss.condition.name} here" if miss.seen is None else f"{miss.condition.name} is {miss.seen!r}"
-    return f"gate missed: {miss.condition}, but {seen}"
 
 
 def _lines(comparison: "Comparison", flips: int) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.reading import AsJson
+from jurygraph.cli.options import AsJson, PlotFile
 from jurygraph.cli.text import out, out_json, say
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _file(name: str, told: str) -> typer.models.OptionInfo:
     return info
 
 
-Files = Annotated[list[Path], typer.Argument(metavar="RATINGS...", help="CSV, JSONL or Parquet, .gz too; read as one.")]
+Files = Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet, .gz too; read as one.")]
 Dimension = Annotated[str | None, typer.Option(metavar="D", help="Read this dimension alone.", show_default=False)]
 Classes = Annotated[
     str | None,
@@ -95,16 +95,16 @@ def consensus(
     seed: Seed = None,
     jobs: Jobs = None,
     artifact: Annotated[Path | None, _file("--artifact", "Write the confusions: JSON for later plans.")] = None,
-    plot: Annotated[Path | None, _file("--plot", "Draw it: .svg, .png, .pdf (extra `plot`).")] = None,
+    plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
-    """Fuse the labels of several annotators, and keep how far they disagree (STABLEVAL).
+    """Fuse annotators' labels, and keep how far they disagree.
 
-    How each annotator confuses the classes is estimated with how likely each class is for each item. An agent's score
-    is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or `reviewer`), `label`
-    (or `score`), and where there are such, `agent`, `group`, `dimension`. An empty label is an abstention.
+    This is STABLEVAL: how each annotator confuses the classes is estimated with how likely each class is for each item.
+    An agent's score is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or
+    `reviewer`), `label` (or `score`), and where there are such, `agent`, `group`, `dimension`. An empty label is an
+    abstention.
 
-    \b
     Exit codes: 0 done; 2 wrong input, such as a label off the scale.
 
     \b
@@ -136,18 +136,16 @@ def consensus(
 
 
 def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[Path]) -> None:
-    from jurygraph.cli.delivery import refuse_source, refuse_unwritable
+    from jurygraph.cli.delivery import refuse_picture, refuse_source, refuse_unwritable
     from jurygraph.errors import InputError
-    from jurygraph.studies.credit.picture import refuse_undrawable
 
     if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
         raise InputError(f"{plot}: is the file of --artifact and of --plot; name two")
-
-    if plot is not None:
-        refuse_undrawable(plot)
+    refuse_picture(plot)
+    if artifact is not None:
+        refuse_unwritable(str(artifact))
     for file in (artifact, plot):
         if file is not None:
-            refuse_unwritable(str(file))
             refuse_source(str(file), *map(str, read))
 
 

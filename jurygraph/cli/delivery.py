@@ -68,6 +68,15 @@ def refuse_unwritable(path: str) -> None:
     _kind(path)
 
 
+def refuse_picture(plot: Path | None) -> None:
+    """Refuse a picture that cannot be drawn or written, where one is asked for. Raises `InputError`."""
+    from jurygraph.studies.plots import refuse_undrawable
+
+    if plot is not None:
+        refuse_undrawable(plot)
+        refuse_unwritable(str(plot))
+
+
 def packed(path: str, lines: Iterable[bytes]) -> Iterable[bytes]:
     """The lines as the file at a path holds them: gzipped where it ends in .gz, the same bytes every time."""
     return _gzipped(lines) if path.endswith(".gz") else lines

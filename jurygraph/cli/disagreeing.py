@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.reading import AsJson
+from jurygraph.cli.options import AsJson, PlotFile, Resamples
 from jurygraph.cli.text import number, out, out_json, say, table, visible
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ _SERIES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rat
 
 
 def disagreement(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Folders of runs.", show_default=False)],
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN", help="Folders of runs.", show_default=False)],
     components: Annotated[
         str | None,
         typer.Option(
@@ -29,28 +29,26 @@ def disagreement(
     ] = None,
     step_label: Annotated[
         str | None,
-        typer.Option(metavar="L", help="Cut into steps by this label of the responses, a number.", show_default=False),
+        typer.Option(metavar="L", help="Cut into steps by this label of the responses.", show_default=False),
     ] = None,
     every: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=False)
     ] = None,
-    percentile: Annotated[float, typer.Option(metavar="P", help="Above which a sample is a conflict.")] = 80.0,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="F", help="Draw it: .svg, .png or .pdf (needs the extra `plot`).", show_default=False),
-    ] = None,
-    resamples: Annotated[int, typer.Option(min=1, metavar="N", help="Draws of the bootstrap.")] = 1000,
+    percentile: Annotated[
+        float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")
+    ] = 80.0,
+    resamples: Resamples = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap.")] = 0,
+    plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
-    """Measure where the components of a reward disagree (MACRM, section 4.5), each run by its own threshold.
+    """Measure where a reward's components disagree (MACRM, 4.5).
 
-    D_pair is the mean absolute difference of two components of one response. Above the run's 80th percentile of it a
-    response is a conflict; the 20 % with the greatest D_pair, by count, are compared with the rest. With steps, the
-    mean reward, the mean D_pair and the conflict rate are followed over them. Nothing is asked, and nothing written but
-    the picture. `--json` prints every figure.
+    Each run has a threshold of its own. D_pair is the mean absolute difference of two components of one response. Above
+    the run's 80th percentile of it a response is a conflict; the 20 % with the greatest D_pair, by count, are compared
+    with the rest. With steps, the mean reward, the mean D_pair and the conflict rate are followed over them. Nothing is
+    asked, and nothing written but the picture. `--json` prints every figure.
 
-    \b
     Exit codes: 0 done; 2 wrong input, such as a run with fewer than two components.
 
     \b
@@ -77,14 +75,12 @@ def disagreement(
 
 
 def _refuse_undrawable(plot: Path, cut: "Cut") -> None:
-    from jurygraph.cli.delivery import refuse_unwritable
+    from jurygraph.cli.delivery import refuse_picture
     from jurygraph.errors import InputError
-    from jurygraph.studies.credit.picture import refuse_undrawable
 
     if not cut.cuts:
         raise InputError("--plot: the picture is over steps; cut the run with --step-label or --every")
-    refuse_undrawable(plot)
-    refuse_unwritable(str(plot))
+    refuse_picture(plot)
 
 
 def _draw(found: Sequence["DisagreementReport"], plot: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from jurygraph.cli.options import OutFile
 from jurygraph.cli.text import out, say
 
 if TYPE_CHECKING:
@@ -48,27 +49,30 @@ _LISTED = 10
 
 
 def graph(
-    machine: Annotated[Machine | None, typer.Argument(help="Which state machine.", show_default="score")] = None,
+    machine: Annotated[
+        Machine | None, typer.Argument(metavar="MACHINE", help="Which state machine.", show_default="score")
+    ] = None,
     task: Annotated[
-        str | None, typer.Option("--task", metavar="TASKS", help="Draw a task's rubric.", show_default=False)
+        str | None,
+        typer.Option("--task", metavar="TASKS", help="File of tasks: draw the rubric of one.", show_default=False),
     ] = None,
     chosen: Annotated[
         str | None, typer.Option("--id", metavar="TASK", help="Which task of TASKS.", show_default=False)
     ] = None,
     run: Annotated[
-        Path | None, typer.Option(metavar="RUN", help="Show the scores that a run gave.", show_default=False)
+        Path | None, typer.Option(metavar="RUN", help="Show scores as this run gave them.", show_default=False)
     ] = None,
-    response: Annotated[str | None, typer.Option(metavar="ID", help="To this response.", show_default=False)] = None,
+    response: Annotated[
+        str | None, typer.Option(metavar="ID", help="The response that got them.", show_default=False)
+    ] = None,
     form: Annotated[Drawn | None, typer.Option(help="What to write.", show_default="by -o, else mermaid")] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="F", help="File to write, or `-`.", show_default="standard output"),
-    ] = None,
+    output: OutFile = None,
 ) -> None:
-    """Draw a state machine, or the rubric graph of a task, as Mermaid or SVG.
+    """Draw a state machine, or the rubric graph of a task.
 
-    With a run each criterion shows p → q: its score as it was judged, and what its prerequisites left of it under the
-    run's aggregation. The run knows its tasks, so `--task` may be left out.
+    State machines are drawn as Mermaid, rubrics as SVG too. With a run each criterion shows p → q: its score as it was
+    judged, and what its prerequisites left of it under the run's aggregation. The run knows its tasks, so `--task` may
+    be left out.
 
     \b
     Example:
@@ -215,9 +219,11 @@ def _give(text: str, output: str | None) -> None:
 
 
 def schema(
-    document: Annotated[Document, typer.Argument(help="Which document.", show_default=False)],
+    document: Annotated[Document, typer.Argument(metavar="DOCUMENT", help="Which document.", show_default=False)],
 ) -> None:
-    """Print the JSON Schema of a line of TASKS, of a line of RESPONSES, of the config, or of a trace.
+    """Print the JSON Schema of tasks, responses, config or trace.
+
+    Of files of JSON lines it is the schema of one line.
 
     \b
     Example:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from jurygraph.cli.reading import AsJson
+from jurygraph.cli.options import AsJson
 from jurygraph.cli.text import out, out_json, say, word
 
 if TYPE_CHECKING:
@@ -50,16 +50,18 @@ def import_tasks(
     form: Annotated[str, typer.Argument(metavar="FORMAT", help=f"{', '.join(FORMATS)}.", show_default=False)],
     files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILE...", help="The file, for qags one of each set; `-` reads standard input.", show_default=False
-        ),
+        typer.Argument(metavar="FILE", help="The file, for qags one of each set; - for stdin.", show_default=False),
     ],
-    target: Annotated[str, typer.Option("--out", metavar="FILE", help="Where to write them.", show_default=False)],
+    target: Annotated[
+        str, typer.Option("-o", "--out", metavar="F", help="Where to write; - for stdout.", show_default=False)
+    ],
     stakeholders: Travellers = None,
     only: Wanted = None,
     json: AsJson = False,
 ) -> None:
-    """Read a file of another project, and write it as TASKS, or as RATINGS. Whole, or nothing is written.
+    """Read a file of another project as TASKS or RATINGS.
+
+    It is written whole, or nothing is.
 
     travelplanner: each query with its tables as facts, its plan as the one response, and its own constraints as those
     of one stakeholder, or the stakeholders of `--stakeholders`, joined by the ids of the tasks.

@@ -1,26 +1,26 @@
 """`jurygraph migrate`: a run of an older schema version, brought over."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from jurygraph.cli.reading import AsJson, RunFolder
+from jurygraph.cli.options import AsJson, NewRun, RunFolder
 from jurygraph.cli.text import out, out_json, visible
 
 
 def migrate(
     run: RunFolder,
     tasks: Annotated[str, typer.Argument(metavar="TASKS", help="The tasks file it scored.", show_default=False)],
-    new: Annotated[Path, typer.Option("--out", metavar="NEW", help="Folder of the new run.", show_default=False)],
+    new: NewRun,
     responses: Annotated[
         str | None, typer.Option(metavar="F", help="The responses file it scored, if any.", show_default=False)
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Bring a run of schema version 1 (a folder of JSON lines) over to a new folder, rewards to the bit.
+    """Bring a run of schema version 1 over to a new folder.
 
-    Nothing is asked. The old run kept neither tasks nor responses, so the files that it scored are needed again.
+    That is a folder of JSON lines; its rewards stay as they are, to the bit. Nothing is asked. The old run kept neither
+    tasks nor responses, so the files that it scored are needed again.
 
     \b
     Example:

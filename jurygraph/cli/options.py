@@ -1,4 +1,4 @@
-"""Options that several commands have."""
+"""Arguments and options that several commands have, so that one thing has one name and one line of help."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,16 +8,33 @@ import typer
 TasksFile = Annotated[
     str, typer.Argument(metavar="TASKS", help="JSONL file of tasks, .gz too; - for stdin.", show_default=False)
 ]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.", show_default=False)]
+NewRun = Annotated[Path, typer.Option("-o", "--out", metavar="RUN2", help="Folder of the new run.", show_default=False)]
 ConfigFile = Annotated[
     Path | None, typer.Option(metavar="F", help="Config.", show_default="jury.yaml beside TASKS, or here")
 ]
 ModelName = Annotated[str | None, typer.Option(metavar="M", help="Model, instead of the config's.", show_default=False)]
 EdgesFrom = Annotated[
-    str | None, typer.Option(metavar="GRAPHS", help="TASKS file with reviewed rubric graphs.", show_default=False)
+    str | None,
+    typer.Option(metavar="GRAPHS", help="TASKS file with reviewed rubric graphs.", show_default=False),
 ]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; send and write nothing.")]
 MaxCost = Annotated[
     float | None, typer.Option(min=0, metavar="C", help="US dollars to spend on a model.", show_default=False)
 ]
 MaxCalls = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Requests to send to a model.", show_default=False)
 ]
+Conditions = Annotated[
+    list[str] | None,
+    typer.Option("--gate", metavar="TEXT", help="Conditions on the figures; a missed one exits 1.", show_default=False),
+]
+Resamples = Annotated[int, typer.Option(min=1, metavar="N", help="Draws of the bootstrap.")]
+PlotFile = Annotated[
+    Path | None,
+    typer.Option("--plot", metavar="F", help="Draw it: .svg, .png, .pdf (extra `plot`).", show_default=False),
+]
+OutFile = Annotated[
+    str | None, typer.Option("-o", "--out", metavar="F", help="File to write.", show_default="standard output")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -1,5 +1,6 @@
-"""What a sitting came to, or would come to, as lines: rewards, canaries, and what a model costs."""
+"""What a sitting came to, or would come to, as lines: rewards, canaries, a gate, and what a model costs."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from jurygraph.cli.text import number, out, out_json, say, table
@@ -9,6 +10,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.canary import CanaryTally
     from jurygraph.runs.estimate import Estimate
     from jurygraph.runs.forecast import Forecast
+    from jurygraph.runs.gate import Miss
     from jurygraph.runs.summary import Summary
 
 
@@ -80,9 +82,28 @@ def _cost(tally: "Tally", how: str) -> str:
     return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
 
 
+def say_inconclusive(error_rate: float, most: float) -> None:
+    """That too much failed which is no fault of the responses."""
+    share = f"{error_rate:.1%} of the verdicts failed, by no fault of the responses"
+    say(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
+
+
+def say_missed(missed: "Sequence[Miss]") -> None:
+    """Which conditions of a gate do not hold, and what was seen."""
+    for one in missed:
+        name = one.condition.name
+        seen = f"there is no {name} here" if one.seen is None else f"{name} is {one.seen!r}"
+        say(f"gate missed: {one.condition}, but {seen}")
+
+
+def say_dry() -> None:
+    """That a dry run has no effect."""
+    say("nothing was sent or written")
+
+
 def print_forecast(expected: "Forecast", unread: int, as_json: bool) -> None:
     """What is still to be asked; `unread` are the tasks of which a model must read something first."""
-    say("nothing was written")
+    say_dry()
     if as_json:
         out_json({**expected.plain(), **({"tasks_to_read": unread} if unread else {})})
         return

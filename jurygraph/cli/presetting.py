@@ -5,27 +5,29 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.reading import AsJson
+from jurygraph.cli.options import AsJson
 from jurygraph.cli.text import out, out_json
 
 
 def preset(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="The preset to write out.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="The preset to write out.", show_default=False)
     ] = None,
     model: Annotated[str, typer.Option(metavar="M", help="The model of the config that names it.")] = "none",
     json: AsJson = False,
 ) -> None:
-    """List the presets, or write one out as the config that it stands for: a config may say `preset: NAME` instead.
+    """List the presets, or write one out as a config.
 
-    They are MACRM's two, three and four agents, without a global signal (vanilla), with a ranker (rerank) or with the
-    similarity of embeddings (emb), and its two baselines.
+    A config may say `preset: NAME` instead. Presets are MACRM's two, three and four agents, without a global signal
+    (vanilla), with a ranker (rerank) or with the similarity of embeddings (emb), and its two baselines.
 
     \b
     Example:
         jurygraph preset
         jurygraph preset macrm-vanilla-3 > jury.yaml
     """
+    from jurygraph.errors import InputError
+    from jurygraph.sources import nearest
     from jurygraph.sources.config import parse_config
     from jurygraph.sources.presets import PRESETS, PresetUse, expanded
 
@@ -36,7 +38,9 @@ def preset(
             for one in PRESETS:
                 out(one)
         return
-    parse_config({"preset": name, "model": model})  # says what is wrong with the name, or the model
+    if name not in PRESETS:
+        raise InputError(f"there is no preset {name!r}; {nearest(name, PRESETS) or 'known: ' + ', '.join(PRESETS)}")
+    parse_config({"preset": name, "model": model})  # says what is wrong with the model
     written = {"model": model, **expanded(PresetUse(name=name), {"model": model})}
     if json:
         out_json(written)

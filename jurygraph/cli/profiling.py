@@ -6,35 +6,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jurygraph.cli.boundary import Exit
-from jurygraph.cli.by_task import Found, ask_each, tell_left_out
-from jurygraph.cli.options import ConfigFile, ModelName, TasksFile
+from jurygraph.cli.by_task import Found, ask_each, left_out, tell_left_out
+from jurygraph.cli.opening import found_config, open_jury
+from jurygraph.cli.options import AsJson, ConfigFile, ModelName, TasksFile
 from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.reading import AsJson
-from jurygraph.cli.scoring import found_config, open_jury
 from jurygraph.cli.text import number, out, out_json, say, table, visible, word
 
 if TYPE_CHECKING:
     from jurygraph.runs.bill import Tally
     from jurygraph.schema.profile import Profiles
 
-_AHEAD = 8  # results that may wait for one before them, for each task that is read at once
-
 
 def profiles(
     tasks: TasksFile,
-    file: Annotated[str, typer.Option("--out", metavar="PROFILES", help="Where to write.", show_default=False)],
+    file: Annotated[str, typer.Option("-o", "--out", metavar="PROFILES", help="Where to write.", show_default=False)],
     config: ConfigFile = None,
     model: ModelName = None,
     json: AsJson = False,
 ) -> None:
-    """Have the model read profiles in text as constraints and tensions, and write them down, a task a line.
+    """Have the model read profiles in text as constraints.
 
-    Read are the profiles of stakeholders for whom TASKS states no constraints. Each constraint rests on words of the
-    profile, which stand beside it as `quote`; what a model says without such words is dropped, and told. Change in
-    PROFILES what you like, and give it to `jurygraph score --profiles-from`. A task of which a profile cannot be read
-    is left out and named. The same command again asks for nothing that the cache has.
+    These, and the tensions between them, are written down, a task a line. Read are the profiles of stakeholders for
+    whom TASKS states no constraints. Each constraint rests on words of the profile, which stand beside it as `quote`;
+    what a model says without such words is dropped, and told. Change in PROFILES what you like, and give it to
+    `jurygraph score --profiles-from`. A task of which a profile cannot be read is left out and named. The same command
+    again asks for nothing that the cache has.
 
-    \b
     Exit codes: 0 done; 1 done, but some tasks are left out; 2 wrong config or input; 3 the model could not be reached;
     4 a budget is reached; 130 interrupted. With any but 0 and 1 nothing is written.
 
@@ -59,9 +56,12 @@ def profiles(
         out_json(_plain(file, found, sent))
     else:
         _print(found, sent)
-    left_out = tell_left_out(found)
-    say(f"next: jurygraph score {word(tasks)} --profiles-from {word(file)} --out run")
-    raise typer.Exit(Exit.SOME_FAILED if left_out else Exit.DONE)
+    lacking = tell_left_out(found)
+    if not found:
+        say("no profile of TASKS is in text alone: there was nothing to read")
+    elif tasks != "-":
+        say(f"next: jurygraph score {word(tasks)} --profiles-from {word(file)} --out run")
+    raise typer.Exit(Exit.SOME_FAILED if lacking else Exit.DONE)
 
 
 def _plain(file: str, found: "list[Found[Profiles]]", sent: "Tally | None") -> dict[str, Any]:
@@ -71,16 +71,15 @@ def _plain(file: str, found: "list[Found[Profiles]]", sent: "Tally | None") -> d
         for one in found
         if one.found is not None
     ]
-    left_out = [{"task": one.task.id, "line": one.line, "why": one.why} for one in found if one.why is not None]
     requests = None if sent is None else sent.plain()
-    return {"profiles_file": file, "profiles": read, "left_out": left_out, "requests": requests}
+    return {"profiles_file": file, "profiles": read, "left_out": left_out(found), "requests": requests}
 
 
 def _print(found: "list[Found[Profiles]]", sent: "Tally | None") -> None:
     from jurygraph.cli.outcome import request_lines
 
     rows = [row for one in found for row in _rows(one)]
-    for line in table(["task", "stakeholder", "constraint", "rests on", "kind", "α"], rows, left=5):
+    for line in table(["task", "stakeholder", "constraint", "rests on", "kind", "α"], rows, left=5) if rows else ():
         out(line)
     for line in (*(line for one in found for line in _beside(one)), *request_lines(sent)):
         out(line)

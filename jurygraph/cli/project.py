@@ -1,6 +1,7 @@
 """`jurygraph init`: a small project that runs as it is."""
 
 import shutil
+from contextlib import ExitStack
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +14,12 @@ from jurygraph.cli.text import out, say
 def init(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to make.", show_default=False)],
     template: Annotated[
-        str, typer.Option(help="What the project is about: maths, trip, rubric, reviewers or ideas.")
+        str, typer.Option(help="What the project is about: maths, trip, rubric, reviewers, ideas or evaluator.")
     ] = "maths",
 ) -> None:
-    """Make a small project that runs as it is: tasks.jsonl, jury.yaml, README.md, and what else it rests on.
+    """Make a small project that runs as it is.
+
+    It has tasks.jsonl, jury.yaml and README.md, and what else they rest on.
 
     \b
     Example:
@@ -45,18 +48,24 @@ def _copy(content: Path, folder: Path) -> None:
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder")
-    names = [path.name for path in content.iterdir() if path.is_file()]
-    there = [name for name in names if (folder / name).exists()]
+    names = sorted(path.relative_to(content) for path in content.rglob("*") if _is_part(path))
+    folders = sorted({above for name in names for above in name.parents})
+    there = [
+        *(name for name in names if (folder / name).exists()),
+        *(one for one in folders if (folder / one).is_file()),
+    ]
     if there:
         raise InputError(f"{folder / there[0]}: is there already and stays as it is; name another folder")
-    made = not folder.exists()
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
+    with ExitStack() as undo:
+        for new in (folder / one for one in folders if not (folder / one).exists()):
+            new.mkdir(parents=True)
+            undo.callback(new.rmdir)
         for name in names:
+            undo.callback((folder / name).unlink, missing_ok=True)
             shutil.copyfile(content / name, folder / name)
-    except BaseException:
-        for name in names:
-            (folder / name).unlink(missing_ok=True)
-        if made:
-            folder.rmdir()
-        raise
+        undo.pop_all()
+
+
+def _is_part(path: Path) -> bool:
+    """Whether it is a file of a template, and not what Python left beside one that was imported."""
+    return path.is_file() and path.parent.name != "__pycache__"

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from jurygraph.cli.reading import AsJson
+from jurygraph.cli.options import AsJson
 from jurygraph.cli.text import out, out_json, table
 
 if TYPE_CHECKING:
@@ -47,9 +47,10 @@ Name = Annotated[str, typer.Argument(metavar="PROMPT", help="Its name.", show_de
 
 @prompts.command("list")
 def list_prompts(json: AsJson = False) -> None:
-    """List the prompts: name, version, the prompt that each extends, and what it is for.
+    """List the prompts, and what each is for.
 
-    The version of a prompt is part of every call's identity: a changed text has another version.
+    A prompt may extend another. The version of a prompt is part of every call's identity: a changed text has another
+    version.
 
     \b
     Example:
@@ -68,7 +69,7 @@ def list_prompts(json: AsJson = False) -> None:
 
 @prompts.command("show")
 def show_prompt(name: Name) -> None:
-    """Print the file of a prompt: its front matter and its messages as templates.
+    """Print a prompt's file: front matter and templates.
 
     \b
     Example:
@@ -87,14 +88,14 @@ def render_prompt(
     ],
     json: AsJson = False,
 ) -> None:
-    """Print the messages that a prompt becomes with these variables, as a model would read them.
+    """Print the messages that a prompt becomes.
 
-    The marks of the fences are made with the project's key, JURYGRAPH_FENCE_KEY, as when a model is asked. Most
-    variables are texts. Lists of objects are `items`, what is judged, each with `name` and `text`, and where it has
-    them `parts` (true) or `scale` ([low, high]); `people` (may be []), `responses` and `steps`, each with `name` and
-    `text`; `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and perhaps `reason`. `names` is
-    a list of texts, `compact` true or false, `step` a number or null, `kinds` the records of extract as a config states
-    them.
+    They are as a model would read them. The marks of the fences are made with the project's key, JURYGRAPH_FENCE_KEY,
+    as when a model is asked. Most variables are texts. Lists of objects are `items`, what is judged, each with `name`
+    and `text`, and where it has them `parts` (true) or `scale` ([low, high]); `people` (may be []), `responses` and
+    `steps`, each with `name` and `text`; `examples` (may be []), each with `reviewer`, `text`, `score` (a text too) and
+    perhaps `reason`. `names` is a list of texts, `compact` true or false, `step` a number or null, `kinds` the records
+    of extract as a config states them.
 
     \b
     Example:
@@ -223,13 +224,14 @@ def _entry(place: str, one: Any, listed: _Listed) -> dict[str, Any]:
 
 def _object(file: str) -> dict[str, Any]:
     import json
-    import sys
-    from pathlib import Path
+    from contextlib import closing
 
     from jurygraph.errors import InputError
+    from jurygraph.sources.files import TextFile
 
     try:
-        found = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8"))
+        with closing(TextFile(file)) as given:
+            found = json.loads("\n".join(line.text for line in given.lines()))
     except RecursionError:
         raise InputError(f"{file}: is nested too deeply; write an object of the prompt's variables") from None
     except ValueError as error:

@@ -2,19 +2,17 @@
 
 from enum import StrEnum
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from jurygraph.cli.options import AsJson, OutFile, RunFolder
 from jurygraph.cli.text import number, out, out_json, say, table, visible
 
 if TYPE_CHECKING:
     from jurygraph.runs.run import Run
 
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="Folder of a run.", show_default=False)]
 ResponseId = Annotated[str, typer.Option("--response", metavar="ID", help="Id of a response.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 class Form(StrEnum):
@@ -36,7 +34,7 @@ def show(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Show a run's rewards as a table, or one response's trace in full.
+    """Show a run's rewards, or one response's trace in full.
 
     `--json` prints the traces as they are stored, one a line.
 
@@ -117,10 +115,7 @@ def export(
             help="jsonl: the traces; csv, parquet: one row a response; audit-bundle: a zip that proves itself.",
         ),
     ],
-    output: Annotated[
-        str | None,
-        typer.Option("-o", "--output", metavar="F", help="File to write.", show_default="standard output"),
-    ] = None,
+    output: OutFile = None,
 ) -> None:
     """Write a run in another form.
 
@@ -139,7 +134,7 @@ def export(
     from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
     from jurygraph.runs.run import Run
 
-    opened = Run.open(run)
+    opened, output = Run.open(run), None if output == "-" else output
     if output is not None:
         refuse_inside(output)
     if to in (Form.parquet, Form.audit_bundle):

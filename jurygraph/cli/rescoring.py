@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.learning import keep, lines, refuse_artifact, taught_by, told
+from jurygraph.cli.options import AsJson, NewRun, RunFolder
 from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.reading import AsJson, RunFolder
 from jurygraph.cli.text import number, out, out_json, say, table, word
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def rescore(
     run: RunFolder,
-    folder: Annotated[Path, typer.Option("--out", metavar="RUN2", help="Folder of the new run.", show_default=False)],
+    folder: NewRun,
     settings: Annotated[
         list[str] | None,
         typer.Option(
@@ -40,10 +40,11 @@ def rescore(
     ] = None,
     json: AsJson = False,
 ) -> None:
-    """Decide a run's rewards anew from its verdicts: other weights, recipe, gates or failure rule, and no call.
+    """Decide a run's rewards anew from its verdicts, with no call.
 
-    The new run refers to RUN's verdicts, so keep RUN where it is. What can be set: weights, rubric, reward,
-    components, panel, gates, scale, clip, failure; a key is dotted, a value is YAML.
+    Weights, recipe, gates or failure rule are others. The new run refers to RUN's verdicts, so keep RUN where it is.
+    What can be set: weights, rubric, reward, components, panel, gates, scale, clip, failure; a key is dotted, a value
+    is YAML.
 
     `--learn` fits a consensus of the judges of a component to the verdicts of the whole run, and rewards follow from it
     (docs/consensus.md). Where the judges are too few to be told apart, their majority stands. A later config names the

@@ -1,7 +1,5 @@
 """`jurygraph score`: the main job."""
 
-import os
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import count
@@ -11,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jurygraph.cli.boundary import Exit
-from jurygraph.cli.options import ConfigFile, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile
-from jurygraph.cli.outcome import print_forecast, request_lines, result_lines
+from jurygraph.cli.opening import found_config, notes_of, open_jury
+from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile
+from jurygraph.cli.outcome import print_forecast, request_lines, result_lines, say_inconclusive
 from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.text import out, out_json, say, word
 
@@ -25,24 +24,25 @@ if TYPE_CHECKING:
     from jurygraph.runs.forecast import Forecast
     from jurygraph.runs.session import Session
     from jurygraph.runs.summary import Summary
-    from jurygraph.schema import CallsConfig, Config
+    from jurygraph.schema import Config
     from jurygraph.sources import Work
     from jurygraph.sources.profiles import ProfilesFile
 
 
 def score(
     tasks: TasksFile,
-    run: Annotated[Path, typer.Option("--out", metavar="RUN", help="Folder of the run.", show_default=False)],
+    run: Annotated[Path, typer.Option("-o", "--out", metavar="RUN", help="Folder of the run.", show_default=False)],
     config: ConfigFile = None,
     responses: Annotated[
         str | None, typer.Option(metavar="F", help="JSONL file of responses, if not in TASKS.", show_default=False)
     ] = None,
     profiles_from: Annotated[
-        str | None, typer.Option(metavar="PROFILES", help="How profiles in text are read.", show_default=False)
+        str | None,
+        typer.Option(metavar="PROFILES", help="What `profiles` read of profiles in text.", show_default=False),
     ] = None,
     edges_from: EdgesFrom = None,
     model: ModelName = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; write nothing.")] = False,
+    dry_run: DryRun = False,
     limit: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Score the first N tasks.", show_default=False)
     ] = None,
@@ -55,7 +55,7 @@ def score(
     ] = None,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    json: AsJson = False,
 ) -> None:
     """Score responses and keep every reward with all that led to it.
 
@@ -63,11 +63,9 @@ def score(
     kill or a power cut too. With other files, config, model or evaluators it is refused; `--branch OLD` then makes a
     run that takes from OLD all verdicts whose question, evaluator, model and responses are the same, and asks the rest.
 
-    \b
     With --rewards-from the run is an evaluation, as `purpose` in the config can say too: a judge that gave the rewards
     in training is refused, unless `purpose.same_judge` is `allow`.
 
-    \b
     Exit codes: 0 done; 1 done, but some rewards failed, or canaries got more credit than canary.alert allows; 2 wrong
     config or input, nothing written; 3 inconclusive: too much failed that is no fault of the responses; 4 --max-cost
     or --max-calls is reached, resumable; 130 interrupted, resumable. What evaluators print goes to standard error.
@@ -88,7 +86,7 @@ def score(
         print_forecast(sitting.forecast, sitting.unread, json)
         return
     _print_result(sitting, json)
-    raise typer.Exit(_exit_code(sitting, jury.config))
+    raise typer.Exit(_exit_code(sitting, jury))
 
 
 class _Sitting:
@@ -166,45 +164,6 @@ def _branch(folder: Path) -> "Branch":
     return Branch(folder)
 
 
-def open_jury(
-    path: Path,
-    model: str | None = None,
-    dry_run: bool = False,
-    revised: Callable[["Config"], "Config"] | None = None,
-    **limits: float | None,
-) -> "Jury":
-    """The jury of a config, `revised` where that is given; its folder becomes importable, so that it can name
-    evaluators that lie beside it.
-    """
-    from jurygraph.errors import ConfigError
-    from jurygraph.sources import line_of_key, read_config
-
-    config = read_config(path, model)
-    config = _domain_beside(config if revised is None else revised(config), path.parent)
-    if not config.langsmith:
-        send_nothing()
-    from jurygraph.jury import Jury  # what it imports may read the environment
-
-    sys.path.insert(0, str(path.resolve().parent))
-    if dry_run:
-        config = config.model_copy(update={"calls": _reading_alone(config.calls)})
-    try:
-        return Jury.from_config(config, **limits)
-    except ConfigError as error:
-        key, _, wrong = str(error).partition(": ")
-        line = None if key == "model" and model is not None else line_of_key(path, key)
-        message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {wrong}"
-        raise ConfigError(message) from None
-
-
-def _domain_beside(config: "Config", folder: Path) -> "Config":
-    """The config with the path of a domain file that lies beside it, where there is none of that name here."""
-    stated = config.annotation
-    if stated is None or Path(stated.domain).exists() or not (folder / stated.domain).is_file():
-        return config
-    return config.model_copy(update={"annotation": stated.model_copy(update={"domain": str(folder / stated.domain)})})
-
-
 def _evaluating(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
     """That a config's rewards evaluate what was trained on those of runs, beside the judges that it names itself."""
     from jurygraph.runs.run import Run
@@ -221,38 +180,6 @@ def _evaluating(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
         return config.model_copy(update={"purpose": PurposeConfig.model_validate(stated)})
 
     return evaluating
-
-
-def notes_of(jury: "Jury") -> list[str]:
-    """What the run is for, if not to train on, and what evaluators have to say before they are asked, each once."""
-    purpose = [] if jury.purpose is None else [f"purpose: {jury.purpose.told}"]
-    return list(dict.fromkeys([*purpose, *(note for one in jury.evaluators.values() for note in one.notes)]))
-
-
-def _reading_alone(calls: "CallsConfig") -> "CallsConfig":
-    """Without a recording, and with the cache only where there is one already."""
-    from jurygraph.models.cache import default_folder
-
-    return calls.model_copy(update={"record": None, "cache": calls.cache and default_folder().is_dir()})
-
-
-def send_nothing() -> None:
-    """Keep what is judged on this machine, whatever the environment says: a command owns its process.
-
-    A jury keeps to this by itself, but for threads that a user's code starts, which have no context of ours.
-    """
-    os.environ.update({"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"})
-
-
-def found_config(tasks: str) -> Path:
-    """The config that lies beside the tasks, or here."""
-    from jurygraph.errors import ConfigError
-
-    folders = [Path()] if tasks == "-" else [Path(tasks).parent, Path()]
-    for folder in folders:
-        if (folder / "jury.yaml").is_file():
-            return folder / "jury.yaml"
-    raise ConfigError("there is no jury.yaml beside the tasks, nor here; name a config with --config")
 
 
 def _foreseen(session: "Session", runner: "asyncio.Runner") -> "Forecast":
@@ -328,15 +255,16 @@ def _tell_failures(sitting: _Sitting) -> None:
         say(f"to ask again what failed by no fault of the responses:  {sitting.again}")
 
 
-def _exit_code(sitting: _Sitting, config: "Config") -> Exit:
+def _exit_code(sitting: _Sitting, jury: "Jury") -> Exit:
     """The exit code, once it is said why it is not 0 and what can be done."""
-    summary, code = sitting.summary, Exit.DONE
-    if summary.error_rate > config.failure.max_error_rate:
-        share = f"{summary.error_rate:.1%} of the verdicts failed, by no fault of the responses"
-        say(f"inconclusive: {share}; failure.max_error_rate is {config.failure.max_error_rate:.1%}")
+    summary, code, most = sitting.summary, Exit.DONE, jury.config.failure.max_error_rate
+    if summary.error_rate > most:
+        say_inconclusive(summary.error_rate, most)
         code = Exit.INCONCLUSIVE
     elif summary.failed:
         say(f"{summary.failed} of {summary.responses} rewards failed: they have no value")
+        if jury.gateway is None and any(one.layer == "model" for one in jury.evaluators.values()):
+            say("model: none answers no question; name a model in the config or with --model")
         code = Exit.SOME_FAILED
     if summary.canaries is not None and summary.canaries.alarming:
         say(f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows")

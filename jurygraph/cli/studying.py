@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from jurygraph.cli.disagreeing import disagreement
-from jurygraph.cli.reading import AsJson, RunFolder
+from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder
 from jurygraph.cli.text import number, out, out_json, say, table, visible
 
 if TYPE_CHECKING:
@@ -45,24 +44,21 @@ study.command()(disagreement)
 def credit(
     run: RunFolder,
     kinds: Annotated[Kinds, typer.Option(help="Count the cases of these edges alone.")] = Kinds.all,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="F", help="Draw it: .svg, .png or .pdf (needs the extra `plot`).", show_default=False),
-    ] = None,
     seeds: Annotated[int, typer.Option(min=0, metavar="N", help="Random graphs to draw of each rubric.")] = 20,
-    resamples: Annotated[int, typer.Option(min=1, metavar="N", help="Draws of the bootstrap.")] = 1000,
+    resamples: Resamples = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap and the random graphs.")] = 0,
+    plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
-    """Follow false credit over the edges of a run's rubrics (GEAR): how much leaks, and how much rightful is kept.
+    """Follow false credit over the edges of rubrics (GEAR).
 
-    A criterion that is met while its parent is not is a leakage case; what a rule leaves of it, as a share of the
-    rubric's whole weight, is leakage. Where both are met, what is left of the child's own score is preservation. Flat
-    aggregation, both hard gates and GEAR are compared on the run's verdicts, with 95 % bootstrap intervals over
-    responses; so are random and untyped graphs, κ, and exact inference. Last come the criteria that lost most, and why.
-    Nothing is asked, and nothing written but the picture. `--json` prints every figure and every criterion.
+    How much of it leaks, and how much rightful credit is kept: a criterion that is met while its parent is not is a
+    leakage case; what a rule leaves of it, as a share of the rubric's whole weight, is leakage. Where both are met,
+    what is left of the child's own score is preservation. Flat aggregation, both hard gates and GEAR are compared on
+    the run's verdicts, with 95 % bootstrap intervals over responses; so are random and untyped graphs, κ, and exact
+    inference. Last come the criteria that lost most, and why. Nothing is asked, and nothing written but the picture.
+    `--json` prints every figure and every criterion.
 
-    \b
     Exit codes: 0 done; 2 wrong input, such as a run without a rubric that has edges.
 
     \b
@@ -70,15 +66,13 @@ def credit(
         jurygraph study credit run
         jurygraph study credit run --kinds activation --plot credit.svg
     """
-    from jurygraph.cli.delivery import deliver_file, refuse_unwritable
+    from jurygraph.cli.delivery import deliver_file, refuse_picture
     from jurygraph.cli.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.studies.credit import ACTIVATION, EDGE_KINDS, PREREQUISITE, CreditStudy, Settings, read_sheets
-    from jurygraph.studies.credit.picture import draw, refuse_undrawable
+    from jurygraph.studies.credit.picture import draw
 
-    if plot is not None:
-        refuse_undrawable(plot)
-        refuse_unwritable(str(plot))
+    refuse_picture(plot)
     counted = {Kinds.all: EDGE_KINDS, Kinds.prerequisite: PREREQUISITE, Kinds.activation: ACTIVATION}
     with closing(Run.open(run)) as opened, progress("reading", opened.tasks_scored, "tasks") as report:
         sheets = read_sheets(opened, report)

@@ -18,9 +18,13 @@ def visible(text: str, limit: int | None = None) -> str:
     """The text in one line, with control and other unseen characters written as escapes."""
     from jurygraph.runs.lines import UNSEEN
 
-    if limit is not None and len(text) > limit:
-        text = text[: limit - 1] + "…"
-    return re.sub(f"[\x00-\x1f{UNSEEN}]", lambda found: json.dumps(found[0])[1:-1], text)
+    told = text if limit is None else short(text, limit)
+    return re.sub(f"[\x00-\x1f{UNSEEN}]", lambda found: json.dumps(found[0])[1:-1], told)
+
+
+def short(text: str, limit: int) -> str:
+    """No more than so many characters of the text."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def word(value: object) -> str:
@@ -54,6 +58,11 @@ def out_json(value: Any) -> None:
 def number(value: float | None) -> str:
     """Four decimals, or a dash where there is no number."""
     return "-" if value is None else f"{round(value, 4) + 0.0:.4f}"
+
+
+def plain(value: float | None) -> str:
+    """As in a sentence: four decimals at most; never minus zero."""
+    return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:

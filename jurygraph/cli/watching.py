@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.boundary import Exit
-from jurygraph.cli.reading import AsJson, RunFolder
+from jurygraph.cli.options import AsJson, PlotFile, RunFolder
 from jurygraph.cli.text import number, out, out_json, say, table, visible
 
 if TYPE_CHECKING:
@@ -23,31 +23,27 @@ _FIGURES = ("mean", "sd", "least", "most", "last")
 def watch(
     run: RunFolder,
     step_label: Annotated[
-        str | None, typer.Option(metavar="L", help="Label of the responses that says their step.", show_default=False)
+        str | None, typer.Option(metavar="L", help="Cut into steps by this label of the responses.", show_default=False)
     ] = None,
     every: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="So many tasks are a step.", show_default=str(_EVERY))
+        int | None, typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=str(_EVERY))
     ] = None,
     arl: Annotated[
         float, typer.Option(min=10, metavar="N", help="Steps between false alarms, on average, of all tests together.")
     ] = 10_000.0,
     follow: Annotated[bool, typer.Option("--follow", help="Go on until the run is closed.")] = False,
+    plot: PlotFile = None,
     json: AsJson = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="F", help="Draw it: .svg, .png or .pdf (needs the extra `plot`).", show_default=False),
-    ] = None,
 ) -> None:
-    """Watch the rewards of a run, step by step, and tell when they are being gamed (MACRM's Data Analyzer).
+    """Watch a run's rewards, and tell when they are being gamed.
 
-    Mean reward, components, lengths and more are followed by tests for drift and jumps, which together raise a false
-    alarm once in N steps (`--arl`). An alert is adverse where the change is bad: a falling reward, longer responses,
-    more failures; accuracy that rises is told, too, and is not. Alerts come as they are found, a table at the end.
-    `--json` prints each alert as a line of its own, {"alert": ...}, and {"report": ...} last. Nothing is written but
-    the picture, and the run is not locked. A run that is not there yet is
-    waited for, and one that was stopped is followed, until Ctrl-C.
+    Step by step, mean reward, components, lengths and more are followed by tests for drift and jumps (MACRM's Data
+    Analyzer), which together raise a false alarm once in N steps (`--arl`). An alert is adverse where the change is
+    bad: a falling reward, longer responses, more failures; accuracy that rises is told, too, and is not. Alerts come as
+    they are found, a table at the end. `--json` prints each alert as a line of its own, {"alert": ...}, and {"report":
+    ...} last. Nothing is written but the picture, and the run is not locked. With `--follow` a run that is not there
+    yet is waited for, and one that was stopped is followed, until Ctrl-C.
 
-    \b
     Exit codes: 0 no adverse alert; 1 an adverse alert; 2 wrong input, such as too few steps or no reward that has a
     value; 130 interrupted.
 
@@ -56,16 +52,13 @@ def watch(
         jurygraph watch run --step-label step
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
-    from jurygraph.cli.delivery import deliver_file, refuse_unwritable
+    from jurygraph.cli.delivery import deliver_file, refuse_picture
     from jurygraph.errors import InputError
-    from jurygraph.studies.credit.picture import refuse_undrawable
     from jurygraph.studies.monitor.picture import draw
 
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both say what a step is; give one of them")
-    if plot is not None:
-        refuse_undrawable(plot)
-        refuse_unwritable(str(plot))
+    refuse_picture(plot)
     wait = (lambda: time.sleep(_PAUSE)) if follow else None
     watching = _begun(run, arl, wait, keep=plot is not None)
     whole = _followed(watching, _steps(run, step_label, every or _EVERY, wait), json)

@@ -36,6 +36,7 @@ def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("command", ["show", "explain"])
+@pytest.mark.slow
 def test_what_was_ranked_the_wrong_way_is_told_with_its_edit(scored: Path, run: Command, command: str) -> None:
     told = run(command, scored, "--response", "right").out
     assert "enhanced: 1 of 3 contrasts score less than the response" in told

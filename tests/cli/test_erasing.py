@@ -64,7 +64,8 @@ class TestOneResponse:
         assert ended.out == "erased 7 texts, and 7 of others in which it lay\n"
 
     def test_json_gives_the_same(self, letters: Path, run: Command):
-        assert erased(run, letters, *RESPONSE) == {"own": 7, "elsewhere": 7, "exports": [], "tasks": [], "files": []}
+        told = {"own": 7, "elsewhere": 7, "exports": [], "tasks": [], "files": []}
+        assert erased(run, letters, *RESPONSE) == {"run": str(letters), **told}
 
     def test_nothing_of_it_is_left_in_any_file(self, letters: Path, run: Command):
         assert files_with(letters, *OF_THE_RESPONSE) == [("run.sqlite", text) for text in sorted(OF_THE_RESPONSE)]

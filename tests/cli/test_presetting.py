@@ -31,3 +31,9 @@ def test_another_name_is_refused(run: Command) -> None:
     ended = run("preset", "macrm-vanilla-5")
     assert ended.code == 2
     assert "did you mean macrm-vanilla-" in ended.err
+
+
+def test_a_name_that_is_like_no_other_is_answered_with_all_of_them(run: Command) -> None:
+    ended = run("preset", "nobody")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err == f"error: there is no preset 'nobody'; known: {', '.join(PRESETS)}\n"

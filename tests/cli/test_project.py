@@ -43,7 +43,7 @@ def test_every_template_is_named_in_the_help(run: Command):
     from jurygraph.cli import project
 
     folders = [path for path in (Path(project.__file__).parent / "templates").iterdir() if path.is_dir()]
-    assert len(folders) == 5
+    assert len(folders) == 6
     said = run("init", "--help").out
     assert all(folder.name in said for folder in folders)
 

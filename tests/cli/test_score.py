@@ -96,7 +96,7 @@ def test_a_dry_run_says_what_would_be_asked_and_writes_nothing(project: Path, ru
         "asked_of_model": 12,
         "model": None,
     }
-    assert "nothing was written" in ended.err
+    assert "nothing was sent or written" in ended.err
     assert sorted(path for path in project.iterdir() if path.name != "__pycache__") == before
     shown = run("score", project / "tasks.jsonl", "--out", project / "run", "--dry-run").out
     assert "... of a model, which abstain under model none  12" in shown
@@ -130,7 +130,7 @@ class TestForecastOfAModel:
         read, wrote = rows["tokens that it reads"], rows["tokens that it writes"]
         assert rows["US dollars"] == [f"{int(i) / 1000 + int(o) / 200:.4f}" for i, o in zip(read, wrote, strict=True)]
         assert ended.out.splitlines()[-1].startswith("estimates: a token is taken for 5, 4 or 1 bytes, a reply for ")
-        assert "nothing was written" in ended.err
+        assert "nothing was sent or written" in ended.err
         assert not (tmp_path / "run").exists()
 
     def test_json_gives_the_same(self, told: Callable[..., Ended]):

@@ -130,6 +130,21 @@ def test_a_long_reason_is_cut():
     assert f"Not judged: tone (e) abstained: {'y' * 299}…." in sentences(trace(reward(), missing))
 
 
+def test_a_reason_that_is_a_sentence_does_not_end_twice():
+    said = sentences(trace(reward(), verdict("truth", score=0.0, reason="No table names it.")))
+    assert "What was wrong first: truth (e) scored 0: No table names it." in said
+
+
+def test_a_penalty_that_is_there_is_wrong_and_one_that_is_not_is_nothing():
+    pushing = Input(questions=("pushing",), weights=(-1.0,))
+    spec = Spec(name="rubric", weight=1.0, combiner="flat", version="1", inputs={"pushing": pushing}, params={})
+    there, not_there = (verdict("pushing", score=score, met=met) for score, met in ((0.9, True), (0.1, False)))
+    said = sentences_module.sentences(trace(reward(), there), Decision(specs=(spec,)))
+    assert "What was wrong first: pushing (e) scored 0.9." in said
+    said = sentences_module.sentences(trace(reward(), not_there), Decision(specs=(spec,)))
+    assert not [line for line in said if line.startswith("What was wrong")]
+
+
 def test_a_pair_is_told_from_the_side_of_the_response_with_its_opponent():
     asked = verdict("better", score=0.75, about="r", responses=("r", "s"))
     mirrored = verdict("better", score=1.0, about="q", responses=("q", "r"))
@@ -159,15 +174,35 @@ def told(spec: Spec, parts: dict[str, float], value: float, *verdicts: Verdict) 
     return sentences_module.sentences(one, Decision(specs=(spec,)))
 
 
+def test_a_panel_says_how_its_judges_become_one_level():
+    parts = {"ada": 0.25, "ben": 1.0}
+    spec = composed("panel", "consensus", ("ada", 1.0), ("ben", 1.0), levels=[0.0, 0.5, 1.0])
+    (made,) = (line for line in told(spec, parts, 0.5) if "made of" in line)
+    assert made.endswith("ada 0.25, ben 1, each taken for the nearest of 0 and 0.5 and 1; it is what most of them say.")
+    learned = spec.model_copy(update={"params": {**spec.params, "judges": {}}})
+    (made,) = (line for line in told(learned, parts, 0.5) if "made of" in line)
+    assert made.endswith("; it is the mean level that follows from how each of them errs.")
+
+
 def test_a_rubric_says_its_criteria_and_what_an_unmet_prerequisite_held_back():
     spec = composed("rubric", "gear", ("a", 1.0), ("b", 1.0), parents=[0], children=[1], retention=[0.2])
     said = told(spec, {"a": 0.0, "b": 0.2}, 0.1, verdict("a", score=0.0), verdict("b", score=1.0))
-    held = "b 0.2 (counts 0.2 of its 1: held back by a prerequisite that is unmet or was not judged)"
+    held = "b 0.2 (counts 0.2 of its 1, for it rests on a at 0)"
     assert said[2] == f"rubric is made of a 0, {held}."
     said = told(spec, {"a": 1.0, "b": 0.5}, 0.75, verdict("a", score=1.0), verdict("b", score=0.5))
     assert said[2] == "rubric is made of a 1, b 0.5."
     said = told(spec, {"a": 0.0, "b": 0.0}, 0.0, verdict("a", score=0.0), verdict("b", status="abstained"))
-    assert said[2] == "rubric is made of a 0, b 0."
+    assert said[2] == "rubric is made of a 0, b 0 (not judged)."
+
+
+def test_a_part_that_was_not_judged_is_said_to_be_so():
+    spec = composed("stakeholders", "stakeholders", ("ann", 0.5), ("ben", 0.5))
+    failed = verdict("ben", status="failed", failure=Failure(cause="infrastructure", kind="Timeout"))
+    said = told(spec, {"ann": 0.4, "ben": 0.0}, 0.2, verdict("ann", score=0.4), failed)
+    assert said[2] == "stakeholders is made of ann 0.4 (weight 0.5), ben 0 (weight 0.5, not judged)."
+    unsure = Spec(**{**dict(spec), "inputs": {"ann": Input(questions=("ann",), weights=(1.0,), confident=0.9)}})
+    said = told(unsure, {"ann": 0.0}, 0.0, verdict("ann", score=0.4, confidence=0.5))
+    assert said[2] == "stakeholders is made of ann 0 (weight 1, not judged)."
 
 
 def test_stakeholders_are_told_with_their_frozen_weights():
@@ -187,7 +222,7 @@ def test_what_a_product_makes_worthless_is_not_short_of_the_best():
     spec = composed("cosine", "product", ("accuracy", 1.0), ("length", 1.0))
     verdicts = verdict("accuracy", score=0.0), verdict("length", score=0.5)
     said = told(spec, {"accuracy": 0.0, "length": 0.5}, 0.0, *verdicts)
-    assert "cosine is made of accuracy 0, length 0.5." in said
+    assert "cosine is made of accuracy 0, length 0.5, and is their product." in said
     assert "What was wrong first: accuracy (e) scored 0." in said
     assert not any(s.startswith("Short") for s in said)
     said = told(spec, {"accuracy": 1.0, "length": 0.5}, 0.5, verdict("accuracy", score=1.0), verdicts[1])
@@ -208,7 +243,7 @@ def test_what_could_not_be_judged_is_named_with_what_it_leaves_open():
         "Not judged: facts (f) failed (infrastructure).",
         "Not asked: depth (d), because of facts.",
         "Verdicts asked for: 4; judged 1, abstained 1, failed 1, not applicable 1.",
-        "Whatever had been judged there, it would lie within 0.25 and 1.",
+        "Whatever the missing verdicts had been, it would lie between 0.25 and 1.",
     ]
 
 

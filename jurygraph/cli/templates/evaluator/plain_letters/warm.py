@@ -1,0 +1,22 @@
+"""Warmth, as a model judges it: what the model is told stands in warm.md."""
+
+from collections.abc import Mapping
+from importlib.resources import files
+
+import jurygraph as jg
+
+
+class Warm(jg.Judging):
+    """Whether a letter says something that shows concern for its reader."""
+
+    prompt = jg.read_prompt(files("plain_letters") / "warm.md")
+
+    def __init__(self, house: str = "a shop") -> None:
+        super().__init__()
+        self.house = house
+
+    def item(self, ask: jg.Ask) -> jg.Item:
+        return jg.Item("The letter says something that shows concern for this reader.", jg.MetOrNot())
+
+    def beside(self, ask: jg.Ask) -> Mapping[str, str]:
+        return {"house": self.house}

@@ -1,0 +1,152 @@
+"""`jurygraph init --template evaluator`: a package of evaluators that runs as it is, and once it is installed."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.agents.functions import REGISTERED
+from jurygraph.sources import read_config
+from tests.cli.conftest import Command, traces
+from tests.models.judging import response_in
+from tests.models.server import Answer, said, serving
+
+FILES = [
+    "README.md",
+    "jury.yaml",
+    "plain_letters/__init__.py",
+    "plain_letters/sentences.py",
+    "plain_letters/warm.md",
+    "plain_letters/warm.py",
+    "plain_letters/words.py",
+    "pyproject.toml",
+    "tasks.jsonl",
+    "tests/test_plain_letters.py",
+]
+SCORES = {"parcel/kind": 1.5, "parcel/stiff": 0.0, "parcel/silent": 0.0, "refund/kind": 1.5, "refund/stiff": 1.1}
+
+
+@pytest.fixture(autouse=True)
+def _nothing_stays() -> Iterator[None]:
+    registered = dict(REGISTERED)
+    yield
+    for name in [name for name in sys.modules if name.partition(".")[0] == "plain_letters"]:
+        del sys.modules[name]
+    REGISTERED.clear()
+    REGISTERED.update(registered)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    assert run("init", tmp_path / "letters", "--template", "evaluator").code == 0
+    return tmp_path / "letters"
+
+
+def rewards(run: Command, folder: Path) -> dict[str, float]:
+    return {trace["response_id"]: trace["reward"]["value"] for trace in traces(run, folder)}
+
+
+def test_the_files_are_those_that_the_readme_names(folder: Path) -> None:
+    assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == FILES
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    named = re.findall(r"^\| `([\w./]+)` \|", readme, flags=re.MULTILINE)
+    assert sorted(["README.md", "plain_letters/__init__.py", *named]) == FILES
+    assert read_config(folder / "jury.yaml").model == "none"
+
+
+def test_it_runs_as_it_is_and_warmth_is_left_open(folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    ended = run("score", "tasks.jsonl", "--out", "run")
+    assert ended.code == 0, ended.err
+    assert "11 judged + 4 abstained + 0 failed" in ended.out
+    assert rewards(run, folder / "run") == pytest.approx(SCORES)
+    told = run("explain", "run", "--response", "parcel/stiff").out
+    assert "1 of 1 sentences have more than 15 words" in told
+    assert "stiff words: pursuant to" in told
+
+
+def warm(body: dict[str, Any], number: int) -> Answer:
+    """A model that finds warm what is sorry, or a pity."""
+    assert "customer of this house" in body["messages"][1]["content"]
+    quotes = re.findall(r"I am sorry[^.]*\.|What a pity[^.]*\.", response_in(body))
+    reply = {"reason": "so it is", "quotes": quotes, "met": bool(quotes), "probability": 0.8 if quotes else 0.1}
+    return said(json.dumps({"item_1": reply}))
+
+
+def test_with_a_model_warmth_is_judged_and_rests_on_a_quotation(folder: Path, run: Command) -> None:
+    with serving(warm) as server:
+        model = f"openai-compatible:{server.url}#tiny"
+        ended = run("score", folder / "tasks.jsonl", "--out", folder / "judged", "--model", model)
+        assert (ended.code, server.count) == (0, 4), ended.err
+    judged = {trace["response_id"]: trace for trace in traces(run, folder / "judged")}
+    assert rewards(run, folder / "judged")["parcel/kind"] == pytest.approx(1.5 + 0.5 * 0.8)
+    (verdict,) = (one for one in judged["refund/kind"]["verdicts"] if one["evaluator"] == "warm")
+    assert [(one["quote"], one["verified"]) for one in verdict["evidence"]] == [
+        ("What a pity that the book came torn.", True)
+    ]
+    assert "prompt 1 in items" in verdict["version"]
+
+
+def test_its_entry_points_lead_to_what_its_config_names(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(folder)
+    groups = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    points = {
+        name: EntryPoint(name, value, group).load() for group, own in groups.items() for name, value in own.items()
+    }
+    config = read_config(folder / "jury.yaml")
+    assert {use.use for use in (*config.evaluators, *config.derivers)} == set(points)
+
+
+@pytest.mark.slow
+def test_its_own_tests_pass(folder: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert "6 passed" in done.stdout, done.stdout
+
+
+@pytest.mark.slow
+def test_installed_it_is_found_by_its_entry_points_from_any_folder(folder: Path, tmp_path: Path) -> None:
+    """In an environment of its own that sees this one's packages; the config lies where no module lies beside it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    site = tmp_path / "env" / "lib" / version / "site-packages"
+    (site / "beside.pth").write_text("\n".join(path for path in sys.path if path.endswith("site-packages")))
+    (site / "jurygraph.pth").write_text(str(Path(__file__).parents[2]))
+    isolation = ["--no-build-isolation"] if find_spec("setuptools") else []
+    install = [sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", *isolation, "-e", folder]
+    done = subprocess.run(list(map(str, install)), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("jury.yaml", "tasks.jsonl"):
+        (elsewhere / name).write_text((folder / name).read_text(encoding="utf-8"), encoding="utf-8")
+    script = "import sys; from jurygraph.cli import main; main(sys.argv[1:])"
+    scored = subprocess.run(
+        [python, "-c", script, "score", "tasks.jsonl", "--out", "run"],
+        cwd=elsewhere,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert scored.returncode == 0, scored.stderr
+    assert "11 judged + 4 abstained + 0 failed" in scored.stdout
+
+
+def test_nothing_of_it_is_made_where_a_file_stands_in_the_way(tmp_path: Path, run: Command) -> None:
+    (tmp_path / "tests").write_text("mine")
+    ended = run("init", tmp_path, "--template", "evaluator")
+    assert ended.code == 2
+    assert "is there already and stays as it is" in ended.err
+    assert [path.name for path in tmp_path.iterdir()] == ["tests"]

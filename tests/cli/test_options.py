@@ -1,0 +1,69 @@
+"""The options side by side: what is shared is one thing under one name, and says the same of itself everywhere."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from jurygraph.cli.app import app
+from tests.cli.conftest import Command
+
+ONE_MEANING = ("--dry-run", "--edges-from", "--every", "--gate", "--json", "--max-calls", "--max-cost", "--plot")
+
+
+def commands(command: Any, *path: str) -> Iterator[tuple[str, Any]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield " ".join(path), command
+    for name, one in (inner or {}).items():
+        yield from commands(one, *path, name)
+
+
+EVERY = dict(commands(typer.main.get_command(app)))
+
+
+def options(command: Any) -> list[Any]:
+    return [one for one in command.params if one.opts[0].startswith("-") and "--help" not in one.opts]
+
+
+@pytest.mark.parametrize("name", ONE_MEANING)
+def test_an_option_that_several_commands_have_says_the_same_everywhere(name: str):
+    said = defaultdict(list)
+    for command, found in EVERY.items():
+        for one in options(found):
+            if name in one.opts:
+                said[one.help].append(command)
+    assert len(said) == 1
+    assert sum(map(len, said.values())) > 1
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_where_a_result_goes_is_o_or_out_everywhere(command: str):
+    for one in options(EVERY[command]):
+        if "--out" in one.opts or "-o" in one.opts:
+            assert one.opts == ["-o", "--out"]
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_json_is_the_last_option_everywhere(command: str):
+    names = [one.opts[-1] for one in options(EVERY[command])]
+    assert "--json" not in names[:-1]
+
+
+@pytest.mark.parametrize("command", EVERY)
+def test_help_breaks_its_lines_but_for_examples(command: str, run: Command):
+    head = run(*command.split(), "--help").out.partition("  Example:")[0]
+    assert max(map(len, head.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", ["score", "annotate", "profiles"])
+def test_tasks_that_are_not_there_are_what_is_wrong_also_without_a_config(
+    command: str, run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    ended = run(command, "tasks.jsonl", "--out", "out")
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.startswith("error: tasks.jsonl: there is no such file; ")
