@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jurygraph.agents.functions import evaluator
+    from jurygraph.agents.judging import InParts, Item, Judging, MetOrNot, OnScale
     from jurygraph.agents.roles import Ask, Cells, Combiner, Component, Deriver, DeriverAsk, Evaluator
     from jurygraph.errors import (
         BudgetExceeded,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
         TraceMismatch,
     )
     from jurygraph.jury import Jury
+    from jurygraph.prompts import Prompt, read_prompt
     from jurygraph.schema import (
         Config,
         Constraint,
@@ -71,14 +73,20 @@ __all__ = [
     "Failure",
     "GraphCycleError",
     "GraphError",
+    "InParts",
     "InputError",
+    "Item",
+    "Judging",
     "Jury",
     "JurygraphError",
     "Material",
     "Message",
+    "MetOrNot",
     "ModelError",
+    "OnScale",
     "Plan",
     "PlanError",
+    "Prompt",
     "Question",
     "Response",
     "Reviewer",
@@ -96,10 +104,11 @@ __all__ = [
     "Verdict",
     "When",
     "evaluator",
+    "read_prompt",
 ]
 
 
-_HOMES = ("errors", "schema", "agents.roles", "agents.functions", "jury")
+_HOMES = ("errors", "schema", "agents.roles", "agents.functions", "prompts", "agents.judging", "jury")
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 
 

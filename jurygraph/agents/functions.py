@@ -164,6 +164,12 @@ def source_version(defined: Callable[..., Any]) -> str:
     return hashlib.sha256(source.encode()).hexdigest()[:12]
 
 
+def states_version(kind: type, role: type) -> bool:
+    """Whether a class, or one between it and its `role`, says its version itself, as all of ours do."""
+    between = kind.__mro__[: kind.__mro__.index(role)]
+    return kind.__module__.startswith("jurygraph.") or any("version" in vars(one) for one in between)
+
+
 def adapt(
     target: Any,
     name: str,

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
-from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable, source_version
+from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable, source_version, states_version
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema import Config, DeriverUse, EvaluatorUse, Seat
@@ -73,7 +73,7 @@ OWN_COMBINERS = {
 }
 
 
-ROLES = (Evaluator, Deriver, Combiner, object)
+ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
@@ -139,12 +139,12 @@ def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> An
     if not inspect.isclass(found):
         if params:
             raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
-        if not isinstance(found, ROLES[:-1]):
+        if not isinstance(found, ROLES):
             given = f"it is a {type(found).__name__}"
             raise ConfigError(f"{name!r} is no {role}: {given}; name a class, or one that is set up already")
         return _versioned(copy.copy(found))
     if inspect.isabstract(found):
-        raise ConfigError(f"{role} {name!r} is abstract: subclass it and write what it leaves open")
+        raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {_listed(found)}")
     _check_params(role, name, found, params)
     try:
         return _versioned(found(**params))
@@ -170,11 +170,15 @@ def _check_params(role: str, name: str, found: type, params: Mapping[str, Any]) 
 
 def _versioned(made: Any) -> Any:
     """A user's class that states no version of its own gets one that changes with its module."""
-    kind = type(made)
-    stated = "version" in vars(made) or any("version" in vars(one) for one in kind.__mro__ if one not in ROLES)
-    if isinstance(made, Evaluator | Deriver | Combiner) and not stated and not kind.__module__.startswith("jurygraph."):
-        made.version = source_version(kind)
+    role = next((role for role in ROLES if isinstance(made, role)), None)
+    if role is not None and "version" not in vars(made) and not states_version(type(made), role):
+        made.version = source_version(type(made))
     return made
+
+
+def _listed(found: type) -> str:
+    """What an abstract class leaves open."""
+    return ", ".join(f"`{name}`" for name in sorted(getattr(found, "__abstractmethods__", ())))
 
 
 def _find(role: str, name: str, own: Mapping[str, str], registered: Mapping[str, Any]) -> Any:

@@ -178,6 +178,20 @@ class Evaluator(ABC):
         """Called when the jury is closed; may be called more than once."""
 
 
+class Together(Evaluator):
+    """An evaluator that answers all that it is asked at a time: write `answer_all`."""
+
+    together = True
+
+    async def answer(self, ask: Ask) -> Answer:
+        (verdict,) = await self.answer_all([ask])
+        return verdict
+
+    @abstractmethod
+    async def answer_all(self, asks: Sequence[Ask]) -> Sequence[Verdict]:
+        """The verdicts on all that is asked, in the order of the asks."""
+
+
 class Deriver(ABC):
     """Makes material from one response, for evaluators that name it in `needs` (or `of`, for variants).
 

@@ -52,12 +52,12 @@ def finite(name: str, given: ArrayLike, error: Refusal = PlanError) -> FloatArra
     return a
 
 
-def nonnegative(name: str, given: ArrayLike, error: Refusal = PlanError) -> FloatArray:
+def nonnegative(name: str, given: ArrayLike) -> FloatArray:
     """Finite numbers of at least 0."""
-    a = finite(name, given, error)
+    a = finite(name, given)
     if (a < 0).any():
         index = _first(a < 0)
-        raise error(f"{_entry(name, index)} is {a[index]}: at least 0 is needed")
+        raise PlanError(f"{_entry(name, index)} is {a[index]}: at least 0 is needed")
     return a
 
 

@@ -1,4 +1,4 @@
-"""How far labels agree: two raters beyond chance (Cohen's kappa), and predictions with the truth.
+"""How far labels agree: two annotators beyond chance (Cohen's kappa), and predictions with the truth.
 
 Labels are anything that can be told apart: numbers or strings. They are nominal, so that no label is nearer to another.
 """
@@ -21,7 +21,7 @@ def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
     """(p_o - p_e) / (1 - p_e): agreement p_o beyond that by chance, p_e (Cohen 1960).
 
     Args:
-        first: the labels of one rater, [N].
+        first: the labels of one annotator, [N].
         second: those of the other on the same items, [N].
 
     Returns:

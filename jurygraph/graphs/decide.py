@@ -35,6 +35,7 @@ from jurygraph.graphs.table import (
     lay_out,
     unjudged,
 )
+from jurygraph.graphs.taking import take_component, told_of
 from jurygraph.schema import Counts, Decision, Input, Question, Reward, Spec, Verdict
 
 Combiners = Mapping[str, Combiner]
@@ -187,7 +188,8 @@ def _values(components: Mapping[str, Component]) -> dict[str, Floats]:
 def _components(decision: Decision, table: Table, combiners: Combiners, scenario: Scenario) -> dict[str, Component]:
     components = {}
     for spec in decision.specs:
-        one = combiners[spec.combiner].combine(_cells(spec, table, decision.rule, scenario), spec.params)
+        cells = _cells(spec, table, decision.rule, scenario)
+        one = take_component(spec.combiner, combiners[spec.combiner], cells, spec.params)
         listening = [stated for stated in spec.inputs.values() if _listens(stated)]
         components[spec.name] = (
             replace(one, figures={**one.figures, **_unheard(table, listening)}) if listening else one
@@ -245,7 +247,8 @@ def _spans(
         cells = (_cells(spec, table, decision.rule, "low"), _cells(spec, table, decision.rule, "high"))
         combiner, value = combiners[spec.combiner], components[spec.name].value
         open_ = np.full_like(missing, missing.any()) if combiner.across else missing
-        least, most = (np.where(open_, end, value) for end in combiner.bounds(*cells, spec.params))
+        with told_of(f"combiner {spec.combiner!r}"):
+            least, most = (np.where(open_, end, value) for end in combiner.bounds(*cells, spec.params))
         spans[spec.name] = least, most
     return spans
 

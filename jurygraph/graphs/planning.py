@@ -7,6 +7,7 @@ from graphlib import CycleError, TopologicalSorter
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import DATA, GATED_LAYERS, GROUP_OF_ONE, SUBMITTED
+from jurygraph.graphs.taking import told_of
 from jurygraph.schema import (
     Audience,
     Criterion,
@@ -106,7 +107,9 @@ def list_questions(
         for view in views:
             if view.audience != evaluator.audience:
                 continue
-            for question in evaluator.questions(view):
+            with told_of(f"evaluator {name!r}"):
+                listed = evaluator.questions(view)
+            for question in listed:
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: tell them apart by their subjects")
                 needs = _needs(question.needs, evaluator.reads_data and DATA in given)

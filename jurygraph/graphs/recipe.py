@@ -9,6 +9,7 @@ import numpy as np
 from jurygraph import aggregation
 from jurygraph.agents.roles import Combiner
 from jurygraph.errors import ConfigError, PlanError
+from jurygraph.graphs.taking import told_of
 from jurygraph.schema import (
     Audience,
     ComponentConfig,
@@ -284,8 +285,9 @@ class _Freezer:
             inputs = {key: one.model_copy(update={"reduce": None}) for key, one in inputs.items()}
         self._check_inputs(name, combiner, inputs)
         try:
-            frozen = made.freeze(inputs, params)
-            made.fits([self.by_id[name] for one in inputs.values() for name in one.questions], frozen)
+            with told_of(f"combiner {combiner!r}"):
+                frozen = made.freeze(inputs, params)
+                made.fits([self.by_id[name] for one in inputs.values() for name in one.questions], frozen)
         except PlanError as error:
             if error.args and not str(error).startswith("task "):
                 error.args = (f"task {self.task.id!r}, component {name!r}: {error}",)

@@ -1,16 +1,20 @@
 """Taking in what user code gave: an answer becomes verdicts and a result material, checked, or a named failure.
 
-Nothing that an evaluator or deriver gives or raises gets past here unchecked, and nothing of it stops a run.
+Nothing that an evaluator or deriver gives or raises gets past here unchecked, and nothing of it stops a run. What a
+combiner raises does: it is arithmetic on numbers alone, so that no response is to blame, and without it there is no
+reward.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import numpy as np
 from pydantic import ValidationError
 
 from jurygraph.agents.functions import describe
-from jurygraph.errors import TimeLimitExceeded
+from jurygraph.agents.roles import Cells, Combiner, Component
+from jurygraph.errors import JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import Job, Slot, stamps
 from jurygraph.models.faults import Fault
 from jurygraph.safety.evidence import Text
@@ -54,6 +58,29 @@ def take_material(job: Job, result: Any) -> Material:
     evidence = _checked_evidence(taken.evidence, job.response.text)
     material: Material = taken.model_copy(update={"response": job.response.id, "evidence": evidence})
     return material
+
+
+@contextmanager
+def told_of(whose: str) -> Iterator[None]:
+    """Raise what user code raises where nothing else can come of it as a PlanError that says whose it is."""
+    try:
+        yield
+    except JurygraphError:
+        raise
+    except Exception as error:
+        wrong = f"{type(error).__name__}: {error}"
+        raise PlanError(f"{whose} breaks: {wrong}; mend it, or name another one") from error
+
+
+def take_component(name: str, combiner: Combiner, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    """What a combiner makes of the cells. PlanError naming it if it raises, or gives no number for each response."""
+    with told_of(f"combiner {name!r}"):
+        one = combiner.combine(cells, params)
+        responses = next(iter(cells.values())).value.shape[:1]
+        arrays = (one.value, one.present, *one.parts.values(), *one.figures.values())
+        if any(array.shape != responses for array in arrays):
+            raise PlanError(f"combiner {name!r} breaks: every array of a component has one number for each response")
+    return one
 
 
 def failure_of(error: BaseException) -> Failure:

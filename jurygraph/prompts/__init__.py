@@ -11,6 +11,7 @@ from jurygraph.prompts.library import (
     prompt_names,
     prompt_source,
 )
+from jurygraph.prompts.own import read_prompt
 
 __all__ = [
     "USUAL",
@@ -22,4 +23,5 @@ __all__ = [
     "parse_prompt",
     "prompt_names",
     "prompt_source",
+    "read_prompt",
 ]

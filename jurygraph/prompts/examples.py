@@ -1,7 +1,7 @@
 """Few-shot examples as prompts show them: langchain-core's template over `example.md`, each text within a fence."""
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from jurygraph.safety.fence import Fence
@@ -17,24 +17,28 @@ class Shot(NamedTuple):
 
 
 def lay_out(shots: Sequence[Shot], fence: Fence, template: str) -> str:
-    """The examples one after another, as `template` (Jinja) writes each.
+    """The examples one after another, as `template` (Jinja) writes each."""
+    return "\n\n".join(_written(template, *_fenced(shot, fence)) for shot in shots)
 
-    The messages of langchain-core's few-shot template are joined here: its template for one text would read the
-    examples as a template again.
+
+def _fenced(shot: Shot, fence: Fence) -> Shot:
+    reason = fence.around(shot.reason, "reason") if shot.reason else ""
+    return shot._replace(text=fence.around(shot.text, "example"), reason=reason)
+
+
+@lru_cache(maxsize=1024)
+def _written(template: str, *shown: str) -> str:
+    """One example. It is kept, for it stands in many prompts, and langchain-core compiles the template each time.
+
+    The message of langchain-core's few-shot template is taken: its template for one text would read what is shown as a
+    template again.
     """
     from langchain_core.prompts import FewShotChatMessagePromptTemplate  # nobody pays for it who shows no example
 
-    shown = [
-        {
-            "reviewer": shot.reviewer,
-            "text": fence.around(shot.text, "example"),
-            "score": shot.score,
-            "reason": fence.around(shot.reason, "reason") if shot.reason else "",
-        }
-        for shot in shots
-    ]
-    few_shot = FewShotChatMessagePromptTemplate(examples=shown, example_prompt=_one(template))
-    return "\n\n".join(str(message.content) for message in few_shot.format_messages())
+    example = dict(zip(Shot._fields, shown, strict=True))
+    few_shot = FewShotChatMessagePromptTemplate(examples=[example], example_prompt=_one(template))
+    (message,) = few_shot.format_messages()
+    return str(message.content)
 
 
 @cache

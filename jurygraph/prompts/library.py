@@ -80,6 +80,11 @@ class Prompt(Noun):
         shared = () if base is None else (name for name in base.needs if name != _QUESTION)
         return (*shared, *self.variables)
 
+    @property
+    def undeclared(self) -> frozenset[str]:
+        """What its templates use beside its variables. Raises `jinja2.TemplateSyntaxError` where one is no template."""
+        return frozenset(name for _, _, used in self._templates for name in used).difference(self.variables)
+
     def render(self, manner: Manner = USUAL, **variables: Any) -> Rendered:
         """The messages. Raises `jinja2.UndefinedError` at a variable that is not given."""
         base = self.base
@@ -115,13 +120,13 @@ class Prompt(Noun):
         return {}
 
     @cached_property
-    def _templates(self) -> list[tuple[str, Any, bool]]:
-        """The role and template of each message, and whether it hangs on a variable."""
+    def _templates(self) -> list[tuple[str, Any, set[str]]]:
+        """The role and template of each message, and the variables that it hangs on."""
         from jinja2.meta import find_undeclared_variables
 
         environment = _environment()
         return [
-            (role, environment.from_string(text), bool(find_undeclared_variables(environment.parse(text)) - _MANNER))
+            (role, environment.from_string(text), find_undeclared_variables(environment.parse(text)) - _MANNER)
             for role, text in self.sections
         ]
 
@@ -193,13 +198,19 @@ def load_prompt(name: str) -> Prompt:
     return parse_prompt(prompt_source(name))
 
 
-def parse_prompt(text: str) -> Prompt:
+def parse_prompt(text: str, **usual: Any) -> Prompt:
     """A prompt from its file: YAML between two lines of `---`, then a section `## system`, `## user`, … a message.
 
-    Raises ValueError where it is no such text; one that extends another has a section `## user` alone.
+    `usual` stands where the YAML states nothing. Raises ValueError where it is no such text; one that extends another
+    has a section `## user` alone.
     """
-    _, front, body = text.split("---\n", 2)
-    prompt = Prompt(sections=tuple(_sections(body)), **YAML(typ="safe", pure=True).load(front))
+    start, *front = text.split("---\n", 2)
+    if start or len(front) != 2:
+        raise ValueError("a prompt begins with its front matter: a line `---`, `id: NAME` and more, and a line `---`")
+    stated = YAML(typ="safe", pure=True).load(front[0])
+    if not isinstance(stated, dict):
+        raise ValueError("the front matter holds keys and values, such as `id: NAME`")
+    prompt = Prompt(sections=tuple(_sections(front[1])), **{**usual, **stated})
     if prompt.extends is not None and [role for role, _ in prompt.sections] != ["user"]:
         raise ValueError(f"prompt {prompt.id!r} extends {prompt.extends!r}; give it one section, headed `## user`")
     return prompt

@@ -68,7 +68,7 @@ class ProfilesLine(Noun):
     def by_hand(self) -> Profiles:
         """What it says, as a plan freezes it: in the order of ids, without the profiles themselves."""
         people = tuple(sorted(map(_alone, self.stakeholders), key=lambda one: one.id))
-        tensions = map(_ordered, () if self.tensions is None else self.tensions)
+        tensions = (one.ordered for one in self.tensions or ())
         return Profiles(
             stakeholders=people,
             by={one.id: FILE for one in people},
@@ -80,11 +80,6 @@ class ProfilesLine(Noun):
 def _alone(read: ReadStakeholder) -> ReadStakeholder:
     constraints = tuple(sorted(read.constraints, key=lambda one: one.id))
     return read.model_copy(update={"profile": "", "constraints": constraints})
-
-
-def _ordered(tension: ReadTension) -> ReadTension:
-    first, second = sorted(tension.between)
-    return tension.model_copy(update={"between": (first, second)})
 
 
 def in_text_alone(person: Stakeholder) -> bool:

@@ -63,6 +63,12 @@ class Tension(Noun):
             raise ValueError(f"`between` names {member} twice; name two stakeholders, or leave the tension out")
         return self
 
+    @property
+    def ordered(self) -> Self:
+        """The same, with the two in the order of their ids."""
+        first, second = sorted(self.between)
+        return self.model_copy(update={"between": (first, second)})
+
 
 class Reviewer(Noun):
     """Somebody who gives verdicts of their own, known by a pseudonym."""
@@ -114,16 +120,11 @@ class Task(Noun):
             rubric = rubric.model_copy(update={"criteria": by_id(rubric.criteria), "edges": edges})
         ordered = {
             "stakeholders": tuple(people),
-            "tensions": tuple(sorted(map(_ordered, self.tensions), key=lambda t: (t.between, t.strength))),
+            "tensions": tuple(sorted((one.ordered for one in self.tensions), key=lambda t: (t.between, t.strength))),
             "rubric": rubric,
             "reviewers": tuple(sorted(self.reviewers)),
         }
         return self.model_copy(update=ordered).digest
-
-
-def _ordered(tension: Tension) -> Tension:
-    first, second = sorted(tension.between)
-    return tension.model_copy(update={"between": (first, second)})
 
 
 _MEMBERS: dict[Audience, type] = {

@@ -43,6 +43,7 @@ def test_under_the_same_config_it_is_the_decision_of_the_plan(scene: Scene) -> N
 
 @EACH
 @given(scenes(), st.data())
+@pytest.mark.slow
 def test_under_another_it_is_the_decision_of_the_plan_under_that(scene: Scene, data: st.DataObject) -> None:
     other = {
         **scene.config,

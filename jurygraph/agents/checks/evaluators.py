@@ -10,7 +10,8 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.deciding import Decided, decide_check
+from jurygraph.agents.checks.decided import Decided
+from jurygraph.agents.checks.deciding import decide_check
 from jurygraph.agents.checks.items import Item
 from jurygraph.agents.checks.stated import Check
 from jurygraph.agents.checks.tensions import contradictions

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import groupby
 
-from jurygraph.agents.roles import Answer, Ask, Evaluator
+from jurygraph.agents.roles import Ask, Together
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import AT_ONCE
 from jurygraph.models.embedding.opening import open_reranker
@@ -16,7 +16,7 @@ EXAMPLE = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
 _NOTHING = Verdict(score=0.0, reason="there is nothing in it")
 
 
-class Ranker(Evaluator):
+class Ranker(Together):
     """What a reranker says of the response as a document for the task's query, in [0, 1] (MACRM Eq. 1).
 
     A cross-encoder's logit x counts 1 / (1 + exp(-x)). A server's `relevance_score` counts as it is, and one outside
@@ -34,7 +34,6 @@ class Ranker(Evaluator):
 
     name = "ranker"
     layer: Layer = "model"
-    together = True
 
     def __init__(self, ranker: str | None = None, logits: bool = False) -> None:
         if ranker is None:
@@ -48,10 +47,6 @@ class Ranker(Evaluator):
 
     def close(self) -> None:
         self._reranker.close()
-
-    async def answer(self, ask: Ask) -> Answer:
-        (verdict,) = await self.answer_all([ask])
-        return verdict
 
     async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
         """The verdicts; those on one query are asked for together, and those on nothing at all not."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jurygraph.agents.roles import Answer, Ask, Evaluator
+from jurygraph.agents.roles import Ask, Together
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Floats
 from jurygraph.models.embedding.opening import open_embedder
@@ -15,7 +15,7 @@ from jurygraph.schema import Branch, Layer, Verdict
 EXAMPLE = "sentence-transformers:all-MiniLM-L6-v2"
 
 
-class Similarity(Evaluator):
+class Similarity(Together):
     """R_sim = max(0, cos) of the embeddings of the whole response and of the task's reference (MACRM Eq. 2, our
     reading).
 
@@ -32,7 +32,6 @@ class Similarity(Evaluator):
 
     name = "similarity"
     layer: Layer = "model"
-    together = True
 
     def __init__(self, embedder: str | None = None) -> None:
         if embedder is None:
@@ -46,10 +45,6 @@ class Similarity(Evaluator):
 
     def close(self) -> None:
         self._embedder.close()
-
-    async def answer(self, ask: Ask) -> Answer:
-        (verdict,) = await self.answer_all([ask])
-        return verdict
 
     async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
         """The verdicts; the reference of a group is embedded once."""

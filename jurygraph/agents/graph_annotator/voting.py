@@ -1,8 +1,8 @@
 """The vote among several answers about a pair: the kind that most say; where as many say another, there is no edge."""
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 from jurygraph.agents.graph_annotator.answers import CheckedEdges
@@ -39,7 +39,7 @@ def elect(pair: Pair, samples: Sequence[CheckedEdges], source: Source) -> Edge |
             "child": pair.child,
             "kind": kind,
             "reason": surest.reason,
-            "confidence": math.fsum(one.sure for one in winners) / len(winners),
+            "confidence": fmean(one.sure for one in winners),
             "votes": (len(winners), len(samples)) if len(samples) > 1 else None,
             **source._asdict(),
         }

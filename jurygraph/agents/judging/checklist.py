@@ -8,6 +8,7 @@ from jurygraph.agents.judging.forms import InParts
 from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import Ask
 from jurygraph.errors import ConfigError
+from jurygraph.prompts import load_prompt
 from jurygraph.schema import Stakeholder
 
 Asked = Literal["stakeholder", "task"]
@@ -30,6 +31,7 @@ class Checklist(Judging):
     """
 
     name = "checklist"
+    prompt = load_prompt("checklist")
     layer = "residual"
     noun = "checklist"
 

@@ -6,6 +6,7 @@ from jurygraph.agents.judging.evaluator import Judging
 from jurygraph.agents.judging.forms import InParts, MetOrNot, OnScale
 from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import Ask
+from jurygraph.prompts import load_prompt
 from jurygraph.schema import Criterion
 
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
@@ -19,6 +20,7 @@ class Criteria(Judging):
     """
 
     name = "criteria"
+    prompt = load_prompt("criteria")
     audience = "criterion"
     noun = "criterion"
 

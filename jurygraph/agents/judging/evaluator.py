@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, get_args
 
+from jurygraph.agents.functions import source_version, states_version
 from jurygraph.agents.judging.items import Item, judge_items
-from jurygraph.agents.roles import Answer, Ask, DeriverAsk, Evaluator
+from jurygraph.agents.roles import Ask, DeriverAsk, Together
 from jurygraph.errors import ConfigError
-from jurygraph.prompts import load_prompt
+from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
 
 AT_ONCE = 4
@@ -17,11 +18,11 @@ AT_ONCE = 4
 Profile = Literal["full", "compact"]
 
 
-class Judging(Evaluator):
+class Judging(Together):
     """Asks a model about up to four items of a response in one call, each by itself.
 
     What it finds needs evidence (see `judge_items`). A `compact` profile gives neither reasons nor quotations (GEAR,
-    D.4), so that nothing it says rests on evidence.
+    D.4), so that nothing it says rests on evidence. Its version is that of the class and that of its prompt.
 
     Args:
         profile: `full`, or `compact` for fewer tokens.
@@ -29,16 +30,23 @@ class Judging(Evaluator):
 
     layer: Layer = "model"
     asks_model = True
-    together = True
-    noun: str
+    noun: str = "item"
     """What an item is called in prompts and replies."""
+    version = "2"
+
+    @property
+    @abstractmethod
+    def prompt(self) -> Prompt:
+        """What the model is told: one that shows `items`, as one that extends the prompt `items` does."""
 
     def __init__(self, profile: Profile = "full") -> None:
         if profile not in get_args(Profile):
             raise ConfigError(f"{self.name}: profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
         self._compact = profile == "compact"
-        self._prompt = load_prompt(self.name)
-        self.version = f"2 prompt {self._prompt.edition}"
+        if "items" not in self.prompt.needs:
+            raise ConfigError(f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter")
+        own = self.version if states_version(type(self), Judging) else source_version(type(self))
+        self.version = f"{own} prompt {self.prompt.edition}"
 
     @abstractmethod
     def item(self, ask: Ask) -> Item:
@@ -51,10 +59,6 @@ class Judging(Evaluator):
     def company(self, ask: Ask) -> str:
         """Asks about one response go together where this is equal."""
         return ""
-
-    async def answer(self, ask: Ask) -> Answer:
-        (verdict,) = await self.answer_all([ask])
-        return verdict
 
     async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
         """The verdicts, in the order of the asks; what is asked together hangs on ids alone, so that it is the same
@@ -81,9 +85,7 @@ class Judging(Evaluator):
         assert gateway is not None, "asked without a model"
         items = {f"{self.noun}_{place}": self.item(one) for place, one in enumerate(asks, start=1)}
         variables, text = {**shared(ask), **self.beside(ask)}, ask.response.text
-        return await judge_items(
-            gateway, self._prompt, items, variables, text, sample=ask.sample, compact=self._compact
-        )
+        return await judge_items(gateway, self.prompt, items, variables, text, sample=ask.sample, compact=self._compact)
 
 
 def shared(ask: Ask | DeriverAsk) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from jurygraph.agents.judging.evaluator import Judging
 from jurygraph.agents.judging.forms import MetOrNot, OnScale
 from jurygraph.agents.judging.items import Item
 from jurygraph.agents.roles import Ask
+from jurygraph.prompts import load_prompt
 from jurygraph.schema import Question, Stakeholder, TaskView
 
 SERVED = (0.0, 4.0)
@@ -26,6 +27,7 @@ class Preferences(Judging):
     """
 
     name = "preferences"
+    prompt = load_prompt("preferences")
     audience = "stakeholder"
     noun = "constraint"
 

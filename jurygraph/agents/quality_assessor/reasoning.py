@@ -1,21 +1,21 @@
 """Whether each step of a response is right, agrees with what is known, and follows from what stands before it."""
 
-import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from jurygraph.agents.judging.evaluator import shared
+from jurygraph.agents.judging.one_call import OneCall
 from jurygraph.agents.quality_assessor.arithmetic import Slip, slips
 from jurygraph.agents.quality_assessor.reward import NO_STEPS, step_reward
 from jurygraph.agents.quality_assessor.segments import Segment, segments
 from jurygraph.agents.quality_assessor.stated import ASPECTS, FaultStated, StepsStated, steps_stated
-from jurygraph.agents.roles import Answer, Ask, Evaluator
+from jurygraph.agents.roles import Ask
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import Text
-from jurygraph.schema import Branch, Evidence, Failure, Layer, Question, TaskView, Verdict
+from jurygraph.schema import Branch, Evidence, Failure, Question, TaskView, Verdict
 from jurygraph.sources.complaint import shortened
 
 MOST_JUDGED = 60
@@ -37,7 +37,7 @@ class _Found(NamedTuple):
     lacking: str = ""
 
 
-class Reasoning(Evaluator):
+class Reasoning(OneCall):
     """The step reward of each aspect: the share of the steps before the first that a model finds unsound.
 
     `accuracy`: its reasoning is right; `facts`: it agrees with the task, the reference and the task's facts;
@@ -52,9 +52,6 @@ class Reasoning(Evaluator):
     """
 
     name = "quality.reasoning"
-    layer: Layer = "model"
-    asks_model = True
-    together = True
     shares: Mapping[str, float] = MappingProxyType(dict.fromkeys(ASPECTS, 1.0))
 
     def __init__(self) -> None:
@@ -68,18 +65,7 @@ class Reasoning(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, aspect) for aspect in ASPECTS]
 
-    async def answer(self, ask: Ask) -> Answer:
-        (verdict,) = await self.answer_all([ask])
-        return verdict
-
-    async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
-        """The verdicts, in the order of the asks; those on one response and sample are from one call."""
-        calls = {(ask.response.id, ask.sample): ask for ask in asks}
-        judged = await asyncio.gather(*map(self._judged, calls.values()))
-        verdicts = dict(zip(calls, judged, strict=True))
-        return [verdicts[ask.response.id, ask.sample][ask.question.subject] for ask in asks]
-
-    async def _judged(self, ask: Ask) -> Mapping[str, Verdict]:
+    async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
         """The verdict on each aspect of a response."""
         steps = segments(ask.response.text)
         if not steps:

@@ -13,7 +13,7 @@ from langchain_core.example_selectors import BaseExampleSelector
 from rapidfuzz import fuzz
 
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.history import Example
+from jurygraph.judges.few_shot.sieve import Example
 from jurygraph.schema import digest_of
 
 T = TypeVar("T")

@@ -11,8 +11,9 @@ from jurygraph.agents.roles import Ask, Evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.judges.few_shot.choosing import in_order, selectors_of
 from jurygraph.judges.few_shot.dimensions import Dimension, dimensions_of
-from jurygraph.judges.few_shot.history import Example, ReviewerHistory
+from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.judges.few_shot.showing import Shown, as_shots, may_be_candidates, shown_of, use_of
+from jurygraph.judges.few_shot.sieve import Example
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Layer, Question, Shrinkage, TaskView, Verdict, When
 from jurygraph.schema.task import words_of

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Self
 
-from jurygraph.judges.few_shot.history import Example, ReviewerHistory
+from jurygraph.judges.few_shot.history import ReviewerHistory
 from jurygraph.judges.few_shot.nearness import near_duplicate
+from jurygraph.judges.few_shot.sieve import Example
 from jurygraph.prompts import Shot
 from jurygraph.schema import ExampleUse, Response, TaskView
 

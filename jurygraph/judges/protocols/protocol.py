@@ -1,6 +1,5 @@
 """What DecompR's scoring protocols share: one call for the whole of a protocol, and one reply for all its verdicts."""
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
@@ -8,12 +7,13 @@ from typing import Any, ClassVar
 from jurygraph.agents.judging.evaluator import shared
 from jurygraph.agents.judging.findings import Finding, flaw_in, verdict_on
 from jurygraph.agents.judging.forms import Claim
+from jurygraph.agents.judging.one_call import OneCall
 from jurygraph.agents.judging.quotations import folded
-from jurygraph.agents.roles import Answer, Ask, Evaluator
+from jurygraph.agents.roles import Ask
 from jurygraph.judges.protocols.people import shown
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Audience, Layer, Noun, Question, Stakeholder, TaskView, Verdict
+from jurygraph.schema import Audience, Noun, Question, Stakeholder, TaskView, Verdict
 
 ROOM = 160
 """Tokens that a reply may take for one reason with its quotations and what follows from them; most take half."""
@@ -21,7 +21,7 @@ ROOM = 160
 People = Sequence[Stakeholder]
 
 
-class ScoringProtocol(Evaluator):
+class ScoringProtocol(OneCall):
     """Judges one response for everybody whom it is to serve, in a single call (DecompR, Appendix A.2).
 
     The call holds the whole protocol, however much of it is asked for, so that a part that is asked for later finds the
@@ -31,9 +31,6 @@ class ScoringProtocol(Evaluator):
     """
 
     audience: Audience = "everyone"
-    layer: Layer = "model"
-    asks_model = True
-    together = True
     combiner = "protocol"
     prompt: ClassVar[str]
     """The name of the prompt that says how to judge."""
@@ -65,18 +62,7 @@ class ScoringProtocol(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, subject) for subject in self.subjects(view.people)]
 
-    async def answer(self, ask: Ask) -> Answer:
-        (verdict,) = await self.answer_all([ask])
-        return verdict
-
-    async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
-        """The verdicts, in the order of the asks; those on one response and sample are from one call."""
-        calls = {(ask.response.id, ask.sample): ask for ask in asks}
-        judged = await asyncio.gather(*map(self._judged, calls.values()))
-        verdicts = dict(zip(calls, judged, strict=True))
-        return [verdicts[ask.response.id, ask.sample][ask.question.subject] for ask in asks]
-
-    async def _judged(self, ask: Ask) -> Mapping[str, Verdict]:
+    async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
         """All verdicts of the protocol on a response, by their subjects."""
         people, gateway = ask.task.people, ask.gateway
         assert gateway is not None, "asked without a model"

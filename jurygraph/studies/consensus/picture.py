@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from jurygraph.aggregation.consensus import HIGH
 from jurygraph.studies.consensus.findings import ConsensusReport, Stable
-from jurygraph.studies.credit.picture import FORMS
+from jurygraph.studies.plots import plotted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,18 +19,13 @@ _OF = {"items": "items resampled", "prompts": "prompts resampled", "refits": "re
 
 def draw(report: ConsensusReport, file: Path, form: str) -> None:
     """Write the four panels in the form of a suffix; the same report gives the same file. Raises OSError."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 9.0, "text.parse_math": False}):
-        figure = Figure(figsize=(11.0, 8.0), layout="constrained")
+    with plotted(file, form, (11.0, 8.0)) as figure:
         grid = figure.add_gridspec(2, 2)
         _agents(figure.add_subplot(grid[0, 0]), report)
         _annotators(figure, figure.add_subplot(grid[0, 1]), report)
         _ambiguity(figure.add_subplot(grid[1, 0]), report)
         halves = grid[1, 1].subgridspec(1, 2)
         _stability(figure.add_subplot(halves[0]), figure.add_subplot(halves[1]), report)
-        figure.savefig(file, format=form[1:], dpi=150, metadata=FORMS[form])
 
 
 def _agents(axes: "Axes", report: ConsensusReport) -> None:

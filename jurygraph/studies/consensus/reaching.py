@@ -15,7 +15,7 @@ from jurygraph.studies.consensus.findings import Preset
 LARGEST = 1e9
 """A credit at most: beyond it the squares of sums leave what floats can tell apart."""
 
-Tell = Callable[[int], None]
+Report = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -110,8 +110,8 @@ class Reached:
             return f"a share of {self.settings.fraction:g} of {everyone} annotators is nobody"
         return None
 
-    def stability(self, tell: Tell = lambda subsets: None) -> Mapping[Method, Stability] | None:
-        """Of each method under subsets of the annotators; None where it cannot be measured. `tell` hears of each."""
+    def stability(self, report: Report = lambda subsets: None) -> Mapping[Method, Stability] | None:
+        """Of each method under subsets of the annotators; None where it cannot be measured. `report` hears of each."""
         ballots, settings = self.ballots, self.settings
         if self.no_stability is not None or ballots.agent is None:
             return None
@@ -129,11 +129,11 @@ class Reached:
             ties=_ties(settings),
             gold=ballots.gold,
             jobs=settings.jobs,
-            report=tell,
+            report=report,
         )
 
-    def refits(self, tell: Tell = lambda resamples: None) -> Refits | None:
-        """Intervals of refits, where they are asked for and the model stands. `tell` hears of each resample."""
+    def refits(self, report: Report = lambda resamples: None) -> Refits | None:
+        """Intervals of refits, where they are asked for and the model stands. `report` hears of each."""
         ballots, settings = self.ballots, self.settings
         if settings.refit == 0 or self.method != "stableval":
             return None
@@ -146,7 +146,7 @@ class Reached:
             prompt=ballots.prompt,
             published=settings.published,
             jobs=settings.jobs,
-            report=tell,
+            report=report,
         )
 
 

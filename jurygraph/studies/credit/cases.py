@@ -4,9 +4,9 @@ An example is one response with the graph of its rubric. An edge of it is a leak
 supported and the parent is not (p_child >= t, p_parent < t), and a satisfied one where both are.
 """
 
-import math
 from collections.abc import Collection
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -111,7 +111,8 @@ def leakage(
     Raises:
         GraphError: scores that are NaN, outside [0, 1] or not one for each edge.
     """
-    return _mean(cases.leaked(scores)[cases.violated(kinds, threshold)])
+    leaked = cases.leaked(scores)[cases.violated(kinds, threshold)]
+    return fmean(leaked) if len(leaked) else None
 
 
 def preservation(
@@ -121,8 +122,5 @@ def preservation(
 
     Arguments and errors as for `leakage`. In [0, 1] where s <= p, the more the better; None without a case.
     """
-    return _mean(cases.kept(scores)[cases.satisfied(kinds, threshold)])
-
-
-def _mean(values: Floats) -> float | None:
-    return math.fsum(values) / len(values) if len(values) else None
+    kept = cases.kept(scores)[cases.satisfied(kinds, threshold)]
+    return fmean(kept) if len(kept) else None

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -62,8 +63,8 @@ def agreement(sheets: Sequence[Sheet], kappa: float, report: Callable[[int], Non
         too_large=too_large,
         unjudged=unjudged,
         criteria=sum(each.size for each in errors) / pairs if pairs else None,
-        marginal_mae=_mean(np.concatenate([each.ravel() for each in errors])) if pairs else None,
-        reward_mae=_mean(np.abs(one - other)) if pairs else None,
+        marginal_mae=fmean(np.concatenate([each.ravel() for each in errors])) if pairs else None,
+        reward_mae=fmean(np.abs(one - other)) if pairs else None,
         reward_correlation=correlation(one, other),
     )
 
@@ -92,10 +93,6 @@ def correlation(one: Floats, other: Floats) -> float | None:
     """Pearson's correlation of two rows of numbers; None where there are fewer than two, or either does not vary."""
     if len(one) < 2 or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
         return None
-    a, b = one - _mean(one), other - _mean(other)
+    a, b = one - fmean(one), other - fmean(other)
     size = math.sqrt(math.fsum(a * a)) * math.sqrt(math.fsum(b * b))
     return min(1.0, max(-1.0, math.fsum(a * b) / size)) if size > 0.0 else None
-
-
-def _mean(values: Floats) -> float:
-    return math.fsum(values) / len(values)

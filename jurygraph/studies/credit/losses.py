@@ -1,7 +1,7 @@
 """Which criteria lost most credit under GEAR, and over which edge."""
 
-import math
 from collections.abc import Iterator, Sequence
+from statistics import fmean
 
 import numpy as np
 
@@ -51,14 +51,14 @@ def _of(sheet: Sheet, kappa: float) -> Iterator[Loss]:
         if not (lost > 0.0).any():
             continue
         mine = [edge for edge, end in enumerate(sheet.children) if end == child]
-        means = [_mean(share[rows, child] * sheet.p[rows, child] * over[rows, edge]) for edge in mine]
+        means = [fmean(share[rows, child] * sheet.p[rows, child] * over[rows, edge]) for edge in mine]
         edge = mine[int(np.argmax(means))]
         yield Loss(
             task=sheet.task,
             criterion=sheet.criteria[child],
             weight=float(sheet.weights[child]),
             responses=len(rows),
-            lost=_mean(lost),
+            lost=fmean(lost),
             most=float(lost.max()),
             worst=sheet.responses[int(rows[lost.argmax()])],
             parent=sheet.edges[edge].parent,
@@ -73,7 +73,3 @@ def _over_edges(sheet: Sheet, q: Floats, retention: Sequence[float]) -> Floats:
     credit = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
     held = np.where(sheet.decided[:, sheet.parents], q[:, sheet.parents], credit)
     return np.asarray((1.0 - held) * (1.0 - np.asarray(retention)))
-
-
-def _mean(values: Floats) -> float:
-    return math.fsum(values) / len(values)

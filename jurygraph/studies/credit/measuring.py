@@ -1,7 +1,7 @@
 """What each way to aggregate leaves of the criteria: the rules, and the variants of GEAR that ablate a part of it."""
 
-import math
 from collections.abc import Callable, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 import numpy as np
@@ -94,7 +94,7 @@ def untyped(retention: float) -> Scoring:
 def shared_retention(sheets: Sequence[Sheet], kappa: float) -> float:
     """The λ of the untyped graph: the mean over all edges of all rubrics, each once, at this κ (our reading)."""
     factors = [factor for sheet in sheets for factor in sheet.retention(kappa)]
-    return math.fsum(factors) / len(factors)
+    return fmean(factors)
 
 
 def random(seed: int, kappa: float) -> Scoring:

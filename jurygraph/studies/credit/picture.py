@@ -4,40 +4,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jurygraph.errors import InputError
 from jurygraph.studies.credit.report import CreditReport, Estimate
+from jurygraph.studies.plots import plotted
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FORMS = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
-"""By suffix what is said of a file beside the picture: nothing that differs from one day to the next."""
-
-
-def refuse_undrawable(file: Path) -> None:
-    """Raise `InputError` where a file's name says no form that we draw, or where matplotlib is not installed."""
-    if file.suffix not in FORMS:
-        raise InputError(f"{file}: pictures end in {', '.join(FORMS)}; name one of these")
-    try:
-        import matplotlib  # noqa: F401 - only whether it is there
-    except ImportError:
-        raise InputError(f"{file}: drawing needs matplotlib; pip install 'jurygraph[plot]'") from None
-
 
 def draw(report: CreditReport, file: Path, form: str) -> None:
     """Write the picture of a study in the form of a suffix; the same report gives the same file. Raises OSError."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 9.0}):
-        figure = Figure(figsize=(9.0, 6.5), layout="constrained")
+    with plotted(file, form, (9.0, 6.5)) as figure:
         (over_kappa, credit), (leaked, kept) = figure.subplots(2, 2)
         _sweep(over_kappa, report, [("leakage", "o", "-")], "leakage")
         _sweep(credit, report, [("preservation", "s", "-"), ("reward", "^", "--")], "preservation, mean reward")
         methods = report.methods
         _bars(leaked, "leakage (95 %)", list(methods), [one.leakage for one in methods.values()])
         _bars(kept, "preservation (95 %)", list(methods), [one.preservation for one in methods.values()])
-        figure.savefig(file, format=form[1:], dpi=150, metadata=FORMS[form])
 
 
 def _sweep(axes: "Axes", report: CreditReport, figures: Sequence[tuple[str, str, str]], title: str) -> None:

@@ -1,8 +1,8 @@
 """The study: false credit under every rule, with part after part of GEAR taken away, from the verdicts of one run."""
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 
@@ -103,8 +103,8 @@ class CreditStudy:
             name: Method(
                 **dict(found[name].pop("")),
                 kinds=found[name],
-                reward=_mean(one.rewards),
-                change=_mean(one.rewards - scores["flat"].rewards),
+                reward=fmean(one.rewards),
+                change=fmean(one.rewards - scores["flat"].rewards),
             )
             for name, one in scores.items()
         }
@@ -124,8 +124,8 @@ class CreditStudy:
         return Variant(
             leakage=leakage(cases, scored.children, self._settings.kinds),
             preservation=preservation(cases, scored.children, self._settings.kinds),
-            reward=_mean(scored.rewards),
-            change=_mean(scored.rewards - flat.rewards),
+            reward=fmean(scored.rewards),
+            change=fmean(scored.rewards - flat.rewards),
         )
 
     def _rewired(self, each: dict[str, Variant]) -> Rewired | None:
@@ -134,7 +134,7 @@ class CreditStudy:
         graphs = [sheet for sheet in self._sheets.each if sheet.edges]
         same = sum(measuring.as_annotated(sheet, seed) for sheet in graphs for seed in self._random)
         columns = {name: [getattr(one, name) for one in each.values()] for name in Variant.model_fields}
-        mean = {name: None if None in values else _mean(values) for name, values in columns.items()}
+        mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
         return Rewired(mean=Variant.model_validate(mean), each=each, graphs=len(graphs) * len(each), as_annotated=same)
 
 
@@ -174,9 +174,5 @@ def _by_example(cases: Cases, of: Bools, values: Floats) -> Floats:
 
 
 def _estimate(values: Floats, interval: Interval) -> Estimate:
-    value = _mean(values) if len(values) else None
+    value = fmean(values) if len(values) else None
     return Estimate(value=value, low=interval.low, high=interval.high, cases=len(values), empty=interval.empty)
-
-
-def _mean(values: Sequence[float] | Floats) -> float:
-    return math.fsum(values) / len(values)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jurygraph.studies.credit.picture import FORMS
 from jurygraph.studies.disagreement.findings import DisagreementReport
+from jurygraph.studies.plots import plotted
 
 _PANELS = (
     ("reward", "(a) mean reward"),
@@ -19,11 +19,7 @@ def draw(reports: Sequence[DisagreementReport], file: Path, form: str) -> None:
 
     The same reports give the same file. Raises OSError.
     """
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 9.0, "text.parse_math": False}):
-        figure = Figure(figsize=(11.0, 3.6), layout="constrained")
+    with plotted(file, form, (11.0, 3.6)) as figure:
         for axes, (name, title) in zip(figure.subplots(1, len(_PANELS)), _PANELS, strict=True):
             for place, one in enumerate(reports):
                 stroke, mark = _STROKES[place % len(_STROKES)]
@@ -32,4 +28,3 @@ def draw(reports: Sequence[DisagreementReport], file: Path, form: str) -> None:
             axes.set(xlabel="step", title=title)
         axes.set_ylim(0.0, max(0.4, *(1.1 * each.conflict_rate for one in reports for each in one.steps)))
         axes.legend()
-        figure.savefig(file, format=form[1:], dpi=150, metadata=FORMS[form])

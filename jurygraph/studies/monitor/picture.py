@@ -7,20 +7,16 @@ import numpy as np
 
 from jurygraph.agents.data_analyzer import Alert
 from jurygraph.agents.data_analyzer.step import Floats
-from jurygraph.studies.credit.picture import FORMS
 from jurygraph.studies.monitor.watch import WatchReport
+from jurygraph.studies.plots import plotted
 
 _COLUMNS = 2
 
 
 def draw(report: WatchReport, history: Mapping[str, Floats], file: Path, form: str) -> None:
     """Write the picture in the form of a suffix; the same stream gives the same file. Raises OSError."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": 8.0}):
-        rows = -(-len(history) // _COLUMNS)
-        figure = Figure(figsize=(9.0, 1.4 * rows + 0.6), layout="constrained")
+    rows = -(-len(history) // _COLUMNS)
+    with plotted(file, form, (9.0, 1.4 * rows + 0.6), font=8.0) as figure:
         places = figure.subplots(rows, _COLUMNS, sharex=True, squeeze=False).ravel()
         for axes, (name, values) in zip(places, history.items(), strict=False):
             axes.plot(np.arange(1, len(values) + 1), values, color="0.2", linewidth=0.8)
@@ -31,7 +27,6 @@ def draw(report: WatchReport, history: Mapping[str, Floats], file: Path, form: s
         for axes in places[len(history) :]:
             axes.set_axis_off()
         figure.supxlabel("step; solid: adverse, dashed: not, dotted: hack")
-        figure.savefig(file, format=form[1:], dpi=150, metadata=FORMS[form])
 
 
 def _stroke(alert: Alert) -> dict[str, str]:

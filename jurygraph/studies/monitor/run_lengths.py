@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jurygraph.agents.data_analyzer import Settings, Step
+from jurygraph.agents.data_analyzer import Settings
 from jurygraph.agents.data_analyzer.calibration import frame
 from jurygraph.agents.data_analyzer.detectors import Detectors
 from jurygraph.agents.data_analyzer.limits import limits
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.series import measured, series_of
 from jurygraph.agents.data_analyzer.statistics import disagreement
-from jurygraph.studies.monitor.simulate import BATCH, Batch, unchanged
+from jurygraph.studies.monitor.simulate import unchanged
 
 _CHUNK = 250
 
@@ -42,21 +42,17 @@ class RunLengths(NamedTuple):
     false: int
 
 
-def pool(seed: int, steps: int, batch: Batch = BATCH) -> Pool:
+def pool(seed: int, steps: int) -> Pool:
     """Steps without change, drawn from a seed."""
     settings = Settings()
-    first = unchanged(seed, settings.calibration, batch)
+    first = unchanged(seed, settings.calibration)
     series = series_of(first, settings.opposed, settings.penalties)
     pairs = disagreement([first.components[name] for name in settings.opposed])
     frozen = frame([first.rewards], [pairs])
     seeds = np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist()
-    chunks = [measured(_drawn(one, batch), series, settings.opposed, frozen) for one in seeds]
+    chunks = [measured(unchanged(one, _CHUNK), series, settings.opposed, frozen) for one in seeds]
     whole = (np.concatenate(column)[:steps] for column in zip(*chunks, strict=True))
     return Pool(tuple(one.name for one in series), Measure(*whole))
-
-
-def _drawn(seed: int, batch: Batch) -> Step:
-    return unchanged(seed, _CHUNK, batch)
 
 
 def run_lengths(

@@ -96,11 +96,11 @@ PAYS = {"accuracy": 0.5, "format": 1.0, "steps": 0.5, "repetition": -0.2}
 """Weights under which a wrong answer in the right form is paid more than most honest ones."""
 
 
-def hacked(seed: int, steps: int, hack: Hack, batch: Batch = BATCH) -> Iterator[Step]:
+def hacked(seed: int, steps: int, hack: Hack) -> Iterator[Step]:
     """Steps, one by one, into which a hack is planted."""
     rng = np.random.Generator(np.random.PCG64(seed))
     for number in range(1, steps + 1):
-        drawn = rows(rng, 1, batch)
+        drawn = rows(rng, 1)
         games = rng.random(drawn.lengths.shape) < hack.share(number)
         columns = drawn.columns
         changed = Rows(
@@ -111,18 +111,18 @@ def hacked(seed: int, steps: int, hack: Hack, batch: Batch = BATCH) -> Iterator[
             },
             np.where(games, np.rint(drawn.lengths * hack.longer(number)), drawn.lengths),
             drawn.failed,
-        ).step(batch, PAYS)
+        ).step(BATCH, PAYS)
         yield Step(
             changed.rewards[0],
             {name: column[0] for name, column in changed.components.items()},
             None if changed.lengths is None else changed.lengths[0],
-            batch.groups,
+            BATCH.groups,
         )
 
 
-def three_sd(hack: Hack, batch: Batch = BATCH) -> int:
+def three_sd(hack: Hack) -> int:
     """The first step at which the hack is expected to have moved accuracy or length by 3 sd of a step's mean."""
-    before = rows(np.random.Generator(np.random.PCG64(0)), _REFERENCE, batch)
+    before = rows(np.random.Generator(np.random.PCG64(0)), _REFERENCE)
     accuracy, length = before.columns["accuracy"].mean(axis=-1), before.lengths.mean(axis=-1)
     step = hack.begins
     while True:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.studies.simulate.generator import Codes, stableval
 from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
 
@@ -22,16 +22,14 @@ class Calibration(NamedTuple):
     accuracy: float
 
 
-def calibration(
-    settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1, report: Report | None = None
-) -> dict[str, Calibration]:
+def calibration(settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1) -> dict[str, Calibration]:
     """How far the greatest posterior of preset `converged` can be believed, by setting.
 
     The error is Σ_b n_b/n |right_b - confidence_b| over ten bins of equal width. Bins are filled by all seeds together,
     for an error of few items is mostly chance.
     """
     runs = [(setting, seed) for setting in settings.values() for seed in seeds]
-    found = np.array(every(_binned_run, runs, jobs, report)).reshape(len(settings), len(seeds), 3, BINS).sum(axis=1)
+    found = np.array(every(_binned_run, runs, jobs)).reshape(len(settings), len(seeds), 3, BINS).sum(axis=1)
     return {name: _calibration(bins) for name, bins in zip(settings, found, strict=True)}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Credited
-from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.aggregation.consensus.stability import tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.generator import Simulated, stableval
@@ -50,7 +50,6 @@ def small_panels(
     seeds: Sequence[int],
     priors: Mapping[str, Prior],
     jobs: int = 1,
-    report: Report | None = None,
 ) -> dict[Panel, Measured]:
     """What `majority` (ties shared), hard `dawid-skene` and `stableval` by preset `converged` recover, by panel.
 
@@ -63,10 +62,9 @@ def small_panels(
         seeds: one evaluation of each size for each.
         priors: further estimates by `converged` with other priors, by name.
         jobs: processes.
-        report: called with 1 after each evaluation.
     """
     runs = [(panel, seed, tuple(priors.values())) for panel in panels for seed in seeds]
-    found = every(_recovered, runs, jobs, report)
+    found = every(_recovered, runs, jobs)
     methods = ("majority", "dawid-skene", "stableval", *priors)
     return {
         panel: Measured(methods, FIGURES, np.array(found[place * len(seeds) : (place + 1) * len(seeds)]))

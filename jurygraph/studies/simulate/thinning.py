@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.generator import stableval
@@ -17,7 +17,7 @@ PUBLISHED_KEPT: Mapping[str, int] = {"labels_3": 2, "labels_5": 3, "labels_7": 3
 """Labels that an item keeps, by the name of the configuration."""
 
 
-def thinned(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1, report: Report | None = None) -> Measured:
+def thinned(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1) -> Measured:
     """`tau_b` of the ranking by all labels and that by `kept` labels of each item, drawn anew ten times: the mean.
 
     Args:
@@ -25,7 +25,6 @@ def thinned(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1, re
         kept: labels of each item, at least 1 and fewer than it has.
         seeds: one evaluation for each.
         jobs: processes.
-        report: called with 1 after each evaluation.
 
     Raises:
         PlanError: `kept` is out of range.
@@ -33,7 +32,7 @@ def thinned(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1, re
     if not 1 <= kept < setting.labels:
         raise PlanError(f"kept is {kept}: at least 1 is needed, and fewer than the {setting.labels} labels of an item")
     runs = [(setting, kept, seed) for seed in seeds]
-    return Measured(METHODS, ("tau_b",), np.array(every(_held, runs, jobs, report))[:, :, None])
+    return Measured(METHODS, ("tau_b",), np.array(every(_held, runs, jobs))[:, :, None])
 
 
 def _held(run: tuple[Setting, int, int]) -> Floats:

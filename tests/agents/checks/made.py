@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from jurygraph.agents.checks.deciding import Decided, decide_check
+from jurygraph.agents.checks.decided import Decided
+from jurygraph.agents.checks.deciding import decide_check
 from jurygraph.agents.checks.items import Item
 from jurygraph.agents.checks.stated import Check
 from jurygraph.agents.facts.lookup import Finding

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.checks.deciding import Decided
+from jurygraph.agents.checks.decided import Decided
 from jurygraph.agents.checks.items import Item
 from tests.agents.checks.made import decide, invented, own, row
 from tests.examples import at_most

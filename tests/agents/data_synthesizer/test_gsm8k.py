@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+import pytest
+
 from jurygraph.agents.data_synthesizer.edits import Edit
 from jurygraph.agents.data_synthesizer.numbers import solved
 from jurygraph.agents.data_synthesizer.synthesizer import KINDS, edits_by_rule
@@ -54,6 +56,7 @@ def test_none_equals_its_original() -> None:
     assert [one.name for one in contrasts() if one.edit.made(one.text) == one.text] == []
 
 
+@pytest.mark.slow
 def test_of_a_hundred_at_least_ninety_nine_change_the_truth() -> None:
     """Of every kind, and not of all together alone. What is left: a calculation in brackets that the judge does not
     read, a step whose result the problem's "half" states to it, and a calculation that was about another quantity."""

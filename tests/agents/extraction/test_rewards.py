@@ -87,6 +87,7 @@ def test_no_error_that_is_caught_raises_a_reward(error: str, groups: list[Group]
     assert damaged
 
 
+@pytest.mark.slow
 def test_an_invisible_character_in_an_invented_name_raises_no_reward(
     groups: list[Group], plain: dict[str, float]
 ) -> None:

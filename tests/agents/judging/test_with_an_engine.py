@@ -105,6 +105,7 @@ def test_in_process_without_quotations_noise_counts_and_rests_on_nothing(tiny: P
 
 
 @pytest.mark.parametrize("profile", ["full", "compact"])
+@pytest.mark.slow
 def test_over_http_every_evaluator_runs(profile: str, served: str) -> None:
     trace = judged(f"openai-compatible:{served}#tiny", profile, 4)
     for verdict in trace.verdicts:

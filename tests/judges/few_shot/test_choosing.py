@@ -15,7 +15,7 @@ from rapidfuzz import fuzz
 from jurygraph import Jury, Question
 from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.choosing import Balanced, Selectors, Similar, in_order, selectors_of
-from jurygraph.judges.few_shot.history import Example
+from jurygraph.judges.few_shot.sieve import Example
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import (
     ANY_NUMBER,

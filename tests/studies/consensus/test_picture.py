@@ -25,6 +25,7 @@ def words(found: ConsensusReport, folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF"), ("a.png", b"\x89PNG")])
+@pytest.mark.slow
 def test_the_same_report_gives_the_same_file(found: ConsensusReport, tmp_path: Path, name: str, begins: bytes) -> None:
     contents = []
     for folder in ("one", "other"):
@@ -50,6 +51,7 @@ def test_what_was_not_measured_is_said(tmp_path: Path) -> None:
     assert drawn.count("not measured") == 2
 
 
+@pytest.mark.slow
 def test_many_agents_are_cut_short(tmp_path: Path) -> None:
     votes = cast(*PANEL, *PANEL, *PANEL, agent=[f"agent {place:03}" for place in range(3 * len(PANEL))])
     drawn = words(report(reach(gather([votes]), Settings())), tmp_path)

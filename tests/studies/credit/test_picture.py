@@ -7,7 +7,8 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.studies.credit import CreditReport, CreditStudy, Settings
-from jurygraph.studies.credit.picture import draw, refuse_undrawable
+from jurygraph.studies.credit.picture import draw
+from jurygraph.studies.plots import refuse_undrawable
 from tests.studies.credit.reference import Example, Link, sheets_of
 
 
@@ -18,6 +19,7 @@ def report() -> CreditReport:
 
 
 @pytest.mark.parametrize(("name", "begins"), [("a.svg", b"<?xml"), ("a.pdf", b"%PDF")])
+@pytest.mark.slow
 def test_the_same_report_gives_the_same_file(report: CreditReport, tmp_path: Path, name: str, begins: bytes) -> None:
     contents = []
     for folder in ("one", "other"):

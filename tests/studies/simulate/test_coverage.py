@@ -37,6 +37,7 @@ def test_the_true_credit_is_the_mean_over_the_population() -> None:
     assert_allclose(stableval(many, 1).true_scores, many.shares @ VALUES, atol=4.5 * 0.5 / np.sqrt(20_000))
 
 
+@pytest.mark.slow
 def test_the_item_bootstrap_holds_the_expected_credit_by_the_fitted_confusions() -> None:
     found = coverage(setting(Panel(5, 200)), range(12), Effort(resamples=300, refits=5, population=2000))
     assert 0.85 <= found.mean("items", "as fitted") <= 1.0
@@ -44,6 +45,7 @@ def test_the_item_bootstrap_holds_the_expected_credit_by_the_fitted_confusions()
     assert found.mean("published", "width") < found.mean("items", "width")
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_finds() -> None:
     settings = Setting(items=20), range(2), Effort(resamples=50, refits=5, population=50)
     assert_allclose(coverage(*settings, jobs=2).values, coverage(*settings).values)

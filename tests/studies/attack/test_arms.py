@@ -1,7 +1,7 @@
 """The arms of the study: no defence, each alone, all, and the config's own."""
 
 from jurygraph.schema import RESPONSE_GATES, SafetyConfig
-from jurygraph.studies.arms import DOWN, Arm, arms, asking_most
+from jurygraph.studies.attack.arms import DOWN, Arm, arms, asking_most
 
 NAMES = ["none", "fence", "reminder", "whole-reply", "evidence", "gates", *RESPONSE_GATES, "all"]
 

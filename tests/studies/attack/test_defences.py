@@ -12,8 +12,8 @@ import pytest
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import load_attack_tasks, load_attacks
 from jurygraph.schema import RESPONSE_GATES
-from jurygraph.studies.attack import AttackStudy
-from jurygraph.studies.attack_report import AttackReport
+from jurygraph.studies.attack.report import AttackReport
+from jurygraph.studies.attack.study import AttackStudy
 from tests.models.judging import config
 from tests.models.server import serving
 from tests.studies.judges import AnyInstruction, Judge, LastInstruction, Outsider, Parrot, Polite, Yes
@@ -128,6 +128,7 @@ def test_a_defence_stops_what_it_is_meant_for(judge: type[Judge], defence: str) 
 
 
 @pytest.mark.parametrize("judge", [LastInstruction, *EVERY_THIRD])
+@pytest.mark.slow
 def test_no_defence_stops_an_honest_response(judge: type[Judge]) -> None:
     report = report_on(judge, 2) if judge is LastInstruction else report_on(judge, 1, 3)
     for arm in report.arms.values():

@@ -9,7 +9,7 @@ import jurygraph as jg
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.jury import Jury
 from jurygraph.schema import Config, Survey, Task
-from jurygraph.studies.attacked import config_under_attack, surveys_under_attack, worth_having
+from jurygraph.studies.attack.attacked import config_under_attack, surveys_under_attack, worth_having
 
 TASK = Task.model_validate(
     {

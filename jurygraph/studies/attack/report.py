@@ -9,7 +9,7 @@ from pydantic import Field
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Noun, SafetyConfig, Verdict
 from jurygraph.schema.noun import Count, Id, Unit
-from jurygraph.studies.outcomes import Outcome, Tally
+from jurygraph.studies.attack.outcomes import Outcome, Tally
 
 
 class AttackKind(Noun):

@@ -11,9 +11,9 @@ from jurygraph.graphs.routing import Recalled, Shown
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import Attack, attack_text
 from jurygraph.schema import Decision, Input, Plan, Response, Spec, Survey, Task, Trace, Verdict
-from jurygraph.studies.arms import Arm, arms, asking_most
-from jurygraph.studies.attack_report import ArmReport, ArmTallies, AttackKind, AttackReport, lost_in
-from jurygraph.studies.attacked import config_under_attack, surveys_under_attack, worth_having
+from jurygraph.studies.attack.arms import Arm, arms, asking_most
+from jurygraph.studies.attack.attacked import config_under_attack, surveys_under_attack, worth_having
+from jurygraph.studies.attack.report import ArmReport, ArmTallies, AttackKind, AttackReport, lost_in
 
 if TYPE_CHECKING:
     from jurygraph.jury import Group

@@ -2,7 +2,7 @@
 
 from jurygraph.runs.proportions import Proportion
 from jurygraph.schema import Failure, Verdict
-from jurygraph.studies.outcomes import Outcome, Tally
+from jurygraph.studies.attack.outcomes import Outcome, Tally
 
 PASSED, HALF, WITHSTOOD = Verdict(score=1.0), Verdict(score=0.5), Verdict(score=0.499)
 STOPPED = Verdict(score=0.0, gated_by="bare-opener")

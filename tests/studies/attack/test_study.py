@@ -12,9 +12,9 @@ from jurygraph.errors import BudgetExceeded
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Response, Task
-from jurygraph.studies.arms import DOWN
-from jurygraph.studies.attack import AttackStudy
-from jurygraph.studies.attack_report import AttackReport, Figures
+from jurygraph.studies.attack.arms import DOWN
+from jurygraph.studies.attack.report import AttackReport, Figures
+from jurygraph.studies.attack.study import AttackStudy
 from tests.models.judging import config
 from tests.models.server import Answer, Script, Server, serving, status
 from tests.studies.judges import Judge, Yes

@@ -1,0 +1,45 @@
+"""A judge of one's own: what it needs of its prompt, and what its version hangs on."""
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.agents.functions import source_version
+from jurygraph.errors import ConfigError
+from jurygraph.prompts import parse_prompt
+
+FRONT = 'id: own\nversion: "3"\npurpose: p\nvariables: []\n'
+PROMPT = parse_prompt(f"---\n{FRONT}extends: items\n---\n## user\nRead.\n")
+
+
+class Kind(jg.Judging):
+    prompt = PROMPT
+
+    def item(self, ask: jg.Ask) -> jg.Item:
+        return jg.Item("It is kind.", jg.MetOrNot())
+
+
+class Stated(Kind):
+    version = "5"
+
+
+class Blind(Kind):
+    prompt = parse_prompt(f"---\n{FRONT}extends: judge\n---\n## user\nRead.\n")
+
+
+def test_its_version_is_that_of_its_module_and_that_of_its_prompt() -> None:
+    assert Kind().version == f"{source_version(Kind)} prompt 3 in items 1 in judge 1"
+    assert Stated().version == "5 prompt 3 in items 1 in judge 1"
+
+
+def test_a_prompt_that_shows_no_items_is_refused() -> None:
+    with pytest.raises(ConfigError, match="prompt 'own' shows no items; write `extends: items`"):
+        Blind()
+
+
+def test_one_without_a_prompt_cannot_be_made() -> None:
+    class Silent(jg.Judging):
+        def item(self, ask: jg.Ask) -> jg.Item:
+            return jg.Item("It is kind.", jg.MetOrNot())
+
+    with pytest.raises(TypeError, match=r"abstract method.*prompt"):
+        Silent()  # type: ignore[abstract]

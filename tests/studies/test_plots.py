@@ -1,0 +1,23 @@
+"""What every plot of a study has in common."""
+
+from pathlib import Path
+
+import pytest
+
+from jurygraph.studies.plots import FORMS, plotted
+
+
+def plot(file: Path, title: str) -> bytes:
+    with plotted(file, file.suffix, (2.0, 2.0)) as figure:
+        figure.subplots().set_title(title)
+    return file.read_bytes()
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_drawing_is_the_same_file(tmp_path: Path, form: str) -> None:
+    assert plot(tmp_path / f"one{form}", "κ") == plot(tmp_path / f"two{form}", "κ")
+
+
+@pytest.mark.parametrize("name", [r"cost $\no$", "$5 or $6"])
+def test_a_name_with_dollar_signs_is_no_mathematics(tmp_path: Path, name: str) -> None:
+    assert f"<!-- {name} -->".encode() in plot(tmp_path / "plot.svg", name)

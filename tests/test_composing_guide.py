@@ -1,0 +1,365 @@
+"""docs/composing.md is followed: its files are saved, its commands typed, and what it shows is what comes out.
+
+Every message of its tables is provoked by the mistake that it stands beside.
+"""
+
+import importlib
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from jurygraph.agents.functions import REGISTERED
+from jurygraph.cli import main
+from tests.models.judging import response_in
+from tests.models.server import Answer, said, serving
+
+ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "composing.md").read_text(encoding="utf-8")
+MODEL = "http://127.0.0.1:8000/v1"
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+SAVED = re.compile(r"Save this as `([\w.]+)`[^`]*```\w+\n(.*?)```", re.DOTALL)
+FILES = dict(SAVED.findall(PAGE))
+"""What the page says to save, by name."""
+PACKAGE = "plain_letters"
+OWN_MODULES = {
+    "again",
+    *(name.removesuffix(".py") for name in FILES if name.endswith(".py")),
+    *(f"{PACKAGE}{part}" for part in ("", ".sentences", ".warm", ".words")),
+}
+
+QUOTE = "I am sorry that your parcel is late."
+
+
+def warm_where_sorry(body: dict[str, Any], number: int) -> Answer:
+    """The model of the page: it finds a letter warm that is sorry."""
+    met = QUOTE in response_in(body)
+    reason = "It is sorry about this parcel." if met else "It speaks of customers, not to one."
+    reply = {"reason": reason, "quotes": [QUOTE] if met else [], "met": met, "probability": 0.9 if met else 0.1}
+    return said(json.dumps({"item_1": reply}))
+
+
+class Typed(NamedTuple):
+    """A command of the page, what it printed and its exit code."""
+
+    line: str
+    printed: str
+    code: int
+
+
+class Shown(NamedTuple):
+    """What the page shows, and the command before it."""
+
+    text: str
+    typed: Typed
+
+
+def typed(line: str, folder: Path, url: str = MODEL) -> Typed:
+    """Type a line in a folder, whose modules are read anew; `|| true` says that it may end with exit code 1."""
+    words = shlex.split(line.removesuffix(" || true").replace(MODEL, url))
+    before, registered, printed = set(sys.modules), dict(REGISTERED), StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(printed), redirect_stderr(printed):
+        patch.chdir(folder)
+        patch.setattr(sys, "path", list(sys.path))
+        patch.setenv("JURYGRAPH_CACHE", str(folder / "cache"))
+        for name in ("LANGSMITH_TRACING", "LANGCHAIN_TRACING_V2"):  # a command sets them: its process is its own
+            patch.setenv(name, "false")
+        importlib.invalidate_caches()
+        with pytest.raises(SystemExit) as ended:
+            main(words[1:])
+    for name in OWN_MODULES & (set(sys.modules) - before):
+        del sys.modules[name]
+    REGISTERED.clear()
+    REGISTERED.update(registered)
+    return Typed(line, printed.getvalue(), int(ended.value.code or 0))
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files of the page."""
+    folder = tmp_path_factory.mktemp("letters")
+    for name, text in FILES.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def followed(saved: Path) -> list[Typed | Shown]:
+    """The page from top to bottom: its commands as they ended, and what it shows after them."""
+    found: list[Typed | Shown] = []
+    last = Typed("", "", 0)
+    with serving(warm_where_sorry) as server:
+        for language, text in BLOCK.findall(PAGE):
+            if language == "sh":
+                for line in text.splitlines():
+                    last = typed(line, saved, server.url)
+                    found.append(last)
+            elif language == "text":
+                found.append(Shown(text, last))
+    return found
+
+
+def test_the_page_saves_every_file_that_it_shows() -> None:
+    shown = [text for language, text in BLOCK.findall(PAGE) if language not in ("sh", "text", "toml")]
+    assert sorted(shown) == sorted(FILES.values())
+
+
+def test_every_command_ends_as_the_page_says(followed: list[Typed | Shown]) -> None:
+    commands = [one for one in followed if isinstance(one, Typed)]
+    assert len(commands) == 19
+    assert [one for one in commands if one.code != (1 if one.line.endswith("|| true") else 0)] == []
+
+
+def test_what_the_page_shows_is_what_comes_out(followed: list[Typed | Shown]) -> None:
+    shown = [one for one in followed if isinstance(one, Shown)]
+    assert len(shown) == 10
+    for text, command in shown:
+        for part in re.split(r"^…\n", text, flags=re.MULTILINE):
+            assert part in command.printed, f"{command.line}\n{command.printed}"
+
+
+def test_the_entry_points_shown_are_those_of_the_package() -> None:
+    (toml,) = (text for language, text in BLOCK.findall(PAGE) if language == "toml")
+    template = ROOT / "jurygraph" / "cli" / "templates" / "evaluator" / "pyproject.toml"
+    assert toml in template.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_the_tests_of_the_page_pass(saved: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "test_letters.py"]
+    env = {**os.environ, "JURYGRAPH_CACHE": str(saved / "cache")}
+    done = subprocess.run(command, cwd=saved, env=env, capture_output=True, text=True, check=False)
+    assert "4 passed" in done.stdout, done.stdout
+
+
+def test_the_links_of_the_page_hold() -> None:
+    headings = {
+        re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-")
+        for heading in re.findall(r"^#+ (.*)$", PAGE, flags=re.MULTILINE)
+    }
+    for target in re.findall(r"\]\(([^)]+)\)", PAGE):
+        assert target[1:] in headings if target.startswith("#") else (ROOT / "docs" / target).exists(), target
+
+
+class Mistake(NamedTuple):
+    """What somebody gets wrong: in a file of the page this stands for that; then what is scored says the message."""
+
+    message: str
+    file: str
+    right: str
+    wrong: str
+    config: str
+    tasks: str = "tasks.jsonl"
+
+
+MISTAKES = [
+    Mistake(
+        "evaluator 'plain.plan': module 'plain' has no 'plan'; did you mean 'plain'?",
+        "plain.yaml",
+        "plain.plain",
+        "plain.plan",
+        "plain.yaml",
+    ),
+    Mistake(
+        "unknown evaluator 'plane.plain'; name one as package.module.evaluator",
+        "plain.yaml",
+        "plain.plain",
+        "plane.plain",
+        "plain.yaml",
+    ),
+    Mistake("a score lies in [0, 1], not at 7", "plain.py", "    text = ", "    return 7\n    text = ", "plain.yaml"),
+    Mistake(
+        "'sentences.Short' needs material 'sentences', which no deriver gives; list one that does under `derivers`",
+        "plain.yaml",
+        "plain.plain",
+        "sentences.Short",
+        "plain.yaml",
+    ),
+    Mistake(
+        "evaluator 'sentences.Short' with params ['least']: got an unexpected keyword argument 'least'; "
+        "its params: most",
+        "short.yaml",
+        "most:",
+        "least:",
+        "short.yaml",
+    ),
+    Mistake(
+        "reward: say how the components count, for instance {Short: 1.0}; there are ['Short', 'plain']",
+        "short.yaml",
+        "name: short, params: {most: 15}}\nreward: {plain: 1.0, short: 0.5}",
+        "params: {most: 15}}",
+        "short.yaml",
+    ),
+    Mistake(
+        "evaluator 'sentences.Short' is abstract: subclass it and write `answer`",
+        "sentences.py",
+        "def answer",
+        "def anwser",
+        "short.yaml",
+    ),
+    Mistake(
+        "prompt warm.md: it uses 'house' and does not state it; write `variables: [house]`",
+        "warm.md",
+        "variables: [house]\n",
+        "",
+        "warm.yaml",
+    ),
+    Mistake(
+        "prompt warm.md: a section is headed 'The letter'; each is one of system, user, assistant, tool",
+        "warm.md",
+        "# The letter",
+        "## The letter",
+        "warm.yaml",
+    ),
+    Mistake(
+        "prompt 'warm' shows no items; write `extends: items` in its front matter",
+        "warm.md",
+        "extends: items",
+        "extends: judge",
+        "warm.yaml",
+    ),
+    Mistake(
+        "evaluator 'warm.Warm' is abstract: subclass it and write `prompt`",
+        "warm.py",
+        "    prompt = ",
+        "    promt = ",
+        "warm.yaml",
+    ),
+    Mistake(
+        "expected `verdict` or `score` in the result, found ['promises', 'text']",
+        "promises.py",
+        '"verdict": jg.Verdict(score=len(with_day) / len(promises), reason=reason)',
+        '"promises": with_day',
+        "promises.yaml",
+    ),
+    Mistake(
+        "evaluator 'kept' is a Runnable and takes no params: bind them to it instead",
+        "promises.yaml",
+        "promises.kept",
+        "{use: promises.kept, params: {most: 3}}",
+        "promises.yaml",
+    ),
+    Mistake(
+        "material 'sentences' is missing: expected material 'sentences', got 'sentence'",
+        "sentences.py",
+        'Material(name="sentences"',
+        'Material(name="sentence"',
+        "short.yaml",
+    ),
+    Mistake(
+        "deriver 'sentences.Sentences' gives 'sentences', which another source gives already; leave it out, or let it "
+        "give another name",
+        "short.yaml",
+        "[sentences.Sentences]",
+        "[{use: sentences.Sentences, name: first}, sentences.Sentences]",
+        "short.yaml",
+    ),
+    Mistake(
+        "'sentences.Sentences' is no evaluator: ", "plain.yaml", "plain.plain", "sentences.Sentences", "plain.yaml"
+    ),
+    Mistake(
+        "combiner 'weakest.Weakest' breaks: ZeroDivisionError: division by zero; mend it, or name another one",
+        "weakest.py",
+        "        sides = ",
+        "        1 / 0\n        sides = ",
+        "weakest.yaml",
+    ),
+    Mistake(
+        "combiner 'weakest.Weakest' breaks: every array of a component has one number for each response",
+        "weakest.py",
+        "value = np.min([value for value, _ in sides.values()], axis=0)",
+        "value = np.min([value for value, _ in sides.values()], axis=1)",
+        "weakest.yaml",
+    ),
+    Mistake(
+        "components.style.inputs.plain: 'plain' is not asked of task 'parcel'; did you mean 'plain.plain'?",
+        "weakest.yaml",
+        "{of: plain.plain}",
+        "{of: plain}",
+        "weakest.yaml",
+    ),
+    Mistake(
+        "unknown combiner 'weakest'; name one as package.module.combiner",
+        "weakest.yaml",
+        "weakest.Weakest",
+        "weakest",
+        "weakest.yaml",
+    ),
+]
+
+
+def copied(tmp_path: Path, changed: str, right: str, wrong: str) -> Path:
+    """A folder with the files of the page, of which one holds a mistake."""
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert FILES[changed].count(right) == 1
+    (tmp_path / changed).write_text(FILES[changed].replace(right, wrong), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda one: one.message[:40])
+def test_a_mistake_says_what_the_page_says(mistake: Mistake, tmp_path: Path) -> None:
+    folder = copied(tmp_path, mistake.file, mistake.right, mistake.wrong)
+    ended = typed(f"jurygraph score {mistake.tasks} --config {mistake.config} --out run", folder)
+    assert ended.code in (1, 2, 3)
+    assert mistake.message in ended.printed
+    assert mistake.message in PAGE
+
+
+def test_changed_code_is_refused_by_the_run_that_was_begun_with_the_old(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "plain.py", "STIFF = (", "STIFF = (")
+    score = "jurygraph score tasks.jsonl --config plain.yaml --out plain-run"
+    assert typed(score, folder).code == 0
+    copied(tmp_path, "plain.py", '"utilize"', '"utilise"')
+    refused = typed(score, folder)
+    message = "plain-run: was begun with other settings: evaluator plain.plain has version "
+    assert (refused.code, message in refused.printed, message in PAGE) == (2, True, True)
+    assert typed(score.replace("--out", "--branch plain-run --out NEW --out"), folder).code != 0
+    branched = "jurygraph score tasks.jsonl --config plain.yaml --branch plain-run --out NEW"
+    assert "--branch plain-run --out NEW" in PAGE
+    assert typed(branched, folder).code == 0
+
+
+JUDGED = {
+    "the judge says met, and quotes 'We feel for you.' (not in the response)": json.dumps(
+        {"item_1": {"reason": "so it is", "quotes": ["We feel for you."], "met": True, "probability": 0.9}}
+    ),
+    "the reply is not valid JSON: ": "Surely! It is warm.",
+}
+
+
+@pytest.mark.parametrize("message", JUDGED)
+def test_a_reply_of_no_use_says_what_the_page_says(message: str, tmp_path: Path) -> None:
+    folder = copied(tmp_path, "warm.yaml", "model: none", f"model: openai-compatible:{MODEL}#tiny")
+    with serving(lambda body, number: said(JUDGED[message])) as server:
+        config = folder / "warm.yaml"
+        config.write_text(config.read_text(encoding="utf-8").replace(MODEL, server.url), encoding="utf-8")
+        ended = typed("jurygraph score tasks.jsonl --config warm.yaml --out run", folder)
+    assert message in ended.printed
+    assert message in PAGE
+
+
+def test_a_variable_that_is_stated_and_not_given_says_what_the_page_says(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "warm.py", 'return {"house": self.house}', "return {}")
+    with serving(warm_where_sorry) as server:
+        score = f"jurygraph score tasks.jsonl --config warm.yaml --out run --model openai-compatible:{MODEL}#tiny"
+        ended = typed(score, folder, server.url)
+    assert "'house' is undefined" in ended.printed
+    assert "`'house' is undefined`" in PAGE
+
+
+def test_two_functions_of_one_name_say_what_the_page_says(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "plain.yaml", "[plain.plain]", "[plain.plain, again.plain]")
+    shutil.copy(folder / "plain.py", folder / "again.py")
+    ended = typed("jurygraph score tasks.jsonl --config plain.yaml --out run", folder)
+    message = "two evaluators are registered as 'plain': give one of them another name"
+    assert (ended.code, message in ended.printed, message in PAGE) == (2, True, True)
