@@ -1,7 +1,10 @@
 """Run the benchmarks named on the command line, or all, and print their figures; exit 1 if a target is missed."""
 
 import sys
+from collections.abc import Iterable
 from importlib import import_module
+
+from benchmarks.figure import Figure
 
 NAMES = (
     "imports",
@@ -11,6 +14,7 @@ NAMES = (
     "trip",
     "store",
     "models",
+    "panel",
     "judges",
     "credit",
     "specialists",
@@ -27,11 +31,18 @@ def main(chosen: list[str]) -> int:
             print(f"no benchmark {name!r}: there are {', '.join(NAMES)}", file=sys.stderr)
             return 2
         print(f"{name}")
-        for figure in import_module(f"benchmarks.{name}").measure():
-            verdict = {True: "met", False: "MISSED", None: ""}[figure.met]
-            missed += figure.met is False
-            print(f"  {figure.name:58} {figure.value:10.3f} {figure.unit:16} {figure.target:16} {verdict}", flush=True)
+        missed += told(import_module(f"benchmarks.{name}").measure())
     return 1 if missed else 0
+
+
+def told(figures: Iterable[Figure]) -> int:
+    """Print figures; how many of them miss their target."""
+    missed = 0
+    for figure in figures:
+        verdict = {True: "met", False: "MISSED", None: ""}[figure.met]
+        missed += figure.met is False
+        print(f"  {figure.name:58} {figure.value:10.3f} {figure.unit:16} {figure.target:16} {verdict}", flush=True)
+    return missed
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
@@ -18,6 +18,7 @@ REASON = "The letter says so in its second paragraph, and gives the date, the pl
 QUOTED = "Dear friend, the meeting is on Monday at nine."
 """Stands in whatever is judged."""
 LETTERS_A_TOKEN, ALTERNATIVES = 4, 20
+JSON, READ = "application/json", b'"TOKENS READ"'
 
 
 @contextmanager
@@ -31,10 +32,12 @@ def judging(seconds: float, logprobs: bool = False) -> Iterator[str]:
 
 async def _serve(seconds: float, logprobs: bool) -> None:
     async def answer(request: web.BaseRequest) -> web.StreamResponse:
-        schema = json.loads(await request.read())["response_format"]["json_schema"]["schema"]
+        asked = json.loads(await request.read())
+        schema = json.dumps(asked["response_format"]["json_schema"]["schema"], separators=(",", ":"))
         if seconds:
             await asyncio.sleep(seconds)
-        return web.Response(body=_reply(json.dumps(schema), logprobs), content_type="application/json")
+        read = b"%d" % tokens_read(asked["messages"], schema)
+        return web.Response(body=_reply(schema, logprobs).replace(READ, read), content_type=JSON)
 
     runner = web.ServerRunner(web.Server(answer, access_log=None))
     await runner.setup()
@@ -43,6 +46,12 @@ async def _serve(seconds: float, logprobs: bool) -> None:
     print(f"http://127.0.0.1:{runner.addresses[0][1]}/v1", flush=True)
     await asyncio.to_thread(sys.stdin.read)
     await runner.cleanup()
+
+
+def tokens_read(messages: Sequence[Mapping[str, str]], schema: str) -> int:
+    """What a dry run expects of a request: a token for four bytes of its messages and its schema."""
+    size = len(schema) + sum(len(message["content"].encode()) for message in messages)
+    return -(-size // LETTERS_A_TOKEN)
 
 
 @lru_cache
@@ -56,7 +65,7 @@ def _reply(schema: str, logprobs: bool) -> bytes:
         choice["logprobs"] = {
             "content": [{"token": piece, "logprob": -0.1, "top_logprobs": _top(piece)} for piece in pieces]
         }
-    usage = {"prompt_tokens": 600, "completion_tokens": len(pieces), "total_tokens": 600 + len(pieces)}
+    usage = {"prompt_tokens": "TOKENS READ", "completion_tokens": len(pieces)}
     whole = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny-1", "choices": [choice]}
     return json.dumps({**whole, "usage": usage}).encode()
 
@@ -66,22 +75,31 @@ def _top(piece: str) -> list[dict[str, Any]]:
     return [{"token": piece, "logprob": -0.1}, *others]
 
 
-def _filled(schema: Any, definitions: Any) -> Any:
-    """A value of a schema; numbers are 0.9."""
+def _filled(schema: Any, definitions: Any, place: int = 1) -> Any:
+    """A value of a schema, at a place in a list: nine tenths up where a number is bounded, else the place."""
     if "$ref" in schema:
         schema = definitions[schema["$ref"].removeprefix("#/$defs/")]
     if "enum" in schema:
-        return schema["enum"][0]
+        return schema["enum"][min(place, len(schema["enum"])) - 1]
     match schema["type"]:
         case "object":
-            return {name: _filled(part, definitions) for name, part in schema["properties"].items()}
+            return {name: _filled(part, definitions, place) for name, part in schema["properties"].items()}
         case "array":
-            return [QUOTED]
+            if schema["items"]["type"] == "string":
+                return [QUOTED]
+            return [_filled(schema["items"], definitions, one + 1) for one in range(schema.get("minItems", 0))]
         case "boolean":
             return True
         case "number":
-            return 0.9
+            return _high(schema)
+        case "integer":
+            return int(_high(schema)) if "maximum" in schema else place
     return REASON
+
+
+def _high(schema: Any) -> float:
+    low, high = schema.get("minimum", 0.0), schema.get("maximum", 1.0)
+    return float(f"{low + 0.9 * (high - low):.6g}")
 
 
 if __name__ == "__main__":

@@ -102,11 +102,15 @@ class Jury:
         return await self._planned(task, profiles, self.gateway)
 
     async def aforesee(self, task: Task, profiles: "ProfilesLine | None" = None) -> "tuple[Plan | None, list[Request]]":
-        """The plan as `aprepare` makes it, as far as no model need be asked for it. Nothing is sent.
+        """The plan as `aprepare` makes it, as far as no model need be asked for it, and what it would be asked first.
 
-        Where one must, there is no plan, but what would be asked first. Raises PlanError.
+        Where it must read profiles, there is no plan. Where it must find a rubric's graph, the plan has none, which
+        changes no question. Nothing is sent. Raises PlanError.
         """
-        return await self._foreseen(lambda gateway: self._planned(task, profiles, gateway))
+        plan, first = await self._foreseen(lambda gateway: self._planned(task, profiles, gateway))
+        if plan is None and self.config.annotation is not None:
+            plan, _ = await self._foreseen(lambda gateway: self._planned(task, profiles, gateway, annotated=False))
+        return plan, first
 
     async def _foreseen(self, made: "Callable[[Gateway | None], Awaitable[T]]") -> "tuple[T | None, list[Request]]":
         """What is `made` with the replies that are known; where one is lacking, None, and what would be asked first."""
@@ -158,8 +162,12 @@ class Jury:
         rubric: Rubric = state["rubric"]
         return rubric
 
-    async def _planned(self, task: Task, profiles: "ProfilesLine | None", gateway: "Gateway | None") -> Plan:
+    async def _planned(
+        self, task: Task, profiles: "ProfilesLine | None", gateway: "Gateway | None", annotated: bool = True
+    ) -> Plan:
         start, roster = PrepareState(task=task, stated=profiles), self._with(gateway)
+        if not annotated:
+            roster = replace(roster, config=roster.config.model_copy(update={"annotation": None}))
         state = await apart(lambda: self._prepare.ainvoke(start, context=roster), self.config.langsmith)
         plan: Plan = state["plan"]
         return plan
@@ -186,6 +194,7 @@ class Jury:
         """
         if self.gateway is None:
             return []
+        first: list[Request] = []
         if plan is None:
             plan, first = await self.aforesee(task)
             if plan is None:
@@ -197,7 +206,7 @@ class Jury:
             await apart(lambda: self._scored(task, responses, plan, recalled, gateway), self.config.langsmith)
         finally:
             await gateway.close()
-        return list(unsent.requests.values())
+        return [*first, *unsent.requests.values()]
 
     def _begun(
         self, task: Task, responses: Sequence[Response], plan: Plan | None, recalled: Recalled

@@ -174,6 +174,7 @@ def test_the_tasks_are_what_the_script_makes_of_the_reference_plans(tmp_path: Pa
     assert made == shipped
 
 
+@pytest.mark.slow
 def test_the_table_of_faults_names_the_payers(tmp_path: Path) -> None:
     command = Path(sys.executable).with_name("jurygraph")
     score = ["score", TRIP / "tasks.jsonl.gz", "--config", TRIP / "jury.yaml", "--out", tmp_path / "run"]

@@ -79,6 +79,7 @@ def test_pairs_and_lists_make_rewards(tmp_path: Path) -> None:
     assert [trace.reward.value for trace in traces] == [0.5, 0.5, 0.5]
 
 
+@pytest.mark.slow
 def test_the_script_counts_what_the_order_did(tmp_path: Path) -> None:
     responses = [one.model_dump(mode="json", include={"id", "text"}) for one in group()]
     row = {"id": "t", "query": "Write to Ann.", "responses": responses}

@@ -48,6 +48,7 @@ def refuse_other_ranks(traces: list[Trace], known: Mapping[str, float]) -> None:
             assert (means[one] < means[other]) == (known[one] < known[other]), (means, known)
 
 
+@pytest.mark.slow
 def test_the_example_has_every_component_that_needs_no_model_and_ranks_the_models_as_they_are_right() -> None:
     traces, known = scored(EXAMPLE / "macrm.yaml", EXAMPLE / "tasks.jsonl")
     refuse_other_ranks(traces, known)

@@ -279,6 +279,16 @@ def test_without_a_model_what_abstains_is_shown_and_rewards_are_failed(typed: Ty
     assert "the config's model is none" in told.out
 
 
+def test_a_dry_run_says_how_often_the_model_will_be_asked_and_asks_nobody(typed: Typed, judge: Server) -> None:
+    model, before = f"openai-compatible:{judge.url}#{NAME}", judge.count
+    scoring = ("score", PANEL / "tasks.jsonl", "--out", "run", "--limit", "1", "--model", model)
+    said_before = json.loads(typed(*scoring, "--dry-run", "--json").out)
+    assert judge.count == before
+    assert typed(*scoring).code == 0
+    assert said_before["model"]["expected"]["calls"] == judge.count - before == ALL_CALLS
+    assert "tasks_to_read" not in said_before
+
+
 RECIPES = (
     ["weights.method=uniform"],
     ["rubric.aggregation=flat"],

@@ -102,7 +102,7 @@ def say_dry() -> None:
 
 
 def print_forecast(expected: "Forecast", unread: int, as_json: bool) -> None:
-    """What is still to be asked; `unread` are the tasks of which a model must read something first."""
+    """What is still to be asked; `unread` are the tasks of which a model must tell something first."""
     say_dry()
     if as_json:
         out_json({**expected.plain(), **({"tasks_to_read": unread} if unread else {})})
@@ -119,7 +119,7 @@ def print_forecast(expected: "Forecast", unread: int, as_json: bool) -> None:
     if expected.model is not None:
         print_estimate(expected.model)
     if unread:
-        first = f"the model must first read profiles or rubrics of {unread} tasks"
+        first = f"the model must first read profiles, or tell roles of criteria, of {unread} tasks"
         out(f"{first}: that is in it, and nothing that hangs on it")
 
 

@@ -168,7 +168,9 @@ def _notes(
     """Why a reward is degraded or failed."""
     notes = []
     if lost:
-        rule = "a failure" if decision.rule == "strict" else "a penalty that was not judged, by no fault of the response,"
+        rule = (
+            "a failure" if decision.rule == "strict" else "a penalty that was not judged, by no fault of the response,"
+        )
         notes.append(f"under the {decision.rule} rule {rule} fails the reward")
     if coverage == 0.0:
         notes.append("nothing that counts was judged")

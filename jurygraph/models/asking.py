@@ -62,13 +62,14 @@ def _in_pieces(text: str, marks: Sequence[str]) -> list[str | int]:
     """A text with the numbers of its marks between its pieces, so that no other text reads as this one does."""
     pieces: list[str | int] = [text]
     for number, mark in enumerate(marks):
-        pieces = [part for piece in pieces for part in _parted(piece, mark, number)]
+        if mark in text:
+            pieces = [part for piece in pieces for part in _parted(piece, mark, number)]
     return pieces
 
 
-def _parted(piece: str | int, mark: str, number: int) -> list[str | int]:
-    if isinstance(piece, int):
-        return [piece]
+def _parted(piece: str | int, mark: str, number: int) -> Sequence[str | int]:
+    if isinstance(piece, int) or mark not in piece:
+        return (piece,)
     first, *rest = piece.split(mark)
     return [first, *(part for text in rest for part in (number, text))]
 

@@ -34,6 +34,7 @@ _SETTINGS = {
     "eviction_policy": "none",
     "cull_limit": 0,
     "size_limit": 2**50,
+    "sqlite_mmap_size": 0,  # memory that is mapped grows with the file, and most of what is looked for is not there
     "disk_min_file_size": 2**31 - 1,
 }
 _HEAD = f'{{"version":{SCHEMA_VERSION},"sha256":"'.encode()

@@ -34,7 +34,7 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
     word that is not there; and where the tokens do not spell the text. They may spell more around it: a server leaves
     out fences and thoughts.
     """
-    place = place_of(reply.text, path)
+    place = place_of(reply.text, path) if reply.tokens else None
     if place is None or not reply.text.startswith(("true", "false"), place):
         return None
     listed = _listed(reply, place)

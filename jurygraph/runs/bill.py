@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from jurygraph.runs.digests import Digests
 from jurygraph.schema import Call
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Bill:
     """
 
     tallies: dict[Source, Tally] = field(default_factory=lambda: {source: Tally() for source in SOURCES})
-    _seen: set[str] = field(default_factory=set, repr=False)
+    _seen: Digests = field(default_factory=Digests, repr=False, compare=False)
 
     def add(self, call: Call, source: Source) -> None:
         """Count a call, unless it was counted already."""

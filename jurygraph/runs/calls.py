@@ -11,6 +11,7 @@ from pydantic_core import to_json
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.sink import Answered
 from jurygraph.runs.chain import Draft
+from jurygraph.runs.digests import Digests
 from jurygraph.runs.ledger import Ledger
 from jurygraph.schema import Call
 
@@ -54,9 +55,9 @@ class Calls:
         self._keys.add(answered.call.id)
 
     @cached_property
-    def _keys(self) -> set[str]:
+    def _keys(self) -> Digests:
         """Of all calls: most questions are new, and a look into the file costs more than a look into this."""
-        return set(self._ledger.keys("call"))
+        return Digests(self._ledger.keys("call"))
 
 
 class Found:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from jurygraph.models.asking import Request
 from jurygraph.models.gateway import Gateway, longest_reply, size_of
 from jurygraph.models.prices import TEMPLATE_TOKENS, Price, cost
+from jurygraph.runs.digests import Digests
 
 ASSUMED = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
@@ -46,7 +47,7 @@ class Estimator:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._seen: set[str] = set()
+        self._seen = Digests()
         self._sum = Estimate()
 
     def add(self, requests: Iterable[Request]) -> None:

@@ -42,13 +42,18 @@ if TYPE_CHECKING:
 Report = Callable[[int], None]
 
 
+def _lacks_roles(task: Task) -> bool:
+    """Whether an annotator must tell roles before it is known which pairs of criteria there are."""
+    return task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
+
+
 class Session:
     """One sitting of a jury over a file of tasks: `prepare` plans what is to come, `score` fills the run.
 
     A run that is there already is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds.
-    `profiles` say how profiles in text are read. `unread` counts the tasks of a forecast of which no more is known than
-    that a model would have to read their profiles or rubrics first. `unanswered` counts the pairs and criteria of
-    which the graphs of planned tasks say that an annotator gave no answer.
+    `profiles` say how profiles in text are read. `unread` counts the tasks of a forecast of which a model would have to
+    tell profiles, or the roles of criteria, first: of what hangs on that nothing is known. `unanswered` counts the pairs
+    and criteria of which the graphs of planned tasks say that an annotator gave no answer.
     """
 
     def __init__(
@@ -137,7 +142,6 @@ class Session:
             for task, group in self._work.pairs(self.done, self.limit):
                 plan = await self._foreseen(task, estimator)
                 if plan is None:
-                    self.unread += 1
                     expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
                 else:
                     recalled = self._branch.recall(task, group, plan) if self._branch else NOTHING
@@ -158,7 +162,10 @@ class Session:
         return [] if canary is None else await self.jury.arequests(task, (canary.response,), plan)
 
     async def _foreseen(self, task: Task, estimator: "Estimator | None") -> Plan | None:
-        """The plan of a task; None where a model would have to be asked for it, which the estimator is told."""
+        """The plan of a task, without a graph that a model would have to find; None where one must read its profiles.
+
+        What it would be asked first is told the estimator.
+        """
         gateway = self.jury.gateway
         if gateway is None or estimator is None:
             return (await self._planned(task))[1]
@@ -167,6 +174,7 @@ class Session:
             with self._placed(task):
                 plan, first = await self.jury.aforesee(task, *self._stated(task))
             estimator.add(first)
+            self.unread += plan is None or (bool(first) and _lacks_roles(task))
         finally:
             gateway.sink = sink
         return plan
@@ -206,7 +214,8 @@ class Session:
         try:
             if gateway is not None:
                 gateway.sink = planning_calls(*self._ledgers)
-            await self._plan(self._run, report)
+            with _collected_seldom():
+                await self._plan(self._run, report)
         except BaseException as error:
             if gateway is not None:
                 if isinstance(error, ModelError | BudgetExceeded):
@@ -333,7 +342,7 @@ class Session:
 
 @contextmanager
 def _collected_seldom() -> Iterator[None]:
-    """Libraries and plans stay, and what judging makes holds few cycles: the collector need not look for them often."""
+    """What is there stays, and what planning and judging make holds few cycles: the collector need not look often."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*_SELDOM)

@@ -178,3 +178,20 @@ class TestGroupFigures:
     def test_shares_of_negative_utilities_mean_nothing(self, figure: object) -> None:
         with pytest.raises(PlanError, match=r"u\[0\] is -1.0"):
             figure([-1.0, 2.0])
+
+
+class TestSacrifice:
+    def test_table_4_by_solo_utilities_that_it_does_not_state(self) -> None:
+        lost = stakeholders.sacrifice([0.80, 0.98, 0.90], [0.40, 0.95, 0.80])
+        assert [round(float(one), 2) for one in lost] == [0.50, 0.03, 0.11]
+
+    def test_who_gains_by_sharing_gives_up_less_than_nothing(self) -> None:
+        assert stakeholders.sacrifice([0.5], [0.75]).tolist() == [-0.5]
+
+    @pytest.mark.parametrize(
+        ("solo", "joint", "wrong"),
+        [([0.0], [0.0], "not above 0"), ([1.0], [1.0, 1.0], "shape"), ([np.nan], [1.0], r"solo\[0\] is nan")],
+    )
+    def test_what_nobody_has_cannot_be_lost(self, solo: list[float], joint: list[float], wrong: str) -> None:
+        with pytest.raises(PlanError, match=wrong):
+            stakeholders.sacrifice(solo, joint)

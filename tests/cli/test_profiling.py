@@ -386,7 +386,8 @@ class TestDryRun:
         assert [line.split() for line in ended.out.splitlines() if line.startswith("calls")] == [
             ["calls", "4", "4", "8"]
         ]
-        said = "the model must first read profiles or rubrics of 2 tasks: that is in it, and nothing that hangs on it"
+        first = "the model must first read profiles, or tell roles of criteria, of 2 tasks"
+        said = f"{first}: that is in it, and nothing that hangs on it"
         assert said in ended.out
         found = json.loads(project.score("run", "--dry-run", "--json").out)
         assert (found["tasks_to_read"], found["tasks"], found["questions"]) == (2, 2, 0)

@@ -29,6 +29,7 @@ _BACKLOG = 1024
 _TURNS_TO_ACCEPT = 5  # what asyncio has accepted takes three; it never closes what a closing server finds on that way
 _PIECE = 16
 _MEGABYTE = 1 << 20
+_ports: set[int] = set()
 
 
 class Seen(NamedTuple):
@@ -44,7 +45,7 @@ class Server:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._seen: list[Seen] = []
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)  # clients may come from here on
+        self._socket = _at_a_fresh_port()  # clients may come from here on
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -218,6 +219,17 @@ def hang() -> Answer:
         return web.Response()
 
     return answer
+
+
+def _at_a_fresh_port() -> socket.socket:
+    """A listening socket at a port that no server had before, since replies are kept by the address of their model."""
+    while True:
+        listening = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+        port = listening.getsockname()[1]
+        if port not in _ports:
+            _ports.add(port)
+            return listening
+        listening.close()
 
 
 def _transport(request: web.BaseRequest) -> asyncio.Transport:

@@ -157,6 +157,7 @@ def in_process(tiny: Path, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return judged(tmp_path_factory.mktemp("gguf"), config(f"gguf:{tiny}"), criteria(6), texts(4))
 
 
+@pytest.mark.slow
 def test_in_process_a_whole_rubric_is_judged(in_process: Outcome) -> None:
     traces, verdicts, calls = in_process
     for one in verdicts:

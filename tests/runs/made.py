@@ -3,8 +3,8 @@
 import asyncio
 import json
 import random
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from jurygraph.runs.seal import Seal
 from jurygraph.runs.session import Session
 from jurygraph.runs.verification import Verified, verify
 from jurygraph.sources import read_work
+from jurygraph.sources.profiles import profiles_of
 from tests.graphs.cast import Told
 
 ASKED: list[tuple[str, tuple[str, ...], int]] = []
@@ -132,20 +133,38 @@ def score(
         if groups == stop_after:
             raise KeyboardInterrupt
 
+    groups = 0
+    with sat(folder, tasks, config, branch, limit, report=report) as session:
+        return session
+
+
+@contextmanager
+def sat(
+    folder: Path,
+    tasks: Path,
+    config: Mapping[str, Any],
+    branch: Path | None = None,
+    limit: int | None = None,
+    profiles: Path | None = None,
+    report: Callable[[int], None] = lambda count: None,
+    **limits: Any,
+) -> Iterator[Session]:
+    """A session that has scored a file of tasks into a run in this process; `limits` are the jury's."""
+
     async def both() -> None:
         await session.prepare(lambda count: None)
         await session.score(report)
 
-    groups = 0
     ASKED.clear()
     carried = None if branch is None else Branch(branch)
     with (
-        jg.Jury.from_config(config) as jury,
+        jg.Jury.from_config(config, **limits) as jury,
         read_work(tasks) as work,
-        closing(Session(folder, jury, work, limit, carried)) as session,
+        profiles_of(profiles, work) as by_hand,
+        closing(Session(folder, jury, work, limit, carried, by_hand)) as session,
     ):
         asyncio.run(both())
-    return session
+        yield session
 
 
 def contents(folder: Path) -> list[str]:

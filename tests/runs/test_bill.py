@@ -1,9 +1,6 @@
 """What a run's calls cost, by where their replies came from, and what a sitting sent."""
 
-import asyncio
 from collections import Counter
-from collections.abc import Mapping
-from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,16 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import jurygraph as jg
 from jurygraph.errors import BudgetExceeded
 from jurygraph.runs.bill import SOURCES, Bill, Source, Tally, requests
-from jurygraph.runs.branch import Branch
-from jurygraph.runs.session import Session
 from jurygraph.schema import Call
-from jurygraph.sources import read_work
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, serving, status
 from tests.runs.judge import by_what_is_shown
-from tests.runs.made import PLAIN, write_tasks
+from tests.runs.made import PLAIN, sat, write_tasks
 from tests.runs.made import lines as without_rubrics
 from tests.runs.test_calls import CALLS_EACH, lines, plain
 
@@ -80,27 +73,10 @@ class Sat(NamedTuple):
     requests: Tally | None
 
 
-def sit(
-    folder: Path,
-    tasks: Path,
-    settings: Mapping[str, Any],
-    branch: Path | None = None,
-    limit: int | None = None,
-    **limits: Any,
-) -> Sat:
-    async def both() -> None:
-        await session.prepare(lambda count: None)
-        await session.score(lambda count: None)
-
-    carried = None if branch is None else Branch(branch)
-    with (
-        jg.Jury.from_config(settings, **limits) as jury,
-        read_work(tasks) as work,
-        closing(Session(folder, jury, work, limit, carried)) as session,
-    ):
-        asyncio.run(both())
+def sit(folder: Path, *given: Any, **more: Any) -> Sat:
+    with sat(folder, *given, **more) as session:
         bill = session.summary.bill
-        return Sat({s: tally.number for s, tally in bill.tallies.items() if tally.number}, bill, requests(jury))
+        return Sat({s: tally.number for s, tally in bill.tallies.items() if tally.number}, bill, requests(session.jury))
 
 
 @pytest.fixture

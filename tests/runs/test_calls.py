@@ -1,6 +1,5 @@
 """Runs that ask a model: every call is kept, and what is kept is never asked again, whatever happens to the run."""
 
-import asyncio
 import json
 import os
 import random
@@ -19,16 +18,13 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.models.asking import Reply, Request
-from jurygraph.runs.branch import Branch
 from jurygraph.runs.deep import verify_deep
 from jurygraph.runs.erasure import What, erase
 from jurygraph.runs.run import Run
-from jurygraph.runs.session import Session
-from jurygraph.sources import read_work
 from tests.models.judging import config, judged, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving, slow, status
 from tests.runs.judge import asked, by_what_is_shown
-from tests.runs.made import ASKED, checked, counted, write_tasks
+from tests.runs.made import ASKED, checked, counted, sat, write_tasks
 
 CRITERIA = ("kind", "short", "clear", "right", "new")
 """One more than fit into a call."""
@@ -53,29 +49,10 @@ def plain(server: Server, **calls: Any) -> dict[str, Any]:
     return config(server.url, **{**UNCACHED, **calls})
 
 
-def sit(
-    folder: Path,
-    tasks: Path,
-    settings: Mapping[str, Any],
-    branch: Path | None = None,
-    limit: int | None = None,
-    **limits: Any,
-) -> dict[str, Any]:
+def sit(folder: Path, *given: Any, **more: Any) -> dict[str, Any]:
     """Score in this process; the rewards by response."""
-
-    async def both() -> None:
-        await session.prepare(lambda count: None)
-        await session.score(lambda count: None)
-
-    ASKED.clear()
-    carried = None if branch is None else Branch(branch)
-    with (
-        jg.Jury.from_config(settings, **limits) as jury,
-        read_work(tasks) as work,
-        closing(Session(folder, jury, work, limit, carried)) as session,
-    ):
-        asyncio.run(both())
-    return rewards(folder)
+    with sat(folder, *given, **more):
+        return rewards(folder)
 
 
 def rewards(folder: Path) -> dict[str, Any]:

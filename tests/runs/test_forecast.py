@@ -25,12 +25,14 @@ from jurygraph.runs.forecast import Forecast
 from jurygraph.runs.session import Session
 from jurygraph.schema import Message
 from jurygraph.sources import read_work
+from tests.agents.graph_annotator.annotating import annotating
 from tests.models.judging import judged
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving
 from tests.runs.made import ASKED, PLAIN, counted, write_tasks
 
 NOBODY = "http://127.0.0.1:9/v1"
 TEXTS = ("roses are red", "violets are blue")
+KINDS = {"c0": "core", "c1": "core", "c2": "additional"}
 
 
 @pytest.fixture
@@ -94,6 +96,28 @@ class TestCalls:
         score(tmp_path / "run", tasks, config(server.url))
         assert calls(told) == (6, 6, 12)
         assert server.count == 6
+
+    @pytest.mark.parametrize(("roles", "unknown"), [(True, 0), (False, 1)])
+    def test_of_a_graph_that_is_still_to_be_found_all_is_known_but_pairs_that_hang_on_roles(
+        self, tmp_path: Path, roles: bool, unknown: int
+    ) -> None:
+        def script(body: dict[str, Any], number: int) -> Answer:
+            asked = body["response_format"]["json_schema"]["schema"]["properties"]
+            return annotating({}, KINDS)(body, number) if asked.keys() & {"roles", "pairs"} else judged(body)
+
+        stated = line("a", *TEXTS, criteria=3)
+        for criterion in stated["rubric"]["criteria"] if roles else ():
+            criterion["role"] = KINDS[criterion["id"]]
+        tasks = write_tasks(tmp_path, [stated])
+        with serving(script) as server:
+            wanted = {**config(server.url), "annotation": {"votes": 3}}
+            told = forecast(tmp_path / "run", tasks, wanted)
+            with jg.Jury.from_config(wanted) as jury, read_work(tasks) as work:
+                ((task, group),) = work.pairs()
+                assert len(asyncio.run(jury.arequests(task, group))) == told.expected.calls
+            score(tmp_path / "run", tasks, wanted)
+            pairs = 3 * unknown
+            assert told.expected.calls + pairs == server.count == 2 + 3 + unknown
 
     def test_tokens_are_reckoned_from_what_is_sent(self, tmp_path: Path, server: Server) -> None:
         tasks = write_tasks(tmp_path, [line("a", "roses: „rot“", criteria=2)])

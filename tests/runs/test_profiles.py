@@ -43,7 +43,7 @@ from tests.agents.parser import (
 )
 from tests.agents.parser import settings as config
 from tests.models.server import Answer, Server, said, serving, slow, status
-from tests.runs.made import ASKED, checked, counted, write_tasks
+from tests.runs.made import ASKED, checked, counted, sat, write_tasks
 
 TENSIONS = [pull(1, 2, "high", "stakeholder_1 loves the sea, and it is dear")]
 READS = 3
@@ -70,30 +70,9 @@ def settings(server: Server, **fields: Any) -> dict[str, Any]:
     return {**config(server.url, **fields), "evaluators": [counted("kind", audience="stakeholder")]}
 
 
-def sit(
-    folder: Path,
-    tasks: Path,
-    stated: dict[str, Any],
-    branch: Path | None = None,
-    limit: int | None = None,
-    profiles: Path | None = None,
-    **limits: Any,
-) -> Bill:
+def sit(folder: Path, *given: Any, **more: Any) -> Bill:
     """Score in this process."""
-
-    async def both() -> None:
-        await session.prepare(lambda count: None)
-        await session.score(lambda count: None)
-
-    ASKED.clear()
-    carried = None if branch is None else Branch(branch)
-    with (
-        jg.Jury.from_config(stated, **limits) as jury,
-        read_work(tasks) as work,
-        profiles_of(profiles, work) as by_hand,
-        closing(Session(folder, jury, work, limit, carried, by_hand)) as session,
-    ):
-        asyncio.run(both())
+    with sat(folder, *given, **more) as session:
         return session.summary.bill
 
 

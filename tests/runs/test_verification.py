@@ -42,6 +42,7 @@ def with_one_byte_changed(value: Any, at: int) -> Any:
 
 
 @pytest.mark.parametrize("name", ["plain", "rich", "rescored"])
+@pytest.mark.slow
 def test_one_byte_changed_in_any_cell_of_any_table_is_found_and_named(request, tmp_path: Path, name: str) -> None:
     folder = (
         again(request.getfixturevalue("plain"), tmp_path / "rescored")
