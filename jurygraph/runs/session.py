@@ -52,8 +52,8 @@ class Session:
 
     A run that is there already is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds.
     `profiles` say how profiles in text are read. `unread` counts the tasks of a forecast of which a model would have to
-    tell profiles, or the roles of criteria, first: of what hangs on that nothing is known. `unanswered` counts the pairs
-    and criteria of which the graphs of planned tasks say that an annotator gave no answer.
+    tell profiles, or the roles of criteria, first: of what hangs on that nothing is known. `unanswered` counts the
+    pairs and criteria of which the graphs of planned tasks say that an annotator gave no answer.
     """
 
     def __init__(
