@@ -22,10 +22,10 @@ from benchmarks.figure import Figure, at_most
 from benchmarks.judging_server import QUOTED, judging
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Settings
-from jurygraph.runs.estimate import Load
-from jurygraph.runs.forecast import Forecast
+from jurygraph.runs.figures.estimate import Load
+from jurygraph.runs.figures.forecast import Forecast
+from jurygraph.runs.making.session import Session
 from jurygraph.runs.run import Run
-from jurygraph.runs.session import Session
 from jurygraph.sources import read_work
 from jurygraph.studies.monitor import Watch
 from jurygraph.studies.monitor.stored import by_number, groups, steps

@@ -16,9 +16,9 @@ from jurygraph import Jury, Response, Task, Trace, Verdict
 from jurygraph.graphs.decide import decide, verdicts_of
 from jurygraph.graphs.tracing import group_digest, group_statistics
 from jurygraph.runs.closing import close_record
-from jurygraph.runs.header import Extent, Header, Seat
 from jurygraph.runs.run import Run
-from jurygraph.runs.writer import Writer
+from jurygraph.runs.store.header import Extent, Header, Seat
+from jurygraph.runs.store.writer import Writer
 from jurygraph.schema import Plan
 from jurygraph.sources import FileMark
 

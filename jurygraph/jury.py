@@ -18,13 +18,14 @@ from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError, ModelError
 from jurygraph.graphs import annotate, prepare, score
 from jurygraph.graphs.answering import apart, apart_now, begin_apart, open_evaluator
+from jurygraph.graphs.fitting import refuse_other_plan
 from jurygraph.graphs.loop import Loop
 from jurygraph.graphs.recipe import check_recipe
 from jurygraph.graphs.routing import NOTHING, Recalled, canonical_order
 from jurygraph.graphs.side_by_side import in_order
 from jurygraph.graphs.state import AnnotateInput, PrepareState, Roster, ScoreState
 from jurygraph.safety.fence import project_key
-from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Rubric, Task, Trace, digest_of
+from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Rubric, Task, Trace
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import parse_config, read_config
 
@@ -225,7 +226,7 @@ class Jury:
         if plan is None:
             plan = await self._planned(task, None, gateway)
         else:
-            _check_plan(plan, task, self._roster)
+            refuse_other_plan(plan, task, self._roster)
         self._open()
         group = canonical_order(responses)
         start = ScoreState(plan=plan, responses=group, recalled=recalled, wave=0, material=[], verdicts=[])
@@ -338,40 +339,6 @@ def _named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> dict[st
             raise ConfigError(f"{key}: {one.name!r} is listed twice; give one of them a `name` of its own")
         named[one.name] = one
     return {name: named[name] for name in sorted(named)}
-
-
-def _check_plan(plan: Plan, task: Task, roster: Roster) -> None:
-    """A plan serves the task it was made from, and those it was made with: of the same names and versions."""
-    if plan.task_id != task.id:
-        raise InputError(f"the plan is for task {plan.task_id!r}, not for {task.id!r}")
-    if plan.task_digest != task.content_digest:
-        raise InputError(f"the plan was made from another version of task {task.id!r}: prepare it again")
-    _check_basis(plan, roster)
-    wanted: list[tuple[str, str, str, Mapping[str, Any]]] = []
-    wanted += [("evaluator", q.evaluator, q.version, roster.evaluators) for q in plan.survey.questions]
-    wanted += [("deriver", d.deriver, d.version, roster.derivers) for d in plan.survey.derivations]
-    wanted += [("combiner", s.combiner, s.version, roster.combiners) for s in plan.decision.specs]
-    for role, name, version, known in wanted:
-        found = known[name].version if name in known else "none"
-        if found != version:
-            made = f"the plan was made with {role} {name!r} of version {version!r}"
-            raise InputError(f"{made}; this jury has {found}: prepare it again")
-
-
-def _check_basis(plan: Plan, roster: Roster) -> None:
-    """What derivers and evaluators rest on beside the task, such as files, is as it was when the plan was made."""
-    for one in plan.survey.derivations:
-        if one.deriver in roster.derivers:
-            now = roster.derivers[one.deriver].params_for(plan.survey.views[one.view])
-            if digest_of(dict(now)) != digest_of(one.params):
-                changed = f"what deriver {one.deriver!r} rests on (its params, or files) is not what it was"
-                raise InputError(
-                    f"the plan for task {plan.task_id!r} was made with other facts: {changed}; put that back as it "
-                    "was, or prepare the task again (a run: score into another --out, with --branch)"
-                )
-    for question in plan.survey.questions:
-        if question.evaluator in roster.evaluators:
-            roster.evaluators[question.evaluator].check(question)
 
 
 def _check_group(task: Task, responses: Sequence[Response]) -> None:

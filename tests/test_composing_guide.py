@@ -18,10 +18,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import jurygraph as jg
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.cli import main
+from jurygraph.models.asking import Reply
+from jurygraph.runs import Run
 from tests.models.judging import response_in
-from tests.models.server import Answer, said, serving
+from tests.models.server import Answer, said, serving, status
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "composing.md").read_text(encoding="utf-8")
@@ -30,7 +33,7 @@ BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 SAVED = re.compile(r"Save this as `([\w.]+)`[^`]*```\w+\n(.*?)```", re.DOTALL)
 FILES = dict(SAVED.findall(PAGE))
 """What the page says to save, by name."""
-PACKAGE = "plain_letters"
+PACKAGE = "letters"
 OWN_MODULES = {
     "again",
     *(name.removesuffix(".py") for name in FILES if name.endswith(".py")),
@@ -127,10 +130,79 @@ def test_what_the_page_shows_is_what_comes_out(followed: list[Typed | Shown]) ->
             assert part in command.printed, f"{command.line}\n{command.printed}"
 
 
-def test_the_entry_points_shown_are_those_of_the_package() -> None:
+def test_the_entry_points_shown_are_those_of_the_package(saved: Path, followed: list[Typed | Shown]) -> None:
     (toml,) = (text for language, text in BLOCK.findall(PAGE) if language == "toml")
-    template = ROOT / "jurygraph" / "cli" / "templates" / "evaluator" / "pyproject.toml"
-    assert toml in template.read_text(encoding="utf-8")
+    assert toml in (saved / "letters" / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_a_function_gets_the_material_that_it_names(tmp_path: Path) -> None:
+    folder = copied(
+        tmp_path, "short.yaml", "sentences.Short, name: short, params: {most: 15}", "brief.brief, name: short"
+    )
+    score = "jurygraph score tasks.jsonl --config short.yaml --out run"
+    assert typed(score, folder).code == 0
+    short = {trace.response_id: trace.reward.components["short"] for trace in Run.open(folder / "run").traces()}
+    assert short == {"parcel/kind": 1.0, "parcel/stiff": 1.0, "parcel/silent": 0.0}
+
+
+FORMS = {"MetOrNot": jg.MetOrNot(), "OnScale": jg.OnScale(1, 10), "InParts": jg.InParts((1.0, 2.0))}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_reply_shown_for_a_form_comes_to_the_score_beside_it(form: str) -> None:
+    ((reply, score),) = re.findall(rf"^\| `jg\.{form}\(.*\)` \| `(.*)` \| ([\d.]+): ", PAGE, flags=re.MULTILINE)
+    stated = FORMS[form].noun(compact=False).model_validate_json(reply)
+    assert round(FORMS[form].measured(stated, Reply(text=reply), "item_1").score, 4) == float(score)
+
+
+def test_a_reply_is_kept_for_the_same_address_unless_the_config_says_no(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "warm.yaml", "model: none", f"model: openai-compatible:{MODEL}#tiny")
+    score = "jurygraph score tasks.jsonl --config warm.yaml --out"
+    with serving(warm_where_sorry) as server:
+        config = folder / "warm.yaml"
+        config.write_text(config.read_text(encoding="utf-8").replace(MODEL, server.url), encoding="utf-8")
+        typed(f"{score} first", folder)
+        again = typed(f"{score} second", folder)
+        assert (server.count, "calls: 2 from the cache" in again.printed) == (2, True)
+        with config.open("a", encoding="utf-8") as file:
+            file.write("calls: {cache: false}\n")
+        typed(f"{score} third", folder)
+        assert server.count == 4
+    assert "`calls: 2 from the cache`, but you changed the server" in PAGE
+
+
+def test_a_server_without_log_probabilities_is_asked_for_none(tmp_path: Path) -> None:
+    def refuses(body: dict[str, Any], number: int) -> Answer:
+        return status(400) if "logprobs" in body else warm_where_sorry(body, number)
+
+    folder = copied(tmp_path, "warm.yaml", "model: none", "calls: {parameters: {logprobs: false}, record: calls.jsonl}")
+    model = f"--model openai-compatible:{MODEL}#tiny"
+    with serving(refuses) as server:
+        assert typed(f"jurygraph score tasks.jsonl --config warm.yaml --out run {model}", folder, server.url).code == 0
+        (folder / "warm.yaml").write_text(FILES["warm.yaml"], encoding="utf-8")
+        refused = typed(f"jurygraph score tasks.jsonl --config warm.yaml --out refused {model}", folder, server.url)
+    assert (refused.code, "of kind rejected" in refused.printed) == (3, True)
+    assert "`calls: {parameters: {logprobs: false}}`" in PAGE
+
+
+def test_a_recording_lies_where_the_command_was_typed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    copied(tmp_path, "warm.yaml", "model: none", "model: none\ncalls: {record: calls.jsonl}")
+    score = f"jurygraph score ../tasks.jsonl --config ../warm.yaml --out run --model openai-compatible:{MODEL}#tiny"
+    with serving(warm_where_sorry) as server:
+        assert typed(score, tmp_path / "elsewhere", server.url).code == 0
+    assert (tmp_path / "elsewhere" / "calls.jsonl").is_file()
+
+
+def test_a_quotation_that_is_made_up_is_lost_and_the_verdict_rests_on_the_others(tmp_path: Path) -> None:
+    reply = {"reason": "so it is", "quotes": [QUOTE, "We feel for you."], "met": True, "probability": 0.9}
+    folder = copied(tmp_path, "warm.yaml", "model: none\n", "")
+    score = f"jurygraph score tasks.jsonl --config warm.yaml --out run --model openai-compatible:{MODEL}#tiny"
+    with serving(lambda body, number: said(json.dumps({"item_1": reply}))) as server:
+        typed(score, folder, server.url)
+    shown = typed("jurygraph show run --response parcel/kind", folder).printed
+    assert "so it is [lost: 'We feel for you.' (not in the response)]" in " ".join(shown.split())
+    assert "`[lost: '…' (not in the response)]`" in PAGE
 
 
 @pytest.mark.slow
@@ -174,6 +246,13 @@ MISTAKES = [
         "plain.yaml",
         "plain.plain",
         "plane.plain",
+        "plain.yaml",
+    ),
+    Mistake(
+        "evaluator 'email.plain': module 'email' has no 'plain'",
+        "plain.yaml",
+        "plain.plain",
+        "email.plain",
         "plain.yaml",
     ),
     Mistake("a score lies in [0, 1], not at 7", "plain.py", "    text = ", "    return 7\n    text = ", "plain.yaml"),
@@ -344,8 +423,7 @@ def test_a_reply_of_no_use_says_what_the_page_says(message: str, tmp_path: Path)
         config = folder / "warm.yaml"
         config.write_text(config.read_text(encoding="utf-8").replace(MODEL, server.url), encoding="utf-8")
         ended = typed("jurygraph score tasks.jsonl --config warm.yaml --out run", folder)
-    assert message in ended.printed
-    assert message in PAGE
+    assert (ended.code, message in ended.printed, message in PAGE) == (1, True, True)
 
 
 def test_a_variable_that_is_stated_and_not_given_says_what_the_page_says(tmp_path: Path) -> None:
@@ -357,9 +435,16 @@ def test_a_variable_that_is_stated_and_not_given_says_what_the_page_says(tmp_pat
     assert "`'house' is undefined`" in PAGE
 
 
-def test_two_functions_of_one_name_say_what_the_page_says(tmp_path: Path) -> None:
-    folder = copied(tmp_path, "plain.yaml", "[plain.plain]", "[plain.plain, again.plain]")
+def test_two_functions_of_one_name_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "plain.yaml", "[plain.plain]", "[plain.plain, {use: again.plain, name: again}]")
     shutil.copy(folder / "plain.py", folder / "again.py")
     ended = typed("jurygraph score tasks.jsonl --config plain.yaml --out run", folder)
-    message = "two evaluators are registered as 'plain': give one of them another name"
+    assert "say how the components count" in ended.printed
+    (folder / "plain.yaml").write_text((folder / "plain.yaml").read_text() + "reward: {plain: 1, again: 1}\n")
+    assert typed("jurygraph score tasks.jsonl --config plain.yaml --out run", folder).code == 0
+
+
+def test_a_package_is_not_called_like_another_module(tmp_path: Path) -> None:
+    message = "the package would be called 'email', which is the name of another module already; name another folder"
+    ended = typed("jurygraph init email --template evaluator", tmp_path)
     assert (ended.code, message in ended.printed, message in PAGE) == (2, True, True)

@@ -234,6 +234,7 @@ def test_no_order_changes_a_bit(seed: int, judge: Server, whole: Mapping[str, Tr
     other = scored(config, in_any_order(LINES[0], draw))
     assert {name: trace.reward for name, trace in other.items()} == {n: trace.reward for n, trace in whole.items()}
     assert {name: trace.verdicts for name, trace in other.items()} == {n: trace.verdicts for n, trace in whole.items()}
+    assert {trace.plan_digest for trace in other.values()} == {trace.plan_digest for trace in whole.values()}
 
 
 def shuffled_history(folder: Path, draw: random.Random) -> dict[str, str]:
@@ -294,7 +295,8 @@ RECIPES = (
     ["rubric.aggregation=flat"],
     ["rubric.kappa=2", "failure.rule=strict"],
     ["weights.welfare=egalitarian", "reward.reviewers=0.5"],
-    ["reward={reviewers: 1.0, stakeholders: 1.0}", "panel.confidence=0.9"],
+    ["reward={reviewers: 1.0, stakeholders: 1.0}"],
+    ["panel.confidence=0.95", "failure.min_coverage=0.1"],
 )
 
 

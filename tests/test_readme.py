@@ -1,6 +1,7 @@
 """The README and the tour are run: their commands are typed, their evaluator is written to a file and used, and what
 the README shows of a trace is compared."""
 
+import json
 import re
 import shlex
 import shutil
@@ -50,43 +51,44 @@ def pieces(shown: str) -> Iterator[list[str]]:
         yield piece.split()
 
 
-def test_the_trace_shown_is_the_one_that_the_first_project_gives(tmp_path: Path) -> None:
-    *_, init, score, _, explain = commands(README)
-    for line in (init, score):
-        run(words(line), tmp_path)
-    assert f"<!-- from: {explain} -->" in README
-    told = " ".join(run(words(explain), tmp_path).split())  # the README wraps its lines
-    (shown,) = blocks(README, "text")
-    first, *rest = map(" ".join, pieces(shown))
-    assert told.startswith(first)
-    place = len(first)
-    for piece in rest:
-        place = told.index(piece, place) + len(piece)
+def test_what_the_readme_shows_is_what_comes_out(written: Path) -> None:
+    told = {line: run(words(line), written) for line in commands(README) if ASKING not in line}
+    shown = re.findall(r"^<!-- from: ([^\n]*) -->\n```text\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    assert len(shown) == len(blocks(README, "text")) == 2
+    for line, text in shown:
+        rest = " ".join(told[line].split())  # the README wraps its lines
+        for piece in filter(None, map(" ".join, pieces(text))):
+            assert piece in rest, line
+            rest = rest.partition(piece)[2]
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_readme_and_the_tour_run_as_typed(tmp_path: Path) -> None:
+def test_the_commands_of_the_readme_and_the_tour_run_as_typed(written: Path) -> None:
     typed = [line for line in [*commands(README), *commands(TOUR)] if ASKING not in line]
-    assert len(typed) == 30
+    assert len(typed) == 32
     for example in ("maths", "consensus"):
-        shutil.copytree(ROOT / "examples" / example, tmp_path / "examples" / example)
+        shutil.copytree(ROOT / "examples" / example, written / "examples" / example)
     for line in typed:
-        run(words(line), tmp_path)
-    assert (tmp_path / "my-jury" / "run").is_dir()
+        run(words(line), written)
+    assert (written / "my-jury" / "run").is_dir()
 
 
 @pytest.mark.slow
-def test_an_attack_on_the_judge_is_reckoned_as_typed_and_sends_nothing(tmp_path: Path) -> None:
-    dry, real = (line for line in [*commands(README), *commands(TOUR)] if ASKING in line)
-    assert dry == "jurygraph attack --config judge.yaml --dry-run"
+def test_what_the_judge_would_ask_is_reckoned_as_typed_and_nothing_is_sent(tmp_path: Path) -> None:
+    score, attack, real = (line for line in [*commands(README), *commands(TOUR)] if ASKING in line)
+    assert score == "jurygraph score examples/rubric/tasks.jsonl.gz --config judge.yaml --out judged --dry-run"
+    assert attack == "jurygraph attack --config judge.yaml --dry-run"
     assert real.startswith("jurygraph attack --config judge.yaml ")
+    (tmp_path / "examples" / "rubric").mkdir(parents=True)
+    shutil.copy(ROOT / "examples" / "rubric" / "tasks.jsonl.gz", tmp_path / "examples" / "rubric")
     (config,) = (block for block in blocks(README, "yaml") if "model:" in block)
     with serving(lambda body, number: status(500)) as server:
         there = re.sub(r"http://[^#]*", server.url, config)
         assert there != config
         (tmp_path / "judge.yaml").write_text(there, encoding="utf-8")
-        told = run(words(dry), tmp_path)
-    assert ("calls" in told, server.count) == (True, 0)
+        told = [run(words(line), tmp_path) for line in (score, attack)]
+    assert (["calls" in one for one in told], server.count) == ([True, True], 0)
+    assert not (tmp_path / "judged").exists()
 
 
 @pytest.fixture
@@ -103,17 +105,18 @@ def test_the_evaluator_has_ten_lines_and_works_from_python(written: Path) -> Non
     assert len(tone.splitlines()) <= 10
     (written / "use.py").write_text(script, encoding="utf-8")
     kind, blunt = run([sys.executable, "use.py"], written).splitlines()
-    assert kind == "kind 1.3 ok {'accuracy': 1.0, 'polite': 1.0}"
-    assert blunt.startswith("blunt 0.2 ok")
+    assert kind == "kind 1.15 ok {'accuracy': 1.0, 'patient': 0.5}"
+    assert blunt == "blunt 0.0 ok {'accuracy': 0.0, 'patient': 0.0}"
 
 
-def test_the_evaluator_works_on_the_command_line(written: Path) -> None:
-    run([COMMAND, "init", "my-jury"], written)
-    typed = re.search(r"`(jurygraph score my-jury/tasks.jsonl --config jury.yaml --out run)`", README)
-    assert typed is not None
-    run(words(typed[1]), written)
-    assert "polite" in run([COMMAND, "show", "run"], written)
+def test_the_evaluator_tells_the_responses_apart_and_gives_nothing_for_silence(written: Path) -> None:
+    for line in commands(README)[:2] + [line for line in commands(README) if "jury.yaml" in line]:
+        run(words(line), written)
+    traces = map(json.loads, run([COMMAND, "show", "run", "--json"], written).splitlines())
+    patient = {trace["response_id"]: trace["reward"]["components"]["patient"] for trace in traces}
+    assert set(patient.values()) == {0.0, 0.5, 1.0}
+    assert patient["cake/silent"] == 0.0
 
 
 def test_the_readme_is_finished_in_two_screens() -> None:
-    assert len(README.splitlines()) <= 105
+    assert len(README.splitlines()) <= 120

@@ -23,7 +23,7 @@ BOUNDARIES = (
     "models/backends/litellm.py",
     "models/backends/chat_model.py",
     "models/embedding/sentence_transformer.py",
-    "runs/writer.py",
+    "runs/store/writer.py",
     "cli/",
 )
 """Where whatever arrives is turned into a verdict, a reply or a message; elsewhere an error not known is a bug."""

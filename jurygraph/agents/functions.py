@@ -209,8 +209,8 @@ def adapt(
     return adapted
 
 
-REGISTERED: dict[str, Adapted] = {}
-"""Evaluators made by the decorator, by name: what the program has imported so far."""
+REGISTERED: dict[str, Adapted | None] = {}
+"""Evaluators made by the decorator, by name: what the program has imported so far. None where several share a name."""
 
 
 @overload
@@ -222,7 +222,7 @@ def evaluator(target: Any, /, *, name: str | None = None, **settings: Any) -> Ev
 def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any) -> Any:
     """Make and register an evaluator; use it as a decorator, with or without settings (see `adapt`), or call it.
 
-    The config names it by `name` (the function's own name unless given) or by its dotted path.
+    The config names it by its dotted path, or by `name` (the function's own name unless given) where no other has it.
     """
     if target is None:
         return lambda it: evaluator(it, name=name, **settings)
@@ -230,10 +230,9 @@ def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any
     if not chosen:
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
     made = adapt(target, chosen, **settings)
-    earlier = REGISTERED.get(chosen)
-    if earlier is not None and _origin(earlier) != _origin(made):
-        raise ConfigError(f"two evaluators are registered as {chosen!r}: give one of them another name")
-    REGISTERED[chosen] = made
+    earlier = REGISTERED.get(chosen, made)
+    alone = earlier is not None and _origin(earlier) == _origin(made)
+    REGISTERED[chosen] = made if alone else None
     return made
 
 

@@ -5,7 +5,6 @@ Looked up in this order: jurygraph's own, those that the decorator registered, i
 """
 
 import copy
-import difflib
 import importlib
 import inspect
 from collections.abc import Iterable, Mapping
@@ -16,6 +15,7 @@ from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable, 
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema import Config, DeriverUse, EvaluatorUse, Seat
+from jurygraph.sources.complaint import nearest_name
 
 OWN_EVALUATORS = {
     f"maths.{name.lower()}": f"jurygraph.agents.maths.evaluators:{name}"
@@ -185,6 +185,8 @@ def _find(role: str, name: str, own: Mapping[str, str], registered: Mapping[str,
     if name in own:
         return _import(role, own[name], ())
     if name in registered:
+        if registered[name] is None:
+            raise ConfigError(f"several {role}s are registered as {name!r}: write the path of one, as package.{name}")
         return registered[name]
     plugins = {point.name: point.value for point in entry_points(group=f"jurygraph.{role}s")}
     known = (*own, *registered, *plugins)
@@ -221,5 +223,5 @@ def _unknown(role: str, name: str, known: Iterable[str]) -> str:
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest_name(name, known)
+    return f"; did you mean {near!r}?" if near else ""

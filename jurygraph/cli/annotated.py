@@ -8,8 +8,8 @@ from jurygraph.cli.text import number, out, out_json, say, table, visible
 
 if TYPE_CHECKING:
     from jurygraph.agents.graph_annotator.statistics import GraphStatistics
-    from jurygraph.runs.bill import Tally
-    from jurygraph.runs.estimate import Estimate
+    from jurygraph.runs.figures.bill import Tally
+    from jurygraph.runs.figures.estimate import Estimate
     from jurygraph.schema import Rubric, Task
 
 _MOST_LISTED = 12

@@ -65,7 +65,7 @@ def annotate(
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
     from jurygraph.cli.delivery import refuse_source, refuse_unwritable
-    from jurygraph.runs.bill import requests
+    from jurygraph.runs.figures.bill import requests
 
     refuse_source(file, tasks)
     refuse_unwritable(file)
@@ -121,7 +121,7 @@ class _Sitting:
         """What would be asked, as far as that does not hang on a reply."""
         import asyncio
 
-        from jurygraph.runs.estimate import Estimator
+        from jurygraph.runs.figures.estimate import Estimator
 
         gateway, waiting = self._jury.gateway, 0
         assert gateway is not None, "it was refused before"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs.bill import Tally
-    from jurygraph.runs.estimate import Estimate
+    from jurygraph.runs.figures.bill import Tally
+    from jurygraph.runs.figures.estimate import Estimate
     from jurygraph.runs.proportions import Proportion
     from jurygraph.schema import Response, Task
     from jurygraph.studies.attack.report import ArmReport, AttackReport
@@ -73,7 +73,7 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "high<=0.02, honest_rate>=0.9"
     """
-    from jurygraph.runs.gate import Gate
+    from jurygraph.runs.figures.gate import Gate
     from jurygraph.studies.attack.report import Figures
 
     asked = Gate.parse(",".join(gate), Figures, _EXAMPLE) if gate else None
@@ -105,7 +105,7 @@ class _Sitting:
         import asyncio
 
         from jurygraph.cli.progress import progress
-        from jurygraph.runs.bill import requests
+        from jurygraph.runs.figures.bill import requests
         from jurygraph.studies.attack.arms import asking_most
 
         self.study = self._study(jury)

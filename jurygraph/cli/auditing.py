@@ -40,8 +40,8 @@ def verify(
         jurygraph verify run --deep --expect-head 9f2c…
     """
     from jurygraph.cli.progress import progress
+    from jurygraph.runs.integrity.verification import verify as verified
     from jurygraph.runs.run import Run
-    from jurygraph.runs.verification import verify as verified
 
     sys.path.append(str(Path.cwd()))  # a config may name combiners and evaluators of one's own
     with kept_off_stdout(), closing(Run.open(run)) as opened:
@@ -68,7 +68,7 @@ def _deep(run: Any) -> dict[str, int]:
     from jurygraph.cli.opening import send_nothing
     from jurygraph.cli.progress import progress
     from jurygraph.errors import ConfigError
-    from jurygraph.runs.deep import verify_deep
+    from jurygraph.runs.integrity.deep import verify_deep
 
     send_nothing()
     try:
@@ -105,8 +105,8 @@ def seal(
         jurygraph verify run --signer public.pem
     """
     from jurygraph.cli.progress import progress
+    from jurygraph.runs.integrity.sealing import seal as sealed
     from jurygraph.runs.run import Run
-    from jurygraph.runs.sealing import seal as sealed
 
     sys.path.append(str(Path.cwd()))
     with (
@@ -168,7 +168,7 @@ def erase(
         jurygraph erase run --response task-1/a --reason "asked for by its author"
     """
     from jurygraph.errors import InputError
-    from jurygraph.runs.erasure import erase as erased
+    from jurygraph.runs.making.erasure import erase as erased
 
     if (response is None) == (task is None):
         raise InputError("name what to erase: --response ID or --task ID, one of the two")

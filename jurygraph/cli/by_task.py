@@ -35,7 +35,7 @@ def ask_each(jury: "Jury", lines: "TaskLines", ask: Ask[T], doing: str) -> list[
 
     from jurygraph.cli.outcome import request_lines
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.bill import requests
+    from jurygraph.runs.figures.bill import requests
 
     def sent() -> str:
         return "; ".join(request_lines(requests(jury)))

@@ -13,7 +13,7 @@ from jurygraph.cli.outcome import say_missed
 from jurygraph.cli.text import number, out, out_json, table, visible
 
 if TYPE_CHECKING:
-    from jurygraph.runs.comparison import Comparison, Flip
+    from jurygraph.runs.figures.comparison import Comparison, Flip
 
 
 def compare(
@@ -37,8 +37,8 @@ def compare(
         jurygraph compare before after
         jurygraph compare before after --gate "mean_delta>-0.01, failed_b<=0"
     """
-    from jurygraph.runs.comparison import compare as compared
-    from jurygraph.runs.gate import Gate
+    from jurygraph.runs.figures.comparison import compare as compared
+    from jurygraph.runs.figures.gate import Gate
     from jurygraph.runs.run import Run
 
     asked = Gate.parse(",".join(gate)) if gate else None
@@ -68,7 +68,7 @@ def _lines(comparison: "Comparison", flips: int) -> Iterator[str]:
 
 
 def _figures(comparison: "Comparison") -> list[str]:
-    from jurygraph.runs.gate import Figures
+    from jurygraph.runs.figures.gate import Figures
 
     rows = [
         [name, field.description or "", _shown(name, getattr(comparison, name))]

@@ -16,7 +16,7 @@ def deliver(path: str, lines: Iterable[bytes]) -> None:
 
     Raises `InputError` where nothing can be written.
     """
-    from jurygraph.runs.folder import write_whole
+    from jurygraph.runs.store.folder import write_whole
 
     existing = _kind(path)
     try:
@@ -47,7 +47,7 @@ def deliver_file(path: str, write: Callable[[Path], None]) -> None:
 
 def refuse_inside(path: str) -> None:
     """Refuse to write over what a run is made of, this one or another. Raises `InputError`."""
-    from jurygraph.runs.folder import LEDGER, OWN
+    from jurygraph.runs.store.folder import LEDGER, OWN
 
     target = Path(os.path.realpath(path))
     if target.name in OWN and (target.parent / LEDGER).exists():

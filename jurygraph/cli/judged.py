@@ -53,11 +53,20 @@ def _losses(trace: Trace, directions: Mapping[str, int], rising: frozenset[str])
     me = trace.response_id
     costs = [(v, _cost(me, v, directions)) for v in trace.verdicts if v.status == "ok" and not _was_stopped(v)]
     wrong = [v for v, cost in costs if cost > 0 and (cost == 1 or _went_wrong(me, v, directions))]
-    for place, verdict in enumerate(sorted(wrong, key=_start)):
-        yield f"{'Then' if place else 'What was wrong first'}: {_scored(me, verdict)}{_quotes(verdict)}."
+    placed = sorted((v for v in wrong if _start(v) is not None), key=_start)  # type: ignore[arg-type]
+    for place, verdict in enumerate(placed):
+        yield f"{'Then' if place else 'What was wrong first'}: {_wrong(me, verdict, directions)}."
+    for place, verdict in enumerate(v for v in wrong if _start(v) is None):
+        yield f"{'Also wrong' if place or placed else 'Wrong'}: {_wrong(me, verdict, directions)}."
     for verdict, cost in costs:
         if cost > 0 and verdict not in wrong and verdict.question in rising:
             yield f"Short of the best: {_scored(me, verdict)}."
+
+
+def _wrong(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> str:
+    """What a verdict says against a response; a penalty is wrong by scoring high."""
+    penalty = " as a penalty" if directions.get(verdict.question, 0) < 0 else ""
+    return f"{_scored(response_id, verdict, penalty)}{_quotes(verdict)}"
 
 
 def _went_wrong(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> bool:
@@ -109,8 +118,8 @@ def _cost(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> 
     return 0.0 if direction == 0 else 1 - score if direction > 0 else score
 
 
-def _scored(response_id: str, verdict: Verdict) -> str:
-    return f"{_name(response_id, verdict)} scored {plain(score_for(response_id, verdict))}{_reason(verdict)}"
+def _scored(response_id: str, verdict: Verdict, manner: str = "") -> str:
+    return f"{_name(response_id, verdict)} scored {plain(score_for(response_id, verdict))}{manner}{_reason(verdict)}"
 
 
 def _reason(verdict: Verdict) -> str:
@@ -122,9 +131,9 @@ def _said(reason: str) -> str:
     return short(reason.rstrip(" ."), _REASON)
 
 
-def _start(verdict: Verdict) -> tuple[bool, int]:
-    starts = [e.start for e in verdict.evidence if e.start is not None]
-    return (not starts, min(starts, default=0))
+def _start(verdict: Verdict) -> int | None:
+    """Where in the response its evidence begins; None where it has no place there."""
+    return min((e.start for e in verdict.evidence if e.start is not None), default=None)
 
 
 def _quotes(verdict: Verdict) -> str:

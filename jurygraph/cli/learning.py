@@ -8,7 +8,7 @@ from jurygraph.cli.text import number, say, table, visible
 
 if TYPE_CHECKING:
     from jurygraph.aggregation.consensus import AnnotatorQuality
-    from jurygraph.runs.learning import Learned
+    from jurygraph.runs.making.learning import Learned
     from jurygraph.runs.run import Run
     from jurygraph.schema import Config
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def taught_by(run: "Run", config: "Config", components: Sequence[str]) -> "tuple[Config, Mapping[str, Learned]]":
     """What a run teaches of these components, one after another, and the config that uses it."""
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.learning import learn
+    from jurygraph.runs.making.learning import learn
 
     taught: dict[str, Learned] = {}
     for component in components:

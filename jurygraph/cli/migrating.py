@@ -27,7 +27,7 @@ def migrate(
         jurygraph migrate run tasks.jsonl --out new-run
     """
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.migration import migrate as brought_over
+    from jurygraph.runs.making.migration import migrate as brought_over
     from jurygraph.sources import read_work
 
     with read_work(tasks, responses) as work, progress("migrating", work.extent()[1], "responses") as report:

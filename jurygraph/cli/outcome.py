@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 from jurygraph.cli.text import number, out, out_json, say, table
 
 if TYPE_CHECKING:
-    from jurygraph.runs.bill import Bill, Source, Tally
     from jurygraph.runs.canary import CanaryTally
-    from jurygraph.runs.estimate import Estimate
-    from jurygraph.runs.forecast import Forecast
-    from jurygraph.runs.gate import Miss
-    from jurygraph.runs.summary import Summary
+    from jurygraph.runs.figures.bill import Bill, Source, Tally
+    from jurygraph.runs.figures.estimate import Estimate
+    from jurygraph.runs.figures.forecast import Forecast
+    from jurygraph.runs.figures.gate import Miss
+    from jurygraph.runs.figures.summary import Summary
 
 
 def result_lines(summary: "Summary") -> list[str]:
@@ -125,7 +125,7 @@ def print_forecast(expected: "Forecast", unread: int, as_json: bool) -> None:
 
 def print_estimate(model: "Estimate") -> None:
     """What asking a model would come to, and on what assumptions."""
-    from jurygraph.runs.estimate import ASSUMED
+    from jurygraph.runs.figures.estimate import ASSUMED
 
     loads = (model.low, model.expected, model.worst)
     rows = [

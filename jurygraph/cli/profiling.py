@@ -13,7 +13,7 @@ from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.text import number, out, out_json, say, table, visible, word
 
 if TYPE_CHECKING:
-    from jurygraph.runs.bill import Tally
+    from jurygraph.runs.figures.bill import Tally
     from jurygraph.schema.profile import Profiles
 
 
@@ -41,7 +41,7 @@ def profiles(
         jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
     """
     from jurygraph.cli.delivery import deliver, refuse_source
-    from jurygraph.runs.bill import requests
+    from jurygraph.runs.figures.bill import requests
     from jurygraph.schema.profile import in_text_alone
     from jurygraph.sources.profiles import profiles_line
     from jurygraph.sources.task_lines import TaskLines

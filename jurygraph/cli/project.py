@@ -1,14 +1,21 @@
 """`jurygraph init`: a small project that runs as it is."""
 
-import shutil
+import keyword
+import re
+import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.resources import as_file, files
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from jurygraph.cli.text import out, say
+
+PACKAGED = "evaluator"
+"""The template that is a package: it is called after the folder, as a module and in pyproject.toml's way."""
 
 
 def init(
@@ -19,7 +26,8 @@ def init(
 ) -> None:
     """Make a small project that runs as it is.
 
-    It has tasks.jsonl, jury.yaml and README.md, and what else they rest on.
+    It has tasks.jsonl, jury.yaml and README.md, and what else they rest on. Of the template evaluator the package is
+    called after the folder: my-letters makes the package my_letters.
 
     \b
     Example:
@@ -36,22 +44,46 @@ def init(
         hint = nearest(template, known) or f"known here: {', '.join(known)}"
         raise InputError(f"there is no template {template!r}; {hint}")
     with as_file(source / template) as content:
-        _copy(content, folder)
+        _copy(content, folder, _package_named(folder.resolve().name) if template == PACKAGED else {})
     for name in sorted(path.name for path in folder.iterdir()):
         out(str(folder / name))
     say(f"next: jurygraph score {folder / 'tasks.jsonl'} --config {folder / 'jury.yaml'} --out {folder / 'run'}")
 
 
-def _copy(content: Path, folder: Path) -> None:
-    """Copy all files or none, over nothing that is there."""
+def _package_named(folder: str) -> dict[str, str]:
+    """What stands for the names of the template's package. InputError where the folder's cannot be a package's."""
+    from jurygraph.errors import InputError
+
+    module = folder.lower().replace("-", "_")
+    if not re.fullmatch("[a-z]([a-z0-9_]*[a-z0-9])?", module) or keyword.iskeyword(module):
+        raise InputError(
+            f"no package can be called {module!r}; name a folder with letters, digits and hyphens, such as my-letters"
+        )
+    if module == "tests" or module in sys.stdlib_module_names or find_spec(module):
+        raise InputError(
+            f"the package would be called {module!r}, which is the name of another module already; name another folder"
+        )
+    return {"plain_letters": module, "plain-letters": module.replace("_", "-")}
+
+
+def _renamed(text: str, names: Mapping[str, str]) -> str:
+    for old, new in names.items():
+        text = text.replace(old, new)
+    return text
+
+
+def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
+    """Copy all files or none, over nothing that is there; `names` stand for others, in paths and texts."""
     from jurygraph.errors import InputError
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder")
-    names = sorted(path.relative_to(content) for path in content.rglob("*") if _is_part(path))
-    folders = sorted({above for name in names for above in name.parents})
+    parts = {
+        Path(_renamed(str(path.relative_to(content)), names)): path for path in content.rglob("*") if _is_part(path)
+    }
+    folders = sorted({above for name in parts for above in name.parents})
     there = [
-        *(name for name in names if (folder / name).exists()),
+        *(name for name in sorted(parts) if (folder / name).exists()),
         *(one for one in folders if (folder / one).is_file()),
     ]
     if there:
@@ -60,9 +92,9 @@ def _copy(content: Path, folder: Path) -> None:
         for new in (folder / one for one in folders if not (folder / one).exists()):
             new.mkdir(parents=True)
             undo.callback(new.rmdir)
-        for name in names:
+        for name, part in sorted(parts.items()):
             undo.callback((folder / name).unlink, missing_ok=True)
-            shutil.copyfile(content / name, folder / name)
+            (folder / name).write_bytes(_renamed(part.read_text(encoding="utf-8"), names).encode())
         undo.pop_all()
 
 

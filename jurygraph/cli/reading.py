@@ -45,8 +45,8 @@ def show(
         jurygraph show run --json | jq .reward.value
     """
     from jurygraph.cli.traces import trace_lines
-    from jurygraph.runs.lines import line_of
     from jurygraph.runs.run import Run
+    from jurygraph.runs.store.lines import line_of
 
     opened = Run.open(run)
     if response is None:
@@ -58,7 +58,7 @@ def show(
 
 
 def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
-    from jurygraph.runs.lines import line_of
+    from jurygraph.runs.store.lines import line_of
 
     traces = islice(run.traces(), limit)
     if as_json:
@@ -130,8 +130,8 @@ def export(
     """
     from jurygraph.cli.delivery import deliver, deliver_file, refuse_inside
     from jurygraph.errors import InputError
-    from jurygraph.runs.bundle import export_bundle
     from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
+    from jurygraph.runs.integrity.bundle import export_bundle
     from jurygraph.runs.run import Run
 
     opened, output = Run.open(run), None if output == "-" else output

@@ -13,7 +13,7 @@ from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.text import number, out, out_json, say, table, word
 
 if TYPE_CHECKING:
-    from jurygraph.runs.rescoring import Rescored
+    from jurygraph.runs.making.rescoring import Rescored
 
 
 def rescore(
@@ -57,8 +57,8 @@ def rescore(
         jurygraph compare run run2
     """
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.rescoring import rescore as rescored
-    from jurygraph.runs.rescoring import with_settings
+    from jurygraph.runs.making.rescoring import rescore as rescored
+    from jurygraph.runs.making.rescoring import with_settings
     from jurygraph.runs.run import Run
 
     if artifact is not None:

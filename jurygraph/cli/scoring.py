@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs.bill import Tally
-    from jurygraph.runs.branch import Branch
-    from jurygraph.runs.forecast import Forecast
-    from jurygraph.runs.session import Session
-    from jurygraph.runs.summary import Summary
+    from jurygraph.runs.figures.bill import Tally
+    from jurygraph.runs.figures.forecast import Forecast
+    from jurygraph.runs.figures.summary import Summary
+    from jurygraph.runs.making.branch import Branch
+    from jurygraph.runs.making.session import Session
     from jurygraph.schema import Config
     from jurygraph.sources import Work
     from jurygraph.sources.profiles import ProfilesFile
@@ -105,7 +105,7 @@ class _Sitting:
 
     def hold(self, jury: "Jury", branch: Path | None) -> None:
         """Plan and score, and say first what evaluators have to say."""
-        from jurygraph.runs.bill import requests
+        from jurygraph.runs.figures.bill import requests
         from jurygraph.sources import read_work
         from jurygraph.sources.profiles import profiles_of
 
@@ -126,7 +126,7 @@ class _Sitting:
     def _hold(self, jury: "Jury", work: "Work", branch: "Branch | None", profiles: "ProfilesFile | None") -> None:
         import asyncio
 
-        from jurygraph.runs.session import Session
+        from jurygraph.runs.making.session import Session
 
         session = Session(self.run, jury, work, self.options["limit"], branch, profiles)
         with asyncio.Runner() as runner, closing(session):
@@ -159,7 +159,7 @@ def _not_there(run: Path) -> Path:
 
 
 def _branch(folder: Path) -> "Branch":
-    from jurygraph.runs.branch import Branch
+    from jurygraph.runs.making.branch import Branch
 
     return Branch(folder)
 
@@ -221,7 +221,7 @@ def _fill(session: "Session", runner: "asyncio.Runner") -> None:
 
 
 def _say_requests(session: "Session") -> None:
-    from jurygraph.runs.bill import requests
+    from jurygraph.runs.figures.bill import requests
 
     for line in request_lines(requests(session.jury)):
         say(line)
@@ -238,7 +238,8 @@ def _print_result(sitting: _Sitting, as_json: bool) -> None:
             out(f"{summary.tasks} of {sitting.tasks} tasks (--limit)")
     if summary.lowest is not None:
         say(f"every reward:    jurygraph show {word(run)}")
-        say(f"the lowest one:  jurygraph show {word(run)} --response {word(summary.lowest)}")
+        which = "one that failed:" if summary.failed else "the lowest one: "
+        say(f"{which} jurygraph show {word(run)} --response {word(summary.lowest)}")
         say(f"in sentences:    jurygraph explain {word(run)} --response {word(summary.lowest)}")
 
 

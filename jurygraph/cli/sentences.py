@@ -1,7 +1,7 @@
 """A trace in plain sentences, made from its terms and the decision that they come from."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import Any, cast
 
 from jurygraph.cli.contrasts import CONTRAST, contrast_lines
 from jurygraph.cli.judged import judged
@@ -49,9 +49,9 @@ def _sum(trace: Trace, specs: Mapping[str, Spec]) -> Iterator[str]:
     reward = trace.reward
     counted = [term.contribution for term in reward.terms if term.contribution is not None and term.weight]
     for term in reward.terms:
-        yield _term(term)
-        parts = reward.parts.get(term.name)
-        spec = specs.get(term.name)
+        parts, spec = reward.parts.get(term.name), specs.get(term.name)
+        judged = spec is None or not all(_unjudged(trace, one) for one in spec.inputs.values())
+        yield _term(term, judged)
         if parts and term.contribution is not None:
             yield _made_of(trace, term.name, parts, spec)
         if spec is not None and spec.combiner == CONTRAST:
@@ -61,34 +61,42 @@ def _sum(trace: Trace, specs: Mapping[str, Spec]) -> Iterator[str]:
         yield f"Together: {total}." if reward.value is not None else f"Together it would be {total}."
 
 
-def _term(term: Term) -> str:
+def _term(term: Term, judged: bool) -> str:
+    """What a term comes to; one of which nothing was `judged` stands at what an unjudged one counts."""
     if term.contribution is None:
         return f"{term.name}: does not apply here, and counts nothing."
     if term.weight == 0:
-        return f"{term.name}: {plain(term.value)}, which is shown and does not count."
-    return f"{term.name}: weight {plain(term.weight)} × value {plain(term.value)} = {plain(term.contribution)}."
+        shown = plain(term.value) if judged else "not judged"
+        return f"{term.name}: {shown}, which is shown and does not count by itself."
+    why = "" if judged else ", since nothing of it was judged"
+    return f"{term.name}: weight {plain(term.weight)} × value {plain(term.value)} = {plain(term.contribution)}{why}."
 
 
 def _made_of(trace: Trace, name: str, parts: Mapping[str, float], spec: Spec | None) -> str:
     shown = [f"{part} {plain(value)}{_beside(trace, spec, part, value)}" for part, value in parts.items()]
-    rule = "" if spec is None else _rule(spec, len(parts))
+    rule = "" if spec is None else _rule(trace, spec, len(parts))
     return f"{name} is made of {', '.join(shown)}{rule}."
 
 
-def _rule(spec: Spec, parts: int) -> str:
+def _rule(trace: Trace, spec: Spec, parts: int) -> str:
     """How the parts become one number, where that is not their mean or weighted sum."""
     if spec.combiner == "product" and parts > 1:
         return ", and is their product"
     if spec.combiner == "consensus":
-        return _consensus(cast(Mapping[str, Sequence[float]], spec.params))
+        return _consensus(trace, spec)
     return f", and is {rule_of(spec)}" if spec.combiner in WELFARE and spec.combiner != "stakeholders" else ""
 
 
-def _consensus(params: Mapping[str, Sequence[float]]) -> str:
+def _consensus(trace: Trace, spec: Spec) -> str:
     """What makes one level of the judges' votes; `judges` are their confusions, where these were learned."""
+    unheard = [_unjudged(trace, one) for one in spec.inputs.values()]
+    if all(unheard):
+        return ": nobody was heard"
+    levels = " and ".join(map(plain, cast(Sequence[float], spec.params["levels"])))
     learned = "the mean level that follows from how each of them errs"
-    rule = learned if "judges" in params else "what most of them say"
-    return f", each taken for the nearest of {' and '.join(map(plain, params['levels']))}; it is {rule}"
+    rule = learned if "judges" in spec.params else "what most of them say"
+    missing = ", where those who were not heard are taken to say what is worst" if any(unheard) else ""
+    return f", each taken for the nearest of {levels}; it is {rule}{missing}"
 
 
 def _beside(trace: Trace, spec: Spec | None, part: str, value: float) -> str:
@@ -101,12 +109,22 @@ def _remarks(trace: Trace, spec: Spec, part: str, value: float) -> Iterator[str]
     one = spec.inputs[part]
     if spec.combiner in WELFARE:
         yield f"weight {plain(one.mass)}"
+        yield from _capped(trace, spec, part, value)
     if _unjudged(trace, one):
-        yield "not judged"
+        yield "discarded" if _was_discarded(trace, one) else "not judged"
     elif _parents(spec, part):
         own = _own_score(trace, one)
         if own is not None and plain(own) != plain(value):
             yield f"counts {plain(value)} of its {plain(own)}, for it rests on {_prerequisites(trace, spec, part)}"
+
+
+def _capped(trace: Trace, spec: Spec, part: str, value: float) -> Iterator[str]:
+    """That û is no more than the cap lets it be, since something that this one needs does not hold."""
+    one, params = spec.inputs[part], cast(Mapping[str, Any], spec.params)
+    needs = [one.questions[place] for place in params.get("hard", {}).get(part, ())]
+    held = [v.score for v in trace.verdicts if v.question in needs and v.score is not None]
+    if held and min(held) < 1 and plain(value) == plain(params["cap"] * _mean(held)):
+        yield f"capped at {plain(params['cap'])} × {plain(_mean(held))}, the share of the needs that holds"
 
 
 def _unjudged(trace: Trace, one: Input) -> bool:
@@ -114,6 +132,11 @@ def _unjudged(trace: Trace, one: Input) -> bool:
     verdicts = [v for v in trace.verdicts if v.question in one.questions]
     lacking = (v.status in ("abstained", "failed") or was_discarded(v, one.confident) for v in verdicts)
     return bool(verdicts) and all(lacking)
+
+
+def _was_discarded(trace: Trace, one: Input) -> bool:
+    """Whether judges said something of it, and none of them was sure enough to be heard."""
+    return any(was_discarded(v, one.confident) for v in trace.verdicts if v.question in one.questions)
 
 
 def _prerequisites(trace: Trace, spec: Spec, part: str) -> str:

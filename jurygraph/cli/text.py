@@ -12,12 +12,11 @@ import typer
 from rich.cells import cell_len
 
 from jurygraph.cli.boundary import Exit
+from jurygraph.safety.unseen import UNSEEN
 
 
 def visible(text: str, limit: int | None = None) -> str:
     """The text in one line, with control and other unseen characters written as escapes."""
-    from jurygraph.runs.lines import UNSEEN
-
     told = text if limit is None else short(text, limit)
     return re.sub(f"[\x00-\x1f{UNSEEN}]", lambda found: json.dumps(found[0])[1:-1], told)
 
@@ -31,7 +30,7 @@ def word(value: object) -> str:
     """A path or id as one types it in a command."""
     from pathlib import Path
 
-    from jurygraph.runs.folder import typed
+    from jurygraph.runs.store.folder import typed
 
     return typed(value) if isinstance(value, Path) else shlex.quote(str(value))
 

@@ -70,7 +70,8 @@ def _annotated(rubric: Rubric) -> Iterator[str]:
     record = rubric.annotation
     lacking = 0 if record is None else len(record.unanswered) + len(record.unassigned)
     left = f"; {lacking} pairs or criteria have no answer" if lacking else ""
-    yield f"rubric graph: {len(rubric.edges)} edges, annotated by {models}{left}"
+    edges = "1 edge" if len(rubric.edges) == 1 else f"{len(rubric.edges)} edges"
+    yield f"rubric graph: {edges}, annotated by {models}{left}"
 
 
 def made_of(trace: Trace) -> Iterator[str]:

@@ -12,7 +12,7 @@ from jurygraph.cli.options import AsJson, PlotFile, RunFolder
 from jurygraph.cli.text import number, out, out_json, say, table, visible
 
 if TYPE_CHECKING:
-    from jurygraph.agents.data_analyzer import Row, Step
+    from jurygraph.agents.data_analyzer import SeriesSummary, Step
     from jurygraph.studies.monitor import Watch, WatchReport
     from jurygraph.studies.monitor.stored import Wait
 
@@ -149,6 +149,6 @@ def _tell(report: "WatchReport", json: bool) -> None:
     out(f"{report.steps} steps; {all_} alerts, {bad} adverse; a false alarm is expected every {report.arl:g} steps")
 
 
-def _row(one: "Row") -> list[str]:
+def _row(one: "SeriesSummary") -> list[str]:
     trend = "-" if one.trend is None else f"{one.trend:+.2g}"
     return [one.series, str(one.steps), *(number(getattr(one, name)) for name in _FIGURES), trend]

@@ -1,6 +1,5 @@
 """The steps of prepare: from a task to a survey and a decision. Pure functions of the task and the roster."""
 
-import difflib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
@@ -24,6 +23,7 @@ from jurygraph.schema import (
 )
 from jurygraph.schema.safety import STOPS
 from jurygraph.schema.task import by_id
+from jurygraph.sources.complaint import nearest_name
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
@@ -199,8 +199,8 @@ def _before(derivations: Sequence[Derivation], questions: Sequence[Question]) ->
 def _unknown_source(node: str, wanted: str, known: Iterable[str]) -> str:
     kind, _, name = wanted.partition(":")
     same = [one.partition(":")[2] for one in known if one.startswith(f"{kind}:")]
-    near = difflib.get_close_matches(name, same, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest_name(name, same)
+    hint = f"; did you mean {near!r}?" if near else ""
     if kind == "material":
         lacks = f"needs material {name!r}, which no deriver gives{hint or '; list one that does under `derivers`'}"
     else:

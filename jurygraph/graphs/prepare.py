@@ -22,6 +22,7 @@ from jurygraph.graphs.weighing import weigh_stakeholders
 from jurygraph.schema import Audience, Plan, Rubric, Task
 from jurygraph.schema.plan import with_graph
 from jurygraph.schema.profile import in_text_alone, with_profiles
+from jurygraph.schema.task import by_id
 from jurygraph.sources.complaint import shortened
 
 PrepareGraph = CompiledStateGraph[PrepareState, Roster, PrepareState, PrepareOutput]
@@ -109,10 +110,15 @@ async def _freeze(state: PrepareState, runtime: Runtime[Roster]) -> Update:
         survey=state["survey"],
         decision=state["decision"],
         profiles=state["profiles"],
-        rubric=state["rubric"],
+        rubric=_in_order(state["rubric"]),
         calls=() if gateway is None else tuple(gateway.calls[name] for name in sorted(gateway.calls)),
     )
     return {"plan": plan}
+
+
+def _in_order(rubric: Rubric | None) -> Rubric | None:
+    """The order in which a file lists criteria decides nothing, and is no part of the plan."""
+    return None if rubric is None else rubric.model_copy(update={"criteria": by_id(rubric.criteria)})
 
 
 def _audiences(roster: Roster) -> list[Audience]:

@@ -1,6 +1,5 @@
 """The recipe: from the config's components, weights and gates to the frozen specs of a decision."""
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +26,7 @@ from jurygraph.schema import (
     Survey,
     Task,
 )
+from jurygraph.sources.complaint import nearest_name
 
 RUBRIC, STAKEHOLDERS = "rubric", "stakeholders"
 GATE_ORDER = ("precision", "format", "repetition")
@@ -97,8 +97,8 @@ def _read_by(gate: Gate) -> tuple[str, ...]:
 
 def _refuse_unknown(where: str, name: str, known: Sequence[str]) -> None:
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+        near = nearest_name(name, known)
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known)}"
         raise ConfigError(f"{where}: there is no component {name!r}; {hint}")
 
 
@@ -272,12 +272,19 @@ class _Freezer:
         where = f"components.{component}.inputs.{key}"
         if stated.of in self.asked:
             asked = [q for each in self.asked[stated.of].values() for q in each]
-            return self._shared(f"{where}.gated", asked, stated)
+            return self._shared(f"{where}.gated", asked, self._heard(stated, stated.of))
         if stated.of in self.by_id:
-            return _input(f"{where}.gated", [self.by_id[stated.of]], stated)
-        near = difflib.get_close_matches(stated.of, [*self.asked, *self.by_id], n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.by_id)}"
+            question = self.by_id[stated.of]
+            return _input(f"{where}.gated", [question], self._heard(stated, question.evaluator))
+        near = nearest_name(stated.of, [*self.asked, *self.by_id])
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(self.by_id)}"
         raise PlanError(f"{where}: {stated.of!r} is not asked of task {self.task.id!r}; {hint}")
+
+    def _heard(self, stated: InputConfig, evaluator: str) -> InputConfig:
+        """The input with the confidence that the panel asks of reviewers' judges, unless it states its own."""
+        if stated.confident is not None or self.seats[evaluator].audience != "reviewer":
+            return stated
+        return stated.model_copy(update={"confident": self.config.panel.confidence})
 
     def _spec(self, name: str, combiner: str, inputs: dict[str, Input], params: Mapping[str, Any]) -> Spec:
         made = self.combiners[combiner]
@@ -340,7 +347,7 @@ def _input(where: str, asked: Iterable[Question], stated: InputConfig, sign: flo
         questions=tuple(q.id for q in questions),
         weights=(sign,) * len(questions),
         reduce=stated.reduce,
-        confident=stated.confident,
+        confident=stated.confident or 0.0,
         mass=stated.mass,
         gated=stated.gated or "missing",
     )

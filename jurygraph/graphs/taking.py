@@ -5,8 +5,11 @@ combiner raises does: it is arithmetic on numbers alone, so that no response is 
 reward.
 """
 
+import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any, TypeVar
 
 import numpy as np
@@ -24,6 +27,7 @@ T = TypeVar("T", Verdict, Material)
 NOBODY = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
 NO_MODEL = Verdict(status="abstained", reason=NOBODY.message, failure=NOBODY)
 LONGEST_MESSAGE, LONGEST_KIND = 500, 100
+_INSTALLED = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
 FIELDS = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
 
 
@@ -96,7 +100,19 @@ def failure_of(error: BaseException) -> Failure:
     told = _guarded(lambda: describe(error) if isinstance(error, ValidationError) else str(error))
     message = told if isinstance(told, str) else f"it has no message: {type(told).__name__}"
     written = message.encode("utf-8", "backslashreplace").decode("utf-8")
-    return Failure(cause=cause, kind=kind, message=written[:LONGEST_MESSAGE] or kind)
+    return Failure(cause=cause, kind=kind, message=(written[:LONGEST_MESSAGE] or kind) + _place_of(error))
+
+
+def _place_of(error: BaseException) -> str:
+    """Where in a user's code an exception came from, without the folder; empty where it is none of theirs."""
+    frames = (frame for frame in extract_tb(error.__traceback__) if not _is_installed(frame.filename))
+    own = [f" ({Path(frame.filename).name}, line {frame.lineno}, in {frame.name})" for frame in frames]
+    return own[-1] if own else ""
+
+
+def _is_installed(filename: str) -> bool:
+    """Whether a module is ours, Python's or a library's; a user's own package may be installed from its folder."""
+    return filename.startswith(_INSTALLED) or "site-packages" in filename or not Path(filename).is_absolute()
 
 
 def _guarded(read: Callable[[], Any]) -> Any:

@@ -7,21 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jurygraph.runs.comparison import Comparison, compare
-    from jurygraph.runs.rescoring import rescore
+    from jurygraph.runs.figures.comparison import Comparison, compare
+    from jurygraph.runs.integrity.verification import verify
+    from jurygraph.runs.making.rescoring import rescore
+    from jurygraph.runs.making.session import Session
     from jurygraph.runs.run import Run
-    from jurygraph.runs.session import Session
-    from jurygraph.runs.verification import verify
 
 __all__ = ["Comparison", "Run", "Session", "compare", "rescore", "verify"]
 
 _HOMES = {
-    "Comparison": "comparison",
+    "Comparison": "figures.comparison",
     "Run": "run",
-    "Session": "session",
-    "compare": "comparison",
-    "rescore": "rescoring",
-    "verify": "verification",
+    "Session": "making.session",
+    "compare": "figures.comparison",
+    "rescore": "making.rescoring",
+    "verify": "integrity.verification",
 }
 
 

@@ -10,9 +10,9 @@ from pydantic_core import to_json
 
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.sink import Answered
-from jurygraph.runs.chain import Draft
-from jurygraph.runs.digests import Digests
-from jurygraph.runs.ledger import Ledger
+from jurygraph.runs.store.chain import Draft
+from jurygraph.runs.store.digests import Digests
+from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import Call
 
 

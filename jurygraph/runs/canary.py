@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import GATED_LAYERS
 from jurygraph.graphs.table import MET_FROM
-from jurygraph.runs.chain import Draft, Record, named
-from jurygraph.runs.ledger import Ledger
 from jurygraph.runs.proportions import Proportion
+from jurygraph.runs.store.chain import Draft, Record, named
+from jurygraph.runs.store.ledger import Ledger
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import gated
 from jurygraph.schema import Call, CanaryConfig, Plan, Response, SafetyConfig, Suite, Task, Trace, Verdict, digest_of

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.errors import InputError
-from jurygraph.runs.chain import Draft
-from jurygraph.runs.folder import require
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.chain import Draft
+from jurygraph.runs.store.folder import require
 
 
 class Closed(NamedTuple):

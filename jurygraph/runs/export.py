@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.errors import InputError
-from jurygraph.runs.lines import line_of
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.lines import line_of
 from jurygraph.schema import Trace
 
 _IDENTITY = ("task_id", "response_id", "agent")

@@ -7,8 +7,8 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from jurygraph.runs.folder import OWN
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.folder import OWN
 
 _GZIP = b"\x1f\x8b"
 _UNREADABLE = (EOFError, OSError, zlib.error, zipfile.BadZipFile, RuntimeError, NotImplementedError)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.decide import verdicts_of
-from jurygraph.runs.chain import Record
-from jurygraph.runs.ledger import Ledger
-from jurygraph.runs.packing import (
+from jurygraph.runs.store.chain import Record
+from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.packing import (
     ERASED,
     Body,
     unpack_about,

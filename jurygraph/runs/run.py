@@ -9,12 +9,13 @@ from typing import IO
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.graphs.rewarding import Row
-from jurygraph.runs import folder as place
-from jurygraph.runs.chain import Draft, Record
-from jurygraph.runs.header import Header, header_draft, read_header
-from jurygraph.runs.ledger import Ledger
-from jurygraph.runs.lock import hold, release
-from jurygraph.runs.packing import (
+from jurygraph.runs.reading import Scored, read_group
+from jurygraph.runs.store import folder as place
+from jurygraph.runs.store.chain import Draft, Record
+from jurygraph.runs.store.header import Header, header_draft, read_header
+from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.lock import hold, release
+from jurygraph.runs.store.packing import (
     Body,
     Shape,
     pack_reward,
@@ -23,7 +24,6 @@ from jurygraph.runs.packing import (
     read_views,
     task_text,
 )
-from jurygraph.runs.reading import Scored, read_group
 from jurygraph.schema import Call, Config, Decision, Plan, Purpose, Response, Task, Trace
 from jurygraph.schema.plan import as_planned
 from jurygraph.schema.purpose import purpose_of

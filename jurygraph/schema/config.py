@@ -67,11 +67,14 @@ class DeriverUse(_Use):
 
 
 class InputConfig(NamedNoun):
-    """What enters a component: the questions of an evaluator, or one question by its id (`of`)."""
+    """What enters a component: the questions of an evaluator, or one question by its id (`of`).
+
+    Of reviewers' judges those are heard that are `confident` enough: as the `panel` says, unless it is stated here.
+    """
 
     of: LongId
     reduce: Fold | None = "mean"
-    confident: Unit = 0.0
+    confident: Unit | None = None
     mass: Positive = 1.0
     gated: Gated | None = None
 

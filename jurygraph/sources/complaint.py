@@ -59,8 +59,13 @@ def written(path: Path) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """The question whether the nearest known name was meant; None where none is near."""
-    close = difflib.get_close_matches(name, islice(known, _COMPARED), n=1, cutoff=0.5)
-    return f"did you mean {shortened(close[0])}?" if close else None
+    near = nearest_name(name, known)
+    return None if near is None else f"did you mean {shortened(near)}?"
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """The known name that is most like this one; None where none is near."""
+    return next(iter(difflib.get_close_matches(name, islice(known, _COMPARED), n=1, cutoff=0.5)), None)
 
 
 def described(value: Any) -> str:
@@ -157,8 +162,8 @@ def _unknown(_: ErrorDetails, path: Path, __: Any, noun: type[BaseModel]) -> Com
 def _choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Complaint:
     context = error.get("ctx", {})
     expected = str(context.get("expected", context.get("expected_tags")))
-    near = difflib.get_close_matches(str(value), re.findall(r"'([^']*)'", expected), n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}? " if near else ""
+    near = nearest_name(str(value), re.findall(r"'([^']*)'", expected))
+    hint = f"did you mean {near}? " if near else ""
     return Complaint(path, f"is {described(value)}", f"{hint}write {expected}")
 
 

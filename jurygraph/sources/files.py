@@ -155,7 +155,7 @@ def _opened(path: str | Path) -> IO[bytes]:
             raise InputError(f"{path}: is a folder; name a file")
         file = Path(path).open("rb", buffering=_CHUNK)  # noqa: SIM115 - closed by its TextFile
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; {_near(Path(path))}") from None
+        raise InputError(f"{path}: there is no such file; {meant_file(Path(path))}") from None
     except PermissionError:
         raise InputError(f"{path}: may not be read; ask for permission to read it") from None
     except (OSError, ValueError) as error:
@@ -166,7 +166,7 @@ def _opened(path: str | Path) -> IO[bytes]:
         return _spooled(_chunks(file))
 
 
-def _near(path: Path) -> str:
+def meant_file(path: Path) -> str:
     """What may have been meant by a file that is not there; no hidden one, unless such a name was given."""
     with suppress(OSError):
         names = (entry.name for entry in path.parent.iterdir() if entry.is_file())

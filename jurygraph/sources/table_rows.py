@@ -16,7 +16,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.sources.complaint import described, nearest, quoted
-from jurygraph.sources.files import TextFile
+from jurygraph.sources.files import TextFile, meant_file
 from jurygraph.sources.formats import GZIP, UTF8_MARK
 
 Row = dict[str, Any]
@@ -88,7 +88,7 @@ def _start(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(len(_SQLITE))
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; name one that is there") from None
+        raise InputError(f"{path}: there is no such file; {meant_file(path)}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
 

@@ -15,6 +15,8 @@ from pydantic import ValidationError
 import jurygraph as jg
 from jurygraph import Ask, ConfigError, Material, Response, TaskView, Verdict, When
 from jurygraph.agents.functions import REGISTERED, Adapted, adapt, read_answer, source_version
+from jurygraph.agents.registry import load_evaluator
+from jurygraph.schema import EvaluatorUse
 
 VIEW = TaskView(id="t", query="How long?")
 SHORT, LONG = Response(id="s", text="ab"), Response(id="l", text="abcdef")
@@ -90,23 +92,25 @@ def test_what_has_no_name_of_its_own_is_given_one() -> None:
     assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
 
 
-def test_two_functions_under_one_name_are_refused() -> None:
+def test_a_name_that_two_functions_share_means_neither_of_them() -> None:
     def other(task: TaskView, response: Response) -> float:
         return 0.0
 
+    first, second = jg.evaluator(short, name="tone"), jg.evaluator(other, name="tone")
+    assert REGISTERED["tone"] is None
+    assert (answer(first, SHORT), answer(second, SHORT)) == (1.0, 0.0)
+    with pytest.raises(ConfigError, match="several evaluators are registered as 'tone': write the path of one"):
+        load_evaluator(EvaluatorUse(use="tone"))
     jg.evaluator(short, name="tone")
-    with pytest.raises(ConfigError, match="two evaluators are registered as 'tone'"):
-        jg.evaluator(other, name="tone")
-    assert answer(REGISTERED["tone"], SHORT) == 1.0
+    assert REGISTERED["tone"] is None, "the other one still has the name"
 
 
-def test_two_runnables_under_one_name_are_refused() -> None:
+def test_a_runnable_is_only_ever_the_same_as_itself() -> None:
     first = RunnableLambda(lambda given: 0.1)
     jg.evaluator(first, name="tone")
-    with pytest.raises(ConfigError, match="two evaluators are registered as 'tone'"):
-        jg.evaluator(RunnableLambda(lambda given: 0.9), name="tone")
-    jg.evaluator(first, name="tone", layer="check")
-    assert REGISTERED["tone"].layer == "check"
+    assert jg.evaluator(first, name="tone", layer="check") is REGISTERED["tone"]
+    jg.evaluator(RunnableLambda(lambda given: 0.9), name="tone")
+    assert REGISTERED["tone"] is None
 
 
 def test_defining_a_function_again_replaces_it() -> None:

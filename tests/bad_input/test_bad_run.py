@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.runs.lock import hold, release
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.lock import hold, release
 from tests.bad_input.conftest import Command, listing, somebody_without_rights
 from tests.bad_input.test_bad_input import HERE, open_project, project, score
 

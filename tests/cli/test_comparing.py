@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.comparison import Comparison
-from jurygraph.runs.gate import Figures
+from jurygraph.runs.figures.comparison import Comparison
+from jurygraph.runs.figures.gate import Figures
 from jurygraph.runs.run import Run
 from jurygraph.schema import Counts, Reward, Trace, Verdict
 from tests.cli.conftest import Command

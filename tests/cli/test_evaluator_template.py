@@ -23,14 +23,14 @@ from tests.models.server import Answer, said, serving
 FILES = [
     "README.md",
     "jury.yaml",
-    "plain_letters/__init__.py",
-    "plain_letters/sentences.py",
-    "plain_letters/warm.md",
-    "plain_letters/warm.py",
-    "plain_letters/words.py",
+    "letters/__init__.py",
+    "letters/sentences.py",
+    "letters/warm.md",
+    "letters/warm.py",
+    "letters/words.py",
     "pyproject.toml",
     "tasks.jsonl",
-    "tests/test_plain_letters.py",
+    "tests/test_letters.py",
 ]
 SCORES = {"parcel/kind": 1.5, "parcel/stiff": 0.0, "parcel/silent": 0.0, "refund/kind": 1.5, "refund/stiff": 1.1}
 
@@ -39,7 +39,7 @@ SCORES = {"parcel/kind": 1.5, "parcel/stiff": 0.0, "parcel/silent": 0.0, "refund
 def _nothing_stays() -> Iterator[None]:
     registered = dict(REGISTERED)
     yield
-    for name in [name for name in sys.modules if name.partition(".")[0] == "plain_letters"]:
+    for name in [name for name in sys.modules if name.partition(".")[0] == "letters"]:
         del sys.modules[name]
     REGISTERED.clear()
     REGISTERED.update(registered)
@@ -60,8 +60,42 @@ def test_the_files_are_those_that_the_readme_names(folder: Path) -> None:
     assert sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()) == FILES
     readme = (folder / "README.md").read_text(encoding="utf-8")
     named = re.findall(r"^\| `([\w./]+)` \|", readme, flags=re.MULTILINE)
-    assert sorted(["README.md", "plain_letters/__init__.py", *named]) == FILES
+    assert sorted(["README.md", "letters/__init__.py", *named]) == FILES
     assert read_config(folder / "jury.yaml").model == "none"
+
+
+def test_the_package_is_called_after_the_folder_everywhere(tmp_path: Path, run: Command) -> None:
+    folder = tmp_path / "My-Tone"
+    assert run("init", folder, "--template", "evaluator").code == 0
+    texts = {str(path.relative_to(folder)): path.read_text("utf-8") for path in folder.rglob("*") if path.is_file()}
+    assert sorted(texts) == sorted(name.replace("letters", "my_tone") for name in FILES)
+    assert not any("plain_letters" in text or "plain-letters" in text for text in texts.values())
+    assert tomllib.loads(texts["pyproject.toml"])["project"]["name"] == "jurygraph-my-tone"
+    assert "id: my_tone.warm" in texts["my_tone/warm.md"]
+
+
+@pytest.mark.parametrize("name", ["email", "NumPy", "jurygraph", "tests"])
+def test_a_package_takes_no_other_modules_name(name: str, tmp_path: Path, run: Command) -> None:
+    ended = run("init", tmp_path / name, "--template", "evaluator")
+    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
+    assert f"the package would be called {name.lower()!r}, which is the name of another module already" in ended.err
+
+
+@pytest.mark.parametrize("name", ["2nd", "my.letters", "my letters", "class", "größe", "-", "letters-"])
+def test_a_folder_whose_name_no_package_can_have_is_refused(name: str, tmp_path: Path, run: Command) -> None:
+    ended = run("init", "--template", "evaluator", "--", tmp_path / name)
+    assert (ended.code, list(tmp_path.iterdir())) == (2, [])
+    assert "no package can be called" in ended.err
+    assert "such as my-letters" in ended.err
+
+
+def test_the_folder_that_one_is_in_has_a_name_too(
+    tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tones").mkdir()
+    monkeypatch.chdir(tmp_path / "tones")
+    assert run("init", ".", "--template", "evaluator").code == 0
+    assert (tmp_path / "tones" / "tones" / "__init__.py").is_file()
 
 
 def test_it_runs_as_it_is_and_warmth_is_left_open(folder: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +162,7 @@ def test_installed_it_is_found_by_its_entry_points_from_any_folder(folder: Path,
     done = subprocess.run(list(map(str, install)), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     elsewhere = tmp_path / "elsewhere"
-    elsewhere.mkdir()
+    (elsewhere / "letters").mkdir(parents=True)  # as in the folder that holds the project's
     for name in ("jury.yaml", "tasks.jsonl"):
         (elsewhere / name).write_text((folder / name).read_text(encoding="utf-8"), encoding="utf-8")
     script = "import sys; from jurygraph.cli import main; main(sys.argv[1:])"

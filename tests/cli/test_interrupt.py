@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.runs import verification
+from jurygraph.runs.integrity import verification
 from tests.cli.conftest import JURYGRAPH, Command, called, contents, traces, write_project
 
 TASKS = [

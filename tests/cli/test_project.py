@@ -66,11 +66,11 @@ def test_init_writes_over_nothing(tmp_path: Path, run: Command):
 
 
 def test_init_leaves_nothing_half_written(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
-    def full(source: Path, target: Path) -> None:
-        target.write_text("half")
+    def full(target: Path, content: bytes) -> None:
+        target.touch()
         raise OSError(28, "No space left on device", str(target))
 
-    monkeypatch.setattr("shutil.copyfile", full)
+    monkeypatch.setattr(Path, "write_bytes", full)
     ended = run("init", tmp_path / "jury")
     assert ended.code == 2
     assert "No space left on device" in ended.err

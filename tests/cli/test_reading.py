@@ -69,7 +69,7 @@ def test_explain_says_it_in_sentences(scored: Path, run: Command):
         "polite: weight 1 × value 0.25 = 0.25.",
         "shaky: weight -0.5 × value 1 = -0.5.",
         "Together: 0.25 + (-0.5) = -0.25.",
-        "What was wrong first: shaky (manners.shaky) scored 1.",
+        "Wrong: shaky (manners.shaky) scored 1 as a penalty.",
         "Short of the best: polite (manners.polite) scored 0.25: counted.",
         "Verdicts asked for: 2; judged 2, abstained 0, failed 0, not applicable 0.",
         "Nothing is left open: no verdict is missing that could change it.",

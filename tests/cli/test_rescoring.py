@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.runs import rescoring
+from jurygraph.runs.making import rescoring
 from tests.cli.conftest import CONFIG, LETTERS, Command, called, calls, change, contents, traces, write_project
 
 

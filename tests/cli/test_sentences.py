@@ -92,10 +92,10 @@ def test_what_was_wrong_comes_in_the_order_of_the_response_and_then_what_fell_sh
     early = verdict("steps", score=0.5, met=False, reason="off", evidence=(three,))
     placeless, short, right = verdict("format", score=0.0), verdict("brief", score=0.9), verdict("x", score=1.0)
     said = sentences(trace(reward(), late, placeless, short, right, early))
-    assert [s for s in said if s.startswith(("What was wrong", "Then", "Short"))] == [
+    assert [s for s in said if s.startswith(("What was wrong", "Wrong", "Then", "Also", "Short"))] == [
         "What was wrong first: steps (e) scored 0.5: off, as in “3”.",
         "Then: answer (e) scored 0, as in “26”.",
-        "Then: format (e) scored 0.",
+        "Also wrong: format (e) scored 0.",
         "Short of the best: brief (e) scored 0.9.",
     ]
 
@@ -120,19 +120,19 @@ def test_a_pair_seen_from_the_other_side_costs_what_the_other_won():
 def test_what_does_not_stand_in_the_response_is_not_quoted_as_if_it_did():
     made_up, elsewhere = Evidence(quote="invented"), Evidence(quote="a law", source="facts")
     said = sentences(trace(reward(), verdict("truth", score=0.0, evidence=(made_up, elsewhere))))
-    assert "What was wrong first: truth (e) scored 0, as in “a law”." in said
+    assert "Wrong: truth (e) scored 0, as in “a law”." in said
 
 
 def test_a_long_reason_is_cut():
     long = verdict("truth", score=0.0, reason="x" * 1000)
-    assert f"What was wrong first: truth (e) scored 0: {'x' * 299}…." in sentences(trace(reward(), long))
+    assert f"Wrong: truth (e) scored 0: {'x' * 299}…." in sentences(trace(reward(), long))
     missing = verdict("tone", status="abstained", reason="y" * 1000)
     assert f"Not judged: tone (e) abstained: {'y' * 299}…." in sentences(trace(reward(), missing))
 
 
 def test_a_reason_that_is_a_sentence_does_not_end_twice():
     said = sentences(trace(reward(), verdict("truth", score=0.0, reason="No table names it.")))
-    assert "What was wrong first: truth (e) scored 0: No table names it." in said
+    assert "Wrong: truth (e) scored 0: No table names it." in said
 
 
 def test_a_penalty_that_is_there_is_wrong_and_one_that_is_not_is_nothing():
@@ -140,7 +140,7 @@ def test_a_penalty_that_is_there_is_wrong_and_one_that_is_not_is_nothing():
     spec = Spec(name="rubric", weight=1.0, combiner="flat", version="1", inputs={"pushing": pushing}, params={})
     there, not_there = (verdict("pushing", score=score, met=met) for score, met in ((0.9, True), (0.1, False)))
     said = sentences_module.sentences(trace(reward(), there), Decision(specs=(spec,)))
-    assert "What was wrong first: pushing (e) scored 0.9." in said
+    assert "Wrong: pushing (e) scored 0.9 as a penalty." in said
     said = sentences_module.sentences(trace(reward(), not_there), Decision(specs=(spec,)))
     assert not [line for line in said if line.startswith("What was wrong")]
 
@@ -150,8 +150,8 @@ def test_a_pair_is_told_from_the_side_of_the_response_with_its_opponent():
     mirrored = verdict("better", score=1.0, about="q", responses=("q", "r"))
     undecided = verdict("better", score=0.6, met=True, about="p", responses=("p", "r"))
     said = sentences(trace(reward(), asked, mirrored, undecided))
-    assert "What was wrong first: better against q (e) scored 0." in said
-    assert "Then: better against p (e) scored 0.4." in said
+    assert "Wrong: better against q (e) scored 0." in said
+    assert "Also wrong: better against p (e) scored 0.4." in said
     assert "Short of the best: better against s (e) scored 0.75." in said
 
 
@@ -159,8 +159,8 @@ def test_a_question_that_bears_its_member_s_name_says_it_once():
     said = sentences(
         trace(reward(), verdict("s1", score=0.0, stakeholder="s1"), verdict("s2", score=0.0, reviewer="x"))
     )
-    assert "What was wrong first: s1 (e) scored 0." in said
-    assert "Then: s2 of x (e) scored 0." in said
+    assert "Wrong: s1 (e) scored 0." in said
+    assert "Also wrong: s2 of x (e) scored 0." in said
 
 
 def composed(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> Spec:
@@ -202,7 +202,7 @@ def test_a_part_that_was_not_judged_is_said_to_be_so():
     assert said[2] == "stakeholders is made of ann 0.4 (weight 0.5), ben 0 (weight 0.5, not judged)."
     unsure = Spec(**{**dict(spec), "inputs": {"ann": Input(questions=("ann",), weights=(1.0,), confident=0.9)}})
     said = told(unsure, {"ann": 0.0}, 0.0, verdict("ann", score=0.4, confidence=0.5))
-    assert said[2] == "stakeholders is made of ann 0 (weight 1, not judged)."
+    assert said[2] == "stakeholders is made of ann 0 (weight 1, discarded)."
 
 
 def test_stakeholders_are_told_with_their_frozen_weights():
@@ -223,7 +223,7 @@ def test_what_a_product_makes_worthless_is_not_short_of_the_best():
     verdicts = verdict("accuracy", score=0.0), verdict("length", score=0.5)
     said = told(spec, {"accuracy": 0.0, "length": 0.5}, 0.0, *verdicts)
     assert "cosine is made of accuracy 0, length 0.5, and is their product." in said
-    assert "What was wrong first: accuracy (e) scored 0." in said
+    assert "Wrong: accuracy (e) scored 0." in said
     assert not any(s.startswith("Short") for s in said)
     said = told(spec, {"accuracy": 1.0, "length": 0.5}, 0.5, verdict("accuracy", score=1.0), verdicts[1])
     assert "Short of the best: length (e) scored 0.5." in said
@@ -359,8 +359,8 @@ def test_a_verdict_of_which_its_judge_was_not_sure_enough_is_discarded_and_nothi
         ],
     )
     said = sentences_module.sentences(one, Decision(specs=(spec,)))
-    assert [s for s in said if s.startswith(("What was wrong", "Then", "Short"))] == [
-        "What was wrong first: b (e) scored 0."
+    assert [s for s in said if s.startswith(("What was wrong", "Wrong", "Then", "Also", "Short"))] == [
+        "Wrong: b (e) scored 0."
     ]
 
 

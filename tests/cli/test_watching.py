@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from jurygraph.cli import watching
-from jurygraph.runs.ledger import Ledger
+from jurygraph.runs.store.ledger import Ledger
 from tests.cli.conftest import Command, called, contents, write_project
 
 CONFIG = "evaluators: [manners.polite, manners.shaky]\nreward: {polite: 1.0, shaky: -0.1}\n"

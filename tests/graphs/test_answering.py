@@ -1,6 +1,7 @@
 """Whatever user code does becomes a verdict, and harms no other; whatever is not an estimate in [0, 1] is no score."""
 
 import asyncio
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -97,7 +98,8 @@ def test_every_kind_of_exception_is_a_failed_verdict(use: str, what: str) -> Non
         assert verdict.failure.kind == ("time-limit" if timed_out else RAISED[what].__name__)
         assert verdict.failure.message == verdict.reason != ""
         if what != "CancelledError":  # a cancelled task keeps no message
-            assert verdict.reason == f"no {what} for you"
+            place = r"test_answering\.py, line \d+, in \w+"
+            assert re.fullmatch(rf"no {what} for you \({place}\)", verdict.reason)
 
 
 @pytest.mark.parametrize("use", [f"{HERE}:RaisesDeriving", f"{HERE}:RaisesDerivingLater"])

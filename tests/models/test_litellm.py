@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from jurygraph.models.asking import Reply, Request
-from jurygraph.models.backends.litellm import ADDRESSES, FORMS, LiteLLM, _library, price
+from jurygraph.models.backends.litellm import ADDRESSES, FORMS, LiteLLM, library, price
 from jurygraph.models.faults import Fault, kind_of_status
 from jurygraph.models.prices import Price
 from jurygraph.models.probability import p_true
@@ -90,7 +90,7 @@ def error(number: int, **told: Any) -> Answer:
 
 def clients() -> int:
     """How many clients with connections litellm keeps."""
-    return len(_library().in_memory_llm_clients_cache.cache_dict)
+    return len(library().in_memory_llm_clients_cache.cache_dict)
 
 
 def test_a_reply_is_kept_with_all_that_the_provider_tells() -> None:
@@ -199,14 +199,14 @@ def test_a_model_that_samples_by_itself_is_told_no_temperature(model: str) -> No
     ],
 )
 def test_what_a_model_does_not_take_is_left_out(model: str, left: set[str]) -> None:
-    library = _library()
+    litellm = library()
     given = {"temperature": 0.0, "max_tokens": 9, "seed": 1, "n": 1, "logprobs": True, "top_logprobs": 5}
     arguments = LiteLLM(model)._arguments(request(model, parameters=given))
     sent = {name: arguments[name] for name in given if name in arguments}
     assert sent.keys() == left
     if not model.startswith("unheard-of"):  # and with what is left litellm has nothing to refuse
-        name, provider, *_ = library.get_llm_provider(model)
-        library.get_optional_params(model=name, custom_llm_provider=provider, **sent)
+        name, provider, *_ = litellm.get_llm_provider(model)
+        litellm.get_optional_params(model=name, custom_llm_provider=provider, **sent)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_what_a_provider_can_do_is_known(model: str, form: str, logprobs: bool) 
 
 
 def test_every_provider_of_the_table_is_one_of_litellms() -> None:
-    assert {start.partition("/")[0] for start in FORMS} <= set(map(str, _library().LITELLM_CHAT_PROVIDERS))
+    assert {start.partition("/")[0] for start in FORMS} <= set(map(str, library().LITELLM_CHAT_PROVIDERS))
 
 
 @pytest.mark.parametrize(
@@ -463,13 +463,13 @@ def reached_by_litellm(model: str, paths: list[str]) -> str | None:
 
     async def asked() -> None:
         with contextlib.suppress(Exception):
-            await library.acompletion(
+            await litellm.acompletion(
                 model=model, messages=[{"role": "user", "content": "x"}], max_retries=0, num_retries=0
             )
-        await library.close_litellm_async_clients()
-        library.in_memory_llm_clients_cache.flush_cache()
+        await litellm.close_litellm_async_clients()
+        litellm.in_memory_llm_clients_cache.flush_cache()
 
-    library = _library()
+    litellm = library()
     paths.clear()
     asyncio.run(asked())
     return paths[0].split("/")[1] if paths else None

@@ -18,7 +18,7 @@ from pydantic_core import from_json
 
 from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Capabilities
-from jurygraph.models.backends.openai_compatible import OpenAICompatible, _read, _tokens
+from jurygraph.models.backends.openai_compatible import OpenAICompatible, read_reply, read_tokens
 from jurygraph.models.faults import Fault
 from jurygraph.models.probability import p_true
 from jurygraph.schema import Message
@@ -258,7 +258,7 @@ _JSON = st.recursive(
 
 @given(_JSON | st.fixed_dictionaries({"content": st.lists(_JSON, max_size=3)}))
 def test_whatever_stands_for_log_probabilities_gives_valid_tokens_or_none(logprobs: Any) -> None:
-    for token in _tokens(from_json(json.dumps(logprobs)), ""):
+    for token in read_tokens(from_json(json.dumps(logprobs)), ""):
         assert Token.model_validate(token.model_dump()) == token
         assert all(math.isfinite(number) and number <= 0 for _, number in (*token.others, ("", token.logprob)))
 
@@ -266,7 +266,7 @@ def test_whatever_stands_for_log_probabilities_gives_valid_tokens_or_none(logpro
 @given(st.text(), st.sampled_from(["stop", "length", None]), st.none() | st.text(min_size=1))
 def test_any_text_is_read_as_it_was_said(text: str, finish: str | None, refusal: str | None) -> None:
     message = {"content": text, "refusal": refusal}
-    reply = _read({"choices": [{"message": message, "finish_reason": finish}]})  # type: ignore[typeddict-item]
+    reply = read_reply({"choices": [{"message": message, "finish_reason": finish}]})  # type: ignore[typeddict-item]
     assert (reply.text, reply.finish, reply.refusal) == (text, finish, refusal)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import jurygraph as jg
 from jurygraph.agents.roles import Ask
-from jurygraph.runs import sealing
-from jurygraph.runs.branch import Branch
+from jurygraph.runs.integrity import sealing
+from jurygraph.runs.integrity.seal import Seal
+from jurygraph.runs.integrity.verification import Verified, verify
+from jurygraph.runs.making.branch import Branch
+from jurygraph.runs.making.session import Session
 from jurygraph.runs.run import Run
-from jurygraph.runs.seal import Seal
-from jurygraph.runs.session import Session
-from jurygraph.runs.verification import Verified, verify
 from jurygraph.sources import read_work
 from jurygraph.sources.profiles import profiles_of
 from tests.graphs.cast import Told

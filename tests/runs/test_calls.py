@@ -18,8 +18,8 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.models.asking import Reply, Request
-from jurygraph.runs.deep import verify_deep
-from jurygraph.runs.erasure import What, erase
+from jurygraph.runs.integrity.deep import verify_deep
+from jurygraph.runs.making.erasure import What, erase
 from jurygraph.runs.run import Run
 from tests.models.judging import config, judged, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving, slow, status

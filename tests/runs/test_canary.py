@@ -15,10 +15,10 @@ from jurygraph import Jury, Task
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs import Run
 from jurygraph.runs.canary import CanaryResult, CanaryTally, canary_for
-from jurygraph.runs.erasure import erase
-from jurygraph.runs.session import Session
-from jurygraph.runs.summary import Summary
-from jurygraph.runs.verification import verify
+from jurygraph.runs.figures.summary import Summary
+from jurygraph.runs.integrity.verification import verify
+from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.making.session import Session
 from jurygraph.safety.gates import gated
 from jurygraph.schema import CanaryConfig, Config, SafetyConfig
 from jurygraph.sources import read_work

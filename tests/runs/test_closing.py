@@ -8,11 +8,11 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.closing import close_run
+from jurygraph.runs.making.session import Session
 from jurygraph.runs.run import Run
-from jurygraph.runs.session import Session
 from jurygraph.sources import read_work
 from tests.runs.made import PLAIN, checked, score
-from tests.runs.test_ledger import changed
+from tests.runs.store.test_ledger import changed
 
 
 def test_a_complete_run_is_closed_with_its_count_and_the_head_before_it(plain: Path) -> None:

@@ -12,7 +12,7 @@ from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 from tests.runs.made import lines, score, write_tasks
-from tests.runs.test_rescoring import again
+from tests.runs.making.test_rescoring import again
 
 
 def rows(folder: Path) -> list[dict[str, str]]:

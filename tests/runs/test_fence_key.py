@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from jurygraph.runs.deep import verify_deep
-from jurygraph.runs.erasure import erase
+from jurygraph.runs.integrity.deep import verify_deep
+from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.run import Run
 from tests.models.judging import response_in
 from tests.models.server import Server

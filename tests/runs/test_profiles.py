@@ -17,13 +17,13 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
-from jurygraph.runs.bill import Bill
-from jurygraph.runs.branch import Branch
-from jurygraph.runs.deep import verify_deep
-from jurygraph.runs.erasure import erase
-from jurygraph.runs.rescoring import rescore, with_settings
+from jurygraph.runs.figures.bill import Bill
+from jurygraph.runs.integrity.deep import verify_deep
+from jurygraph.runs.making.branch import Branch
+from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.making.rescoring import rescore, with_settings
+from jurygraph.runs.making.session import Session
 from jurygraph.runs.run import Run
-from jurygraph.runs.session import Session
 from jurygraph.schema.profile import FILE
 from jurygraph.sources import read_work
 from jurygraph.sources.profiles import profiles_line, profiles_of

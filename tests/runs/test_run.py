@@ -6,11 +6,11 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.ledger import Ledger
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.ledger import Ledger
 from jurygraph.sources import read_tasks
 from tests.runs.made import PLAIN, RICH, contents, lines, score, write_tasks
-from tests.runs.test_ledger import changed
+from tests.runs.store.test_ledger import changed
 
 
 @pytest.mark.parametrize("config", [PLAIN, RICH], ids=["plain", "rich"])

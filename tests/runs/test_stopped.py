@@ -9,15 +9,15 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError
-from jurygraph.runs.deep import Deep, verify_deep
-from jurygraph.runs.rescoring import with_settings
+from jurygraph.runs.integrity.deep import Deep, verify_deep
+from jurygraph.runs.making.rescoring import with_settings
 from jurygraph.runs.run import Run
 from jurygraph.sources import read_tasks
 from tests.models.judging import judged, response_in
 from tests.models.server import Server, serving
 from tests.runs.made import checked, contents, write_tasks
+from tests.runs.making.test_rescoring import again, rewards
 from tests.runs.test_calls import plain, sit
-from tests.runs.test_rescoring import again, rewards
 
 TEXTS = ("Dear Ann, the office is closed.", "", "Solution:", "Dear Bo, it is open.")
 STOPPED = ("", "Solution:")

@@ -9,8 +9,8 @@ import pytest
 
 from jurygraph import Verdict
 from jurygraph.errors import BudgetExceeded
-from jurygraph.runs.deep import verify_deep
-from jurygraph.runs.erasure import erase
+from jurygraph.runs.integrity.deep import verify_deep
+from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.run import Run
 from tests.models.judging import asked_for, quotable, response_in
 from tests.models.server import Answer, said, serving, status

@@ -78,6 +78,8 @@ def test_a_file_has_the_digest_of_its_bytes(tmp_path: Path) -> None:
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert refused(tmp_path / "t.csv") == ": there is no such file; name one that is there"
+    written(tmp_path / "places.csv", "name\na\n")
+    assert refused(tmp_path / "palces.csv") == ": there is no such file; did you mean places.csv?"
 
 
 def test_a_folder(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.erasure import erase
-from jurygraph.runs.rescoring import rescore, with_settings
+from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.making.rescoring import rescore, with_settings
 from jurygraph.runs.run import Run
 from jurygraph.studies.stepwise import Cut, Row, read_rows
 from tests.graphs.cast import told

@@ -3,6 +3,6 @@
 from jurygraph.agents.data_analyzer.alert import Alert
 from jurygraph.agents.data_analyzer.analyzer import LEAST_STEPS, MOST_ARL, Analyzer, Settings
 from jurygraph.agents.data_analyzer.step import Step
-from jurygraph.agents.data_analyzer.summary import Row
+from jurygraph.agents.data_analyzer.summary import SeriesSummary
 
-__all__ = ["LEAST_STEPS", "MOST_ARL", "Alert", "Analyzer", "Row", "Settings", "Step"]
+__all__ = ["LEAST_STEPS", "MOST_ARL", "Alert", "Analyzer", "SeriesSummary", "Settings", "Step"]

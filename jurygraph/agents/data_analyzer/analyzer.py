@@ -12,7 +12,7 @@ from jurygraph.agents.data_analyzer.recent import Recent
 from jurygraph.agents.data_analyzer.scales import Measure, back
 from jurygraph.agents.data_analyzer.series import Direction, Series, leaves_unit, measured, series_of
 from jurygraph.agents.data_analyzer.step import Floats, Step
-from jurygraph.agents.data_analyzer.summary import Row, Summary
+from jurygraph.agents.data_analyzer.summary import SeriesSummary, Summary
 from jurygraph.errors import InputError
 from jurygraph.schema import Noun
 
@@ -74,7 +74,7 @@ class Analyzer:
         self._calibrate(step)
         return tuple(alerts)
 
-    def summary(self) -> tuple[Row, ...]:
+    def summary(self) -> tuple[SeriesSummary, ...]:
         """Every series over the whole stream; empty before the first step."""
         return self._summary.rows([one.name for one in self.series]) if self.series else ()
 

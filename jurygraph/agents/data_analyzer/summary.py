@@ -9,7 +9,7 @@ from jurygraph.schema import Noun
 from jurygraph.schema.noun import Count, Number
 
 
-class Row(Noun):
+class SeriesSummary(Noun):
     """A series over the steps at which it had a value: how many, mean, sd, extremes, the last value, and the trend.
 
     `trend` is the slope of a straight line through the values, a step; 0 where there is but one. None where no step
@@ -51,7 +51,7 @@ class Summary:
         self._least, self._most = np.fmin(self._least, values), np.fmax(self._most, values)
         self._last = np.where(there, values, self._last)
 
-    def rows(self, names: Sequence[str]) -> tuple[Row, ...]:
+    def rows(self, names: Sequence[str]) -> tuple[SeriesSummary, ...]:
         """The table, a row for each series."""
         sd = np.sqrt(self._squares / np.maximum(self._n - 1.0, 1.0))
         trend = self._product / np.where(self._times > 0.0, self._times, 1.0)
@@ -64,6 +64,8 @@ class Summary:
             "trend": trend,
         }
         return tuple(
-            Row(series=name, steps=int(n), **{key: float(one[place]) if n else None for key, one in columns.items()})
+            SeriesSummary(
+                series=name, steps=int(n), **{key: float(one[place]) if n else None for key, one in columns.items()}
+            )
             for place, (name, n) in enumerate(zip(names, self._n, strict=True))
         )

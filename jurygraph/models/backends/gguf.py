@@ -18,8 +18,10 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.probability import telling
 
+NO_LOG = -1
+"""The verbosity at which the engine prints nothing."""
+
 _MAGIC = b"GGUF"
-_NO_LOG = -1
 
 _Chunk = dict[str, Any]
 """A piece of a reply as the engine streams it, in the form of OpenAI's chat completions."""
@@ -37,13 +39,13 @@ class Gguf(Backend):
     def __init__(self, path: Path, slots: int = 4, context: int = 4096, threads: int | None = None) -> None:
         """Read the file for its digest, and load nothing yet. Raises `ConfigError` where it is no GGUF file that can be
         read, or xllamacpp is not installed."""
-        _library()
+        library()
         self.model = path.name
         self.endpoint = f"sha256:{_sha256(path)}"
         self._path = path
         self._slots = slots
         self._context = context
-        self._threads = threads or max(1, _free_cores() - 1)
+        self._threads = threads or max(1, free_cores() - 1)
         self._key = token_urlsafe()
         self.secrets = (self._key,)
         self._engine: _Engine | None = None
@@ -86,7 +88,7 @@ class Gguf(Backend):
         return self._engine
 
     def _parameters(self) -> Any:
-        parameters = _library().CommonParams()
+        parameters = library().CommonParams()
         parameters.model.path = str(self._path)
         parameters.n_parallel = self._slots
         parameters.n_ctx = self._slots * self._context
@@ -95,7 +97,7 @@ class Gguf(Backend):
         parameters.cache_ram_mib = 0  # else up to 8 GiB of old prompts; each slot keeps its last one all the same
         parameters.enable_reasoning = 0  # a reply that is held to a grammar leaves no room for thoughts
         parameters.force_pure_content_parser = True  # and what a template marks as a thought is the reply
-        parameters.verbosity = _NO_LOG
+        parameters.verbosity = NO_LOG
         return parameters
 
 
@@ -104,7 +106,7 @@ class _Engine:
 
     def __init__(self, parameters: Any, slots: int) -> None:
         try:
-            self._server = _library().Server(parameters)
+            self._server = library().Server(parameters)
         except RuntimeError:  # its message never says why
             wrong = f"gguf: {parameters.model.path}: llama.cpp cannot load it"
             hint = "it may be cut short, larger than the memory, or newer than xllamacpp"
@@ -133,7 +135,8 @@ class _Engine:
         await asyncio.to_thread(self._threads.shutdown)
 
 
-def _library() -> Any:
+def library() -> Any:
+    """xllamacpp, imported at the first call. Raises `ConfigError` where it is not installed."""
     try:
         import xllamacpp  # type: ignore[import-untyped]
     except ImportError:
@@ -141,7 +144,7 @@ def _library() -> Any:
     return xllamacpp
 
 
-def _free_cores() -> int:
+def free_cores() -> int:
     """The cores that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -174,7 +177,7 @@ def _body(request: Request) -> dict[str, Any]:
     if request.form == "grammar" and request.answer is not None:
         # not `response_format`: it takes another way, which heeds no bounds of numbers and breaks letters beyond ASCII
         compact = {**request.answer, "x-guidance": {"whitespace_flexible": False}}
-        body["grammar"] = _library().json_schema_to_grammar(compact)
+        body["grammar"] = library().json_schema_to_grammar(compact)
     return body
 
 
@@ -190,7 +193,7 @@ def _reply(chunks: Sequence[_Chunk]) -> Reply:
     return Reply(
         text=text,
         finish=choices[-1]["finish_reason"],
-        served=f"xllamacpp {_library().__version__}",
+        served=f"xllamacpp {library().__version__}",
         tokens_in=usage.get("prompt_tokens"),
         tokens_out=usage.get("completion_tokens"),
         tokens=_tokens(

@@ -106,9 +106,6 @@ _SETTINGS = {
     "LITELLM_MODE": "PRODUCTION",  # else a .env file is read, and keys come from where nobody redacts them
 }
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
-_LONGEST_TIMEOUT = (
-    86_400.0  # one for all: litellm makes a client, with connections of its own, for each that it is given
-)
 _LONGEST_MESSAGE = 300
 _OLLAMA = ("ollama/", "ollama_chat/")
 _MILLION = 1_000_000
@@ -116,7 +113,10 @@ _MILLION = 1_000_000
 _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 """What litellm tells by the words of a message alone, and may miss."""
 
-_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
+LONGEST_TIMEOUT = 86_400.0
+"""One for all, in seconds: litellm makes a client, with connections of its own, for each that it is given."""
+
+UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
 """What litellm stumbles with over a reply that is not as it should be."""
 
 
@@ -152,13 +152,13 @@ class LiteLLM(Backend):
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """The reply to one HTTP request, within `timeout` seconds; the first call imports litellm. Raises `Fault`."""
-        library = _library()
+        litellm = library()
         if self.model.startswith(_OLLAMA):  # what litellm does not know it asks the server, twice before each request
-            library.model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
-        _USING.add(self)
+            litellm.model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
+        USING.add(self)
         try:
             async with asyncio.timeout(timeout):
-                answer = await library.acompletion(**self._arguments(request))
+                answer = await litellm.acompletion(**self._arguments(request))
             return _reply(self.model, answer)
         except TimeoutError:
             raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
@@ -169,12 +169,12 @@ class LiteLLM(Backend):
 
     async def close(self) -> None:
         """Let go of connections. litellm keeps them for all who use it: whoever of us is the last closes them."""
-        if self in _USING:
-            _USING.discard(self)
-            if not _USING:
-                library = _library()
-                await library.close_litellm_async_clients()
-                library.in_memory_llm_clients_cache.flush_cache()  # it would give the closed ones again
+        if self in USING:
+            USING.discard(self)
+            if not USING:
+                litellm = library()
+                await litellm.close_litellm_async_clients()
+                litellm.in_memory_llm_clients_cache.flush_cache()  # it would give the closed ones again
 
     def _arguments(self, request: Request) -> dict[str, Any]:
         arguments: dict[str, Any] = {
@@ -187,7 +187,7 @@ class LiteLLM(Backend):
             "model": self.model,
             "base_url": self._base_url,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            "timeout": _LONGEST_TIMEOUT,
+            "timeout": LONGEST_TIMEOUT,
             "max_retries": 0,
             "num_retries": 0,
             "caching": False,
@@ -203,12 +203,13 @@ class LiteLLM(Backend):
         return Fault(kind, f"{self.model}: {said[:_LONGEST_MESSAGE]}", wait if kind in RETRIED else None)
 
 
-_USING: WeakSet[LiteLLM] = WeakSet()
+USING: WeakSet[LiteLLM] = WeakSet()
+"""Who may hold connections: the last to close closes them for all."""
 
 
 def price(model: str) -> Price | None:
     """What litellm's own table says that a model costs, under its whole name or that without the provider."""
-    known = _library().model_cost
+    known = library().model_cost
     provider, _, name = model.partition("/")
     entry, plain = known.get(model), known.get(name, {})
     if entry is None and str(plain.get("litellm_provider")).startswith(provider):
@@ -236,16 +237,16 @@ def _endpoint(source: str, address: str | None) -> str | None:
 
 
 @cache
-def _library() -> Any:
+def library() -> Any:
     """litellm, set up to fetch nothing, remember nothing and tell nobody."""
     os.environ.update(_SETTINGS)
-    library: Any = importlib.import_module("litellm")
-    library.telemetry = False
-    library.suppress_debug_info = True
-    library.set_verbose = False
+    litellm: Any = importlib.import_module("litellm")
+    litellm.telemetry = False
+    litellm.suppress_debug_info = True
+    litellm.set_verbose = False
     for name in _LOGGERS:  # they would print prompts and keys
         logging.getLogger(name).disabled = True
-    return library
+    return litellm
 
 
 def _of_longest_beginning(table: dict[str, Any], model: str, otherwise: Any) -> Any:
@@ -289,7 +290,7 @@ def _kind_without_answer(error: Exception) -> str:
             return "connection"
         if type(cause) is openai.OpenAIError:  # its client cannot even be made without a key
             return "unauthorised"
-        if isinstance(cause, _UNREADABLE):
+        if isinstance(cause, UNREADABLE):
             return "unreadable"
     return "server"
 

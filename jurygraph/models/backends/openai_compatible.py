@@ -23,7 +23,9 @@ from jurygraph.models.probability import spelled, telling
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.redaction import Redactor, found_in
 
-_LARGEST = 8 << 20
+LARGEST = 8 << 20
+"""Bytes of a reply, at most."""
+
 _LARGEST_ERROR = 64 << 10
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns where more bytes than these are sent at once
 _LONGEST_MESSAGE = 300
@@ -130,9 +132,9 @@ class OpenAICompatible(Backend):
         except (aiohttp.ClientError, OSError) as error:
             raise self._fault("connection", f"{error}" or type(error).__name__) from None
         if not 200 <= answer.status < 300:
-            raise self._complained(answer.status, answer.headers, _complaint(answer.content))
-        if len(answer.content) > _LARGEST:
-            raise self._fault("too-large", f"the reply has more than {_LARGEST >> 20} MiB")
+            raise self._complained(answer.status, answer.headers, complaint_in(answer.content))
+        if len(answer.content) > LARGEST:
+            raise self._fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
         return self._reply(answer)
 
     async def close(self) -> None:
@@ -144,7 +146,7 @@ class OpenAICompatible(Backend):
         session = await self._session()
         data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
         async with session.post(self._address, data=data, allow_redirects=False) as response:
-            most = _LARGEST if response.status < 300 else _LARGEST_ERROR
+            most = LARGEST if response.status < 300 else _LARGEST_ERROR
             content = bytearray()
             while not response.content.at_eof() and len(content) <= most:
                 content += await response.content.readany()
@@ -177,9 +179,9 @@ class OpenAICompatible(Backend):
 
     def _reply(self, answer: _Answer) -> Reply:
         try:
-            reply = _read(_ENVELOPE.validate_json(answer.content))
+            reply = read_reply(_ENVELOPE.validate_json(answer.content))
         except ValidationError as error:
-            complaint = _complaint(answer.content)
+            complaint = complaint_in(answer.content)
             if complaint.status is not None:
                 raise self._complained(complaint.status, answer.headers, complaint) from None
             first = error.errors(include_url=False, include_input=False)[0]
@@ -231,7 +233,8 @@ def _body(request: Request) -> bytes:
         raise Fault("rejected", f"the request cannot be written as JSON in UTF-8: {error}") from None
 
 
-def _read(envelope: _Envelope) -> Reply:
+def read_reply(envelope: _Envelope) -> Reply:
+    """The reply in an envelope, of which the first choice counts."""
     choice = envelope["choices"][0]
     usage, text = envelope.get("usage"), _text(choice["message"].get("content"))
     return Reply(
@@ -241,7 +244,7 @@ def _read(envelope: _Envelope) -> Reply:
         served=envelope.get("model"),
         tokens_in=_count(usage, "prompt_tokens"),
         tokens_out=_count(usage, "completion_tokens"),
-        tokens=_tokens(choice.get("logprobs"), text),
+        tokens=read_tokens(choice.get("logprobs"), text),
     )
 
 
@@ -257,7 +260,7 @@ def _count(usage: Any, name: str) -> int | None:
     return count if type(count) is int and 0 <= count < _MOST_TOKENS else None
 
 
-def _tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
+def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
     """Every token, or none where one cannot be read: with a gap they would spell another text."""
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
@@ -294,7 +297,8 @@ def _token(entry: Any) -> tuple[str, float] | None:
     return text, 0.0 if number > 0.0 else _LEAST_LOGPROB
 
 
-def _complaint(content: bytearray) -> _Complaint:
+def complaint_in(content: bytearray) -> _Complaint:
+    """What is wrong, from the body of a reply; one that is no JSON is the sentence itself."""
     try:
         body = from_json(content)
     except ValueError:

@@ -8,7 +8,7 @@ from secrets import token_urlsafe
 from typing import Any
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.backends.gguf import _NO_LOG, Gguf, _free_cores, _library
+from jurygraph.models.backends.gguf import NO_LOG, Gguf, free_cores, library
 from jurygraph.models.embedding.embedder import Embedder, Floats, by_index, unit_rows
 from jurygraph.models.faults import Fault
 
@@ -29,7 +29,7 @@ class GgufEmbedder(Embedder):
         file = Gguf(path)
         assert file.endpoint is not None
         self.name = file.model
-        self.version = f"xllamacpp {_library().__version__} {file.model} {file.endpoint}"
+        self.version = f"xllamacpp {library().__version__} {file.model} {file.endpoint}"
         self._path = path
         self._thread: ThreadPoolExecutor | None = None
         self._server: Any = None
@@ -60,26 +60,26 @@ class GgufEmbedder(Embedder):
 
     def _opened(self) -> Any:
         """A server with the pooling of the file; one that has none refuses every request, this first one too."""
-        library = _library()
-        server = self._loaded(library.llama_pooling_type.LLAMA_POOLING_TYPE_UNSPECIFIED)
+        xllamacpp = library()
+        server = self._loaded(xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_UNSPECIFIED)
         error = server.handle_embeddings({"input": ["a"]}).get("error")
         if error is None or _NO_POOLING not in error["message"]:
             return server
-        return self._loaded(library.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN)
+        return self._loaded(xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN)
 
     def _loaded(self, pooling: Any) -> Any:
-        library = _library()
-        parameters = library.CommonParams()
+        xllamacpp = library()
+        parameters = xllamacpp.CommonParams()
         parameters.model.path = str(self._path)
         parameters.embedding = True
         parameters.pooling_type = pooling
         parameters.n_parallel = 1
         parameters.n_ctx = parameters.n_batch = parameters.n_ubatch = _CONTEXT
-        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = max(1, _free_cores() - 1)
+        parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = max(1, free_cores() - 1)
         parameters.api_keys = [token_urlsafe()]  # the engine listens on this machine, even if it is asked in process
-        parameters.verbosity = _NO_LOG
+        parameters.verbosity = NO_LOG
         try:
-            return library.Server(parameters)
+            return xllamacpp.Server(parameters)
         except RuntimeError:  # its message never says why
             wrong = f"gguf: {self._path}: llama.cpp cannot load it"
             raise ConfigError(f"{wrong}; it may be cut short, larger than the memory, or no embedder") from None

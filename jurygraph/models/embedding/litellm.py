@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from jurygraph.models.backends.litellm import _LONGEST_TIMEOUT, _UNREADABLE, _USING, LiteLLM, _library
+from jurygraph.models.backends.litellm import LONGEST_TIMEOUT, UNREADABLE, USING, LiteLLM, library
 from jurygraph.models.embedding.embedder import (
     TIMEOUT,
     Embedder,
@@ -90,16 +90,16 @@ class _Provider(LiteLLM):
         import httpx
         import openai
 
-        call = getattr(_library(), function)
+        call = getattr(library(), function)
         client = None
-        _USING.add(self)
+        USING.add(self)
         try:
             client = self._client(function)
             async with asyncio.timeout(TIMEOUT):
                 answer = await call(**arguments, **self._always(), client=client)
         except TimeoutError:
             raise Fault("timeout", f"{self.model}: no whole reply within {TIMEOUT:g} s") from None
-        except (openai.OpenAIError, httpx.HTTPError, RuntimeError, *_UNREADABLE) as error:
+        except (openai.OpenAIError, httpx.HTTPError, RuntimeError, *UNREADABLE) as error:
             raise self._fault(error) from None
         finally:
             if client is not None:
@@ -111,16 +111,14 @@ class _Provider(LiteLLM):
 
     def _client(self, function: str) -> Any:
         """A client that follows no redirect, as texts would go to another server; None where it makes its own."""
-        _, provider, key, address = _library().get_llm_provider(self.model)
+        _, provider, key, address = library().get_llm_provider(self.model)
         if function == "aembedding" and provider in _BY_OPENAI:
             return _of_openai(key, address, self._keep)
         if function == "aembedding" and provider not in _BY_HTTP:
             return None
         from litellm.llms.custom_httpx.http_handler import AsyncHTTPHandler
 
-        return AsyncHTTPHandler(
-            timeout=_LONGEST_TIMEOUT, event_hooks={"response": [self._keep]}, follow_redirects=False
-        )
+        return AsyncHTTPHandler(timeout=LONGEST_TIMEOUT, event_hooks={"response": [self._keep]}, follow_redirects=False)
 
     async def _keep(self, response: Any) -> None:
         self._bodies.append(await response.aread())
@@ -128,7 +126,7 @@ class _Provider(LiteLLM):
     def _always(self) -> dict[str, Any]:
         return {
             "model": self.model,
-            "timeout": _LONGEST_TIMEOUT,
+            "timeout": LONGEST_TIMEOUT,
             "max_retries": 0,
             "num_retries": 0,
             "caching": False,
@@ -153,7 +151,7 @@ def _of_openai(key: str | None, address: str | None, keep: Callable[[Any], Any])
         base_url=found.api_base,
         organization=found.organization,
         http_client=connections,
-        timeout=_LONGEST_TIMEOUT,
+        timeout=LONGEST_TIMEOUT,
         max_retries=0,
     )
 

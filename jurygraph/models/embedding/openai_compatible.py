@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 from yarl import URL
 
-from jurygraph.models.backends.openai_compatible import _LARGEST, OpenAICompatible, _complaint
+from jurygraph.models.backends.openai_compatible import LARGEST, OpenAICompatible, complaint_in
 from jurygraph.models.embedding.embedder import (
     TIMEOUT,
     Embedder,
@@ -120,9 +120,9 @@ class _Path(OpenAICompatible):
         finally:
             await self.close()
         if not 200 <= got.status < 300:
-            raise self._complained(got.status, got.headers, _complaint(got.content))
-        if len(got.content) > _LARGEST:
-            raise self._fault("too-large", f"the reply has more than {_LARGEST >> 20} MiB")
+            raise self._complained(got.status, got.headers, complaint_in(got.content))
+        if len(got.content) > LARGEST:
+            raise self._fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
         try:
             return answer.validate_json(got.content)
         except ValidationError as error:

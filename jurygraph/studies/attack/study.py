@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from jurygraph.jury import Group
     from jurygraph.models.asking import Request
     from jurygraph.models.sink import Answered
-    from jurygraph.runs.estimate import Estimate
+    from jurygraph.runs.figures.estimate import Estimate
 
 Report = Callable[[int], None]
 TOGETHER = 16
@@ -74,7 +74,7 @@ class AttackStudy:
 
         `report` is told how many responses were looked at, in each of the arms that ask the most.
         """
-        from jurygraph.runs.estimate import Estimate, Estimator  # nobody pays for it who asks no model
+        from jurygraph.runs.figures.estimate import Estimate, Estimator  # nobody pays for it who asks no model
 
         gateway = self._jury.gateway
         if gateway is None:

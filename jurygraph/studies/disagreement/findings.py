@@ -48,7 +48,7 @@ class Correlation(Noun):
     why: str | None = None
 
 
-class Step(Noun):
+class StepMeans(Noun):
     """One step of MACRM's Fig. 3: its samples, (a) mean reward, (b) mean D_pair, (c) conflict rate (Eq. 7)."""
 
     step: Number
@@ -94,6 +94,6 @@ class DisagreementReport(Noun):
     conflict_rate: Unit
     split: Split
     correlations: tuple[Correlation, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[StepMeans, ...]
     trends: tuple[Trend, ...]
     left_out: dict[str, Count]

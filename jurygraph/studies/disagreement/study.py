@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from jurygraph.errors import InputError
 from jurygraph.studies.disagreement.deviation import pairwise
-from jurygraph.studies.disagreement.findings import Correlation, DisagreementReport, Step, Trend
+from jurygraph.studies.disagreement.findings import Correlation, DisagreementReport, StepMeans, Trend
 from jurygraph.studies.disagreement.samples import Samples
 from jurygraph.studies.disagreement.splitting import split
 
@@ -83,13 +83,13 @@ def _correlation(first: str, second: str, one: Floats, other: Floats) -> Correla
     return Correlation(first=first, second=second, **figures)
 
 
-def _steps(samples: Samples, apart: Floats, conflict: Bools) -> Iterator[Step]:
+def _steps(samples: Samples, apart: Floats, conflict: Bools) -> Iterator[StepMeans]:
     if samples.steps is None:
         return
     steps, places, counts = np.unique(samples.steps, return_inverse=True, return_counts=True)
     means = [np.bincount(places, column) / counts for column in (samples.rewards, apart, conflict)]
     for step, count, reward, mean, rate in zip(steps, counts, *means, strict=True):
-        yield Step(
+        yield StepMeans(
             step=float(step),
             samples=int(count),
             reward=float(reward),
@@ -98,7 +98,7 @@ def _steps(samples: Samples, apart: Floats, conflict: Bools) -> Iterator[Step]:
         )
 
 
-def _trends(steps: tuple[Step, ...]) -> Iterator[Trend]:
+def _trends(steps: tuple[StepMeans, ...]) -> Iterator[Trend]:
     if len(steps) < 2:
         return
     numbers = np.array([one.step for one in steps])

@@ -10,10 +10,10 @@ from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import Step
 from jurygraph.errors import InputError
-from jurygraph.runs import folder as place
-from jurygraph.runs.ledger import Ledger
 from jurygraph.runs.reading import Scored
 from jurygraph.runs.run import Run
+from jurygraph.runs.store import folder as place
+from jurygraph.runs.store.ledger import Ledger
 
 Group = list[Scored]
 Wait = Callable[[], None]

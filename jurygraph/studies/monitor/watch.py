@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer import LEAST_STEPS, Alert, Analyzer, Row, Settings, Step
+from jurygraph.agents.data_analyzer import LEAST_STEPS, Alert, Analyzer, SeriesSummary, Settings, Step
 from jurygraph.agents.data_analyzer.limits import REFERENCES
 from jurygraph.agents.data_analyzer.step import Floats
 from jurygraph.schema import Noun
@@ -21,7 +21,7 @@ class WatchReport(Noun):
     drift: dict[str, Number]
     jump: Number | None
     alerts: tuple[Alert, ...]
-    series: tuple[Row, ...]
+    series: tuple[SeriesSummary, ...]
 
     @property
     def adverse(self) -> tuple[Alert, ...]:

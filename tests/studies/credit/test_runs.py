@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.erasure import erase
-from jurygraph.runs.rescoring import rescore, with_settings
+from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.making.rescoring import rescore, with_settings
 from jurygraph.runs.run import Run
 from jurygraph.studies.credit import EDGE_KINDS, CreditReport, CreditStudy, Settings, read_sheets
 from jurygraph.studies.credit.sheets import Sheets

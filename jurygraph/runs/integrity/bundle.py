@@ -1,0 +1,118 @@
+"""A run as one zip file that anybody can check with Python alone: records, texts, config, seal, and the program.
+
+    records.jsonl   one record a line: seq, kind, key, at, body (the string whose hash is chained), link (hexadecimal)
+    texts.jsonl     one text a line: id, salt (hexadecimal), content
+    config.yaml, seal.json   as they lie in the run's folder
+    traces.jsonl    every trace in clear
+    base/           records and texts of the run whose verdicts a re-scored run refers to
+    verify.py       `offline_verifier`
+
+Lines are canonical JSON. The same run gives the same bytes, given the same zlib.
+"""
+
+import io
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.runs.integrity import offline_verifier
+from jurygraph.runs.run import Run
+from jurygraph.runs.store import folder as place
+from jurygraph.runs.store.chain import Text
+from jurygraph.runs.store.ledger import Ledger
+from jurygraph.schema import canonical
+
+Member = tuple[str, Iterable[bytes]]
+
+README = b"""\
+How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone).
+Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
+Proved: records and texts are those of the head that it prints, and rewards are what their terms give; compare the head
+with one published elsewhere (--expect-head), or the seal's key with one you know (--signer), or all can be made anew.
+Not proved: that verdicts lead to the terms (jurygraph verify); of traces.jsonl, more than rewards; that texts are true.
+"""
+
+
+def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
+    """Write a run, as far as it had come when it was opened, whole or not at all; `traces` are the lines of its traces.
+
+    What is erased from the run meanwhile makes a bundle that does not verify: write it again. Raises `InputError` where
+    something other than a file is in the way, and `TraceMismatch` where a text is no text.
+    """
+    if output.exists() and not output.is_file():
+        raise InputError(f"{output}: is there and is no file; name another one for the bundle")
+    place.write_whole(output, _zipped(_members(run, traces)))
+
+
+def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
+    yield "README.txt", [README]
+    yield "verify.py", [Path(offline_verifier.__file__).read_bytes()]
+    yield "config.yaml", [(run.folder / place.CONFIG).read_bytes()]
+    if (run.folder / place.SEAL).exists():
+        yield place.SEAL, [(run.folder / place.SEAL).read_bytes()]
+    yield from _of_ledger(run.ledger, run.ledger.count)
+    if run.base is not None and run.extent is not None:
+        for name, lines in _of_ledger(run.base.ledger, _extent(run.base.ledger, run.extent)):
+            yield f"base/{name}", lines
+    yield "traces.jsonl", traces
+
+
+def _extent(ledger: Ledger, records: int) -> int:
+    """So many records, and those after them up to the last erasure: it says why texts are missing."""
+    return max((record.seq for record in ledger.records("erasure", after=records)), default=records)
+
+
+def _of_ledger(ledger: Ledger, last: int) -> Iterator[Member]:
+    records = ledger.records(up_to=last)
+    yield "records.jsonl", (_line({**record._asdict(), "link": record.link.hex()}) for record in records)
+    yield "texts.jsonl", (_line(_shown(text, ledger)) for text in ledger.stored_texts(1, last))
+
+
+def _shown(text: Text, ledger: Ledger) -> dict[str, Any]:
+    try:
+        return {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
+    except UnicodeDecodeError:
+        raise TraceMismatch(f"{ledger.path}, text {text.id}: is no UTF-8; it has been changed") from None
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return canonical(value) + b"\n"
+
+
+def _zipped(members: Iterable[Member]) -> Iterator[bytes]:
+    """A zip file, piece by piece, however large it becomes."""
+    sink = _Sink()
+    with ZipFile(sink, "w") as archive:
+        for name, content in members:
+            with archive.open(_entry(name), "w", force_zip64=True) as file:
+                for piece in content:
+                    file.write(piece)
+                    yield sink.taken()
+    yield sink.taken()
+
+
+def _entry(name: str) -> ZipInfo:
+    """An entry that says nothing of when and where it was made."""
+    entry = ZipInfo(name)
+    entry.compress_type = ZIP_DEFLATED
+    entry.create_system = 3  # as on Unix, everywhere
+    entry.external_attr = 0o644 << 16
+    return entry
+
+
+class _Sink(io.RawIOBase):
+    """What was written to it since somebody last took it."""
+
+    def __init__(self) -> None:
+        self._written = bytearray()
+
+    def write(self, data: Any) -> int:
+        self._written += data
+        return len(data)
+
+    def taken(self) -> bytes:
+        taken = bytes(self._written)
+        self._written.clear()
+        return taken

@@ -1,0 +1,154 @@
+"""Rewards again, from the verdicts that a run holds: what `verify` compares and `rescore` writes.
+
+Where no reward depends on another response of its group, groups under one plan are decided together, many at once.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from sys import intern
+from typing import Any, NamedTuple
+
+import numpy as np
+from pydantic_core import from_json
+
+from jurygraph.agents.roles import Combiner
+from jurygraph.errors import TraceMismatch
+from jurygraph.graphs.decide import Marks, decide, decide_many, independent
+from jurygraph.graphs.rewarding import Row
+from jurygraph.graphs.table import MET_FROM, OK, judged_outcome, outcome_of
+from jurygraph.graphs.tracing import group_statistics
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.chain import Record
+from jurygraph.runs.store.packing import Body, Shape, pack_reward, unpack_verdict
+from jurygraph.schema import Decision
+
+_ROWS = 512  # more do not fit the caches
+
+Combiners = Mapping[str, Combiner]
+
+
+class Group(NamedTuple):
+    """A group as it is stored: its own record and body, the records and bodies of its traces, its plan's digests."""
+
+    record: Record
+    body: Body
+    survey: str
+    decision: str
+    traces: Sequence[Record]
+    bodies: Sequence[Body]
+
+
+class Recomputed(NamedTuple):
+    """A trace's record and body, and the packed reward that its verdicts give."""
+
+    record: Record
+    body: Body
+    reward: Body
+
+
+def groups_of(run: Run, up_to: int | None = None) -> Iterator[Group]:
+    """Every group of a run that holds verdicts, in order. Raises `TraceMismatch` where the chain does not hold."""
+    records = run.ledger.chained(1, run.ledger.count if up_to is None else up_to)
+    planned: dict[str, tuple[str, str]] = {}
+    for record in records:
+        if record.kind == "task":
+            body = record.content
+            planned[record.key] = intern(body["survey"]), intern(body["decision"])  # tasks share them
+        elif record.kind == "group":
+            if record.key not in planned:
+                raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
+            body = record.content
+            traces = list(islice(records, body["size"]))
+            yield Group(record, body, *planned.pop(record.key), traces, [from_json(one.body) for one in traces])
+
+
+def statistics_again(group: Group, shape: Shape) -> dict[str, Any]:
+    """The statistics of a group's verdicts."""
+    names = [question.id for question in shape.questions]
+    scored = ((names[v["question"]], v.get("score")) for body in group.bodies for v in body["verdicts"])
+    return group_statistics(shape.questions, scored)
+
+
+@dataclass
+class _Batch:
+    """Groups under one survey and decision that can be decided together."""
+
+    shape: Shape
+    decision: Decision
+    records: list[Record] = field(default_factory=list)
+    bodies: list[Body] = field(default_factory=list)
+
+
+class Recomputation:
+    """Decides the groups of a run anew, each under the decision that `decision_of` names for it."""
+
+    def __init__(self, run: Run, decision_of: Callable[[Group], Decision], combiners: Combiners) -> None:
+        self._run = run
+        self._decision_of = decision_of
+        self._combiners = combiners
+        self._together: dict[tuple[str, str], bool] = {}
+
+    def rewards(self, groups: Iterator[Group]) -> Iterator[Recomputed]:
+        """The rewards of all traces, in the order of their records."""
+        batch: _Batch | None = None
+        for group in groups:
+            shape, decision = self._run.shape(group.survey), self._decision_of(group)
+            alone = not self._independent(shape, decision) or not _even(group.bodies, shape)
+            if batch and (alone or (batch.shape, batch.decision) != (shape, decision) or len(batch.records) >= _ROWS):
+                yield from self._decided(batch)
+                batch = None
+            if alone:
+                yield from self._group(group, shape, decision)
+                continue
+            batch = batch or _Batch(shape, decision)
+            batch.records += group.traces
+            batch.bodies += group.bodies
+        if batch:
+            yield from self._decided(batch)
+
+    def _independent(self, shape: Shape, decision: Decision) -> bool:
+        key = shape.digest, decision.digest
+        if key not in self._together:
+            self._together[key] = independent(decision, shape.questions)
+        return self._together[key]
+
+    def _decided(self, batch: _Batch) -> Iterator[Recomputed]:
+        rows = decide_many(batch.decision, batch.shape.questions, _marks(batch.bodies), self._combiners)
+        for record, body, row in zip(batch.records, batch.bodies, rows, strict=True):
+            yield Recomputed(record, body, pack_reward(row))
+
+    def _group(self, group: Group, shape: Shape, decision: Decision) -> Iterator[Recomputed]:
+        verdicts = [
+            unpack_verdict(verdict, trace.key, shape, {})
+            for trace, body in zip(group.traces, group.bodies, strict=True)
+            for verdict in body["verdicts"]
+        ]
+        names = [trace.key for trace in group.traces]
+        rewards = decide(decision, shape.questions, names, verdicts, self._combiners)
+        for trace, body, reward in zip(group.traces, group.bodies, rewards, strict=True):
+            yield Recomputed(trace, body, pack_reward(Row.of(reward)))
+
+
+def _even(bodies: Sequence[Body], shape: Shape) -> bool:
+    """Whether every trace has just one verdict a question and sample: none was settled for all samples at once."""
+    expected = [place for place, question in enumerate(shape.questions) for _ in range(question.samples)]
+    return all([verdict["question"] for verdict in body["verdicts"]] == expected for body in bodies)
+
+
+def _marks(bodies: Sequence[Body]) -> Marks:
+    verdicts = [verdict for body in bodies for verdict in body["verdicts"]]
+    value = np.array([verdict.get("score", 0.0) for verdict in verdicts], dtype=np.float64)
+    said = np.array([verdict.get("met", 2) for verdict in verdicts], dtype=np.int8)
+    outcome = np.array([_outcome(verdict) for verdict in verdicts], dtype=np.int8)
+    met = np.where(said == 2, value >= MET_FROM, said == 1) & (outcome == OK)
+    shape = len(bodies), -1
+    sure = np.array([verdict.get("confidence", 1.0) for verdict in verdicts], dtype=np.float64)
+    # never -0.0
+    return Marks((value + 0.0).reshape(shape), met.reshape(shape), outcome.reshape(shape), sure.reshape(shape))
+
+
+def _outcome(verdict: Body) -> int:
+    if "status" not in verdict:
+        return judged_outcome(verdict["gated_by"]) if "gated_by" in verdict else OK
+    return outcome_of(verdict["status"], verdict["failure"][0] if "failure" in verdict else None)

@@ -1,0 +1,51 @@
+"""Signing a run that is closed, and verified."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jurygraph.errors import InputError
+from jurygraph.runs.integrity.seal import Seal, check_seal, signed
+from jurygraph.runs.integrity.verification import verify
+from jurygraph.runs.progress import Report
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.folder import SEAL, typed, write_whole
+from jurygraph.runs.store.keys import private_key
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+def seal(run: Run, key_file: Path, report: Report) -> Seal:
+    """Verify a closed run and sign it. What the same key signed already, with the same head, stays as it is.
+
+    `key_file` holds an Ed25519 private key that is not encrypted, PEM (PKCS #8) or OpenSSH. Raises `InputError` where
+    it holds another, where the run is not closed, or where another key sealed it, and `TraceMismatch` where the run or
+    a seal that is there does not hold: nobody should sign what was changed.
+    """
+    key = private_key(key_file)
+    if not run.closed:
+        hint = f"score the rest of its tasks, or end it with `jurygraph close {typed(run.folder)}`"
+        raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
+    found = verify(run, report)
+    made = _signed(run, key, found.head)
+    there = check_seal(run.folder, run.ledger)
+    if there is not None and there.public_key != made.public_key:
+        hint = f"keep {SEAL} somewhere else, and remove it, to seal the run anew"
+        raise InputError(f"{run.folder}: is sealed by another key, {there.public_key}; {hint}")
+    if there is not None and there.head == made.head:
+        return there
+    write_whole(run.folder / SEAL, made.written)
+    return made
+
+
+def _signed(run: Run, key: "Ed25519PrivateKey", head: str) -> Seal:
+    stated = {
+        "version": 1,
+        "run": run.id,
+        "records": run.ledger.count,
+        "head": head,
+        "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "public_key": key.public_key().public_bytes_raw().hex(),
+    }
+    return Seal.model_validate({**stated, "signature": key.sign(signed(stated)).hex()})

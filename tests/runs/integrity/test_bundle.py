@@ -1,0 +1,170 @@
+"""A bundle is one zip file with all that somebody needs who has Python and nothing else."""
+
+import json
+import shutil
+import tracemalloc
+import zipfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.runs.closing import close_run
+from jurygraph.runs.export import export_jsonl
+from jurygraph.runs.integrity import offline_verifier
+from jurygraph.runs.integrity.bundle import export_bundle
+from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.making.rescoring import rescore, with_settings
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.chain import commitment, link_of
+from jurygraph.schema import canonical
+from tests.runs.made import PLAIN, lines, score, write_tasks
+from tests.runs.store.test_ledger import changed
+
+OWN = ["README.txt", "verify.py", "config.yaml", "records.jsonl", "texts.jsonl", "traces.jsonl"]
+
+
+def bundle(folder: Path, output: Path) -> Path:
+    with closing(Run.open(folder)) as run:
+        export_bundle(run, output, export_jsonl(run))
+    return output
+
+
+def rescored(folder: Path, other: Path, *settings: str) -> Path:
+    with closing(Run.open(folder)) as run:
+        rescore(run, other, with_settings(run.config, settings), lambda count: None)
+    return other
+
+
+def member(path: Path, name: str) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        return archive.read(name)
+
+
+def names(path: Path) -> list[str]:
+    with zipfile.ZipFile(path) as archive:
+        return archive.namelist()
+
+
+def test_it_holds_the_whole_run(rich: Path, tmp_path: Path) -> None:
+    made = bundle(rich, tmp_path / "bundle.zip")
+    assert names(made) == OWN
+    with closing(Run.open(rich)) as run:
+        assert member(made, "traces.jsonl") == b"".join(export_jsonl(run))
+        records = [json.loads(line) for line in member(made, "records.jsonl").splitlines()]
+        assert len(records) == run.ledger.count
+        texts = [json.loads(line) for line in member(made, "texts.jsonl").splitlines()]
+        assert len(texts) == len(list(run.ledger.stored_texts(1, run.ledger.count)))
+    assert member(made, "config.yaml") == (rich / "config.yaml").read_bytes()
+    assert member(made, "verify.py") == Path(offline_verifier.__file__).read_bytes()
+
+
+def test_records_can_be_chained_again_from_their_lines(rich: Path, tmp_path: Path) -> None:
+    link = bytes(32)
+    for line in member(bundle(rich, tmp_path / "bundle.zip"), "records.jsonl").splitlines(keepends=True):
+        record = json.loads(line)
+        link = link_of(link, *(record[name] for name in ("seq", "kind", "key", "at", "body")))
+        assert record["link"] == link.hex()
+        assert line == canonical(record) + b"\n"
+
+
+def test_texts_are_in_clear_and_what_records_are_committed_to(rich: Path, tmp_path: Path) -> None:
+    made = bundle(rich, tmp_path / "bundle.zip")
+    stated = [
+        one
+        for line in member(made, "records.jsonl").splitlines()
+        for one in json.loads(json.loads(line)["body"]).get("texts", ())
+    ]
+    texts = [json.loads(line) for line in member(made, "texts.jsonl").splitlines()]
+    assert [commitment(bytes.fromhex(text["salt"]), text["content"].encode()) for text in texts] == stated
+    assert any("«" in text["content"] for text in texts)
+
+
+def test_the_seal_goes_with_it(plain: Path, tmp_path: Path) -> None:
+    (plain / "seal.json").write_bytes(b"sealed")
+    assert member(bundle(plain, tmp_path / "bundle.zip"), "seal.json") == b"sealed"
+
+
+def test_the_readme_says_how_to_use_it_in_five_lines(plain: Path, tmp_path: Path) -> None:
+    readme = member(bundle(plain, tmp_path / "bundle.zip"), "README.txt").decode().splitlines()
+    assert len(readme) == 5
+    assert "python3 verify.py" in readme[0]
+    assert readme[4].startswith("Not proved: ")
+
+
+def test_the_same_run_gives_the_same_bytes(rich: Path, tmp_path: Path) -> None:
+    shutil.copytree(rich, tmp_path / "elsewhere")
+    first = bundle(rich, tmp_path / "first.zip").read_bytes()
+    assert bundle(rich, tmp_path / "second.zip").read_bytes() == first
+    assert bundle(tmp_path / "elsewhere", tmp_path / "third.zip").read_bytes() == first
+
+
+class TestRescored:
+    def test_the_records_and_texts_that_it_refers_to_go_with_it(self, plain: Path, tmp_path: Path) -> None:
+        other = rescored(plain, tmp_path / "other", "reward.tone=2.0")
+        made = bundle(other, tmp_path / "bundle.zip")
+        assert names(made) == [*OWN[:-1], "base/records.jsonl", "base/texts.jsonl", "traces.jsonl"]
+        whole = bundle(plain, tmp_path / "whole.zip")
+        assert member(made, "base/records.jsonl") == member(whole, "records.jsonl")
+        assert member(made, "base/texts.jsonl") == member(whole, "texts.jsonl")
+        assert member(made, "texts.jsonl") == b""
+
+    def test_what_came_into_the_base_afterwards_does_not(self, tmp_path: Path) -> None:
+        folder = tmp_path / "run"
+        tasks = write_tasks(tmp_path / "given", lines())
+        score(folder, tasks, PLAIN, limit=2)
+        other = rescored(folder, tmp_path / "other")
+        before = member(bundle(other, tmp_path / "before.zip"), "base/records.jsonl")
+        score(folder, tasks, PLAIN)
+        assert member(bundle(other, tmp_path / "after.zip"), "base/records.jsonl") == before
+
+    def test_but_for_erasures_which_say_why_texts_are_missing(self, plain: Path, tmp_path: Path) -> None:
+        other = rescored(plain, tmp_path / "other")
+        erase(plain, "response", "t1/r0", "asked for")
+        last = member(bundle(other, tmp_path / "bundle.zip"), "base/records.jsonl").splitlines()[-1]
+        assert json.loads(last)["kind"] == "erasure"
+
+
+class TestOutput:
+    def test_a_file_that_is_there_is_replaced(self, plain: Path, tmp_path: Path) -> None:
+        (tmp_path / "bundle.zip").write_bytes(b"old")
+        assert zipfile.is_zipfile(bundle(plain, tmp_path / "bundle.zip"))
+
+    def test_anything_else_is_not(self, plain: Path, tmp_path: Path) -> None:
+        with pytest.raises(InputError, match="is there and is no file"):
+            bundle(plain, tmp_path)
+
+    def test_it_is_whole_or_not_there(self, plain: Path, tmp_path: Path) -> None:
+        def broken() -> Iterator[bytes]:
+            yield b"{}\n"
+            raise RuntimeError("no more")
+
+        (tmp_path / "bundle.zip").write_bytes(b"old")
+        with closing(Run.open(plain)) as run, pytest.raises(RuntimeError, match="no more"):
+            export_bundle(run, tmp_path / "bundle.zip", broken())
+        assert (tmp_path / "bundle.zip").read_bytes() == b"old"
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["bundle.zip", "plain"]
+
+    def test_a_text_that_is_none_is_named(self, plain: Path, tmp_path: Path) -> None:
+        changed(plain / "run.sqlite", "UPDATE texts SET content = x'ff' WHERE id = (SELECT max(id) FROM texts)")
+        with pytest.raises(TraceMismatch, match=r"run\.sqlite, text \d+: is no UTF-8"):
+            bundle(plain, tmp_path / "bundle.zip")
+
+    def test_a_run_that_is_not_closed_can_be_bundled_too(self, tmp_path: Path) -> None:
+        folder = tmp_path / "run"
+        score(folder, write_tasks(tmp_path / "given", lines()), PLAIN, limit=2)
+        before = member(bundle(folder, tmp_path / "open.zip"), "records.jsonl")
+        close_run(folder)
+        assert member(bundle(folder, tmp_path / "closed.zip"), "records.jsonl").startswith(before)
+
+    def test_a_large_run_is_never_held_as_a_whole(self, plain: Path, tmp_path: Path) -> None:
+        line = b"%s\n" % (b"x" * 50_000)
+        with closing(Run.open(plain)) as run:
+            tracemalloc.start()
+            export_bundle(run, tmp_path / "bundle.zip", (line for _ in range(1000)))
+            _, most = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert most < 5_000_000
+        assert member(tmp_path / "bundle.zip", "traces.jsonl") == line * 1000

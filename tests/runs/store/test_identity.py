@@ -1,0 +1,230 @@
+"""Which model a run asked: another one behind the same name is found, and to verify the run none is needed."""
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.runs.integrity.deep import Deep, verify_deep
+from jurygraph.runs.making import session
+from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.identity import Absent, Identity
+from tests.models.server import Server, said, serving, status
+from tests.models.tiny_gguf import CHAT, write_tiny
+from tests.runs.made import checked, lines, score, write_tasks
+from tests.runs.making.test_rescoring import again
+from tests.runs.test_calls import CALLS_EACH, plain, sit
+from tests.runs.test_calls import lines as with_rubrics
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    return write_tasks(tmp_path, with_rubrics(2))
+
+
+def told(folder: Path) -> Identity | None:
+    with closing(Run.open(folder)) as run:
+        return run.header.model
+
+
+def deep(folder: Path) -> Deep:
+    with closing(Run.open(folder)) as run:
+        return verify_deep(run, lambda count: None)
+
+
+def quoted(folder: Path) -> int:
+    """How many quotations stand in a run."""
+    with closing(Run.open(folder)) as run:
+        return sum(len(verdict.evidence) for trace in run.traces() for verdict in trace.verdicts)
+
+
+def local(path: Path, **calls: Any) -> dict[str, Any]:
+    return {"model": f"gguf:{path}", "evaluators": ["criteria"], "calls": {"max_tokens": 8, **calls}}
+
+
+class TestTold:
+    def test_the_header_names_the_model_as_requests_do(self, server: Server, tasks: Path, tmp_path: Path) -> None:
+        sit(tmp_path / "run", tasks, plain(server))
+        expected = {"provider": "openai-compatible", "endpoint": server.url, "model": "tiny", "form": "native"}
+        found = told(tmp_path / "run")
+        assert found is not None
+        assert found.model_dump() == {**expected, "top_logprobs": 20}
+        checked(tmp_path / "run")
+
+    def test_the_requests_of_a_run_tell_the_same(self, server: Server, tasks: Path, tmp_path: Path) -> None:
+        for name, more in (("native", {}), ("instructed", {"form": "instructed"})):
+            sit(tmp_path / name, tasks, plain(server, **more))
+            with closing(Run.open(tmp_path / name)) as run:
+                assert Identity.recorded(run.ledger) == run.header.model
+
+    def test_a_recording_goes_by_the_name_of_what_was_recorded(
+        self, server: Server, tasks: Path, tmp_path: Path
+    ) -> None:
+        sit(tmp_path / "run", tasks, plain(server, record=str(tmp_path / "calls.jsonl")))
+        sit(tmp_path / "again", tasks, {"model": f"replay:{tmp_path / 'calls.jsonl'}", "evaluators": ["criteria"]})
+        assert told(tmp_path / "again") == told(tmp_path / "run")
+
+    def test_who_asks_no_model_says_nothing_of_one(self, tmp_path: Path) -> None:
+        score(tmp_path / "run", write_tasks(tmp_path, lines(1)))
+        with closing(Run.open(tmp_path / "run")) as run:
+            assert "model" not in json.loads(run.ledger.at(1).body)
+
+    @pytest.mark.parametrize("top", [None, 0, 5])
+    def test_who_stands_in_for_a_model_goes_by_its_name(self, top: int | None) -> None:
+        identity = Identity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=top)
+        assert Identity.of(Absent(identity)) == identity
+
+
+class TestReplaced:
+    """The config says what it said, and leads to another model."""
+
+    @pytest.fixture
+    def begun(self, tasks: Path, tmp_path: Path) -> dict[str, Any]:
+        """A run of a GGUF file that has been replaced since; the settings with which it was begun."""
+        settings = local(write_tiny(tmp_path / "judge.gguf"))
+        sit(tmp_path / "run", tasks, settings)
+        write_tiny(tmp_path / "judge.gguf", CHAT + " ")
+        return settings
+
+    def test_a_resume_is_refused_and_both_are_named(self, begun: dict[str, Any], tasks: Path, tmp_path: Path) -> None:
+        before = (tmp_path / "run" / "run.sqlite").read_bytes()
+        there = told(tmp_path / "run")
+        assert there is not None
+        with pytest.raises(InputError) as caught:
+            sit(tmp_path / "run", tasks, begun)
+        said = str(caught.value)
+        assert f'the model behind {begun["model"]} has the endpoint "{there.endpoint}" in the run and "sha256:' in said
+        assert said.endswith("use another --out, or --branch to ask just what changed")
+        assert (tmp_path / "run" / "run.sqlite").read_bytes() == before
+
+    def test_a_branch_asks_the_new_one_everything(self, begun: dict[str, Any], tasks: Path, tmp_path: Path) -> None:
+        sit(tmp_path / "new", tasks, begun, branch=tmp_path / "run")
+        old, new = told(tmp_path / "run"), told(tmp_path / "new")
+        assert old != new
+        with closing(Run.open(tmp_path / "new")) as run:
+            assert new is not None
+            calls = [call for trace in run.traces() for call in trace.calls]
+            assert {call.endpoint for call in calls} == {new.endpoint}
+            assert len(calls) == 2 * 2 * CALLS_EACH
+
+    def test_the_run_verifies_all_the_same(self, begun: dict[str, Any], tmp_path: Path) -> None:
+        found = deep(tmp_path / "run")
+        assert found.asked_again > 0
+        assert found[2:] == (0, 0, 0)
+
+    def test_where_the_config_says_so_itself_the_model_is_not_named_as_well(
+        self, server: Server, tasks: Path, tmp_path: Path
+    ) -> None:
+        sit(tmp_path / "run", tasks, plain(server, record=str(tmp_path / "calls.jsonl")))
+        instructed = plain(server, form="instructed")
+        replayed = {**plain(server), "model": f"replay:{tmp_path / 'calls.jsonl'}"}
+        for settings in (instructed, replayed):
+            with pytest.raises(InputError, match=r": config (calls\.form|model) is") as caught:
+                sit(tmp_path / "run", tasks, settings)
+            assert "the model behind" not in str(caught.value)
+
+    def test_a_run_that_does_not_tell_is_gone_on_with(
+        self, begun: dict[str, Any], tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(session, "model_of", lambda jury: None)
+        sit(tmp_path / "old", tasks, begun, limit=1)
+        monkeypatch.undo()
+        monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+        write_tiny(tmp_path / "judge.gguf")
+        sit(tmp_path / "old", tasks, begun)
+        assert told(tmp_path / "old") is None
+        assert checked(tmp_path / "old").closed
+
+
+class TestVerifiedWithoutAModel:
+    @pytest.fixture(params=["told", "not told"])
+    def scored(self, request: Any, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+        """Scores, and says in the run which model it was, or not, as runs did before."""
+        if request.param == "not told":
+            monkeypatch.setattr(session, "model_of", lambda jury: None)
+        return sit
+
+    def same(self, folder: Path, verdicts: int) -> None:
+        assert deep(folder) == Deep(asked_again=verdicts, quotations=quoted(folder))
+
+    def test_the_file_of_a_local_model_may_be_gone(
+        self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
+    ) -> None:
+        model = write_tiny(tmp_path / "judge.gguf")
+        scored(tmp_path / "run", tasks, local(model))
+        model.unlink()
+        self.same(tmp_path / "run", 2 * 2 * 5)
+
+    def test_a_recording_may_be_gone(
+        self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
+    ) -> None:
+        recording = tmp_path / "calls.jsonl"
+        sit(tmp_path / "first", tasks, plain(server, form="instructed", record=str(recording)))
+        scored(tmp_path / "run", tasks, {"model": f"replay:{recording}", "evaluators": ["criteria"]})
+        recording.unlink()
+        self.same(tmp_path / "run", 2 * 2 * 5)
+
+    def test_a_chat_model_of_ones_own_need_not_be_importable(
+        self, scored: Callable[..., Any], tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        one = {"reason": "so it is", "quotes": [], "met": False, "probability": 0.25}
+        replies = [json.dumps({f"criterion_{place}": one for place in range(1, n + 1)}) for n in (4, 1)] * 4
+        source = "from langchain_core.language_models import FakeListChatModel\n\n"
+        (tmp_path / "own_chat.py").write_text(f"{source}judge = FakeListChatModel(responses={replies!r})\n")
+        monkeypatch.syspath_prepend(tmp_path)
+        settings = {"model": "langchain:own_chat.judge", "evaluators": ["criteria"], "calls": {"concurrency": 1}}
+        scored(tmp_path / "run", tasks, settings)
+        (tmp_path / "own_chat.py").unlink()
+        monkeypatch.delitem(sys.modules, "own_chat")
+        with pytest.raises(jg.ConfigError):
+            jg.Jury.from_config(settings)
+        assert deep(tmp_path / "run").asked_again == 2 * 2 * 5
+
+    def test_a_run_of_which_nothing_was_answered(self, scored: Callable[..., Any], tasks: Path, tmp_path: Path) -> None:
+        with serving(lambda body, number: status(401)) as server:
+            scored(tmp_path / "run", tasks, plain(server))
+        assert deep(tmp_path / "run") == Deep(of_models=2 * 2 * 5)
+
+    def test_a_call_whose_repair_came_to_nothing_is_our_own_trouble(
+        self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
+    ) -> None:
+        with serving(lambda body, number: status(400) if len(body["messages"]) > 2 else said("no JSON")) as server:
+            scored(tmp_path / "run", tasks, plain(server))
+        assert deep(tmp_path / "run") == Deep(own_trouble=2 * 2 * 5)
+
+    def test_a_reply_that_says_another_thing_is_found(
+        self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        scored(tmp_path / "run", tasks, plain(server))
+        monkeypatch.setattr("jurygraph.agents.judging.forms.p_true", lambda reply, path: 0.123)
+        with pytest.raises(TraceMismatch, match=r"score is 0\.\d+ in the run and 0\.123 when asked again"):
+            deep(tmp_path / "run")
+
+    def test_a_re_scored_run_whose_calls_were_erased(
+        self, scored: Callable[..., Any], server: Server, tmp_path: Path
+    ) -> None:
+        twins = with_rubrics(2, 1)
+        for task in twins:
+            task["query"], task["responses"][0]["text"] = "Write a letter.", "Dear Anna"
+        scored(tmp_path / "run", write_tasks(tmp_path, twins), plain(server))
+        erase(tmp_path / "run", "response", "t0/r0", "")
+        again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
+        assert deep(tmp_path / "other") == deep(tmp_path / "run")
+        assert deep(tmp_path / "run")._replace(quotations=0) == Deep(of_models=5, erased=5)
+
+    def test_a_re_scored_branch_whose_calls_are_in_another_run(
+        self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
+    ) -> None:
+        scored(tmp_path / "old", tasks, plain(server))
+        scored(tmp_path / "run", tasks, plain(server), branch=tmp_path / "old")
+        again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
+        found = Deep(of_models=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
+        assert deep(tmp_path / "other") == deep(tmp_path / "run") == found
+        assert found.quotations > 0

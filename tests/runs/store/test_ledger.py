@@ -1,0 +1,198 @@
+"""The ledger: records chained to one another, texts beside the chain, durable once committed."""
+
+import hashlib
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.runs.store.chain import MOST_TEXTS, START, Draft, commitment, link_of
+from jurygraph.runs.store.ledger import SCHEMA_VERSION, Ledger
+from jurygraph.schema import canonical
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.sqlite"
+
+
+def filled(path: Path, records: int = 3) -> Ledger:
+    ledger = Ledger.create(path)
+    for number in range(records):
+        ledger.append(Draft("trace", f"r{number}", {"value": number}, [f"text {number}".encode(), b"second"]))
+    ledger.commit()
+    return ledger
+
+
+def changed(path: Path, statement: str, *values: object) -> None:
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+class TestChain:
+    def test_a_link_is_the_hash_of_the_link_before_and_of_the_whole_record(self, path: Path) -> None:
+        ledger = filled(path, 2)
+        first, second = ledger.records()
+        header = canonical([2, "trace", "r1", second.at])
+        assert second.link == hashlib.sha256(first.link + header + b"\n" + second.body.encode()).digest()
+        assert first.link == link_of(START, *first[:5])
+        assert (ledger.count, ledger.head) == (2, second.link)
+
+    def test_a_body_commits_to_its_texts_without_telling_them(self, path: Path) -> None:
+        ledger = filled(path, 1)
+        (record,) = ledger.records()
+        texts = list(ledger.stored_texts(1, 1))
+        assert [text.id for text in texts] == [MOST_TEXTS, MOST_TEXTS + 1]
+        assert record.content["texts"] == [commitment(text.salt, text.content) for text in texts]
+        assert hashlib.sha256(b"text 0").hexdigest() not in record.body
+
+    def test_equal_texts_have_different_commitments(self, path: Path) -> None:
+        one, other = (record.content["texts"][1] for record in filled(path, 2).records())
+        assert one != other
+
+    @pytest.mark.parametrize(
+        ("column", "value"), [("kind", "group"), ("key", "r9"), ("at", 5), ("body", "{}"), ("link", b"x" * 32)]
+    )
+    def test_a_changed_record_does_not_follow_the_one_before_it(self, path: Path, column: str, value: object) -> None:
+        filled(path).close()
+        changed(path, f"UPDATE records SET {column} = ? WHERE seq = 2", value)
+        with pytest.raises(TraceMismatch, match="record 2 "):
+            list(Ledger.open(path).chained(1, 3))
+
+    def test_a_missing_record_is_named(self, path: Path) -> None:
+        filled(path).close()
+        changed(path, "DELETE FROM records WHERE seq = 2")
+        with pytest.raises(TraceMismatch, match="record 2 is missing"):
+            list(Ledger.open(path).chained(1, 3))
+        with pytest.raises(TraceMismatch, match="record 4 is missing"):
+            list(Ledger.open(path).chained(4, 4))
+
+
+class TestTransactions:
+    def test_what_is_not_committed_is_gone(self, path: Path) -> None:
+        ledger = filled(path)
+        ledger.append(Draft("trace", "late", {}))
+        ledger.close()
+        assert Ledger.open(path).count == 3
+
+    def test_rolling_back_takes_the_count_and_the_head_back(self, path: Path) -> None:
+        ledger = filled(path)
+        before = ledger.count, ledger.head
+        ledger.append(Draft("trace", "late", {}, [b"text"]))
+        ledger.rollback()
+        assert (ledger.count, ledger.head) == before
+        assert ledger.append(Draft("trace", "next", {}, [b"text"])) == 4
+
+    def test_one_who_reads_is_not_held_up_by_one_who_writes(self, path: Path) -> None:
+        writer = filled(path)
+        reader = Ledger.open(path)
+        writer.append(Draft("trace", "late", {}))
+        assert [record.key for record in reader.records()] == ["r0", "r1", "r2"]
+        writer.commit()
+        assert reader.count == 3, "a reader sees the run as it was when it was opened"
+
+    def test_a_number_that_json_cannot_hold_is_refused(self, path: Path) -> None:
+        with pytest.raises(ValueError, match="JSON"):
+            Ledger.create(path).append(Draft("trace", "r", {"value": float("nan")}))
+
+
+class TestLooking:
+    def test_records_come_in_order_by_kind_and_range(self, path: Path) -> None:
+        ledger = filled(path, 1200)
+        ledger.append(Draft("close", "", {}))
+        assert [record.seq for record in ledger.records()] == list(range(1, 1202))
+        assert [record.seq for record in ledger.records("close")] == [1201]
+        assert [record.seq for record in ledger.records("trace", after=1195, up_to=1198)] == [1196, 1197, 1198]
+
+    def test_the_last_of_a_key_is_found(self, path: Path) -> None:
+        ledger = filled(path)
+        ledger.append(Draft("erasure", "r1", {"number": 1}))
+        ledger.append(Draft("erasure", "r1", {"number": 2}))
+        found = ledger.find("erasure", "r1")
+        assert found is not None
+        assert found.content == {"number": 2}
+        assert ledger.find("trace", "r9") is None
+        assert (ledger.repeated("erasure"), ledger.repeated("trace")) == ("r1", None)
+
+    def test_texts_are_found_by_what_they_hold(self, path: Path) -> None:
+        assert [text.id for text in filled(path).containing(b"ext 1")] == [2 * MOST_TEXTS]
+
+
+class TestErasing:
+    def test_what_is_erased_lies_nowhere_in_the_folder(self, path: Path) -> None:
+        ledger = Ledger.create(path)
+        secret = b"a word that nobody may read again"
+        ledger.append(Draft("trace", "r", {}, [secret, secret * 500]))
+        ledger.commit()
+        ledger.erase([MOST_TEXTS, MOST_TEXTS + 1])
+        ledger.commit()
+        ledger.compact()
+        held = b"".join(file.read_bytes() for file in path.parent.iterdir())
+        assert secret not in held
+        assert list(ledger.stored_texts(1, 1)) == []
+
+
+class TestFile:
+    def test_a_ledger_of_a_newer_version_is_refused(self, path: Path) -> None:
+        filled(path).close()
+        changed(path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+        with pytest.raises(InputError, match=r"newer jurygraph \(schema version 3; .* upgrade jurygraph"):
+            Ledger.open(path)
+
+    def test_a_version_that_nobody_wrote_is_damage(self, path: Path) -> None:
+        filled(path).close()
+        changed(path, "PRAGMA user_version = 0")
+        with pytest.raises(TraceMismatch, match="schema version 0"):
+            Ledger.open(path)
+
+    @pytest.mark.parametrize("content", [b"no database", b"SQLite format 3\0" + b"\1" * 200], ids=["text", "torn"])
+    def test_a_file_that_is_no_database_is_damage(self, path: Path, content: bytes) -> None:
+        path.write_bytes(content)
+        with pytest.raises(TraceMismatch, match=r"run\.sqlite"):
+            Ledger.open(path)
+
+    def test_a_sound_file_has_no_faults(self, path: Path) -> None:
+        assert list(filled(path).faults()) == []
+
+    def test_a_table_that_is_not_ours_is_a_fault(self, path: Path) -> None:
+        filled(path).close()
+        changed(path, "CREATE TRIGGER spy AFTER INSERT ON records BEGIN DELETE FROM texts; END")
+        assert list(Ledger.open(path).faults()) == ["table or index 'spy' is not as jurygraph made it"]
+
+    def test_a_dropped_index_is_a_fault(self, path: Path) -> None:
+        filled(path).close()
+        changed(path, "DROP INDEX records_by_key")
+        assert "records_by_key" in next(Ledger.open(path).faults())
+
+    def test_a_full_disk_is_said_plainly_and_nothing_is_half_written(self, path: Path) -> None:
+        ledger = filled(path)
+        ledger._connection.execute("PRAGMA max_page_count = 10")  # SQLite's own stand-in for a full disk
+        with pytest.raises(InputError, match="the disk is full; free some space"):
+            ledger.append(Draft("trace", "big", {}, [b"x" * 100_000]))
+        ledger.rollback()
+        assert ledger.count == 3
+        assert json.loads(ledger.at(3).body)["value"] == 2
+
+    def test_what_a_killed_process_left_half_done_is_taken_back_for_a_reader(self, path: Path) -> None:
+        filled(path, 400).close()
+        script = (
+            "import os, signal, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+            "c.execute('PRAGMA journal_mode = DELETE'); c.execute('PRAGMA cache_size = 1'); c.execute('BEGIN')\n"
+            "c.execute('UPDATE records SET body = body || body'); os.kill(os.getpid(), signal.SIGKILL)"
+        )
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA journal_mode = DELETE")
+        connection.close()
+        subprocess.run([sys.executable, "-c", script, str(path)], check=False)
+        assert path.with_name("run.sqlite-journal").stat().st_size
+        assert len(list(Ledger.open(path).chained(1, 400))) == 400
+
+    def test_a_trigger_cannot_hide_behind_the_name_of_a_table(self, path: Path) -> None:
+        filled(path).close()
+        changed(path, "CREATE TRIGGER texts AFTER INSERT ON records BEGIN DELETE FROM texts; END")
+        assert "'texts' is not as jurygraph made it" in next(Ledger.open(path).faults())

@@ -1,0 +1,61 @@
+"""One writer at a time, and the second is told who it is."""
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from jurygraph.errors import InputError
+from jurygraph.runs.store.lock import hold, release
+
+
+def test_the_second_is_told_who_holds_it_and_since_when(tmp_path: Path) -> None:
+    held = hold(tmp_path / "run.lock")
+    holder = f"process {os.getpid()} on {socket.gethostname()} since "
+    said = rf"{re.escape(f'{tmp_path}: is being written by {holder}')}\d"
+    with pytest.raises(InputError, match=said):
+        hold(tmp_path / "run.lock")
+    release(held)
+    release(hold(tmp_path / "run.lock"))
+
+
+def test_a_lock_that_is_let_go_names_nobody(tmp_path: Path) -> None:
+    release(hold(tmp_path / "run.lock"))
+    assert (tmp_path / "run.lock").read_text() == ""
+
+
+def test_a_killed_process_leaves_no_lock_behind(tmp_path: Path) -> None:
+    script = "import sys, os, signal; from pathlib import Path; from jurygraph.runs.store.lock import hold\n"
+    script += "held = hold(Path(sys.argv[1])); os.kill(os.getpid(), signal.SIGKILL)"
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "run.lock")], check=False)
+    assert "pid" in (tmp_path / "run.lock").read_text(), "it had been held"
+    release(hold(tmp_path / "run.lock"))
+
+
+def test_a_lock_whose_holder_has_not_signed_yet_names_another_process(tmp_path: Path) -> None:
+    held = hold(tmp_path / "run.lock")
+    held.truncate(0)
+    with pytest.raises(InputError, match="is being written by another process"):
+        hold(tmp_path / "run.lock")
+    release(held)
+
+
+FULL = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+"""As on a full disk, no file can grow."""
+
+
+def test_a_lock_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    tasks, config = tmp_path / "tasks.jsonl", tmp_path / "jury.yaml"
+    tasks.write_text('{"id": "a", "query": "?", "responses": [{"id": "b", "text": ""}]}')
+    config.write_text("evaluators: [maths.steps]")
+    command = f"{FULL}from jurygraph.cli import main; main(sys.argv[1:])"
+    words = [sys.executable, "-B", "-c", command, "score", tasks, "--config", config, "--out", tmp_path / "run"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    place, _, wrong = done.stderr.partition(": cannot be written (")
+    assert place == f"error: {tmp_path / 'run' / 'run.lock'}"
+    assert wrong.endswith("); free some space, or name another folder with --out\n")

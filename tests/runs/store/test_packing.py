@@ -1,0 +1,205 @@
+"""Nouns as records: everything comes back, bit for bit, and no text stands in a body."""
+
+import json
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.graphs.rewarding import Row
+from jurygraph.runs.store.packing import (
+    ERASED,
+    Shape,
+    Texts,
+    pack_reward,
+    pack_trace,
+    unpack_about,
+    unpack_material,
+    unpack_reward,
+    unpack_verdict,
+)
+from jurygraph.schema import (
+    Call,
+    Evidence,
+    Failure,
+    Material,
+    Question,
+    Response,
+    Survey,
+    TaskView,
+    Trace,
+    Verdict,
+    Wave,
+)
+from tests.graphs.scenes import Scene, scenes
+
+VIEW = TaskView(id="t", query="?")
+QUESTION = Question(id="q", evaluator="own.e", version="1", subject="e", view=VIEW.digest)
+SHAPE = Shape.of(Survey(views={VIEW.digest: VIEW}, questions=(QUESTION,), waves=(Wave(questions=("q",)),)))
+STAMP = {"question": "q", "evaluator": "own.e", "version": "1", "subject": "e"}
+
+SECRET = "a secret that somebody wrote"
+words = st.text(max_size=20)
+
+
+def through_json(value: Any) -> Any:
+    return json.loads(json.dumps(value))
+
+
+class TestReward:
+    @given(scenes())
+    def test_comes_back_bit_for_bit(self, scene: Scene) -> None:
+        decision = scene.plan.decision
+        for reward in scene.rewards().values():
+            packed = through_json(pack_reward(Row.of(reward)))
+            assert unpack_reward(packed, decision).model_dump_json() == reward.model_dump_json()
+
+    @given(scenes(judged=True, plain=True))
+    def test_names_and_weights_are_the_decisions(self, scene: Scene) -> None:
+        for reward in scene.rewards().values():
+            assert not set(json.dumps(pack_reward(Row.of(reward))).split('"')) & {"weight", "contribution"}
+
+
+@st.composite
+def verdicts(draw: st.DrawFn) -> Verdict:
+    status = draw(st.sampled_from(["ok", "abstained", "failed", "not_applicable"]))
+    failure = st.builds(
+        Failure, cause=st.sampled_from(["response", "infrastructure"]), kind=st.just("k"), message=words
+    )
+    evidence = st.builds(
+        Evidence,
+        quote=words,
+        start=st.none() | st.integers(0, 9),
+        end=st.none(),
+        source=st.just("response"),
+        verified=st.booleans(),
+    )
+    return Verdict(
+        **STAMP,
+        about="r",
+        responses=draw(st.sampled_from([("r",), ("r", "s"), ()])),
+        sample=draw(st.integers(0, 2)),
+        score=draw(st.floats(0, 1)) if status == "ok" else None,
+        met=draw(st.sampled_from([None, True, False])),
+        native=draw(st.none() | st.booleans() | st.floats(-9, 9) | words),
+        scale=draw(st.sampled_from([None, (0.0, 10.0)])),
+        confidence=draw(st.none() | st.floats(0, 1)),
+        status=status,
+        failure=draw(failure if status == "failed" else st.none() | failure),
+        gated_by=draw(st.none() | st.just("q")),
+        reason=draw(words),
+        evidence=draw(st.lists(evidence, max_size=2)),
+        call=draw(st.none() | st.just("call-1")),
+        supersedes=draw(st.none() | st.just("other")),
+    )
+
+
+def trace(*found: Verdict, **fields: Any) -> Trace:
+    reward = {
+        "value": 0.5,
+        "status": "ok",
+        "partial": 0.5,
+        "coverage": 1.0,
+        "range": None,
+        "components": {},
+        "terms": (),
+        "counts": {},
+    }
+    return Trace.model_validate(
+        {
+            "task_id": "t",
+            "response_id": "r",
+            "group": "g",
+            "plan_digest": "p",
+            "reward": reward,
+            "verdicts": found,
+            **fields,
+        }
+    )
+
+
+RESPONSE = Response(id="r", text="text")
+
+
+def packed(given_trace: Trace, response: Response = RESPONSE) -> tuple[dict[str, Any], Texts]:
+    body, texts = pack_trace(given_trace, response, SHAPE, {}, 1)
+    return through_json(body), texts
+
+
+class TestVerdict:
+    @given(verdicts())
+    def test_comes_back_as_it_was(self, verdict: Verdict) -> None:
+        body, texts = packed(trace(verdict))
+        again = unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts)))
+        assert again.model_dump_json() == verdict.model_dump_json()
+
+    def test_nothing_that_was_written_stands_in_the_body(self) -> None:
+        verdict = Verdict(
+            **STAMP,
+            about="r",
+            responses=("r",),
+            status="failed",
+            reason=SECRET,
+            native=SECRET,
+            failure=Failure(cause="response", kind="k", message=SECRET),
+            evidence=(Evidence(quote=SECRET),),
+        )
+        material = Material(name="m", response="r", data={"found": SECRET}, evidence=(Evidence(quote=SECRET),))
+        response = Response(id="r", text=SECRET, data=[SECRET])
+        body, texts = packed(trace(verdict, material=(material,), labels={"note": SECRET}), response)
+        assert SECRET not in json.dumps(body)
+        assert sum(SECRET in text.decode() for text in texts) == 4
+
+    def test_an_erased_one_keeps_its_numbers_and_says_so(self) -> None:
+        verdict = Verdict(
+            **STAMP,
+            about="r",
+            responses=("r",),
+            score=0.25,
+            reason=SECRET,
+            evidence=(Evidence(quote=SECRET, start=3, end=9),),
+        )
+        body, _ = packed(trace(verdict))
+        again = unpack_verdict(body["verdicts"][0], "r", SHAPE, {})
+        assert (again.score, again.reason, again.evidence[0].quote, again.evidence[0].start) == (
+            0.25,
+            ERASED,
+            ERASED,
+            3,
+        )
+
+
+class TestTrace:
+    def test_labels_data_material_and_calls_come_back(self) -> None:
+        material = Material(name="m", response="r", data=[1, {"a": None}])
+        call = Call(id="c", provider="p", model="m", latency=0.5)
+        response = Response(id="r", text="text", data={"x": [1.5]})
+        body, texts = packed(trace(material=(material,), calls=(call,), labels={"gold": 1}, agent="a"), response)
+        places = dict(enumerate(texts))
+        assert unpack_about(body, places) == {"labels": {"gold": 1}, "data": {"x": [1.5]}}
+        assert unpack_material(body["material"][0], "r", places) == material
+        assert (body["agent"], places[body["response"]]) == ("a", b"text")
+        assert Call.model_validate(body["calls"][0]) == call
+
+    def test_erased_material_is_known_by_its_name(self) -> None:
+        body, _ = packed(trace(material=(Material(name="m", response="r", data=SECRET),)))
+        again = unpack_material(body["material"][0], "r", {})
+        assert (again.name, again.response, again.status, again.data) == ("m", "r", "failed", None)
+        assert again.failure is not None
+        assert again.failure.kind == ERASED
+
+
+class TestShape:
+    @given(scenes())
+    def test_a_survey_comes_back_from_its_shape_and_views(self, scene: Scene) -> None:
+        survey = scene.plan.survey
+        shape = Shape.from_body(through_json(Shape.of(survey).body))
+        assert shape.digest == Shape.of(survey).digest
+        assert shape.survey(list(survey.views.values())) == survey
+
+    def test_tasks_that_are_asked_the_same_share_a_shape(self) -> None:
+        other = TaskView(id="u", query="another one")
+        question = QUESTION.model_copy(update={"view": other.digest})
+        survey = Survey(views={other.digest: other}, questions=(question,), waves=SHAPE.waves)
+        assert Shape.of(survey).digest == SHAPE.digest
+        assert "another" not in json.dumps(Shape.of(survey).body)
