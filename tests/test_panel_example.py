@@ -363,3 +363,18 @@ def test_the_scripted_judge_runs_by_itself_and_refuses_what_it_was_not_told(type
         refused = typed("score", PANEL / "tasks.jsonl", "--config", "direct.yaml", "--out", "direct", "--limit", "1")
     assert refused.code == 3
     assert "the scripted judge was not told what to say here" in refused.err
+
+
+def test_who_is_less_sure_than_the_panel_asks_is_not_heard_in_the_consensus(judge: Server) -> None:
+    config = settings(judge.url)
+    heard = scored({**config, "panel": {"confidence": 0.9}})["sandhaven/lavish"].reward
+    unheard = scored({**config, "panel": {"confidence": 0.95}, "failure": {"min_coverage": 0.1}})[
+        "sandhaven/lavish"
+    ].reward
+    assert heard.parts["reviewers"]["personalized-ivo"] == 1.0
+    assert (unheard.components["reviewers"], unheard.parts["reviewers"]["personalized-ivo"]) == (None, 0.0)
+    own = copy.deepcopy(config)
+    for name, of in own["components"]["reviewers"]["inputs"].items():
+        own["components"]["reviewers"]["inputs"][name] = {"of": of, "confident": 0.0}
+    stated = scored({**own, "panel": {"confidence": 0.95}, "failure": {"min_coverage": 0.1}})["sandhaven/lavish"].reward
+    assert stated.parts["reviewers"]["personalized-ivo"] == 1.0
