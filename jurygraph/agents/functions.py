@@ -48,6 +48,8 @@ class Adapted(Evaluator):
                 raise ConfigError(f"evaluator {name!r}: {what} is one of {', '.join(get_args(known))}, not {value!r}")
         self.name, self.version = name, version
         self.layer, self.audience, self.scope = layer, audience, scope
+        if isinstance(needs, str):
+            raise ConfigError(f"needs is the text {needs!r}: write a list of names of material, [{needs!r}]")
         self.needs = tuple(needs)
         self.asks_model = layer in MODEL_LAYERS and not own_model
         self._branch = branch or BRANCH_OF_AUDIENCE[audience]

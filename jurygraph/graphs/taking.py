@@ -169,7 +169,8 @@ def _material(job: Job, result: Any) -> Material:
     if isinstance(result, BaseException):
         raise result
     if not isinstance(result, Material):
-        raise _Malformed(f"expected material {job.derivation.gives!r}, got {type(result).__name__}")
+        given, name = type(result).__name__, job.derivation.gives
+        raise _Malformed(f"expected material {name!r}, got {given}; return Material(name={name!r}, data=...)")
     checked = _checked(result)
     if checked.name != job.derivation.gives:
         raise _Malformed(f"expected material {job.derivation.gives!r}, got {checked.name!r}")

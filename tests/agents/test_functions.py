@@ -92,6 +92,11 @@ def test_what_has_no_name_of_its_own_is_given_one() -> None:
     assert answer(jg.evaluator(partial(short), name="partly"), SHORT) == 1.0
 
 
+def test_material_that_is_needed_is_named_in_a_list() -> None:
+    with pytest.raises(ConfigError, match=r"needs is the text 'words': write a list of names of material, \['words'\]"):
+        jg.evaluator(short, name="tone", needs="words")
+
+
 def test_a_name_that_two_functions_share_means_neither_of_them() -> None:
     def other(task: TaskView, response: Response) -> float:
         return 0.0
