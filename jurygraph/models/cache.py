@@ -35,6 +35,7 @@ _SETTINGS = {
     "cull_limit": 0,
     "size_limit": 2**50,
     "sqlite_mmap_size": 0,  # memory that is mapped grows with the file, and most of what is looked for is not there
+    "sqlite_cache_size": 1024,  # pages, of 4 kB; 8192 unless told, for each thread that reads or writes
     "disk_min_file_size": 2**31 - 1,
 }
 _HEAD = f'{{"version":{SCHEMA_VERSION},"sha256":"'.encode()

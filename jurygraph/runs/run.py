@@ -30,10 +30,6 @@ from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import nearest
 
 
-_KEPT = 128
-"""Surveys and decisions that are kept as read: traces come task by task, and each task may have its own."""
-
-
 class Run:
     """A run that exists. `open` is for reading; `to_write` and `create` lock it until `close`.
 
@@ -46,8 +42,8 @@ class Run:
         self.header = header
         self._lock = lock
         self._made: Sequence[Path] = ()
-        self.shape = lru_cache(maxsize=_KEPT)(partial(_shape, ledger))
-        self.decision = lru_cache(maxsize=_KEPT)(partial(_decision, ledger))
+        self.shape = lru_cache(maxsize=1024)(partial(_shape, ledger))
+        self.decision = lru_cache(maxsize=1024)(partial(_decision, ledger))
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
