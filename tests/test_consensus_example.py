@@ -256,6 +256,7 @@ def test_the_readme_shows_what_the_scripts_print(module: str) -> None:
     assert f"```text\n{printed_by(module)}```" in README
 
 
+@pytest.mark.slow
 def test_the_tables_that_the_readme_shows_are_among_those_that_the_script_prints() -> None:
     shown = re.search(r"```text\n(mtbench, Table 8: .*?)\n```", README, flags=re.DOTALL)
     assert shown is not None

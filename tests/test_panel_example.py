@@ -354,6 +354,7 @@ def write(path: Path, config: Mapping[str, Any]) -> None:
         YAML(typ="safe").dump(dict(config), file)
 
 
+@pytest.mark.slow
 def test_the_scripted_judge_runs_by_itself_and_refuses_what_it_was_not_told(typed: Typed, tmp_path: Path) -> None:
     with judging() as url:
         model = f"openai-compatible:{url}#{NAME}"

@@ -60,6 +60,7 @@ def project(tmp_path: Path, run: Command, server: Server) -> Project:
     return Project(tmp_path, run, server.url)
 
 
+@pytest.mark.slow
 def test_the_tables_have_every_arm_every_kind_and_what_was_sent(project: Project, server: Server):
     ended = project.attack()
     assert ended.code == 0, ended.err
@@ -79,6 +80,7 @@ def test_the_tables_have_every_arm_every_kind_and_what_was_sent(project: Project
     assert f"requests: {server.count} in this sitting" in ended.out
 
 
+@pytest.mark.slow
 def test_the_same_command_sends_nothing_again(project: Project, server: Server):
     first = project.attack("--json")
     sent = server.count
@@ -106,6 +108,7 @@ def test_json_holds_every_arm_with_every_attack(project: Project):
     assert found["arms"]["none"]["attacks"]["verdicts"]["rate"] > found["arms"]["all"]["attacks"]["verdicts"]["rate"]
 
 
+@pytest.mark.slow
 def test_a_gate_that_holds_is_silent_and_one_that_is_missed_exits_with_1(project: Project):
     assert project.attack("--gate", "rate<=0, honest_rate>=1").code == 0
     ended = project.attack("--gate", "high<=0.0001 and n>=1")
@@ -171,6 +174,7 @@ def test_a_line_that_is_no_task_is_refused(project: Project):
     assert "tasks.jsonl, line 1" in ended.err
 
 
+@pytest.mark.slow
 def test_the_limit_of_calls_ends_it_and_the_cache_goes_on(project: Project, server: Server):
     ended = project.attack("--max-calls", "5")
     assert ended.code == 4

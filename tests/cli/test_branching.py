@@ -108,6 +108,7 @@ CHANGES = {
 
 
 @pytest.mark.parametrize(("name", "content", "asked"), CHANGES.values(), ids=CHANGES)
+@pytest.mark.slow
 def test_a_branch_asks_what_changed_and_ends_as_if_all_had_been_asked(
     letters: Path, run: Command, name: str, content: str, asked: list[str]
 ):

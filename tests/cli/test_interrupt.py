@@ -138,6 +138,7 @@ def holder(process: subprocess.Popen[str]) -> str:
     return f"run: is being written by process {process.pid} on {socket.gethostname()} since 2"
 
 
+@pytest.mark.slow
 def test_a_run_that_another_process_writes_is_refused_and_left_alone(
     slow: Path, run: Command, writing: subprocess.Popen[str]
 ):
@@ -157,6 +158,7 @@ def test_a_run_that_another_process_writes_is_refused_and_left_alone(
 @pytest.mark.parametrize(
     "arguments", [("close",), ("erase", "--response", "t0/r0"), ("erase", "--task", "t0")], ids=" ".join
 )
+@pytest.mark.slow
 def test_nothing_else_writes_a_run_meanwhile(slow: Path, writing: subprocess.Popen[str], arguments: tuple[str, ...]):
     before = contents(slow / "run")
     ended = called(arguments[0], slow / "run", *arguments[1:])
@@ -193,6 +195,7 @@ def test_what_was_re_scored_half_way_stays_as_it_is_when_the_run_goes_on(
 
 
 @pytest.mark.parametrize("arguments", [("show",), ("verify",), ("export", "--to", "jsonl")])
+@pytest.mark.slow
 def test_a_run_is_read_while_it_is_written(slow: Path, run: Command, arguments: tuple[str, ...]):
     read = 0
     with started(slow) as process:

@@ -262,6 +262,7 @@ def test_over_http_fifty_are_judged_at_once(
         assert one.verdict.score == pytest.approx(by_hand(one.reply, one.name), abs=1e-12)
 
 
+@pytest.mark.slow
 def test_over_http_no_probability_beyond_one_is_any_credit(served: str, tmp_path: Path) -> None:
     """The engine's own schemas, unlike its grammars, heed no bounds of numbers."""
     model = f"openai-compatible:{served}#tiny"

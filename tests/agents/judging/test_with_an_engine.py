@@ -97,6 +97,7 @@ def test_in_process_nothing_that_is_found_is_without_a_quotation_that_stands_the
     assert any(verdict.status == "ok" for verdict in noise)
 
 
+@pytest.mark.slow
 def test_in_process_without_quotations_noise_counts_and_rests_on_nothing(tiny: Path) -> None:
     trace = judged(f"gguf:{tiny}", "compact", 1)
     good = [verdict for verdict in trace.verdicts if verdict.status == "ok"]

@@ -66,6 +66,7 @@ def test_every_line_before_the_answers_is_a_step(problems: list[tuple[Task, tupl
         assert [step.text for step in segments(text)] == lines
 
 
+@pytest.mark.slow
 def test_what_is_quoted_stands_in_its_step(problems: list[tuple[Task, tuple[Response, ...]]]) -> None:
     for task, responses in problems:
         for response in responses:

@@ -75,6 +75,7 @@ def rewards(run: Path) -> dict[str, dict]:  # type: ignore[type-arg]
     return {one["response_id"]: one for one in map(json.loads, lines)}
 
 
+@pytest.mark.slow
 def test_the_rewards_are_the_posterior_means_of_a_fit_of_all_verdicts(project: Path) -> None:
     before, after = rewards(project / "run"), rewards(project / "learned")
     votes = [
@@ -108,6 +109,7 @@ def test_the_new_run_is_verified(project: Path) -> None:
     assert called("verify", project / "learned").code == 0
 
 
+@pytest.mark.slow
 def test_a_later_plan_uses_the_artifact_to_the_bit(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     monkeypatch.syspath_prepend(project)
@@ -139,6 +141,7 @@ def test_a_changed_artifact_is_refused(project: Path, monkeypatch: pytest.Monkey
     assert not (project / "never").exists()
 
 
+@pytest.mark.slow
 def test_two_judges_are_left_to_their_majority_and_that_is_said(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
     two = "{combiner: consensus, inputs: {first: judges_to_learn.first, liar: judges_to_learn.liar}}"

@@ -14,6 +14,7 @@ from tests.studies.simulate.published import EXPECTED, off
 FEW = ("gaps_tight", "labels_9", "adv_40")
 
 
+@pytest.mark.slow
 def test_a_few_seeds_agree_with_the_published_tables() -> None:
     found = recovery({name: PUBLISHED[name] for name in FEW}, range(1000, 1010))
     assert {name: off(name, one, ["mse"]) for name, one in found.items() if off(name, one, ["mse"])} == {}
@@ -41,6 +42,7 @@ def test_equal_settings_are_simulated_once_and_every_run_is_reported() -> None:
     np.testing.assert_array_equal(found["one"].values, found["other"].values)
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_finds() -> None:
     settings = {"small": Setting(items=20), "hard": Setting(items=20, hard=1.0)}
     one, two = (recovery(settings, range(3), jobs=jobs) for jobs in (1, 2))

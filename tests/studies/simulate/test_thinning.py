@@ -8,6 +8,7 @@ from jurygraph.studies.simulate import Setting
 from jurygraph.studies.simulate.thinning import thinned
 
 
+@pytest.mark.slow
 def test_rankings_hold_better_the_more_labels_are_kept() -> None:
     setting = Setting(items=60, labels=9)
     few, many = (thinned(setting, kept, range(4)) for kept in (1, 8))
@@ -15,6 +16,7 @@ def test_rankings_hold_better_the_more_labels_are_kept() -> None:
         assert few.mean(method, "tau_b") < many.mean(method, "tau_b") <= 1.0
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_figures_in_any_number_of_processes() -> None:
     setting = Setting(items=20)
     np.testing.assert_array_equal(thinned(setting, 3, range(2)).values, thinned(setting, 3, range(2), jobs=2).values)
