@@ -170,13 +170,13 @@ def _step(number: int, text: str, facts: str) -> Reply:
 def _predicted(value: Mapping[str, Any], shown: Sequence[Shown]) -> Reply:
     response = _text_of(shown, "response")
     quotes = [line for line in response.splitlines() if line.strip()][:1]
-    examples = [(one.text, float(_score(one))) for one in shown if one.name == "example"]
+    examples = [(one.text, _score(one)) for one in shown if one.name == "example"]
     if not examples:
         middle = (value["minimum"] + value["maximum"] + 1) // 2
         return {"reason": "By the script: no example is shown.", "quotes": quotes, "value": middle, "confidence": 85}
     score, alike = max(((one, _alike(text, response)) for text, one in examples), key=lambda found: found[1])
     reason = f"By the script: the nearest example agrees on {alike} of {len(SIGNS)} signs."
-    return {"reason": reason, "quotes": quotes, "value": int(score), "confidence": 90}
+    return {"reason": reason, "quotes": quotes, "value": score, "confidence": 90}
 
 
 def _alike(one: str, other: str) -> int:
@@ -184,11 +184,11 @@ def _alike(one: str, other: str) -> int:
     return sum((sign in one) == (sign in other) for sign in SIGNS)
 
 
-def _score(example: Shown) -> str:
+def _score(example: Shown) -> int:
     found = _SCORED.match(example.behind)
     if found is None:
         raise Unscripted("an example without a score is shown")
-    return found["score"]
+    return int(float(found["score"]))
 
 
 # The rubric's graph
