@@ -12,7 +12,7 @@ from tests.determinism import violations
 
 PACKAGE = Path(jurygraph.__file__).parent
 MODULES = sorted(PACKAGE.rglob("*.py"))
-LONGEST_MODULE, LONGEST_FUNCTION = 400, 60
+LONGEST_MODULE, LONGEST_FUNCTION = 600, 60
 BROAD = {"Exception", "BaseException"}
 BOUNDARIES = (
     "graphs/answering.py",
