@@ -6,7 +6,7 @@ from jurygraph.cli.contrasts import CONTRAST
 from jurygraph.cli.sides import decided_against, opponent, score_for
 from jurygraph.cli.text import plain, short
 from jurygraph.cli.traces import confidence_needed, samples_of, told_of_examples, too_unsure, was_discarded
-from jurygraph.schema import Decision, Reward, Spec, Trace, Verdict
+from jurygraph.schema import Decision, Input, Reward, Spec, Trace, Verdict
 from jurygraph.schema.safety import NO_VARIANT, STOPS
 
 _REASON, _QUOTE = 300, 120
@@ -52,14 +52,15 @@ def _losses(trace: Trace, directions: Mapping[str, int], rising: frozenset[str])
     """
     me = trace.response_id
     costs = [(v, _cost(me, v, directions)) for v in trace.verdicts if v.status == "ok" and not _was_stopped(v)]
-    wrong = [v for v, cost in costs if cost > 0 and (cost == 1 or _went_wrong(me, v, directions))]
+    lost = [(v, cost == 1 or _went_wrong(me, v, directions)) for v, cost in costs if cost > 0]
+    wrong = [v for v, is_wrong in lost if is_wrong]
     placed = sorted((v for v in wrong if _start(v) is not None), key=_start)  # type: ignore[arg-type]
     for place, verdict in enumerate(placed):
         yield f"{'Then' if place else 'What was wrong first'}: {_wrong(me, verdict, directions)}."
     for place, verdict in enumerate(v for v in wrong if _start(v) is None):
         yield f"{'Also wrong' if place or placed else 'Wrong'}: {_wrong(me, verdict, directions)}."
-    for verdict, cost in costs:
-        if cost > 0 and verdict not in wrong and verdict.question in rising:
+    for verdict, is_wrong in lost:
+        if not is_wrong and verdict.question in rising:
             yield f"Short of the best: {_scored(me, verdict)}."
 
 
@@ -98,16 +99,16 @@ def _rising(decision: Decision, reward: Reward) -> frozenset[str]:
         question
         for spec in decision.specs
         if spec.weight and spec.name not in absent
-        for name, one in spec.inputs.items()
-        if not _annulled(spec, name, reward.parts.get(spec.name, {}))
+        for one in _inputs_that_can_rise(spec, reward.parts.get(spec.name, {}))
         for question in one.questions
     )
 
 
-def _annulled(spec: Spec, name: str, parts: Mapping[str, float]) -> bool:
-    """Whether an input is worth nothing, whatever it is, because another one makes the product 0."""
-    others = (value for part, value in parts.items() if part != name)
-    return spec.combiner == "product" and parts.get(name) != 0 and 0 in others
+def _inputs_that_can_rise(spec: Spec, parts: Mapping[str, float]) -> list[Input]:
+    """Return the inputs of a component, without those that are worth nothing because another makes the product 0."""
+    if spec.combiner != "product" or 0 not in parts.values():
+        return list(spec.inputs.values())
+    return [one for name, one in spec.inputs.items() if parts.get(name) == 0]
 
 
 def _cost(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> float:

@@ -1,5 +1,6 @@
 """What is said of a trace: each sentence from its terms, and nothing that is not in it."""
 
+from collections.abc import Callable
 from typing import Any
 
 from jurygraph.cli import sentences as sentences_module
@@ -21,6 +22,7 @@ from jurygraph.schema import (
     Trace,
     Verdict,
 )
+from tests.steps import growth
 
 
 def sentences(trace: Trace, **weights: float) -> list[str]:
@@ -406,3 +408,33 @@ def test_what_somebody_weighs_is_not_short_of_the_best():
     inputs = {name: Input(questions=(f"{name}/ann",), weights=(1.0,)) for name in ("weight", "utility")}
     said = told(one.model_copy(update={"inputs": inputs}), {}, 0.5, weight, utility)
     assert [line for line in said if line.startswith("Short")] == ["Short of the best: utility/ann (e) scored 0.5."]
+
+
+def rubric_of(criteria: int) -> tuple[Trace, Decision]:
+    """A chain of criteria under GEAR: every other one falls short, and every third is not judged."""
+    names = [f"c{number}" for number in range(criteria)]
+    inputs = {name: Input(questions=(name,), weights=(1.0,)) for name in names}
+    params = {"parents": list(range(criteria - 1)), "children": list(range(1, criteria))}
+    component = Spec(name="rubric", weight=1.0, combiner="gear", version="1", inputs=inputs, params=params)
+    judged = [
+        verdict(name, status="abstained") if place % 3 == 2 else verdict(name, score=0.5 + place % 2 / 2)
+        for place, name in enumerate(names)
+    ]
+    term = Term(name="rubric", weight=1.0, value=0.25, contribution=0.25)
+    parts = {"rubric": dict.fromkeys(names, 0.25)}
+    return trace(reward(0.25, terms=(term,), parts=parts), *judged), Decision(specs=(component,))
+
+
+def test_a_rubric_of_four_times_as_many_criteria_takes_about_four_times_as_many_steps():
+    def explain(criteria: int) -> Callable[[], object]:
+        found, decision = rubric_of(criteria)
+        return lambda: sentences_module.sentences(found, decision)
+
+    assert growth(explain, 50) < 6
+
+
+def test_each_criterion_names_its_own_prerequisite():
+    said = "\n".join(sentences_module.sentences(*rubric_of(4)))
+    assert "c1 0.25 (counts 0.25 of its 1, for it rests on c0 at 0.25)" in said
+    assert "c2 0.25 (not judged)" in said
+    assert "c3 0.25 (counts 0.25 of its 1, for it rests on c2, not judged)" in said

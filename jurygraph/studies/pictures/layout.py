@@ -3,9 +3,10 @@
 A row holds a few boxes, so that a broad graph grows downwards. An edge that passes a row has a lane of its own there.
 """
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 from math import ceil, sqrt
 
 WIDTH, LANE = 236.0, 8.0
@@ -69,27 +70,37 @@ def _layers(n: int, edges: Sequence[tuple[int, int]], order: Sequence[int]) -> t
     depth: dict[int, int] = {}
     for node in order:
         depth[node] = 1 + max((depth[parent] for parent in parents[node]), default=-1)
-    alone = set(range(n)).difference(*edges)
+    rows, row_of = _rows_of_nodes(parents, depth, alone=set(range(n)).difference(*edges))
+    lefts: Rows = [[] for _ in rows]
+    rights: Rows = [[] for _ in rows]
+    chains, lane = [], n
+    for number, (parent, child) in enumerate(edges):
+        passed = range(row_of[parent] + 1, row_of[child])
+        for row in passed:  # as many begin on the left as on the right
+            (lefts if number % 2 else rights)[row].append(lane + row - passed.start)
+        chains.append([parent, *range(lane, lane + len(passed)), child])
+        lane += len(passed)
+    return [[*reversed(left), *row, *right] for left, row, right in zip(lefts, rows, rights, strict=True)], chains
+
+
+def _rows_of_nodes(
+    parents: Mapping[int, Sequence[int]], depth: Mapping[int, int], alone: set[int]
+) -> tuple[Rows, dict[int, int]]:
+    """Return the nodes of each row, and the row of each node; nodes without edges stand below the others."""
+    n = len(parents)
     most = max(4, ceil(1.2 * sqrt(n)))
     rows: Rows = []
     row_of: dict[int, int] = {}
+    first_row_alone = 0
     for node in sorted(range(n), key=lambda node: (node in alone, depth[node], node)):
-        row = 1 + max((row_of[parent] for parent in parents[node]), default=-1)
-        if node in alone:  # they stand below the graph
-            row = max((r + 1 for other, r in row_of.items() if other not in alone), default=0)
+        row = first_row_alone if node in alone else 1 + max((row_of[parent] for parent in parents[node]), default=-1)
         while row < len(rows) and len(rows[row]) >= most:
             row += 1
         rows.extend([] for _ in range(row + 1 - len(rows)))
         rows[row].append(node)
         row_of[node] = row
-    chains, lane = [], n
-    for number, (parent, child) in enumerate(edges):
-        passed = range(row_of[parent] + 1, row_of[child])
-        for row in passed:  # as many begin on the left as on the right
-            rows[row].insert(0 if number % 2 else len(rows[row]), lane + row - passed.start)
-        chains.append([parent, *range(lane, lane + len(passed)), child])
-        lane += len(passed)
-    return rows, chains
+        first_row_alone = row if node in alone else max(first_row_alone, row + 1)
+    return rows, row_of
 
 
 def _neighbours(chains: Sequence[Sequence[int]], up: bool) -> Neighbours:
@@ -105,11 +116,13 @@ def _untangled(rows: Rows, above: Neighbours, below: Neighbours) -> Rows:
     """The rows in the order with the fewest crossings that sweeps by barycentre come to."""
     best, fewest = rows, _crossings(rows, below)
     for sweep in range(_SWEEPS):
-        neighbours = (above, below)[sweep % 2]
+        if not fewest:
+            break
+        rows, neighbours = list(rows), (above, below)[sweep % 2]
         place = {item: i for row in rows for i, item in enumerate(row)}
         for number in range(len(rows)) if sweep % 2 == 0 else reversed(range(len(rows))):
             mean = {item: _mean(place, neighbours.get(item, (item,))) for item in rows[number]}
-            rows = [*rows[:number], sorted(rows[number], key=mean.__getitem__), *rows[number + 1 :]]
+            rows[number] = sorted(rows[number], key=mean.__getitem__)
             place.update((item, i) for i, item in enumerate(rows[number]))
         if (count := _crossings(rows, below)) < fewest:
             best, fewest = rows, count
@@ -118,11 +131,30 @@ def _untangled(rows: Rows, above: Neighbours, below: Neighbours) -> Rows:
 
 def _crossings(rows: Rows, below: Neighbours) -> int:
     place = {item: i for row in rows for i, item in enumerate(row)}
-    ends = [[(place[item], place[other]) for item in row for other in below.get(item, ())] for row in rows]
-    return sum((a - c) * (b - d) < 0 for row in ends for (a, b), (c, d) in combinations(row, 2))
+    return sum(
+        count_inversions([place[other] for item in row for other in _in_order(below, item, place)]) for row in rows
+    )
+
+
+def _in_order(below: Neighbours, item: int, place: Mapping[int, int]) -> list[int]:
+    """Return what an item has an edge to in the row below, from left to right."""
+    return sorted(below.get(item, ()), key=place.__getitem__)
+
+
+def count_inversions(places: Sequence[int]) -> int:
+    """Count the pairs of which the first is larger: edges, listed by their upper ends, that cross."""
+    count = 0
+    seen: list[int] = []
+    for number, place in enumerate(places):
+        at = bisect_right(seen, place)
+        count += number - at
+        seen.insert(at, place)
+    return count
 
 
 def _mean(of: Mapping[int, float], items: Sequence[int]) -> float:
+    if len(items) == 1:  # as for nearly all lanes
+        return of[items[0]]
     return sum(of[item] for item in items) / len(items)
 
 
@@ -138,12 +170,14 @@ def _across(rows: Rows, above: Neighbours, below: Neighbours, n: int) -> dict[in
         for row, own in zip(rows, offsets, strict=True)
         for item, at in zip(row, own, strict=True)
     }
-    both = {item: (*above.get(item, ()), *below.get(item, ())) or tuple(x) for item in x}  # alone: amid all the others
+    everything = tuple(x)
+    both = {item: (*above.get(item, ()), *below.get(item, ())) for item in x}
     places = list(zip(rows, offsets, strict=True))
     for sweep in range(_SWEEPS):
         neighbours = both if sweep >= _SWEEPS - 2 else (above, below)[sweep % 2]
         for row, own in places if sweep % 2 == 0 else reversed(places):
-            wanted = [_mean(x, neighbours.get(item, both[item])) for item in row]
+            amid = _mean(x, everything) if not all(both[item] for item in row) else 0.0  # where what is alone stands
+            wanted = [_mean(x, near) if (near := neighbours.get(item, both[item])) else amid for item in row]
             x.update(zip(row, _spread(wanted, own), strict=True))
     left = min(x[item] - _breadth(item, n) / 2 for item in x)
     return {item: at - left for item, at in x.items()}

@@ -11,7 +11,7 @@ from jurygraph.graphs.recipe import RUBRIC
 from jurygraph.graphs.table import OK, STOPPED, judged, unjudged
 from jurygraph.runs.run import Run
 from jurygraph.runs.tables import table_of
-from jurygraph.schema import Decision, Input, Spec, Task, Trace
+from jurygraph.schema import Decision, Spec, Task, Trace
 from jurygraph.studies.pictures.picture import Score, Scores
 
 
@@ -49,14 +49,15 @@ def _criteria(run: Run, trace: Trace, decision: Decision, spec: Spec) -> dict[st
     row = sorted(one.response_id for one in group).index(trace.response_id)
     table = table_of(run, trace.task_id, group)
     left = trace.reward.parts[spec.name]
+    said_of = _reasons_by_question(trace)
     found = {}
     for name, stated in spec.inputs.items():
         cells = table.cells(stated, decision.rule, spec.direction, "counted")
         local, _ = cells.mean()
         outcome = table.outcomes(stated)[0][row]
         missing = _missing(outcome, bool(cells.live[row].any()))
-        said = bool((outcome == OK).any())
-        found[name] = Score(float(local[row]), left[name], missing, _reasons(trace, stated), said)
+        reasons = dict.fromkeys(reason for question in stated.questions for reason in said_of.get(question, ()))
+        found[name] = Score(float(local[row]), left[name], missing, "; ".join(reasons), bool((outcome == OK).any()))
     return found
 
 
@@ -71,10 +72,13 @@ def _missing(outcome: NDArray[np.int8], counts: bool) -> str:
     return "" if judged(outcome).any() else "not asked"
 
 
-def _reasons(trace: Trace, stated: Input) -> str:
-    """What the judges said, each reason once."""
-    about = (verdict for verdict in trace.verdicts if verdict.question in stated.questions)
-    return "; ".join(dict.fromkeys(verdict.reason for verdict in about if verdict.reason))
+def _reasons_by_question(trace: Trace) -> Mapping[str, list[str]]:
+    """Return what the judges said of each question, in the order of the trace."""
+    found: dict[str, list[str]] = {}
+    for verdict in trace.verdicts:
+        if verdict.reason:
+            found.setdefault(verdict.question, []).append(verdict.reason)
+    return found
 
 
 def _retention(spec: Spec) -> Mapping[tuple[str, str], float]:

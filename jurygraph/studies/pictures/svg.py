@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
+from math import fsum
 
 from jurygraph.studies.pictures.layout import WIDTH, Box, Layout, Point, lay_out
 from jurygraph.studies.pictures.lettering import SIZE, plain, wrapped
@@ -173,15 +174,40 @@ def _head(kind: str, x: float, y: float) -> str:
 
 def _labels(links: Sequence[Link], routes: Sequence[Sequence[Point]]) -> Iterator[str]:
     """Each label beside its line, where the fewest others stand already."""
-    taken: list[Spot] = []
+    taken = _Taken(max((_label_width(link) for link in links), default=1.0))
     for link, route in zip(links, routes, strict=True):
-        spots = [(x, y, _LETTER[0] * len(link.label)) for x, y in _places(route)]
-        taken.append(min(spots, key=lambda spot: sum(_covered(spot, other) for other in taken)))
-        x, y, _ = taken[-1]
+        spots = [(x, y, _label_width(link)) for x, y in _places(route)]
+        x, y, _ = taken.add(min(spots, key=taken.covered))
         yield (
             f'<text x="{x:.1f}" y="{y + 4:.1f}" font-size="11" text-anchor="middle" fill="{_INK}" stroke="#ffffff"'
             f' stroke-width="4" paint-order="stroke">{escape(link.label)}</text>'
         )
+
+
+def _label_width(link: Link) -> float:
+    return _LETTER[0] * len(link.label)
+
+
+class _Taken:
+    """The spots that labels have, in a grid whose cells are as large as a label: only neighbours can overlap."""
+
+    def __init__(self, widest: float) -> None:
+        self._cell = (widest, _LETTER[1])
+        self._spots: dict[tuple[int, int], list[Spot]] = {}
+
+    def add(self, spot: Spot) -> Spot:
+        """Take a spot, and return it."""
+        self._spots.setdefault(self._place(spot), []).append(spot)
+        return spot
+
+    def covered(self, spot: Spot) -> float:
+        """Return how much of the taken spots a label here would cover, in square pixels."""
+        column, row = self._place(spot)
+        cells = ((column + across, row + down) for across in (-1, 0, 1) for down in (-1, 0, 1))
+        return fsum(_covered(spot, other) for cell in cells for other in self._spots.get(cell, ()))
+
+    def _place(self, spot: Spot) -> tuple[int, int]:
+        return int(spot[0] // self._cell[0]), int(spot[1] // self._cell[1])
 
 
 def _places(route: Sequence[Point]) -> list[Point]:

@@ -3,9 +3,10 @@
 from itertools import combinations, pairwise
 
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
-from jurygraph.studies.pictures.layout import Box, Layout, lay_out
+from jurygraph.studies.pictures.layout import Box, Layout, count_inversions, lay_out
 from tests.examples import at_most
 from tests.studies.pictures.rubrics import graphs
 
@@ -93,3 +94,8 @@ def test_what_no_edge_touches_stands_below_the_graph() -> None:
 def test_edges_are_untangled_where_they_can_be() -> None:
     boxes = laid_out((6, [(0, 5), (1, 4), (2, 3)])).boxes
     assert sorted((0, 1, 2), key=lambda i: boxes[i].x) == sorted((0, 1, 2), key=lambda i: boxes[5 - i].x)
+
+
+@given(st.lists(st.integers(0, 9), max_size=30))
+def test_edges_cross_where_a_later_one_ends_further_left(places: list[int]) -> None:
+    assert count_inversions(places) == sum(first > second for first, second in combinations(places, 2))

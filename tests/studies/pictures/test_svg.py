@@ -2,8 +2,10 @@
 
 import re
 from collections import Counter
+from collections.abc import Callable
 from xml.etree import ElementTree
 
+import pytest
 from hypothesis import given, settings
 
 from jurygraph.schema import Rubric
@@ -11,6 +13,7 @@ from jurygraph.studies.pictures.lettering import plain
 from jurygraph.studies.pictures.picture import Picture, Score, Scores, picture_of
 from jurygraph.studies.pictures.svg import svg
 from tests.examples import at_most
+from tests.steps import growth
 from tests.studies.pictures.rubrics import pictures, rubric_of
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -110,3 +113,29 @@ def test_reasons_are_told_to_whoever_points_at_something() -> None:
     text = svg(picture_of("t", rubric.model_copy(update={"edges": (edge,)}), scores))
     assert text.count("\nno facts, no advice</title>") == 1
     assert text.count("\nit says so itself</title>") == 2
+
+
+def chain(criteria: int) -> list[tuple[int, int]]:
+    return [(number, number + 1) for number in range(criteria - 1)]
+
+
+def star(criteria: int) -> list[tuple[int, int]]:
+    return [(0, number) for number in range(1, criteria)]
+
+
+def one_edge(criteria: int) -> list[tuple[int, int]]:
+    return [(0, criteria - 1)]
+
+
+@pytest.mark.parametrize(
+    ("edges_of", "most"),
+    [(chain, 6), (star, 10), (one_edge, 6)],  # rows hold some √n boxes, and long edges pass every row: n√n
+)
+def test_a_rubric_of_four_times_as_many_criteria_takes_no_square_of_the_steps(
+    edges_of: Callable[[int], list[tuple[int, int]]], most: float
+) -> None:
+    def draw(criteria: int) -> Callable[[], object]:
+        picture = picture_of("t", rubric_of(criteria, edges_of(criteria)))
+        return lambda: svg(picture)
+
+    assert growth(draw, 40) < most
