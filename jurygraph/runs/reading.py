@@ -10,6 +10,7 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import (
     ERASED,
     Body,
+    read_shared_lists,
     unpack_about,
     unpack_material,
     unpack_reward,
@@ -64,8 +65,9 @@ def _stored(ledger: Ledger, group: Record) -> list[_Stored]:
 def _unpacked(run: "Run", group: _Stored, stored: Sequence[_Stored]) -> list[Scored]:
     task_id = group.record.key
     shape, decision = run.shape_of(task_id), run.decision_of(task_id)
+    lists = read_shared_lists(group.body)
     verdicts = [
-        unpack_verdict(body, one.record.key, shape, one.texts) for one in stored for body in one.body["verdicts"]
+        unpack_verdict(body, one.record.key, shape, one.texts, lists) for one in stored for body in one.body["verdicts"]
     ]
     mine = verdicts_of(shape.questions, [one.record.key for one in stored], verdicts)
     shared = {

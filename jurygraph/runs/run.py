@@ -22,6 +22,7 @@ from jurygraph.runs.store.packing import (
     pack_trace,
     read_beside,
     read_views,
+    shared_lists,
     task_text,
 )
 from jurygraph.schema import Call, Config, Decision, Plan, Purpose, Response, Task, Trace
@@ -209,11 +210,14 @@ class Run:
         """A task's whole group as records to be."""
         known = {response.id: response for response in responses}
         shape = Shape.of(plan.survey)
+        shared = shared_lists(traces)
         group = {"size": len(traces), "statistics": traces[0].statistics}
+        if shared:
+            group["shown"] = list(shared)
         drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
         for number, trace in enumerate(traces, start=1):
             reward = pack_reward(Row.of(trace.reward))
-            body, texts = pack_trace(trace, known[trace.response_id], shape, reward, number)
+            body, texts = pack_trace(trace, known[trace.response_id], shape, reward, number, shared)
             drafts.append(Draft("trace", trace.response_id, body, texts))
         return drafts
 

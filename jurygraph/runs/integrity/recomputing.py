@@ -20,7 +20,7 @@ from jurygraph.graphs.table import MET_FROM, OK, judged_outcome, outcome_of
 from jurygraph.graphs.tracing import group_statistics
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record
-from jurygraph.runs.store.packing import Body, Shape, pack_reward, unpack_verdict
+from jurygraph.runs.store.packing import Body, Shape, pack_reward, read_shared_lists, unpack_verdict
 from jurygraph.schema import Decision
 
 _ROWS = 512  # more do not fit the caches
@@ -119,8 +119,9 @@ class Recomputation:
             yield Recomputed(record, body, pack_reward(row))
 
     def _group(self, group: Group, shape: Shape, decision: Decision) -> Iterator[Recomputed]:
+        shared = read_shared_lists(group.body)
         verdicts = [
-            unpack_verdict(verdict, trace.key, shape, {})
+            unpack_verdict(verdict, trace.key, shape, {}, shared)
             for trace, body in zip(group.traces, group.bodies, strict=True)
             for verdict in body["verdicts"]
         ]

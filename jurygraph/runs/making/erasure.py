@@ -15,6 +15,7 @@ from jurygraph.runs.exported import exports_with
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MOST_TEXTS, Draft, Record, Text
 from jurygraph.runs.store.folder import require
+from jurygraph.runs.store.packing import read_shared_lists, shown_in
 from jurygraph.safety.fence import MARK, fence_around
 from jurygraph.sources import nearest
 
@@ -111,8 +112,9 @@ def _of_response(run: Run, record: Record) -> Iterator[Text]:
     """Its own, its group's digest, and what was said of others while it was shown beside them."""
     group = run.ledger.at(record.seq - record.content["group"])
     yield from run.ledger.stored_texts(group.seq, group.seq)
+    shared = read_shared_lists(group.content)
     for trace in run.ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
-        shown = {v.get("text") for v in trace.content["verdicts"] if record.key in v.get("responses", ())}
+        shown = {v.get("text") for v in trace.content["verdicts"] if record.key in shown_in(v, shared)}
         for text in run.ledger.stored_texts(trace.seq, trace.seq):
             if trace.key == record.key or text.id % MOST_TEXTS in shown:
                 yield text

@@ -4,10 +4,13 @@ What a body leaves out is what the plan or the rest of it says anyway, so that n
 """
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from jurygraph.graphs.rewarding import Row
 from jurygraph.graphs.routing import identity_of
@@ -41,6 +44,7 @@ ERASED = "erased"
 _UNSTATED: Verdict = Verdict.model_construct()
 _COMMON = ("id", "query", "reference", "facts", "metadata")
 Body = dict[str, Any]
+_NONE_SHARED: Mapping[tuple[str, ...], int] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -203,10 +207,41 @@ class Texts(list[bytes]):
         return len(self) - 1
 
 
-def pack_trace(trace: Trace, response: Response, shape: Shape, reward: Body, place: int) -> tuple[Body, Texts]:
+Shown = tuple[str, ...]
+"""The ids of the responses that a verdict is about, in the order in which they were shown."""
+_FEW = 2
+
+
+def shared_lists(traces: Iterable[Trace]) -> dict[Shown, int]:
+    """Return the lists of more than two responses that verdicts of a group name, each with its number.
+
+    A group stores each of them once, and its verdicts store the number: written out in every verdict, they would take
+    room that grows with the square of the group.
+    """
+    shown = (verdict.responses for trace in traces for verdict in trace.verdicts if len(verdict.responses) > _FEW)
+    return {responses: number for number, responses in enumerate(dict.fromkeys(shown))}
+
+
+def read_shared_lists(group: Mapping[str, Any]) -> list[Shown]:
+    """Return the lists that the body of a group stores, by their numbers."""
+    return _SHARED.validate_python(group.get("shown", []))
+
+
+_SHARED = TypeAdapter(list[Shown])
+
+
+def shown_in(verdict: Mapping[str, Any], shared: Sequence[Shown]) -> Sequence[str]:
+    """Return the responses that a stored verdict names; none where it is about the response of its trace alone."""
+    stored: int | Sequence[str] = verdict.get("responses", ())
+    return shared[stored] if isinstance(stored, int) else stored
+
+
+def pack_trace(
+    trace: Trace, response: Response, shape: Shape, reward: Body, place: int, shared: Mapping[Shown, int] = _NONE_SHARED
+) -> tuple[Body, Texts]:
     """A trace and its response as body and texts; the text of the response comes first.
 
-    `place` counts from the record of its group.
+    `place` counts from the record of its group, which stores the `shared` lists of responses.
     """
     texts = Texts([response.text.encode()])
     body: Body = {"group": place, "reward": reward, "response": 0}
@@ -215,7 +250,7 @@ def pack_trace(trace: Trace, response: Response, shape: Shape, reward: Body, pla
     if trace.labels or response.data is not None:
         body["about"] = texts.place(_text({"labels": trace.labels, "data": response.data}))
     own = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
-    body["verdicts"] = [_pack_verdict(verdict, trace.response_id, shape, texts) for verdict in own]
+    body["verdicts"] = [_pack_verdict(verdict, trace.response_id, shape, texts, shared) for verdict in own]
     if trace.material:
         body["material"] = [_pack_material(one, texts) for one in trace.material]
     if trace.calls:
@@ -223,12 +258,14 @@ def pack_trace(trace: Trace, response: Response, shape: Shape, reward: Body, pla
     return body, texts
 
 
-def _pack_verdict(verdict: Verdict, response_id: str, shape: Shape, texts: Texts) -> Body:
+def _pack_verdict(verdict: Verdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[Shown, int]) -> Body:
     place, expected = shape.expected[verdict.question]
     usual = {**expected, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
     body |= {name: fields[name] for name in usual if name not in _APART and fields[name] != usual[name]}
+    if verdict.responses in shared:
+        body["responses"] = shared[verdict.responses]
     if verdict.examples:
         body["examples"] = [one.model_dump(mode="json") for one in verdict.examples]
     if verdict.shrinkage is not None:
@@ -270,8 +307,10 @@ def _pack_material(material: Material, texts: Texts) -> Body:
     return {"name": material.name, "status": material.status, "text": texts.place(material.model_dump_json().encode())}
 
 
-def unpack_verdict(body: Mapping[str, Any], response_id: str, shape: Shape, texts: Mapping[int, bytes]) -> Verdict:
-    """The verdict again; what was erased is empty or says so."""
+def unpack_verdict(
+    body: Mapping[str, Any], response_id: str, shape: Shape, texts: Mapping[int, bytes], shared: Sequence[Shown] = ()
+) -> Verdict:
+    """The verdict again; what was erased is empty or says so. `shared` are the lists of responses of its group."""
     expected = shape.expected[shape.questions[body["question"]].id][1]
     fields = {**expected, "about": response_id, "responses": (response_id,)}
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}
@@ -285,7 +324,10 @@ def unpack_verdict(body: Mapping[str, Any], response_id: str, shape: Shape, text
         fields["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", ERASED if gone else "")}
     if "evidence" in body:
         fields["evidence"] = list(_unpack_evidence(body["evidence"], written))
-    return Verdict.model_validate(fields)
+    if not isinstance(fields["responses"], int):
+        return Verdict.model_validate(fields)
+    shown = shared[fields["responses"]]  # one list for all verdicts, where validation would copy it for each
+    return Verdict.model_validate({**fields, "responses": ()}).model_copy(update={"responses": shown})
 
 
 def _unpack_evidence(stored: Sequence[Any], written: Mapping[str, Any]) -> Iterator[Body]:

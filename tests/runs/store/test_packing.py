@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,9 @@ from jurygraph.runs.store.packing import (
     Texts,
     pack_reward,
     pack_trace,
+    read_shared_lists,
+    shared_lists,
+    shown_in,
     unpack_about,
     unpack_material,
     unpack_reward,
@@ -203,3 +207,34 @@ class TestShape:
         survey = Survey(views={other.digest: other}, questions=(question,), waves=SHAPE.waves)
         assert Shape.of(survey).digest == SHAPE.digest
         assert "another" not in json.dumps(Shape.of(survey).body)
+
+
+class TestVerdictsOnAWholeGroup:
+    GROUP = tuple(f"r{number}" for number in range(200))
+
+    def traces(self) -> list[Trace]:
+        return [trace(Verdict(**STAMP, about="r", responses=self.GROUP, score=0.5)) for _ in self.GROUP]
+
+    def test_share_the_list_of_its_responses(self) -> None:
+        shared = shared_lists(self.traces())
+        body, _ = pack_trace(self.traces()[0], RESPONSE, SHAPE, {}, 1, shared)
+        stored = through_json({"verdicts": body["verdicts"], "shown": list(shared)})
+        assert stored["shown"] == [list(self.GROUP)]
+        assert len(json.dumps(stored["verdicts"])) < 100
+
+        lists = read_shared_lists(stored)
+        first, second = (unpack_verdict(stored["verdicts"][0], "r", SHAPE, {}, lists) for _ in range(2))
+        assert first == self.traces()[0].verdicts[0]
+        assert first.responses is second.responses
+        assert list(shown_in(stored["verdicts"][0], lists)) == list(self.GROUP)
+
+    def test_name_two_responses_or_fewer_themselves(self) -> None:
+        pair = Verdict(**STAMP, about="r", responses=("r", "s"), score=0.5)
+        assert shared_lists([trace(pair)]) == {}
+        (stored,) = packed(trace(pair))[0]["verdicts"]
+        assert stored["responses"] == ["r", "s"]
+        assert shown_in(stored, []) == ["r", "s"]
+
+    def test_in_a_list_that_is_not_stored_are_refused(self) -> None:
+        with pytest.raises(IndexError):
+            unpack_verdict({"question": 0, "score": 0.5, "responses": 0}, "r", SHAPE, {}, [])
