@@ -10,7 +10,10 @@ from pydantic_core import from_json
 from jurygraph.errors import InputError
 from jurygraph.schema.confusions import Confusions
 from jurygraph.sources.complaint import complaint, described
+from jurygraph.sources.limits import read_whole
 
+_LARGEST = 64 << 20
+_TOO_LARGE = "has over 64 MB, which no confusions have; name the file that `jurygraph consensus --artifact` wrote"
 _AGAIN = "have `jurygraph consensus --artifact` write it again"
 
 
@@ -37,7 +40,8 @@ def read_confusions(path: str | Path) -> Confusions:
 
 def _object(path: Path) -> dict[str, Any]:
     try:
-        content = from_json(path.read_bytes(), allow_inf_nan=False)
+        with path.open("rb") as file:
+            content = from_json(read_whole(str(path), file, _LARGEST, _TOO_LARGE), allow_inf_nan=False)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error}); name a file that can be read") from None
     except ValueError as error:

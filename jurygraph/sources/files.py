@@ -11,7 +11,6 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
@@ -19,8 +18,8 @@ from jurygraph.errors import InputError
 from jurygraph.schema import Noun
 from jurygraph.sources.complaint import nearest
 from jurygraph.sources.formats import GZIP, UTF8_MARK, refuse_foreign
+from jurygraph.sources.limits import LineReader, UnpackedLines
 
-_LONGEST = 256 << 20
 _CHUNK = 1 << 20
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # the last: no folder takes temporary files
 
@@ -84,21 +83,18 @@ class TextFile:
         self._file.close()
 
     def lines(self) -> Iterator[Line]:
-        """Every line that is not blank."""
+        """Every line that is not blank. Raises `InputError` beyond the limits of `sources.limits`."""
         self._file.seek(0)
-        offset = 0
-        for number in count(1):
-            content = self._file.readline(_LONGEST + 1)
+        reader, offset = LineReader(self.name, self._file), 0
+        while content := reader.read():
             self._refuse_changed()
-            if not content:
-                return
-            if len(content) > _LONGEST:
-                self._refuse(number, "is longer than 256 MB; give each line one JSON object, and end it with LF")
-            start = len(UTF8_MARK) if number == 1 and content.startswith(UTF8_MARK) else 0
-            text = self._decoded(content[start:], number)
-            if text.strip():
-                yield Line(number, text, Place(offset + start, len(content) - start))
+            start = len(UTF8_MARK) if reader.number == 1 and content.startswith(UTF8_MARK) else 0
+            if not content.isspace():
+                text = self._decoded(content[start:] if start else content, reader.number)
+                if text and not text.isspace():
+                    yield Line(reader.number, text, Place(offset + start, len(content) - start))
             offset += len(content)
+        self._refuse_changed()
 
     def read(self, place: Place) -> bytes:
         """The bytes at a place. Raises `InputError` where the file was changed meanwhile."""
@@ -124,17 +120,16 @@ class TextFile:
 
     def _unpacked(self, packed: IO[bytes]) -> Iterator[bytes]:
         packed.seek(0)
-        lines = 0
+        lines = UnpackedLines(self.name, self._state[0])
         try:
             with gzip.GzipFile(fileobj=packed) as content:
                 while chunk := content.read1(_CHUNK):
-                    lines += chunk.count(b"\n")
-                    yield chunk
+                    yield lines.check(chunk)
             self._refuse_changed()
         except EOFError:
-            self._refuse(lines + 1, "the gzip file is cut short here; copy it again")
+            self._refuse(lines.number, "the gzip file is cut short here; copy it again")
         except (gzip.BadGzipFile, zlib.error) as error:
-            self._refuse(lines + 1, f"the gzip file is damaged here ({error}); copy it again")
+            self._refuse(lines.number, f"the gzip file is damaged here ({error}); copy it again")
 
     def _decoded(self, content: bytes, number: int) -> str:
         try:

@@ -18,9 +18,11 @@ from jurygraph.errors import InputError
 from jurygraph.sources.complaint import described, nearest, quoted
 from jurygraph.sources.files import TextFile, meant_file
 from jurygraph.sources.formats import GZIP, UTF8_MARK
+from jurygraph.sources.limits import LineReader, read_whole, refuse_large_ratio
 
 Row = dict[str, Any]
 _LARGEST_JSON = 256 << 20
+_TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
 _AT_ONCE = 8192
 _SQLITE = b"SQLite format 3\0"
 _PARQUET = b"PAR1"
@@ -132,16 +134,18 @@ def _check_columns(path: Path, columns: list[str]) -> None:
 
 def _lines(path: Path) -> Generator[str, None, None]:
     """The lines of a text, with their ends."""
-    number = 0
     with _unpacked(path) as file:
+        reader, size = LineReader(str(path), file), path.stat().st_size
         try:
-            for number, line in enumerate(file, start=1):
-                yield line.decode("utf-8-sig" if number == 1 else "utf-8")
+            while line := reader.read():
+                if isinstance(file, gzip.GzipFile):
+                    refuse_large_ratio(f"{path}, line {reader.number}", size, reader.size)
+                yield line.decode("utf-8-sig" if reader.number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             wrong = f"byte {error.start + 1} is not UTF-8; save the file as UTF-8"
-            raise InputError(f"{path}, line {number}: {wrong}") from None
+            raise InputError(f"{path}, line {reader.number}: {wrong}") from None
         except _DAMAGED as error:
-            raise _damaged(f"{path}, line {number + 1}", error) from None
+            raise _damaged(f"{path}, line {reader.number + 1}", error) from None
 
 
 def _damaged(where: str, error: Exception) -> InputError:
@@ -163,7 +167,7 @@ def _json_lines(path: Path) -> Iterator[PlacedRow]:
             yield PlacedRow(place, _object(_parsed(line.text, where), where))
 
 
-def _parsed(text: str | bytes, where: str) -> Any:
+def _parsed(text: str | bytes | bytearray, where: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -179,11 +183,9 @@ def _object(value: Any, where: str) -> Row:
 def _json(path: Path) -> Iterator[PlacedRow]:
     try:
         with _unpacked(path) as file:
-            content = file.read(_LARGEST_JSON + 1)
+            content = read_whole(str(path), file, _LARGEST_JSON, _TOO_LARGE)
     except _DAMAGED as error:
         raise _damaged(str(path), error) from None
-    if len(content) > _LARGEST_JSON:
-        raise InputError(f"{path}: a JSON file is read whole, and this one has over 256 MB; give it as JSON lines")
     rows = _parsed(content.removeprefix(UTF8_MARK), str(path))
     if not isinstance(rows, list):
         raise InputError(f"{path}: is {described(rows)}; a table is a list of rows")
