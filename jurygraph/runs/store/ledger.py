@@ -284,6 +284,12 @@ class Ledger:
         with self.guarded():
             yield from map(Text._make, self._connection.execute(found, (first * MOST_TEXTS, (last + 1) * MOST_TEXTS)))
 
+    def first_texts(self, kind: str) -> Iterator[Text]:
+        """The first text of every record of a kind, as far as it is stored."""
+        found = "SELECT texts.* FROM records JOIN texts ON texts.id = records.seq * ? WHERE records.kind = ?"
+        with self.guarded():
+            yield from map(Text._make, self._connection.execute(found, (MOST_TEXTS, kind)))
+
     def containing(self, content: bytes) -> Iterator[Text]:
         """The texts in which a content lies."""
         with self.guarded():
