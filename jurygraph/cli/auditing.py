@@ -31,7 +31,8 @@ def verify(
 
     Every record must follow the one before it, every text be the one that its record commits to, config.yaml be the
     run's, every reward and statistic come out of the verdicts again to the last bit. Whoever can write the folder can
-    make the whole of it anew: `--expect-head`, or a seal by a key that is kept elsewhere, finds that.
+    make the whole of it anew: `--expect-head`, or a seal by a key that is kept elsewhere, finds that. With `--signer`,
+    nothing may follow what was sealed: seal a run anew after an erasure.
 
     `--deep` looks for every quotation in its response, and asks every evaluator that needs no model again.
 
@@ -63,6 +64,8 @@ def verify(
         out(visible(f"the verdicts are those of {found.base}, which was verified as well"))
     out(f"head    {found.head}")
     out(f"sealed  {f'by {found.sealed}' if found.sealed else 'no'}")
+    if found.unsigned:
+        say(f"{found.unsigned} erasures came after the seal, and nobody signed them; `seal` signs the run anew")
     if not found.closed:
         say("the run is not closed: more may come after this head")
 
