@@ -3,7 +3,7 @@
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +11,9 @@ from jurygraph.cli.boundary import Exit
 from jurygraph.cli.options import AsJson, RunFolder
 from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.text import out, out_json, say, visible, word
+
+if TYPE_CHECKING:
+    from jurygraph.runs.making.erasure import Erased
 
 
 def verify(
@@ -28,7 +31,8 @@ def verify(
 
     Every record must follow the one before it, every text be the one that its record commits to, config.yaml be the
     run's, every reward and statistic come out of the verdicts again to the last bit. Whoever can write the folder can
-    make the whole of it anew: `--expect-head`, or a seal by a key that is kept elsewhere, finds that.
+    make the whole of it anew: `--expect-head`, or a seal by a key that is kept elsewhere, finds that. With `--signer`,
+    nothing may follow what was sealed: seal a run anew after an erasure.
 
     `--deep` looks for every quotation in its response, and asks every evaluator that needs no model again.
 
@@ -60,6 +64,8 @@ def verify(
         out(visible(f"the verdicts are those of {found.base}, which was verified as well"))
     out(f"head    {found.head}")
     out(f"sealed  {f'by {found.sealed}' if found.sealed else 'no'}")
+    if found.unsigned:
+        say(f"{found.unsigned} erasures came after the seal, and nobody signed them; `seal` signs the run anew")
     if not found.closed:
         say("the run is not closed: more may come after this head")
 
@@ -153,15 +159,17 @@ def erase(
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why, for the record.")] = "",
     json: AsJson = False,
 ) -> None:
-    """Erase a text for good, wherever it lies in the run's folder. Scores, rewards and ids stay, and `verify` passes.
+    """Erase a text for good. Scores, rewards and ids stay, and `verify` passes.
 
     Of a response, that is its text, data and labels, what evaluators wrote about it, and every other text of the run
     in which it lies (if it has 20 characters or more); of a task, all that is written in it, in the responses to it
-    and about them. Exports of the run that lie in its folder and hold texts are removed; other files that hold it are
-    named. Ids, names and what a question asks for by name stay. The record of the erasure says what and why. Copies
-    elsewhere are yours to find: backups, runs branched from this one.
+    and about them. Their calls, and others that hold or quote them, go from the cache that is in use
+    (`JURYGRAPH_CACHE`) and from the file that `calls.record` names, whose path counts from the folder that you are
+    in. Exports of the run that lie in its folder and hold texts are removed; other files that hold it, and files that
+    cannot be searched, are named. Ids, names and what a question asks for by name stay. The record of the erasure
+    says what and why. Copies elsewhere are yours to find: docs/safety.md lists them.
 
-    Exit codes: 0 done; 1 done, but it still lies in what is named; 2 wrong input, or somebody reads the run just now.
+    Exit codes: 0 done; 1 done, but it lies or may lie in what is named; 2 wrong input, or somebody reads the run.
 
     \b
     Example:
@@ -177,13 +185,22 @@ def erase(
         paths = {"exports": list(map(str, done.exports)), "files": list(map(str, done.files))}
         out_json({"run": str(run), **done._asdict(), **paths})
     else:
-        out(f"erased {done.own} texts, and {done.elsewhere} of others in which it lay")
-        for path in done.exports:
-            out(visible(f"removed {path}"))
+        _print_erased(done)
     for name in done.tasks:
         command = f"`jurygraph erase {word(run)} --task {word(name)}`"
         say(f"it also lies in what is written in task {name!r}; {command} erases that")
     for path in done.files:
         say(f"it also lies in {path}, which is no export of this run; remove that by hand")
-    if done.tasks or done.files:
+    for reason_why in done.unreached:
+        say(f"it may still lie in {reason_why}")
+    if done.tasks or done.files or done.unreached:
         raise typer.Exit(Exit.SOME_FAILED)
+
+
+def _print_erased(done: "Erased") -> None:
+    out(f"erased {done.own} texts, and {done.elsewhere} of others in which it lay")
+    for number, where in ((done.replies, "replies from the cache"), (done.calls, "calls from the recording")):
+        if number:
+            out(f"removed {number} {where}")
+    for path in done.exports:
+        out(visible(f"removed {path}"))

@@ -11,7 +11,8 @@ The hash shows damage, not forgery; against that the folder must be one that nob
 import logging
 import os
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +30,10 @@ SCHEMA_VERSION = 1
 
 _LOG = logging.getLogger(__name__)
 _LONGEST_WAIT = 60.0
+_SHORT_WAIT = 5.0
+_LONGEST = 64 << 20
+"""Bytes of a stored reply that are searched; a longer one was written by something else, and is deleted with them."""
+
 _SETTINGS = {
     **DEFAULT_SETTINGS,  # all of them, so that none is taken from the file
     "eviction_policy": "none",
@@ -144,6 +149,38 @@ class Cache:
         level = logging.DEBUG if what in self._told else logging.WARNING
         self._told.add(what)
         _LOG.log(level, "%s: %s", self.folder, what)
+
+
+def erase_replies(folder: Path, keys: Collection[str], holds: Callable[[bytes], bool]) -> int:
+    """Delete the replies of some requests, and those that hold a text, for good; return how many there were.
+
+    The file is written anew, so that nothing is left of them, nor of replies that were deleted before. Raises
+    `InputError` where that is not possible.
+    """
+    database = folder / DBNAME
+    if not database.exists():
+        return 0
+    try:
+        with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=rw", uri=True, timeout=_SHORT_WAIT)) as rows:
+            rows.isolation_level = None
+            return _erase_rows(rows, keys, holds)
+    except sqlite3.Error as error:
+        how = "end the programs that use it, see that you may write to it, and give the same command again"
+        raise InputError(f"{folder}: the cache could not be searched and written anew ({error}); {how}") from None
+
+
+def _erase_rows(rows: sqlite3.Connection, keys: Collection[str], holds: Callable[[bytes], bool]) -> int:
+    rows.execute("PRAGMA secure_delete = ON")
+    rows.execute("BEGIN IMMEDIATE")
+    stored = rows.execute("SELECT rowid, key, CASE WHEN length(value) <= ? THEN value END FROM Cache", (_LONGEST,))
+    doomed = [(row,) for row, key, value in stored if key in keys or type(value) is not bytes or holds(value)]
+    rows.executemany("DELETE FROM Cache WHERE rowid = ?", doomed)
+    rows.execute("COMMIT")
+    for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
+        busy = rows.execute(step).fetchone()
+        if busy is not None and busy[0]:
+            raise sqlite3.OperationalError("another program is reading it")
+    return len(doomed)
 
 
 class _UnusableRow(ValueError):

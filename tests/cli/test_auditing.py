@@ -70,6 +70,7 @@ class TestVerify:
             "closed": True,
             "sealed": None,
             "base": None,
+            "unsigned": 0,
             "deep": None,
         }
 
@@ -358,11 +359,16 @@ class TestSeal:
         assert (ended.code, ended.out) == (5, "")
         assert not (scored / "seal.json").exists()
 
-    def test_an_erasure_breaks_no_seal_and_the_run_can_be_sealed_again(self, scored: Path, run: Command, keys: Path):
+    def test_an_erasure_breaks_no_seal_but_is_unsigned_until_the_run_is_sealed_again(
+        self, scored: Path, run: Command, keys: Path
+    ):
         run("seal", scored, "--key", keys / "mine.pem")
         first = json.loads((scored / "seal.json").read_text())
         assert run("erase", scored, "--response", "door/a").code == 0
-        assert run("verify", scored, "--signer", keys / "mine.pem.pub").code == 0
+        unsigned = run("verify", scored)
+        assert (unsigned.code, "1 erasures came after the seal, and nobody signed them" in unsigned.err) == (0, True)
+        refused = run("verify", scored, "--signer", keys / "mine.pem.pub")
+        assert (refused.code, "1 erasures came after what was sealed" in refused.err) == (5, True)
         assert run("seal", scored, "--key", keys / "mine.pem").code == 0
         again = json.loads((scored / "seal.json").read_text())
         assert (first["records"], again["records"]) == (12, 13)

@@ -65,6 +65,7 @@ class TestOneResponse:
 
     def test_json_gives_the_same(self, letters: Path, run: Command):
         told = {"own": 7, "elsewhere": 7, "exports": [], "tasks": [], "files": []}
+        told |= {"replies": 0, "calls": 0, "unreached": []}
         assert erased(run, letters, *RESPONSE) == {"run": str(letters), **told}
 
     def test_nothing_of_it_is_left_in_any_file(self, letters: Path, run: Command):
@@ -307,7 +308,13 @@ class TestExports:
 
     def test_json_names_them_too(self, exported: Path, run: Command):
         names = ["more/x.jsonl", "x.jsonl", "x.jsonl.gz"]
+        (exported / "x.parquet").unlink()
         assert erased(run, exported, *RESPONSE)["exports"] == [str(exported / name) for name in names]
+
+    def test_what_cannot_be_searched_is_named_with_exit_1(self, exported: Path, run: Command):
+        ended = run("erase", exported, *RESPONSE)
+        why = "is not UTF-8 text, so it cannot be searched"
+        assert (ended.code, ended.err) == (1, f"it may still lie in {exported / 'x.parquet'}: {why}\n")
 
     def test_another_run_in_the_folder_is_named_and_not_destroyed(self, letters: Path, run: Command):
         inner = letters / "next"
@@ -335,11 +342,13 @@ class TestExports:
         run("erase", exported, *RESPONSE)
         assert files_with(exported, *OF_THE_RESPONSE) == []
 
-    def test_a_file_that_cannot_be_read_as_what_it_seems_is_no_crash(self, letters: Path, run: Command):
+    def test_a_file_that_cannot_be_read_as_what_it_seems_is_no_crash_and_named(self, letters: Path, run: Command):
         (letters / "broken.gz").write_bytes(b"\x1f\x8bbroken")
         (letters / "broken.zip").write_bytes(b"PK\x05\x06" + bytes(18))
         (letters / "link").symlink_to("nowhere")
-        erased(run, letters, *RESPONSE)
+        ended = run("erase", letters, *RESPONSE)
+        assert (ended.code, ended.err.count("\n")) == (1, 2)
+        assert SECRET.encode() not in (letters / "run.sqlite").read_bytes()
 
 
 @pytest.mark.parametrize("name", [".", "./", "../run", "../link"])

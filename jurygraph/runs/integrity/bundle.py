@@ -4,7 +4,7 @@
     texts.jsonl     one text a line: id, salt (hexadecimal), content
     config.yaml, seal.json   as they lie in the run's folder
     traces.jsonl    every trace in clear
-    base/           records and texts of the run whose verdicts a re-scored run refers to
+    base/           records, texts and seal of the run whose verdicts a re-scored run refers to
     verify.py       `offline_verifier`
 
 Lines are canonical JSON. The same run gives the same bytes, given the same zlib.
@@ -29,9 +29,9 @@ Member = tuple[str, Iterable[bytes]]
 README = b"""\
 How to check this bundle: python3 verify.py in the unpacked folder, or python3 verify.py bundle.zip (Python 3.8, alone).
 Whoever has reason to doubt verify.py as well takes jurygraph's own runs/integrity/offline_verifier.py: it is that file.
-Proved: records and texts are those of the head that it prints, and rewards are what their terms give; compare the head
-with one published elsewhere (--expect-head), or the seal's key with one you know (--signer), or all can be made anew.
-Not proved: that verdicts lead to the terms (jurygraph verify); of traces.jsonl, more than rewards; that texts are true.
+Proved: records and texts are those of the head that it prints, rewards follow from their terms, and traces.jsonl shows
+their rewards, verdicts and calls. All can be made anew, but for a head (--expect-head) or a key (--signer) you know.
+Not proved: that verdicts lead to the terms (jurygraph verify); the rest of traces.jsonl; that texts are true.
 """
 
 
@@ -56,6 +56,8 @@ def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
     if run.base is not None and run.extent is not None:
         for name, lines in _of_ledger(run.base.ledger, _extent(run.base.ledger, run.extent)):
             yield f"base/{name}", lines
+        if (run.base.folder / place.SEAL).exists():
+            yield f"base/{place.SEAL}", [(run.base.folder / place.SEAL).read_bytes()]
     yield "traces.jsonl", traces
 
 

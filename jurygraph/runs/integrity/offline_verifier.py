@@ -23,6 +23,12 @@ from typing import Any
 UNREADABLE = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, TypeError, ValueError)
 P, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, -1, P) % P
+NEUTRAL = (0, 1)
+ERASED = "erased"  # stands where a text was
+FIELDS = "evaluator version layer subject stakeholder reviewer met native scale confidence score failure gated_by call"
+EMPTY: dict[str, Any] = {**dict.fromkeys(FIELDS.split()), "sample": 0, "status": "ok", "reason": "", "evidence": []}
+EMPTY["supersedes"] = None
+MEMBERS = ("README.txt", "verify.py", "config.yaml", "seal.json", "records.jsonl", "texts.jsonl", "traces.jsonl")
 
 
 class Difference(Exception):
@@ -70,12 +76,19 @@ class Ledger:
         self.run, self.config_file, self.erased = "", "", 0
         self.links, self.settled = [bytes(32)], 0  # settled: after it there are but the end and erasures
         self.known: dict[tuple[str, str], Any] = {}  # by kind and key: the bodies of decisions and tasks
-        self.shown: dict[str, str] = {}  # by response: a digest of what traces.jsonl must say
+        self.shown: dict[str, str] = {}  # by response: a digest of what traces.jsonl must say of its reward
+        self.judged: dict[str, str] = {}  # and one of what it must say of its verdicts and calls
+        self.unsigned = 0  # erasures of a base that came after the run which refers to it
+        self._members: list[tuple[str, dict[str, Any], dict[int, str]]] = []
         self._folder, self._group, self._group_end = folder, "", 0
-        self._base: Ledger | None = None
+        self.base: Ledger | None = None
         self._traces: dict[int, tuple[str, str]] = {}
         self._missing: set[int] = set()  # texts that are not there and not erased yet, or erased and there
         self._read()
+
+    def heads(self) -> dict[int, str]:
+        """The links after which there are but the end and erasures, by the numbers of their records."""
+        return {number: self.links[number].hex() for number in range(self.settled, len(self.links))}
 
     def _read(self) -> None:
         nothing: tuple[str, dict[str, Any]] = ("texts.jsonl", {})
@@ -84,6 +97,7 @@ class Ledger:
         for where, record in lines(self._folder / "records.jsonl"):
             with within(where):
                 commitments = self._chained(**record)
+            texts: dict[int, str] = {}
             for number, stated in enumerate(commitments, start=record["seq"] << 20):
                 with within(place):
                     if text.get("id") != number:
@@ -91,7 +105,10 @@ class Ledger:
                         continue
                     salt, content = bytes.fromhex(text["salt"]), text["content"].encode()
                     require(salt.hex() == text["salt"] and sha256(salt + content) == stated, "is not what was written")
+                    texts[number & 0xFFFFF] = text["content"]
                 place, text = next(unread, nothing)
+            with within(where):
+                self._join(record["seq"], record["kind"], record["key"], json.loads(record["body"]), texts)
         require(not text, f"{place}: no record speaks of it, or not there")
         require(len(self.links) > max(1, self._group_end), "records.jsonl: ends too early")
         wrong = "is missing and was not erased, or was erased and is there"
@@ -102,7 +119,7 @@ class Ledger:
         require(seq == len(self.links), "is not the next record: one is missing, or there twice")
         require(found == link, "is not what was written, or does not follow the record before it")
         require((kind == "run") == (seq == 1), "is not how a run begins")
-        require((kind == "trace" and not self._base) == (seq <= self._group_end), "is not of the group before it")
+        require((kind == "trace" and not self.base) == (seq <= self._group_end), "is not of the group before it")
         require(kind == "erasure" or not {("close", ""), (kind, key)} & self.known.keys(), "is after the end, or twice")
         parsed: dict[str, Any] = json.loads(body)
         self._take(seq, kind, key, parsed)
@@ -111,14 +128,16 @@ class Ledger:
         return list(parsed.get("texts", ()))
 
     def _take(self, seq: int, kind: str, key: str, body: dict[str, Any]) -> None:
-        self.known[kind, str(seq) if kind == "call" else key] = body if kind in ("decision", "task") else None
+        kept = body if kind in ("survey", "decision", "task") else None
+        self.known[kind, str(seq) if kind == "call" else key] = kept
         if kind == "run":
             self.run, self.config_file, origin = key, body["config_file"], body["base"]
             with within("base"):
-                self._base = base = Ledger(self._folder / "base") if origin else None
+                self.base = base = Ledger(self._folder / "base") if origin else None
             self.erased = base.erased if base else 0
             same = not base or (base.run, base.links[origin["records"]].hex()) == (origin["run"], origin["head"])
             require(same, "base/ does not hold the run that this one refers to")
+            self.unsigned = len(base.links) - 1 - origin["records"] if base else 0
         elif kind == "group":
             self._group, self._group_end = key, seq + body["size"]
         elif kind == "trace":
@@ -132,11 +151,62 @@ class Ledger:
             self.erased += len(body["ids"])
 
     def _trace(self, seq: int, key: str, body: dict[str, Any]) -> None:
-        response, task = self._base._traces[body["base"]] if self._base else (key, self._group)
+        response, task = self.base._traces[body["base"]] if self.base else (key, self._group)
         require(key == response, "is not of the response that the base has there")
         reward = checked(body["reward"], self.known["decision", self.known["task", task]["decision"]]["specs"])
         self._traces[seq] = key, task
         self.shown[key] = sha256(canonical([task, *reward, self.links[-1].hex()]))
+        if self.base:
+            self.judged[key] = self.base.judged[key]
+
+    def _join(self, seq: int, kind: str, key: str, body: dict[str, Any], texts: dict[int, str]) -> None:
+        """Collect the traces of a group, and put their verdicts together once all of them are there."""
+        if kind != "trace" or self.base:
+            return
+        self._members.append((key, body, texts))
+        if seq == self._group_end:
+            survey = self.known["survey", self.known["task", self._group]["survey"]]
+            self.judged.update(verdicts_of(survey, self._members))
+            self._members = []
+
+
+def verdicts_of(survey: dict[str, Any], members: list[tuple[str, dict[str, Any], dict[int, str]]]) -> dict[str, str]:
+    """By response: a digest of the verdicts and calls that its trace must show; a pair's verdict may belong to both."""
+    found: dict[str, list[Any]] = {key: [] for key, _, _ in members}
+    for key, body, texts in members:
+        for packed in body["verdicts"]:
+            question = survey["questions"][packed["question"]]
+            verdict = unpacked(packed, key, question, survey["members"][int(question["view"])], texts)
+            found[key].append(verdict)
+            if (question["scope"], question["pairs"]) == ("pair", "unordered") and verdict["responses"]:
+                found[verdict["responses"][1]].append(verdict)
+    return {key: as_shown(found[key], body.get("calls", [])) for key, body, _ in members}
+
+
+def unpacked(packed: dict[str, Any], key: str, question: dict[str, Any], view: Any, texts: dict[int, str]) -> Any:
+    """A verdict as a trace shows it, from what its record and its question say."""
+    stamp = {name: question[name] for name in ("evaluator", "version", "layer", "subject")}
+    found = {**EMPTY, **stamp, "question": question["id"], "about": key, "responses": [key]}
+    found.update({view[0]: view[1]} if view[0] in ("stakeholder", "reviewer") else {})
+    found.update({name: value for name, value in packed.items() if name not in ("question", "text", "failure")})
+    gone = "text" in packed and packed["text"] not in texts
+    written = json.loads(texts[packed["text"]]) if "text" in packed and not gone else {"reason": ERASED if gone else ""}
+    found.update({name: written[name] for name in ("reason", "native") if name in written})
+    if "failure" in packed:
+        cause, kind = packed["failure"]
+        found["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", ERASED if gone else "")}
+    quotes = written.get("quotes", [ERASED] * len(found["evidence"]))
+    found["evidence"] = [
+        dict(zip(("quote", "start", "end", "source", "verified", "of"), (quote, *place)))  # noqa: B905
+        for quote, place in zip(quotes, found["evidence"])  # noqa: B905
+    ]
+    return found
+
+
+def as_shown(verdicts: list[Any], calls: list[Any]) -> str:
+    """A digest in which numbers count, and not how they are written."""
+    ordered = sorted(verdicts, key=lambda v: (v["question"], v["about"], v["responses"], v["sample"]))
+    return sha256(canonical(json.loads(json.dumps([ordered, calls]), parse_int=float)))
 
 
 def checked(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
@@ -154,7 +224,7 @@ def checked(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
     return [value, status, terms, reward.get("adjustments", [])]
 
 
-def check_traces(path: Path, shown: dict[str, str]) -> None:
+def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> None:
     for place, trace in lines(path, exact=False):
         with within(place):
             reward = trace["reward"]
@@ -162,28 +232,36 @@ def check_traces(path: Path, shown: dict[str, str]) -> None:
             steps = [[step["name"], step["before"], step["after"]] for step in reward["adjustments"]]
             said = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
             require(shown.pop(trace["response_id"], "") == sha256(canonical(said)), "is not what its record says")
+            same = judged[trace["response_id"]] == as_shown(trace["verdicts"], trace["calls"])
+            require(same, "has verdicts or calls that are not those of its record")
             for call in trace["calls"]:
                 del call["latency"]
             require(trace.pop("digest") == sha256(canonical(trace)), "is not what its digest says")
     require(not shown, f"traces.jsonl: {len(shown)} traces are missing")
 
 
-def check_seal(written: bytes, run: str, heads: dict[int, str], signer: str | None) -> str:
+def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
+    """The key that sealed a run; where the signer is known, nothing may follow what was sealed, erasures neither."""
     seal = json.loads(written)
     key, signature = str(seal["public_key"]), bytes.fromhex(seal.pop("signature"))
     require(canonical({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
     require(verifies(bytes.fromhex(key), b"jurygraph seal\n" + canonical(seal), signature), "has a wrong signature")
     require(signer in (None, key), f"is by another key, {key}")
-    require(seal["version"] == 1 and seal["run"] == run, "is of another version, or another run")
+    require(seal["version"] == 1 and seal["run"] == run.run, "is of another version, or another run")
+    heads = run.heads()
     require(heads.get(seal["records"]) == seal["head"], "is of other records: some were changed, added or lost")
+    after = len(run.links) - 1 - seal["records"]
+    require(signer is None or not after, f"does not cover the last {after} records, which are erasures; seal it anew")
     return key
 
 
 def verifies(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether an Ed25519 signature holds (RFC 8032, 5.1.7)."""
+    """Whether an Ed25519 signature holds (RFC 8032, 5.1.7) and its key and start are not of low order."""
     public, start, base = point(key), point(signature[:32]), point(b"\x58" + 31 * b"\x66")
     factor = int.from_bytes(signature[32:], "little")
     if len(key) != 32 or len(signature) != 64 or factor >= ORDER or not (public and start and base):
+        return False
+    if times(8, public) == NEUTRAL or times(8, start) == NEUTRAL or times(ORDER, public) != NEUTRAL:
         return False
     hashed = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little")
     return times(factor, base) == added(start, times(hashed, public))
@@ -206,7 +284,7 @@ def added(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
 
 
 def times(number: int, one: tuple[int, int]) -> tuple[int, int]:
-    half = times(number // 2, added(one, one)) if number else (0, 1)
+    half = times(number // 2, added(one, one)) if number else NEUTRAL
     return added(half, one) if number % 2 else half
 
 
@@ -216,15 +294,32 @@ def proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[str]:
     yield f"holds: {len(run.links) - 1} records, {state}, chained up to the head {run.links[-1].hex()}"
     yield f"holds: {len(run.shown)} rewards, by their terms; every text, but for {run.erased} that were erased"
     require(sha256((folder / "config.yaml").read_bytes()) == run.config_file, "config.yaml: is not that of this run")
-    check_traces(folder / "traces.jsonl", run.shown)
-    yield "holds: config.yaml, and the rewards in traces.jsonl"
-    heads = {number: run.links[number].hex() for number in range(run.settled, len(run.links))}
-    require(head is None or head in heads.values(), f"records.jsonl: do not have the head {head}")
+    check_traces(folder / "traces.jsonl", run.shown, run.judged)
+    yield "holds: config.yaml, and the rewards, verdicts and calls in traces.jsonl"
+    require(head is None or head in run.heads().values(), f"records.jsonl: do not have the head {head}")
     if signer is not None or (folder / "seal.json").exists():
         with within("seal.json"):
-            yield f"holds: the seal, by {check_seal((folder / 'seal.json').read_bytes(), run.run, heads, signer)}"
+            yield f"holds: the seal, by {check_seal((folder / 'seal.json').read_bytes(), run, signer)}"
+    if signer is not None and run.base and run.unsigned:
+        with within("base/seal.json"):
+            check_seal((folder / "base" / "seal.json").read_bytes(), run.base, signer)
     yield "not proved: that verdicts lead to the terms (`jurygraph verify` does); the rest of traces.jsonl; that texts"
     yield "are true; and, but for a head or key that you know from elsewhere, that all of this was not made anew"
+
+
+def unpack(path: Path, folder: str) -> None:
+    """Unpack an archive that holds the files of a bundle, each once, and no byte before or behind them."""
+    with path.open("rb") as file:
+        file.seek(-22, 2)
+        end = file.read()
+    with zipfile.ZipFile(path) as archive:
+        names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
+        starts = [entry.header_offset for entry in archive.infolist()]
+        whole = end.startswith(b"PK\5\6") and end.endswith(b"\0\0") and min(starts, default=0) == 0
+        require(whole, "has bytes before the archive or behind it")
+        known = all(name in MEMBERS or (name.startswith("base/") and name[5:] in MEMBERS) for name in names)
+        require(known and len(names) == len(set(names)), "holds a file that is not of a bundle, or one twice")
+        archive.extractall(folder)
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -238,7 +333,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with within(given.bundle.name), tempfile.TemporaryDirectory() as unpacked:
             if given.bundle.is_file():
-                zipfile.ZipFile(given.bundle).extractall(unpacked)
+                unpack(given.bundle, unpacked)
             folder = Path(unpacked) if given.bundle.is_file() else given.bundle
             for proof in proofs(folder, given.expect_head, given.signer):
                 sys.stdout.write(f"{proof}\n")

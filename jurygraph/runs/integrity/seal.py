@@ -1,6 +1,7 @@
 """The seal of a run: an Ed25519 signature of how many records it had and of the link of the last one, in seal.json.
 
-It vouches for every record up to there. What is erased afterwards, and the record that says so, breaks no seal.
+It vouches for every record up to there. What is erased afterwards, and the record that says so, breaks no seal, but
+nobody signed it: where a signer is expected, such a run is refused until it is sealed anew.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from jurygraph.errors import TraceMismatch
+from jurygraph.runs.integrity.offline_verifier import verifies
 from jurygraph.runs.store.chain import named
 from jurygraph.runs.store.folder import SEAL
 from jurygraph.runs.store.keys import public_key_in
@@ -47,7 +49,8 @@ def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal
     """The seal of a run, if it has one and that holds; the chain itself is for `Ledger.chained` to check.
 
     `signer` is a file with the Ed25519 key that must have sealed it: a public one, PEM or OpenSSH or 64 hexadecimal
-    digits, or a private one. Raises `InputError` where it holds none, and `TraceMismatch` saying what is wrong.
+    digits, or a private one; then nothing may follow what was sealed, erasures neither. Raises `InputError` where it
+    holds none, and `TraceMismatch` saying what is wrong.
     """
     expected = None if signer is None else public_key_in(signer)
     path = folder / SEAL
@@ -61,6 +64,9 @@ def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal
     if expected not in (None, found.public_key):
         raise TraceMismatch(f"{path}: is by the key {found.public_key}, not by the one in {signer}, {expected}")
     _check_sealed(path, found, ledger)
+    if expected is not None and found.records < ledger.count:
+        after = f"{ledger.count - found.records} erasures came after what was sealed, and nobody signed them"
+        raise TraceMismatch(f"{path}: {after}; whoever holds the key seals the run anew where they are right")
     return found
 
 
@@ -81,6 +87,8 @@ def _read(path: Path, content: bytes) -> Seal:
         public_key.verify(bytes.fromhex(found.signature), signed(stated))
     except InvalidSignature:
         raise TraceMismatch(f"{path}: the signature does not hold; it or what it signs has been changed") from None
+    if not verifies(bytes.fromhex(found.public_key), signed(stated), bytes.fromhex(found.signature)):
+        raise TraceMismatch(f"{path}: is by a key of low order, whose signatures anybody can make; it has been changed")
     return found
 
 

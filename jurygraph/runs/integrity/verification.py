@@ -28,8 +28,9 @@ _STEP = 100
 class Verified(NamedTuple):
     """What was found right: so many records, texts and rewards, up to this head.
 
-    `erased` texts are gone and said to be. `sealed` is the public key that signed the run, `base` the folder of the
-    run whose verdicts it refers to, which was verified as well.
+    `erased` texts are gone and said to be. `sealed` is the public key that signed the run, and `unsigned` counts the
+    erasures that came after the seal; `base` is the folder of the run whose verdicts it refers to, which was verified
+    as well.
     """
 
     records: int
@@ -40,14 +41,15 @@ class Verified(NamedTuple):
     head: str
     sealed: str | None
     base: str | None
+    unsigned: int
 
 
 def verify(run: Run, report: Report, expect_head: str | None = None, signer: Path | None = None) -> Verified:
     """Check a whole run; `report` is told how many records were looked at since the last time.
 
     Raises `TraceMismatch` naming the first thing that is not as it was written. With `expect_head`, nothing but an end
-    or an erasure may follow the record with that link; with `signer`, the run must be sealed by that key. What another
-    process writes meanwhile is not looked at.
+    or an erasure may follow the record with that link; with `signer`, the run must be sealed by that key, and
+    nothing may follow what was sealed. What another process writes meanwhile is not looked at.
     """
     head = None if expect_head is None else _head(expect_head)
     try:
@@ -76,7 +78,7 @@ def _verified(run: Run, report: Report, expected: str | None, signer: Path | Non
     if expected is not None:
         chain.expect(expected)
     sealed = check_seal(run.folder, run.ledger, signer)
-    base = None if run.base is None else _verified_base(run, run.base, report)
+    base = None if run.base is None else _verified_base(run, run.base, report, signer)
     _check_rewards(run)
     if run.base is None:
         check_canaries(run.ledger, run.plan_of)
@@ -89,6 +91,7 @@ def _verified(run: Run, report: Report, expected: str | None, signer: Path | Non
         head=run.ledger.head.hex(),
         sealed=None if sealed is None else sealed.public_key,
         base=base,
+        unsigned=0 if sealed is None else run.ledger.count - sealed.records,
     )
 
 
@@ -195,10 +198,11 @@ def _check_config(run: Run) -> None:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
 
 
-def _verified_base(run: Run, base: Run, report: Report) -> str:
+def _verified_base(run: Run, base: Run, report: Report, signer: Path | None) -> str:
+    """The folder of a base that holds; erasures in it that the run's seal does not cover need a seal of its own."""
     origin = run.header.base
     assert origin is not None
-    verify(base, report)
+    verify(base, report, signer=signer if base.ledger.count > origin.records else None)
     if base.ledger.count < origin.records or base.ledger.at(origin.records).link.hex() != origin.head:
         raise TraceMismatch(f"{base.ledger.path}, record {origin.records}: is not the one that {run.folder} refers to")
     return str(base.folder)

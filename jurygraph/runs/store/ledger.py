@@ -26,6 +26,10 @@ TABLES = {
 _DURABLE = ("journal_mode = WAL", "synchronous = FULL", "secure_delete = ON", "wal_autocheckpoint = 4000")
 _LAST = """SELECT one.*, previous.link FROM records one LEFT JOIN records previous ON previous.seq = one.seq - 1
     WHERE one.kind = ? AND one.key = ? AND one.seq <= ? ORDER BY one.seq DESC LIMIT 1"""
+_EXTENT = ("page_count", "page_size")
+_PAGE_COUNT = 28
+"""Where the header of the file has the number of its pages."""
+
 _ROOM = 1 << 20
 _ROWS = 500
 
@@ -284,6 +288,12 @@ class Ledger:
         with self.guarded():
             yield from map(Text._make, self._connection.execute(found, (first * MOST_TEXTS, (last + 1) * MOST_TEXTS)))
 
+    def first_texts(self, kind: str) -> Iterator[Text]:
+        """The first text of every record of a kind, as far as it is stored."""
+        found = "SELECT texts.* FROM records JOIN texts ON texts.id = records.seq * ? WHERE records.kind = ?"
+        with self.guarded():
+            yield from map(Text._make, self._connection.execute(found, (MOST_TEXTS, kind)))
+
     def containing(self, content: bytes) -> Iterator[Text]:
         """The texts in which a content lies."""
         with self.guarded():
@@ -300,8 +310,19 @@ class Ledger:
             yield from (f"record {seq} stands outside the chain" for (seq,) in outside)
         known = sorted(TABLES.items())
         other = [name for name, sql in found if (name, sql) not in known] + [n for n in TABLES if n not in dict(found)]
+        yield from self._appended()
         if found != known:
             yield f"table or index {(other or ['of a name that is taken'])[0]!r} is not as jurygraph made it"
+
+    def _appended(self) -> Iterator[str]:
+        """What stands behind the last page: SQLite passes over it."""
+        with self.guarded():
+            pages, size = (self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _EXTENT)
+        with self.path.open("rb") as file:
+            stated = int.from_bytes(file.read(_PAGE_COUNT + 4)[_PAGE_COUNT:], "big")  # a log may hold fewer or more
+            behind = file.seek(0, os.SEEK_END) - max(pages, stated) * size
+        if behind > 0:
+            yield f"{behind} bytes stand behind the end of the database"
 
     def close(self) -> None:
         """Let go of the file; what was not committed is lost."""

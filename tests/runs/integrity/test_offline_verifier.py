@@ -1,6 +1,7 @@
 """verify.py of a bundle: Python alone finds whatever was changed, and names it."""
 
 import ast
+import hashlib
 import json
 import math
 import os
@@ -135,7 +136,7 @@ class TestWhatHolds:
 
 class TestTheFileItself:
     def test_it_is_small_and_python_3_8_can_read_it(self) -> None:
-        assert len(SOURCE.read_text().splitlines()) <= 250
+        assert len(SOURCE.read_text().splitlines()) <= 350
         ast.parse(SOURCE.read_text(), feature_version=(3, 8))
 
     def test_it_imports_the_standard_library_alone(self) -> None:
@@ -169,6 +170,32 @@ class TestUse:
         (tmp_path / "bundle.zip").write_bytes(b"PK no zip")
         said = verify(tmp_path / "bundle.zip")
         assert (said.code, said.err[:37]) == (5, "differs: bundle.zip: cannot be read (")
+
+
+class TestArchive:
+    @pytest.mark.parametrize("change", [lambda whole: whole + b"!", lambda whole: b"!" + whole], ids=["end", "start"])
+    def test_bytes_behind_or_before_it_are_found(
+        self, plain: Path, tmp_path: Path, verify: Verify, change: Callable[[bytes], bytes]
+    ) -> None:
+        path = bundle(plain, tmp_path / "bundle.zip")
+        path.write_bytes(change(path.read_bytes()))
+        assert verify(path).err == "differs: bundle.zip: has bytes before the archive or behind it\n"
+
+    def test_so_is_a_comment(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
+        path = bundle(plain, tmp_path / "bundle.zip")
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.comment = b"hidden in here"
+        assert "has bytes before the archive or behind it" in verify(path).err
+
+    @pytest.mark.parametrize("name", ["more.txt", "base/more.txt", "records.jsonl", "../up.txt", "base/base/seal.json"])
+    @pytest.mark.filterwarnings("ignore:Duplicate name")
+    def test_so_is_a_file_that_is_not_of_a_bundle_or_there_twice(
+        self, plain: Path, tmp_path: Path, verify: Verify, name: str
+    ) -> None:
+        path = bundle(plain, tmp_path / "bundle.zip")
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(name, b"hidden in here")
+        assert verify(path).err == "differs: bundle.zip: holds a file that is not of a bundle, or one twice\n"
 
 
 def spots(line: bytes, step: int) -> Iterator[int]:
@@ -400,6 +427,28 @@ class TestForgedTraces:
         (opened / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
         assert "traces.jsonl: line 1: is not what its record says" in verify(opened).err
 
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda trace: trace["verdicts"][0].update(score=0.123, met=True),
+            lambda trace: trace["verdicts"][0].update(reason="I liked it."),
+            lambda trace: trace["verdicts"][0].update(evaluator="somebody"),
+            lambda trace: trace["verdicts"][0].update(about="t0/r1"),
+            lambda trace: trace["verdicts"][0]["evidence"][0].update(quote="never written"),
+            lambda trace: trace["verdicts"][0].update(evidence=[]),
+            lambda trace: trace["verdicts"].pop(),
+            lambda trace: trace["verdicts"].append(trace["verdicts"][0]),
+            lambda trace: trace["calls"].append({"id": "made up", "latency": None}),
+        ],
+    )
+    def test_so_is_another_verdict_or_call(self, opened_sealed: Path, verify: Verify, change: Any) -> None:
+        every = traces(opened_sealed)
+        change(every[0])
+        (opened_sealed / "traces.jsonl").write_bytes(b"".join(map(with_digest, every)))
+        said = verify(opened_sealed, "--signer", PUBLIC.hex())
+        wrong = "traces.jsonl: line 1: has verdicts or calls that are not those of its record"
+        assert (said.code, wrong in said.err) == (5, True), said.err
+
     def test_so_are_lines_that_are_missing_or_there_twice(self, opened: Path, verify: Verify) -> None:
         first, *others = (opened / "traces.jsonl").read_bytes().splitlines(keepends=True)
         (opened / "traces.jsonl").write_bytes(b"".join(others))
@@ -458,7 +507,26 @@ class TestSeal:
         head = json.loads((sealed(plain, tmp_path / "key") / "seal.json").read_bytes())["head"]
         erase(plain, "response", "t1/r0", "asked for")
         made = unpacked(plain, tmp_path / "opened")
-        assert verify(made, "--signer", PUBLIC.hex(), "--expect-head", head).code == 0
+        assert verify(made, "--expect-head", head).code == 0
+
+    def test_but_where_the_signer_is_known_they_must_be_signed(
+        self, plain: Path, tmp_path: Path, verify: Verify
+    ) -> None:
+        sealed(plain, tmp_path / "key")
+        erase(plain, "response", "t1/r0", "asked for")
+        said = verify(unpacked(plain, tmp_path / "opened"), "--signer", PUBLIC.hex())
+        assert (said.code, "does not cover the last 1 records, which are erasures" in said.err) == (5, True)
+        sealed(plain, tmp_path / "key")
+        assert verify(unpacked(plain, tmp_path / "again"), "--signer", PUBLIC.hex()).code == 0
+
+    def test_so_must_those_of_the_run_that_is_referred_to(self, plain: Path, tmp_path: Path, verify: Verify) -> None:
+        other = sealed(rescored(plain, tmp_path / "other"), tmp_path / "key")
+        assert verify(unpacked(other, tmp_path / "first"), "--signer", PUBLIC.hex()).code == 0
+        erase(plain, "response", "t1/r0", "asked for")
+        said = verify(unpacked(other, tmp_path / "second"), "--signer", PUBLIC.hex())
+        assert (said.code, "base/seal.json: cannot be read" in said.err) == (5, True)
+        sealed(plain, tmp_path / "key")
+        assert verify(unpacked(other, tmp_path / "third"), "--signer", PUBLIC.hex()).code == 0
 
     def test_anything_else_does(self, tmp_path: Path, verify: Verify) -> None:
         folder, tasks = tmp_path / "run", write_tasks(tmp_path / "given", lines())
@@ -512,6 +580,37 @@ RFC_8032 = [
 ]
 
 
+LOW_ORDER = [
+    bytes.fromhex(text)
+    for text in (
+        "0100000000000000000000000000000000000000000000000000000000000000",
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0000000000000000000000000000000000000000000000000000000000000080",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc85",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac03fa",
+    )
+]
+"""The eight points of order 1, 2, 4 and 8."""
+
+
+def point_of(key: bytes) -> tuple[int, int]:
+    found = offline_verifier.point(key)
+    assert found is not None
+    return found
+
+
+def encoded(point: tuple[int, int]) -> bytes:
+    x, y = point
+    return (y | (x & 1) << 255).to_bytes(32, "little")
+
+
+def hashed(signature: bytes, key: bytes, message: bytes) -> int:
+    return int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little")
+
+
 def accepted(key: bytes, message: bytes, signature: bytes) -> bool:
     """What `cryptography` says."""
     try:
@@ -552,6 +651,22 @@ class TestSignatures:
         assert not verifies(PUBLIC, b"message", signature[:cut])
         assert not verifies(PUBLIC, b"message", signature + bytes(1))
         assert not verifies(PUBLIC[: cut // 2], b"message", signature)
+
+    def test_a_key_or_a_start_of_low_order_is_none(self) -> None:
+        """Of each key, signatures that hold by the equation alone were made without any secret."""
+        for key in LOW_ORDER:
+            public = offline_verifier.point(key)
+            assert public is not None
+            forged = (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little")  # R = B, S = 1: right where k A is neutral
+            messages = (str(number).encode() for number in range(200))
+            lucky = next(one for one in messages if offline_verifier.times(hashed(forged, key, one), public) == (0, 1))
+            assert not verifies(key, lucky, forged)
+        assert accepted(LOW_ORDER[0], b"whatever", (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little"))
+
+    def test_a_key_with_a_part_of_low_order_is_none(self) -> None:
+        mixed = offline_verifier.added(point_of(PUBLIC), point_of(LOW_ORDER[1]))
+        signature = KEY.sign(b"message")
+        assert not verifies(encoded(mixed), b"message", signature)
 
     @pytest.mark.parametrize("y", [2**255 - 19, 2**255 - 1, 2, 1 + 2**255], ids=["p", "more than p", "no point", "-0"])
     def test_what_encodes_no_point_is_no_key(self, y: int) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from contextlib import closing
+from hashlib import sha512
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.closing import close_run
+from jurygraph.runs.integrity.offline_verifier import ORDER
 from jurygraph.runs.integrity.seal import Seal, check_seal
 from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.run import Run
@@ -183,7 +185,49 @@ class TestChecking:
             found(sealed)
 
 
+class TestLowOrder:
+    """Keys of which anybody can make signatures."""
+
+    def forged(self, folder: Path, key: str) -> bytes:
+        """A seal that holds by the equation of Ed25519, made without a secret: R = B, S = 1, and k A is neutral."""
+        start = b"\x58" + 31 * b"\x66"
+        with closing(Run.open(folder)) as run:
+            stated = {"version": 1, "run": run.id, "records": run.ledger.count, "head": run.ledger.head.hex()}
+        for second in range(60):
+            content = {**stated, "signed_at": f"2026-01-01T00:00:{second:02}+00:00", "public_key": key}
+            message = b"jurygraph seal\n" + canonical(content)
+            number = int.from_bytes(sha512(start + bytes.fromhex(key) + message).digest(), "little")
+            if number % ORDER % 8 == 0:
+                signature = (start + (1).to_bytes(32, "little")).hex()
+                return canonical({**content, "signature": signature}) + b"\n"
+        raise AssertionError("none was found")
+
+    @pytest.mark.parametrize(
+        "key",
+        [
+            "01" + "00" * 31,
+            "ec" + "ff" * 30 + "7f",
+            "00" * 32,
+            "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        ],
+        ids=["order 1", "order 2", "order 4", "order 8"],
+    )
+    def test_they_seal_nothing(self, plain: Path, tmp_path: Path, key: str) -> None:
+        (plain / SEAL).write_bytes(self.forged(plain, key))
+        (tmp_path / "signer").write_text(key)
+        for signer in (None, tmp_path / "signer"):
+            with pytest.raises(TraceMismatch, match=r"key of low order, whose signatures anybody can make"):
+                found(plain, signer)
+
+
 class TestSigner:
+    def test_what_came_after_the_seal_must_be_signed_too(self, sealed: Path, key_file: Path) -> None:
+        erase(sealed, "response", "t1/r0", "asked for")
+        with pytest.raises(TraceMismatch, match="1 erasures came after what was sealed, and nobody signed them"):
+            found(sealed, key_file)
+        seal(sealed, key_file)
+        assert found(sealed, key_file)
+
     def test_a_run_must_be_sealed_where_a_signer_is_asked_for(self, plain: Path, key_file: Path) -> None:
         with pytest.raises(TraceMismatch, match=r"seal\.json: is missing"):
             found(plain, key_file)

@@ -17,7 +17,7 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import START, Draft, link_of
 from jurygraph.runs.store.ledger import Ledger
-from tests.runs.made import PLAIN, checked, lines, score, write_tasks
+from tests.runs.made import PLAIN, checked, lines, sat, score, write_tasks
 from tests.runs.store.test_ledger import changed
 
 
@@ -288,6 +288,21 @@ class TestRescored:
         changed(plain / place.LEDGER, "DELETE FROM records WHERE kind = 'close'")
         with pytest.raises(TraceMismatch, match="is not the one that"):
             checked(other)
+
+
+class TestAppended:
+    @pytest.mark.parametrize("extra", [b"!", b"hidden" * 999, bytes(4096)], ids=["a byte", "some", "a page"])
+    def test_bytes_behind_the_database_are_found(self, plain: Path, extra: bytes) -> None:
+        with (plain / "run.sqlite").open("ab") as file:
+            file.write(extra)
+        with pytest.raises(TraceMismatch, match=f"{len(extra)} bytes stand behind the end of the database"):
+            checked(plain)
+
+    def test_a_run_that_is_being_written_has_none(self, tmp_path: Path) -> None:
+        tasks = write_tasks(tmp_path, lines())
+        with sat(tmp_path / "run", tasks, PLAIN, limit=2):
+            assert (tmp_path / "run" / "run.sqlite-wal").exists()
+            assert checked(tmp_path / "run").traces == 6
 
 
 class TestStatement:

@@ -1,0 +1,118 @@
+"""Fragments of texts, by which the texts and long quotations of them are found in other files."""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SHORTEST_SOUGHT = 20
+"""A shorter text is not looked for elsewhere: that "42" also occurs in another answer tells nothing."""
+
+SHORTEST_QUOTATION = 29
+"""Quotations of so many characters are found, wherever they begin: a fragment begins every tenth character."""
+
+_STEP = SHORTEST_QUOTATION - SHORTEST_SOUGHT + 1
+_VARIED = 5
+"""Fragments with fewer different characters, such as a line of dashes, say nothing about where they come from."""
+
+_MOST_FRAGMENTS = 100_000
+"""Of texts with more than a million characters in all, only longer quotations are sure to be found."""
+
+_BLOCK = 1 << 18
+_FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
+_SPARE_BITS, _FEWEST_BITS = 8, 16
+"""Bits of a slot's number beyond those that count the fragments: about one position in 256 is looked at."""
+
+
+class Fragments:
+    """Fragments of 20 characters of some texts, in the forms in which files hold them: as they are, and as JSON.
+
+    A text of 20 characters or more is found, and so is every quotation of 29 characters or more.
+    """
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._by_start: dict[bytes, set[bytes]] = {}
+        long_enough = {text for text in texts if len(text) >= SHORTEST_SOUGHT}
+        step = max(_STEP, sum(map(len, long_enough)) // _MOST_FRAGMENTS)
+        for text in long_enough:
+            for fragment in _fragments_of(text, step):
+                for form in forms_of(fragment, encoded_twice=True):
+                    self._by_start.setdefault(form[:SHORTEST_SOUGHT], set()).add(form)
+        self._index()
+
+    def _index(self) -> None:
+        """Mark the slots of all fragments, so that most positions of a content are passed over without a look."""
+        bits = max(_FEWEST_BITS, len(self._by_start).bit_length() + _SPARE_BITS)
+        self._shift = np.uint64(64 - bits)
+        self._marked = np.zeros(1 << bits, dtype=np.bool_)
+        for start in self._by_start:
+            self._marked[self._slots_of(start)] = True
+        self.overlap = max((len(form) for forms in self._by_start.values() for form in forms), default=2) - 1
+
+    def __bool__(self) -> bool:
+        return bool(self._by_start)
+
+    def found_in(self, content: bytes) -> bool:
+        """Whether a content holds one of the fragments."""
+        return next(self._matches(content), None) is not None
+
+    def discard_those_in(self, contents: Iterable[bytes]) -> None:
+        """Look no longer for fragments that these contents hold: they are not particular to the texts."""
+        for content in contents:
+            for form in set(self._matches(content)):
+                start = form[:SHORTEST_SOUGHT]
+                self._by_start[start].discard(form)
+                if not self._by_start[start]:
+                    del self._by_start[start]
+        self._index()
+
+    def _matches(self, content: bytes) -> Iterator[bytes]:
+        for begin in range(0, len(content), _BLOCK) if self else ():
+            block = content[begin : begin + _BLOCK + self.overlap]
+            for place in np.flatnonzero(self._marked[self._slots_of(block)]).tolist():
+                forms = self._by_start.get(block[place : place + SHORTEST_SOUGHT], ())
+                yield from (form for form in forms if block.startswith(form, place))
+
+    def _slots_of(self, content: bytes) -> NDArray[np.uint64]:
+        """For every position, the slot of the bytes from there on."""
+        positions = len(content) - SHORTEST_SOUGHT + 1
+        if positions <= 0:
+            return np.empty(0, dtype=np.uint64)
+        first, last = (
+            np.ndarray((positions,), dtype="<u8", buffer=content, offset=offset, strides=(1,))
+            for offset in (0, SHORTEST_SOUGHT - 8)
+        )
+        mixed: NDArray[np.uint64] = first * _FACTORS[0] ^ last * _FACTORS[1]
+        return mixed >> self._shift
+
+
+def forms_of(text: str, encoded_twice: bool = False) -> set[bytes]:
+    """A text as bytes: as it is, and as JSON has it, with and without escapes for what is not ASCII.
+
+    `encoded_twice` adds how JSON has those forms as parts of another text, as in a reply that is JSON itself.
+    """
+    once = _as_json(text)
+    twice = {form for one in once for form in _as_json(one)} if encoded_twice else set()
+    return {form.encode(errors="surrogatepass") for form in {text, *once, *twice}}
+
+
+def strings_of(value: Any) -> Iterator[str]:
+    """Every string in a value that JSON can hold."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from strings_of(inner)
+
+
+def _as_json(text: str) -> set[str]:
+    return {json.dumps(text, ensure_ascii=ascii_only)[1:-1] for ascii_only in (False, True)}
+
+
+def _fragments_of(text: str, step: int) -> list[str]:
+    starts = range(0, len(text) - SHORTEST_SOUGHT + 1, step)
+    fragments = [text[start : start + SHORTEST_SOUGHT] for start in starts]
+    varied = [fragment for fragment in fragments if len(set(fragment)) >= _VARIED]
+    return varied or fragments[:1]
