@@ -148,7 +148,7 @@ def test_an_announcement_is_no_answer(text: str) -> None:
 
 ANSWERS = texts("""
     Solution: 18|Answer: A|A|I|x|Answer: first|Answer: correct|The answer is 4.|答案是3|答: 地|Antwort: ja|Step 3|Step 1
-    Yes.|Sure|Okay|First|Now|Analysis|Result|结论|Solution: none|Respuesta: no|La solución es 4|Let's eat.|Lösung: a
+    <answer>1</answer>|Yes.|Sure|Okay|First|Now|Analysis|Result|结论|Solution: none|Respuesta: no|La solución es 4|Let's eat.|Lösung: a
     Let's go to Paris|Ответ: 7|풀이: 3|A solution.|The problem is that we think too much.|Thinking, Fast and Slow
     Answer: ∅?!|Thank you
 """)
