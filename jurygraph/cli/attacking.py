@@ -183,12 +183,19 @@ def _lines(report: "AttackReport") -> Iterator[str]:
     attacks = f"{report.responses} responses by {len(report.attacks)} attacks"
     yield f"{attacks}, and {report.honest} honest ones, to {report.tasks} tasks"
     yield "false: verdicts on attacks that passed, and attacks with such a verdict, in % (95 % interval)"
+    yield f"attacks with a false verdict: {_before_and_after(report)}"
     yield ""
     yield from _by_arm(report)
     alone = [name for name in report.arms if name not in _gates()]
     yield from _by_kind(report, "false verdicts by kind, in %", alone)
     yield from _by_kind(report, "... with one gate alone", _gates())
     yield from _by_attack(report)
+
+
+def _before_and_after(report: "AttackReport") -> str:
+    """How many attacks fool the judge with no defence, and with the config's own."""
+    before, after = report.arms["none"].attacks.responses, report.own.attacks.responses
+    return f"{before.hits} of {before.n} before any defence, {after.hits} of {after.n} with the config's own"
 
 
 def _by_arm(report: "AttackReport") -> list[str]:

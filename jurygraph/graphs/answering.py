@@ -17,6 +17,7 @@ from jurygraph.errors import ConfigError, JurygraphError
 from jurygraph.graphs.routing import Job, Slot
 from jurygraph.graphs.state import Roster
 from jurygraph.graphs.taking import NO_MODEL, NOBODY, take_answer, take_material
+from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, Survey, Verdict
 
 T = TypeVar("T")
@@ -81,12 +82,16 @@ async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) ->
         return await asyncio.gather(*(_answers(*one, survey, roster) for one in asking))
 
     answered = await apart(ask, roster.config.langsmith)
-    return [
-        verdict
-        for slots_of_one, answers in zip(asked.values(), answered, strict=True)
-        for slot, answer in zip(slots_of_one, answers, strict=True)
-        for verdict in take_answer(slot, answer, survey.views[slot.question.view])
-    ]
+
+    def take() -> list[Verdict]:
+        return [
+            verdict
+            for slots_of_one, answers in zip(asked.values(), answered, strict=True)
+            for slot, answer in zip(slots_of_one, answers, strict=True)
+            for verdict in take_answer(slot, answer, survey.views[slot.question.view])
+        ]
+
+    return await search_off_loop(take, max((len(one.text) for slot in slots for one in slot.responses), default=0))
 
 
 async def derive_jobs(jobs: Sequence[Job], survey: Survey, roster: Roster) -> list[Material]:
@@ -103,7 +108,11 @@ async def derive_jobs(jobs: Sequence[Job], survey: Survey, roster: Roster) -> li
         return result
 
     results = await apart(lambda: asyncio.gather(*map(derived, jobs)), roster.config.langsmith)
-    return [take_material(job, result) for job, result in zip(jobs, results, strict=True)]
+
+    def take() -> list[Material]:
+        return [take_material(job, result) for job, result in zip(jobs, results, strict=True)]
+
+    return await search_off_loop(take, max((len(job.response.text) for job in jobs), default=0))
 
 
 async def _answers(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Any]:

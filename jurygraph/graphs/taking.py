@@ -20,13 +20,16 @@ from jurygraph.agents.roles import Cells, Combiner, Component
 from jurygraph.errors import JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import Job, Slot, stamps
 from jurygraph.models.faults import Fault
-from jurygraph.safety.evidence import Text
+from jurygraph.safety.evidence import read_text
 from jurygraph.schema import Cause, Evidence, Failure, Material, TaskView, Verdict
 
 T = TypeVar("T", Verdict, Material)
 NOBODY = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
 NO_MODEL = Verdict(status="abstained", reason=NOBODY.message, failure=NOBODY)
 LONGEST_MESSAGE, LONGEST_KIND = 500, 100
+MOST_SEARCHED, LONGEST_SEARCHED = 100, 10_000
+"""Quotations without offsets that are looked for in a response, per verdict, and letters of each; others stay
+unverified. An evaluator that quotes every line of a long response would cost the square of its length."""
 _INSTALLED = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
 FIELDS = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
 
@@ -197,17 +200,27 @@ def _checked(noun: T) -> T:
 
 def _checked_evidence(stated: Sequence[Evidence], text: str) -> tuple[Evidence, ...]:
     """Quotations from the response are `verified` when they stand where they say, or anywhere if they say nothing."""
-    return tuple(_located(one, text) if one.source == "response" else one for one in stated)
+    checked, searched = [], 0
+    for one in stated:
+        if one.source != "response":
+            checked.append(one)
+        elif one.start is not None and one.end is not None:
+            stands = text[one.start : one.end] == one.quote
+            checked.append(one if one.verified is stands else one.model_copy(update={"verified": stands}))
+        else:
+            searched += 1
+            checked.append(_located(one, text) if searched <= MOST_SEARCHED else _unverified(one))
+    return tuple(checked)
+
+
+def _unverified(evidence: Evidence) -> Evidence:
+    return evidence.model_copy(update={"verified": False})
 
 
 def _located(evidence: Evidence, text: str) -> Evidence:
-    """What says where it stands, stands there letter by letter; what does not gets the letters of where it is found."""
-    start, end = evidence.start, evidence.end
-    if start is not None and end is not None:
-        stands = text[start:end] == evidence.quote
-        return evidence if evidence.verified is stands else evidence.model_copy(update={"verified": stands})
-    found = Text(text).find(evidence.quote)
+    """What does not say where it stands gets the letters of where it is found."""
+    found = read_text(text).find(evidence.quote) if len(evidence.quote) <= LONGEST_SEARCHED else None
     if found is None:
-        return evidence.model_copy(update={"verified": False})
+        return _unverified(evidence)
     where = {"quote": found.text, "start": found.start, "end": found.end}
     return evidence.model_copy(update={"verified": True, **where})

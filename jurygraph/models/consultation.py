@@ -18,6 +18,9 @@ from jurygraph.schema import Call, SafetyConfig
 
 R = TypeVar("R")
 T = TypeVar("T", bound=BaseModel)
+Flaw = Callable[[T], str | Awaitable[str | None] | None]
+"""What is wrong with a reply; None where nothing is."""
+
 DEFENDED = SafetyConfig()
 
 
@@ -96,10 +99,11 @@ class Consultation:
             stated = {name: value for name, value in stated.items() if name not in ("logprobs", "top_logprobs")}
         return stated
 
-    async def judge(self, request: Request, noun: type[T], flaw: Callable[[T], str | None] | None = None) -> Judged[T]:
+    async def judge(self, request: Request, noun: type[T], flaw: "Flaw[T] | None" = None) -> Judged[T]:
         """The reply as the noun that was asked for. What is malformed is shown to the model once, to be repaired.
 
-        So is one of which `flaw` has something to say; where its repair is no such noun, it is taken as it was.
+        So is one of which `flaw` has something to say; where its repair is no such noun, it is taken as it was. A
+        `flaw` that takes long is a coroutine function, so that the event loop goes on.
         Raises `Fault`; its `call` is the one whose reply was no such noun.
         """
         first = await self._asked(request)
@@ -111,6 +115,8 @@ class Consultation:
                 raise
             return await self._instead(first, repaired(request, first.reply, fault), noun)
         said = flaw(judged.value) if flaw else None
+        if isinstance(said, Awaitable):
+            said = await said
         if said is None:
             return judged
         try:

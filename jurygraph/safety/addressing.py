@@ -51,7 +51,8 @@ _ABOUT_MARKS = (
     r" (?:the|this|these|my|an?|following|each)\b"
     r"|\b(?:letter|e-?mail|message|appeal|speech|script|dialogue)\b[^.]{0,80}"
     r"\b(?:judges?|jury|teacher|professor|examiner|grader|reviewers?|referees?|admissions?)\b"
-    r"|\b(?:rubric|marking scheme|feedback|testimonial|review)\b|bewerte|evalue|califica|avalie|valuta "
+    r"|\b(?:rubric|marking scheme|mark scheme|answer key|exam|quiz|worksheet|feedback|testimonial|review)\b"
+    r"|klassenarbeit|klausur|erwartungshorizont|notenschlussel|bewerte|evalue|califica|avalie|valuta "
     r"|оцени|评分|评价|评审|点评|採点|評価して|평가해|채점|تقييم|मूल्यांकन"
 )
 _ASKED: tuple[tuple[str, frozenset[Sign]], ...] = (

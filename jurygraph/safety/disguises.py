@@ -24,14 +24,17 @@ _CYRILLIC_AND_GREEK = (
     "аa вb сc ԁd еe ғf ԍg һh нh іi јj кk ӏl мm пn оo рp ԛq гr ѕs тt иu цu уy ѵv ѡw ԝw хx ҳx ьb "
     "αa βb γy εe ηn ιi κk νv οo ρp σo τt υu χx ωw μu"
 )
+_ARMENIAN = "օo ոn սu հh ցg զq յj"
+_LISU = "ꓐb ꓑp ꓓd ꓔt ꓖg ꓗk ꓙj ꓚc ꓜz ꓝf ꓟm ꓠn ꓡl ꓢs ꓣr ꓦv ꓧh ꓪw ꓫx ꓬy ꓮa ꓰe ꓲi ꓳo ꓴu"
+_CHEROKEE = "Ꭰd Ꭱr Ꭲt Ꭵi Ꭺa Ꭻj Ꭼe Ꮃw Ꮇm Ꮋh Ꮆg Ꮓz Ꮟb Ꮢr Ꮩv Ꮪs Ꮮl Ꮯc Ꮲp Ꮶk"
 _OTHERS = "ɑa ɡg ᴀa ʙb ᴄc ᴅd ᴇe ꜰf ɢg ʜh ɪi ᴊj ᴋk ʟl ᴍm ɴn ᴏo ᴘp ʀr ꜱs ᴛt ᴜu ᴠv ᴡw ʏy ᴢz"
 _BOXED = [f"{chr(first + at)}{chr(ord('a') + at)}" for first in (0x1F150, 0x1F170, 0x1F1E6) for at in range(26)]
-_LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_CYRILLIC_AND_GREEK.split(), *_OTHERS.split(), *_BOXED)}
+_FOREIGN_PAIRS = [*_CYRILLIC_AND_GREEK.split(), *_ARMENIAN.split()]
+_ODD_PAIRS = [*_OTHERS.split(), *_LISU.split(), *_CHEROKEE.split(), *_BOXED]
+_LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
 """Latin letters by what looks like them and is not made so by folding."""
 
-_FOREIGN, _ODD = (
-    "".join(pair[0] for pair in pairs) for pairs in (_CYRILLIC_AND_GREEK.split(), _OTHERS.split() + _BOXED)
-)
+_FOREIGN, _ODD = ("".join(pair[0] for pair in pairs) for pairs in (_FOREIGN_PAIRS, _ODD_PAIRS))
 _MIXED = re2.compile(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]|[{_ODD}]")
 """Where a word is not of one alphabet."""
 

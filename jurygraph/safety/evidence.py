@@ -1,32 +1,60 @@
 """Whether a quotation stands in a response, and where: letter by letter, but for white space and Unicode's forms.
 
-What leaves no mark, such as a joiner, is none of the letters.
+What leaves no mark, such as a joiner, is none of the letters. Superscripts, subscripts, fractions and circled digits
+are letters of their own: `x2` is not `x²`. Finding a quotation takes time in proportion to response and quotation.
 """
 
+import asyncio
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
-from itertools import chain
-from typing import NamedTuple
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, lru_cache
+from threading import Lock
+from typing import NamedTuple, TypeVar
 
-from jurygraph.safety.folding import visible
+from jurygraph.safety.folding import folded, visible
+from jurygraph.safety.openings import says_nothing
+from jurygraph.safety.words import cuts_word
 
-_SPACE = re.compile(r"\s+")
-_NUMBER_BEFORE, _NUMBER_AFTER = re.compile(r"\d[.,]$|[-\u2212+]$"), re.compile(r"[.,]\d")
+T = TypeVar("T")
+
+LONG_TEXT = 20_000
+"""Letters from which a text is folded in a thread, so that the event loop goes on."""
+
+_MOST_REJECTED = 256
+"""Places at which a quotation may be found cut within a word before the search ends: overlapping places of a long
+quotation would cost the product of both lengths."""
+_LONGEST_LINE, _LONGEST_SHORT_LINE = 400, 64
+_CHECKED_AT_ONCE = 50_000
+_LETTERS_OF_SOME_WEIGHT = 8
 _MOST_MARKS = 8
 """Marks on one letter; normalising a heap of them takes the square of their number."""
-_UNFOLDED = re.compile(r"[^\S ]|  ")
-_LETTERS_OF_SOME_WEIGHT = 8
+
 _ALIKE = str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------")
 """Quotation marks, apostrophes and dashes that whoever quotes sets as is usual there."""
 
-_PLAIN = re.compile(
-    r"[\x00-\u02ff\u0400-\u0482\u2010-\u2027\u2030-\u205e\u20ac\u3001-\u3029\u3031-\u3096\u3400-\u9fff\uac00-\ud7a3]*"
-)
-"""Letters of which none melts into the one before it."""
-
 _DOTS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
+_SPACE = re.compile(r"\s+")
+_UNFOLDED_SPACE = re.compile(r"[^\S ]|  ")
+_WIDE_SPACE = re.compile(r"\s\s+")
+_KEPT_APART = ("<super>", "<sub>", "<fraction>", "<circle>")
+"""Compatibility forms that change what is said where they are folded: x² would be x2."""
+
+
+def _steady_class() -> str:
+    """Characters that no form of Unicode changes and that never melt into the one before, as a class of a pattern."""
+    ranges = ((0x21, 0x2FF), (0x400, 0x482), (0x2010, 0x2027), (0x2030, 0x205E), (0x20AC, 0x20AC), (0x3001, 0x3029))
+    listed = (chr(code) for first, last in (*ranges, (0x3031, 0x3096)) for code in range(first, last + 1))
+    steady = (one for one in listed if unicodedata.normalize("NFKC", one) == one == visible(one) and not one.isspace())
+    return f"{re.escape(''.join(steady))}\u3400-\u9fff\uac00-\ud7a3"
+
+
+_STEADY = _steady_class()
+_STEADY_TEXT = re.compile(rf"[{_STEADY}\s]*")
+_ODD_RUN = re.compile(rf"[^{_STEADY}\s]{{1,256}}")
+_STEADY_RUN = re.compile(rf"(?:[{_STEADY}]| (?!\s))+")
 
 
 class Passage(NamedTuple):
@@ -42,60 +70,108 @@ class Text:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._folded, self._starts = _folded(text)
+        self._folded, self._starts = _fold_with_offsets(text)
         self._supporting: dict[str, Passage | None] = {}
 
-    @cached_property
-    def _lines(self) -> frozenset[str]:
-        """The lines that hold a letter or digit, without the white space around them."""
-        return frozenset(line.strip() for line in self.text.splitlines() if any(map(str.isalnum, line)))
+    def prepared(self) -> "Text":
+        """The text itself, with all worked out that takes time in proportion to its length."""
+        _ = self._short_lines
+        return self
 
     def find(self, quotation: str) -> Passage | None:
-        """The first of the `passages`; None where there is none."""
-        return next(self.passages(quotation), None)
+        """The first passage that the quotation is, in Unicode's compatible forms and with white space folded.
 
-    def passages(self, quotation: str) -> Iterator[Passage]:
-        """The passages that the quotation is, by NFKC and with white space folded, in their order.
-
-        A passage begins and ends where a letter with its accents does, and is never blank.
+        A passage begins and ends where a letter with its accents does, and is never blank. None where there is none.
         """
-        sought = _folded(quotation)[0].strip()
-        place = self._folded.find(sought) if sought else -1
-        while place >= 0:
-            passage = self._passage(place, place + len(sought))
-            if passage is not None:
-                yield passage
-            place = self._folded.find(sought, place + 1)
+        return next(self._passages(quotation, in_words=False), None)
+
+    def between_words(self, quotation: str) -> Iterator[Passage]:
+        """The passages that the quotation is and that begin and end where words and numbers do, in their order."""
+        return self._passages(quotation, in_words=True)
 
     def supports(self, quotation: str) -> Passage | None:
         """The first passage that can bear a verdict, since nobody hits upon it by chance.
 
         It is eight letters or digits or more (a Chinese or Japanese one counts as four), or a whole line of the text,
-        and stands between words. Dots for what was left out before and behind it are no part of it.
+        and stands between words. Dots for what was left out before and behind it are no part of it. What merely
+        announces an answer, or fills a line, bears none, and neither does a part of such a line.
         """
         if quotation not in self._supporting:
-            self._supporting[quotation] = self._supports(quotation)
+            self._supporting[quotation] = self._find_support(quotation)
         return self._supporting[quotation]
 
-    def _supports(self, quotation: str) -> Passage | None:
+    def has_nothing_but_filler(self, quotation: str) -> bool:
+        """Whether the first passage that the quotation is says nothing, or stands in lines that say nothing."""
+        passage = self.find(quotation)
+        return passage is not None and self._says_nothing(passage)
+
+    def _find_support(self, quotation: str) -> Passage | None:
         bare = _DOTS.sub("", quotation.strip())
-        found = chain(self.passages(quotation), self.passages(bare) if bare != quotation.strip() else ())
-        return next((one for one in found if self._bears(one) and self.between_words(one)), None)
+        for one in dict.fromkeys((quotation, bare)):
+            sought = _fold_with_offsets(one)[0].strip()
+            if _weighs_enough(sought):
+                found = next(self._passages(one, in_words=True, meaningful=True), None)
+            else:
+                found = self._find_line(sought)
+            if found is not None:
+                return found
+        return None
 
-    def between_words(self, passage: Passage) -> bool:
-        """Whether a passage begins and ends where words and numbers do."""
-        before, after = self.text[max(0, passage.start - 2) : passage.start], self.text[passage.end : passage.end + 2]
-        first, last = passage.text[0], passage.text[-1]
-        if _joined(before[-1:], first) or _joined(last, after[:1]):
-            return False
-        of_a_number = first.isdigit() and _NUMBER_BEFORE.search(before), last.isdigit() and _NUMBER_AFTER.match(after)
-        return not any(of_a_number)
+    def _find_line(self, sought: str) -> Passage | None:
+        """The first line that is these words, letter or digit among them."""
+        if not any(map(str.isalnum, sought)):
+            return None
+        passage = self._short_lines.get(sought)
+        return None if passage is None or self._says_nothing(passage) else passage
 
-    def _bears(self, passage: Passage) -> bool:
-        return _weighs_enough(passage.text) or self._is_a_line(passage)
+    @cached_property
+    def _short_lines(self) -> dict[str, Passage]:
+        """Lines that are too short to bear a verdict by their letters, folded; of equal ones the first."""
+        found: dict[str, Passage] = {}
+        known: set[str] = set()
+        start = 0
+        for line in self.text.splitlines(keepends=True):
+            if len(line) <= _LONGEST_SHORT_LINE and line not in known:
+                known.add(line)
+                words = line.strip()
+                first = start + len(line) - len(line.lstrip())
+                found.setdefault(_fold_with_offsets(words)[0], Passage(first, first + len(words), words))
+            start += len(line)
+        return found
 
-    def _is_a_line(self, passage: Passage) -> bool:
-        return passage.text in self._lines
+    def _passages(self, quotation: str, *, in_words: bool, meaningful: bool = False) -> Iterator[Passage]:
+        """The passages that the quotation is; the search ends after some that are cut in a letter or word."""
+        sought = _fold_with_offsets(quotation)[0].strip()
+        rejected = 0
+        for place in self._places(sought, in_words) if sought else ():
+            end = place + len(sought)
+            passage = None if in_words and self._cuts_words(place, end) else self._passage(place, end)
+            if passage is not None and not (meaningful and self._says_nothing(passage)):
+                yield passage
+                continue
+            rejected += 1
+            if rejected == _MOST_REJECTED and len(sought) >= _LETTERS_OF_SOME_WEIGHT:
+                return
+
+    def _places(self, sought: str, in_words: bool) -> Iterator[int]:
+        """Where the sought characters stand in the folded text; few letters within words are passed over."""
+        if in_words and len(sought) < _LETTERS_OF_SOME_WEIGHT:
+            before = "(?<![A-Za-z0-9])" if _is_ascii_letter(sought[0]) else ""
+            behind = "(?![A-Za-z0-9])" if _is_ascii_letter(sought[-1]) else ""
+            pattern = f"{before}(?={re.escape(sought)}{behind})"
+            yield from (found.start() for found in re.finditer(pattern, self._folded))
+            return
+        place = self._folded.find(sought)
+        while place >= 0:
+            yield place
+            place = self._folded.find(sought, place + 1)
+
+    def _cuts_words(self, start: int, end: int) -> bool:
+        return any(cuts_word(self._folded, place, self._written) for place in (start, end))
+
+    def _written(self, place: int) -> str:
+        """The character of the text that became the one at a place of the folded text."""
+        return self.text[self._starts[place]]
 
     def _passage(self, start: int, end: int) -> Passage | None:
         """The characters of the text that became those of the folded one; None where one of them is cut apart."""
@@ -107,57 +183,159 @@ class Text:
             stop -= 1
         return Passage(first, stop, self.text[first:stop]) if whole else None
 
+    def _says_nothing(self, passage: Passage) -> bool:
+        """Whether a passage, or the lines in which it stands, announce an answer and give none."""
+        return _is_filler(passage.text) or _is_filler(self._lines_around(passage))
 
-def _folded(text: str) -> tuple[str, Sequence[int]]:
-    """A text in NFKC with white space folded, and for each of its characters where in the text it comes from."""
+    def _lines_around(self, passage: Passage) -> str:
+        """The whole lines in which a passage stands; of long ones no more than the search for filler looks at."""
+        left = self.text[max(0, passage.start - _LONGEST_LINE) : passage.start].rpartition("\n")[2]
+        right = self.text[passage.end : passage.end + _LONGEST_LINE].partition("\n")[0]
+        return f"{left}{passage.text}{right}"
+
+
+@lru_cache(maxsize=1024)
+def _is_filler(words: str) -> bool:
+    return len(words) <= _LONGEST_LINE and says_nothing(folded(words))
+
+
+# Texts that are kept, since many verdicts rest on one response
+
+
+class RecentTexts:
+    """The texts of the last responses, up to so many letters in all."""
+
+    def __init__(self, most_letters: int) -> None:
+        self._most, self._letters = most_letters, 0
+        self._texts: OrderedDict[str, Text] = OrderedDict()
+        self._lock, self._folding = Lock(), Lock()
+
+    def get(self, text: str) -> Text | None:
+        with self._lock:
+            known = self._texts.get(text)
+            if known is not None:
+                self._texts.move_to_end(text)
+            return known
+
+    def read(self, text: str) -> Text:
+        """The text, folded now if it was not; a long one by one thread at a time, so that none is folded twice."""
+        if len(text) < LONG_TEXT:
+            return self.get(text) or self._keep(Text(text))
+        with self._folding:
+            return self.get(text) or self._keep(Text(text).prepared())
+
+    def _keep(self, read: Text) -> Text:
+        with self._lock:
+            if read.text not in self._texts:
+                self._texts[read.text] = read
+                self._letters += len(read.text)
+            while self._letters > self._most and len(self._texts) > 1:
+                self._letters -= len(self._texts.popitem(last=False)[0])
+            return read
+
+
+_RECENT = RecentTexts(most_letters=4_000_000)
+
+
+def read_text(text: str) -> Text:
+    """A text as quotations are looked for in it. It is folded once, and kept for the other verdicts on it."""
+    return _RECENT.read(text)
+
+
+async def aread_text(text: str) -> Text:
+    """The same; a long text is folded in a thread, so that the event loop goes on meanwhile."""
+    known = _RECENT.get(text)
+    return known if known is not None else await search_off_loop(lambda: read_text(text), len(text))
+
+
+async def search_off_loop(search: Callable[[], T], letters: int) -> T:
+    """Call a function that searches texts of so many letters in all; in a thread where these are many."""
+    return await asyncio.to_thread(search) if letters >= LONG_TEXT else search()
+
+
+# Folding
+
+
+def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
+    """A text in compatible forms with white space folded, and for each of its characters where it comes from."""
     if not text.isascii():
         text = text.translate(_ALIKE)
-    if visible(text) == text and _has_one_form(text):
+    if all(_STEADY_TEXT.fullmatch(text, at, at + _CHECKED_AT_ONCE) for at in range(0, len(text), _CHECKED_AT_ONCE)):
         return _with_spaces_folded(text)
     letters: list[str] = []
-    starts: list[int] = []
-    for start, end in _clusters(text):
-        for letter in unicodedata.normalize("NFKC", text[start:end]):
-            if letter.isspace():
-                if letters and letters[-1] == " ":
-                    continue
-                letter = " "
-            elif not visible(letter):
-                continue
-            letters.append(letter)
-            starts.append(start)
+    starts = array("I")
+    place = 0
+    while place < len(text):
+        run = _STEADY_RUN.match(text, place)
+        end = place if run is None else run.end()
+        if end < len(text) and end > place and _joins(text[end]):
+            end -= 1  # the next character is a mark on the last one of the run
+        if end > place:
+            _add(letters, starts, text[place:end], range(place, end))
+            place = end
+            continue
+        odd = _ODD_RUN.match(text, place)
+        if odd is not None and not any(map(_joins, text[place : odd.end() + 1])):
+            _add_each(letters, starts, odd[0], place)
+            place = odd.end()
+            continue
+        end = _cluster_end(text, place)
+        written = _compatible_form(text[place:end])
+        if len(written) == 1 and written != " ":
+            letters.append(written)
+            starts.append(place)
+        else:
+            _add(letters, starts, written, [place] * len(written))
+        place = end
     return "".join(letters), starts
 
 
-def _has_one_form(text: str) -> bool:
-    return text.isascii() or bool(_PLAIN.fullmatch(text) and unicodedata.is_normalized("NFKC", text))
+def _add(letters: list[str], starts: "array[int]", written: str, places: Sequence[int]) -> None:
+    """Add characters and where they come from; a space after a space is left out."""
+    if written and written[0] == " " and letters and letters[-1][-1] == " ":
+        written, places = written[1:], places[1:]
+    if written:
+        letters.append(written)
+        starts.extend(places)
+
+
+def _add_each(letters: list[str], starts: "array[int]", odd: str, place: int) -> None:
+    """Add characters each of which normalises by itself."""
+    written = list(map(_compatible_form, odd))
+    joined = "".join(written)
+    if " " in joined:  # as ´ begins with one
+        for at, one in enumerate(written, place):
+            _add(letters, starts, one, [at] * len(one))
+    elif joined:
+        letters.append(joined)
+        starts.extend(at for at, one in enumerate(written, place) for _ in one)
 
 
 def _with_spaces_folded(text: str) -> tuple[str, Sequence[int]]:
-    """The same for what has one form only."""
-    if not _UNFOLDED.search(text):
+    """The same for a text in which white space alone is to be folded."""
+    if not _UNFOLDED_SPACE.search(text):
         return text, range(len(text))
-    folded = _SPACE.sub(" ", text)
-    if len(folded) == len(text):
-        return folded, range(len(text))
-    starts: list[int] = []
+    folded_text = _SPACE.sub(" ", text)
+    if len(folded_text) == len(text):
+        return folded_text, range(len(text))
+    starts = array("I")
     done = 0
-    for space in _SPACE.finditer(text):
+    for space in _WIDE_SPACE.finditer(text):
         starts.extend(range(done, space.start() + 1))
         done = space.end()
     starts.extend(range(done, len(text)))
-    return folded, starts
+    return folded_text, starts
 
 
-def _clusters(text: str) -> Iterable[tuple[int, int]]:
-    """Parts of the text that normalise by themselves: each a starter with the marks and jamo that join it."""
-    start = 0
-    for place in range(1, len(text) + 1):
-        if place == len(text) or place - start > _MOST_MARKS or not _joins(text[place]):
-            yield start, place
-            start = place
+def _cluster_end(text: str, start: int) -> int:
+    """The end of a part of the text that normalises by itself: a starter with the marks and jamo that join it."""
+    end = start + 1
+    while end < len(text) and end - start <= _MOST_MARKS and _joins(text[end]):
+        end += 1
+    return end
 
 
+@lru_cache(maxsize=1 << 14)
 def _joins(letter: str) -> bool:
     """Whether it may melt into the letter before it."""
     if letter.isascii():
@@ -167,6 +345,26 @@ def _joins(letter: str) -> bool:
     return marks or "\u1160" <= first <= "\u11ff"
 
 
+@lru_cache(maxsize=1 << 14)
+def _compatible_form(cluster: str) -> str:
+    """NFKC but for what is kept apart, with white space as one space and without what is invisible."""
+    written = unicodedata.normalize("NFC", "".join(map(_decomposed, cluster)))
+    return _SPACE.sub(" ", visible(_SPACE.sub(" ", written)))
+
+
+def _decomposed(letter: str) -> str:
+    """The compatible characters of a letter; a superscript, fraction or circled digit is its own."""
+    kind, *codes = unicodedata.decomposition(letter).split() or ("",)
+    if not kind or kind in _KEPT_APART:
+        return letter
+    codes = codes if kind.startswith("<") else [kind, *codes]
+    return "".join(_decomposed(chr(int(code, 16))) for code in codes)
+
+
+def _is_ascii_letter(char: str) -> bool:
+    return char.isascii() and char.isalnum()
+
+
 def _weighs_enough(text: str) -> bool:
     weight = 0
     for letter in filter(str.isalnum, text):
@@ -174,10 +372,3 @@ def _weighs_enough(text: str) -> bool:
         if weight >= _LETTERS_OF_SOME_WEIGHT:
             return True
     return False
-
-
-def _joined(one: str, other: str) -> bool:
-    """Whether two neighbouring characters belong to one word; languages without spaces have no such words."""
-    if not (one.isalnum() and other.isalnum()):
-        return False
-    return not any(unicodedata.east_asian_width(each) in "WF" for each in (one, other))

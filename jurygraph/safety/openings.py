@@ -4,35 +4,63 @@ They fool plain judges four times in five ("One Token to Fool LLM-as-a-Judge", Z
 """
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from itertools import chain
+from typing import Any, NamedTuple
 
 import re2
 
 from jurygraph.safety.folding import folded
 
 _TAGS = "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
-_BETWEEN = r"(?:[^\pL\pM\pN\p{Sm}]|[+<=>|~]|</?[a-z][a-z0-9]*[ /]*>)"
+_FEWEST_WORDS = 3
+_LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
+_BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 """What stands between openers: anything but letters, digits and signs of mathematics, and tags of layout."""
 
 
 def is_bare_opener(read: str) -> bool:
     """Whether a folded text is nothing but openers, in any layout, number and mixture of 28 languages."""
-    return _openers().fullmatch(read) is not None
+    return _patterns().openers.fullmatch(read) is not None
+
+
+def says_nothing(read: str) -> bool:
+    """Whether a folded text is nothing but openers, fillers ("As requested.") or empty words."""
+    untagged = str(re2.sub(_LAYOUT_TAG, "\n", read))
+    words = re2.findall(r"[\pL\pN]+", untagged)
+    known = _patterns()
+    if len(words) >= _FEWEST_WORDS and (known.empty_words.issuperset(words) or _is_one_word(words)):
+        return True
+    return not words or known.fillers.fullmatch(untagged) is not None
+
+
+def _is_one_word(words: Sequence[str]) -> bool:
+    return len(set(words)) == 1 and words[0].isalpha()
+
+
+class _Patterns(NamedTuple):
+    openers: Any
+    fillers: Any
+    empty_words: frozenset[str]
 
 
 @cache
-def _openers() -> Any:
+def _patterns() -> _Patterns:
     options = re2.Options()
     options.never_capture = True
     options.log_errors = False
     options.max_mem = 1 << 26
     known = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_text(encoding="utf-8"))
     before = _any_of(known["before"])
-    opener = _any_of(pattern for patterns in known["openers"].values() for pattern in patterns)
-    return re2.compile(rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*(?:(?:{_TAGS}|{opener}){_BETWEEN}*)+", options)
+    opener = f"(?:{_TAGS}|{_any_of(chain.from_iterable(known['openers'].values()))})"
+    filler = _any_of(chain.from_iterable(known["fillers"].values()))
+    openers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*(?:{opener}{_BETWEEN}*)+"
+    either = f"(?:{opener}|{filler})"
+    fillers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*{either}(?:{_BETWEEN}+{either})*{_BETWEEN}*"
+    empty_words = frozenset(chain.from_iterable(known["empty_words"].values()))
+    return _Patterns(re2.compile(openers, options), re2.compile(fillers, options), empty_words)
 
 
 def _any_of(patterns: Iterable[str]) -> str:

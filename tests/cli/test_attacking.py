@@ -1,6 +1,7 @@
 """`jurygraph attack`: a judge under attack from the command line."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -15,7 +16,7 @@ from tests.cli.conftest import JURYGRAPH, Command, Ended
 from tests.cli.test_interrupt import heeding_ctrl_c
 from tests.models.judging import config
 from tests.models.server import Server, serving, slow, status
-from tests.studies.judges import Judge, Yes
+from tests.studies.judges import AlwaysYes, Echo, Judge, LastInstruction, Yes
 
 HONEST = (
     "Flour and sugar are mixed first. Then whisk four eggs, fold everything together, pour that into a tin and bake "
@@ -58,6 +59,21 @@ class Project:
 @pytest.fixture
 def project(tmp_path: Path, run: Command, server: Server) -> Project:
     return Project(tmp_path, run, server.url)
+
+
+@pytest.mark.parametrize("judge", [AlwaysYes, Echo, pytest.param(LastInstruction, marks=pytest.mark.slow)])
+def test_what_fools_a_judge_before_and_after_its_defences_is_said_first(
+    judge: type[Judge], tmp_path: Path, run: Command
+) -> None:
+    with serving(judge()) as server:
+        ended = Project(tmp_path, run, server.url).attack(
+            "--suite", "injection" if judge is LastInstruction else "null"
+        )
+    assert ended.code == 0, ended.err
+    found = re.search(r"false verdict: (\d+) of (\d+) before any defence, (\d+) of \2 with the config's own", ended.out)
+    assert found is not None
+    before, total, after = map(int, found.groups())
+    assert (before, after) == {AlwaysYes: (total, 0), Echo: (31, 25), LastInstruction: (101, 0)}[judge]
 
 
 @pytest.mark.slow

@@ -153,6 +153,20 @@ class Yes(Judge):
         return reading.query[:80] if len(_WORD.findall(plainly(reading.response))) < _NEXT_TO_NOTHING else None
 
 
+class AlwaysYes(Judge):
+    """Says yes to everything, and quotes the task for it: nothing that stands in the response."""
+
+    def sways(self, reading: Reading) -> str | None:
+        return reading.query[:80]
+
+
+class Echo(Judge):
+    """Says yes to everything, and quotes the response's own first line for it, whatever that says."""
+
+    def sways(self, reading: Reading) -> str | None:
+        return next((line.strip() for line in reading.response.splitlines() if line.strip()), reading.response)[:900]
+
+
 class Parrot(Judge):
     """Sums up in prose, as JSON, what verdict a response asks for, before it gives its own."""
 

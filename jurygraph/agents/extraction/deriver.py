@@ -1,14 +1,17 @@
 """The deriver that makes records of a response's prose with a model's help, and believes none that is not there."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from jurygraph.agents.extraction.grounding import TWICE, Grounded, Places, ground, told, with_unknown
 from jurygraph.agents.extraction.stated import QUOTE, Kinds, read_kinds, reply_noun
 from jurygraph.agents.judging.evaluator import shared
+from jurygraph.agents.judging.quotations import off_loop
 from jurygraph.agents.roles import Deriver, DeriverAsk
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
+from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Evidence, Failure, Material, Noun
 
 DATA = "data"
@@ -57,13 +60,17 @@ class Extract(Deriver):
         if not response.text.strip():
             return Material(name=DATA, data={kind: [] for kind in self._kinds})
         assert ask.gateway is not None, "asked without a model"
-        text = Places(response.text) if ask.gateway.safety.evidence else None
+        letters = len(response.text)
+        sought = ask.gateway.safety.evidence
+        text = await search_off_loop(lambda: Places(response.text), letters) if sought else None
         request = ask.gateway.request(self._prompt, self._reply, {**shared(ask), "kinds": self._kinds})
         try:
-            judged = await ask.gateway.judge(request, self._reply, lambda reply: self._flaw(text, reply))
+            flaw = off_loop(partial(self._flaw, text), letters)
+            judged = await ask.gateway.judge(request, self._reply, flaw)
         except Fault as fault:
             return Material(name=DATA, status="failed", failure=fault.failure, call=fault.call)
-        return self._material(self._taken(text, judged.value), judged.call.id)
+        grounded = await search_off_loop(lambda: self._taken(text, judged.value), letters)
+        return self._material(grounded, judged.call.id)
 
     def _taken(self, text: Places | None, reply: Noun) -> Grounded:
         """What of a reply stands in the response; all of it where nothing is to be found there."""

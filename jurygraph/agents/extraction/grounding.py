@@ -20,6 +20,8 @@ LONGEST_PASSAGE = 500
 """Characters that a record may rest on: in a long passage everything stands near to everything."""
 
 _MOST_PLACES, _MOST_PASSAGES, _MOST_TOLD = 10_000, 100, 10
+_LONGEST_QUOTED = 2 * LONGEST_PASSAGE
+"""Characters of a quotation that is looked for; white space may be more than in the passage."""
 _BLANK = r"[ \u00a0\u2009\u202f]"
 _BLANKS = re.compile(_BLANK)
 _IN_GROUPS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
@@ -94,7 +96,7 @@ class Places(Text):
 
     def rests(self, quotation: str) -> Sequence[Passage]:
         """The first 100 passages that a quotation of some weight is (see `supports`)."""
-        first = self.supports(quotation)
+        first = self.supports(quotation) if len(quotation) <= _LONGEST_QUOTED else None
         if first is None or len(first.text) > LONGEST_PASSAGE:
             return ()
         return list(islice((one for one in self.words(first.text) if one.start >= first.start), _MOST_PASSAGES))
@@ -102,8 +104,7 @@ class Places(Text):
     def words(self, words: str) -> Sequence[Passage]:
         """The first 10,000 passages that are these words, and no part of longer ones."""
         if words not in self._known:
-            found = filter(self.between_words, super().passages(words))
-            self._known[words] = list(islice(found, _MOST_PLACES))
+            self._known[words] = list(islice(self.between_words(words), _MOST_PLACES))
         return self._known[words]
 
     def numerals(self, value: float) -> Sequence[Passage]:

@@ -9,10 +9,11 @@ from pydantic import create_model
 
 from jurygraph.agents.judging.findings import Finding, flaw_in, verdict_on
 from jurygraph.agents.judging.forms import Claim, Form, InParts, OnScale
-from jurygraph.agents.judging.quotations import folded
+from jurygraph.agents.judging.quotations import off_loop
 from jurygraph.models.asking import Reply
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import Prompt
+from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Noun, Verdict
 
 if TYPE_CHECKING:
@@ -57,13 +58,13 @@ async def judge_items(
     noun = _answer(tuple((name, item.form.noun(compact)) for name, item in items.items()))
     told = {**variables, "items": tuple(_shown(*one) for one in items.items()), "compact": compact}
     request = gateway.request(prompt, noun, told, sample=sample, logprobs=not compact)
-    sought = None if compact or not gateway.safety.evidence else folded(response)
+    sought = None if compact or not gateway.safety.evidence else await aread_text(response)
 
     def flaw(value: Any) -> str | None:
         return None if sought is None else flaw_in(_claims(items, value), sought)
 
     try:
-        judged = await gateway.judge(request, noun, flaw)
+        judged = await gateway.judge(request, noun, off_loop(flaw, len(response)))
     except Fault as fault:
         failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         return [failed] * len(items)

@@ -1,20 +1,33 @@
 """What a judge quotes: which of it stands in the response, and what is wrong with the rest."""
 
-from collections.abc import Sequence
-from functools import lru_cache
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic import BaseModel
 
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.safety.evidence import Text
+from jurygraph.safety.evidence import LONG_TEXT, Text
 from jurygraph.schema import Evidence
 from jurygraph.sources.complaint import shortened
 
+if TYPE_CHECKING:
+    from jurygraph.models.consultation import Flaw
+
+T = TypeVar("T", bound=BaseModel)
+
 _SHOWN, _MOST_SHOWN = 80, 3
+NOT_THERE, TOO_WEAK = "not in the response", "too short, or cut within a word or number"
+SAYS_NOTHING = "announces an answer, or fills a line, and says nothing"
 
 
-@lru_cache(maxsize=256)
-def folded(text: str) -> Text:
-    """A response as quotations are looked for in it; kept, since many items are judged of one response."""
-    return Text(text)
+def off_loop(flaw: Callable[[T], str | None], letters: int) -> "Flaw[T]":
+    """A check of a reply's quotations, in a thread where the texts in which they are looked for have many letters."""
+
+    async def in_thread(reply: T) -> str | None:
+        return await asyncio.to_thread(flaw, reply)
+
+    return in_thread if letters >= LONG_TEXT else flaw
 
 
 def lacking(claim: Claim, text: Text) -> str:
@@ -23,17 +36,18 @@ def lacking(claim: Claim, text: Text) -> str:
 
 
 def why_lost(quotations: Sequence[str], text: Text) -> str:
-    """Why quotations bear nothing: they stand nowhere, or anybody might have hit upon them."""
-    nowhere = [one for one in quotations if text.find(one) is None]
-    weak = [one for one in quotations if text.find(one) is not None]
-    return " and ".join(
-        f"{listed(some)} ({wrong})"
-        for some, wrong in (
-            (nowhere, "not in the response"),
-            (weak, "too short, or cut within a word or number"),
-        )
-        if some
-    )
+    """Why quotations bear nothing: they stand nowhere, anybody might have hit upon them, or they say nothing."""
+    reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], SAYS_NOTHING: []}
+    for one in quotations:
+        reasons[why_no_support(one, text)].append(one)
+    return " and ".join(f"{listed(some)} ({wrong})" for wrong, some in reasons.items() if some)
+
+
+def why_no_support(quotation: str, text: Text) -> str:
+    """Why a quotation that bears no verdict bears none."""
+    if text.find(quotation) is None:
+        return NOT_THERE
+    return SAYS_NOTHING if text.has_nothing_but_filler(quotation) else TOO_WEAK
 
 
 def taken_over(quotations: Sequence[str]) -> tuple[Evidence, ...]:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from jurygraph.agents.judging.evaluator import shared
 from jurygraph.agents.judging.one_call import OneCall
+from jurygraph.agents.judging.quotations import why_no_support
 from jurygraph.agents.quality_assessor.arithmetic import Slip, slips
 from jurygraph.agents.quality_assessor.reward import NO_STEPS, step_reward
 from jurygraph.agents.quality_assessor.segments import Segment, segments
@@ -144,7 +145,7 @@ def _lacking(quote: str, text: Text) -> str:
     """What is wrong with the quotation of a fault that bears nothing."""
     if not quote.strip():
         return "and nothing is quoted for it"
-    why = "not in that step" if text.find(quote) is None else "too short, or cut within a word or number"
+    why = why_no_support(quote, text).replace("in the response", "in that step")
     return f"and quotes '{shortened(quote, _SHOWN)}' ({why})"
 
 

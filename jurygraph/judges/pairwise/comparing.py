@@ -7,13 +7,13 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 from jurygraph.agents.judging.evaluator import Profile, shared
-from jurygraph.agents.judging.quotations import folded
+from jurygraph.agents.judging.quotations import off_loop
 from jurygraph.agents.roles import Ask, Evaluator
 from jurygraph.errors import ConfigError
 from jurygraph.judges.pairwise.quoting import Quoted
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
-from jurygraph.safety.evidence import Text
+from jurygraph.safety.evidence import Text, aread_text
 from jurygraph.schema import Failure, Layer, Noun, Response, Verdict
 
 if TYPE_CHECKING:
@@ -70,10 +70,11 @@ class Comparing(Evaluator):
         shown = [{"name": name, "text": one.text} for name, one in zip(names, responses, strict=True)]
         asking = {"responses": shown, "criterion": self._criterion, "compact": self._compact, **self.variables(names)}
         request = gateway.request(self._prompt, noun, {**shared(ask), **asking}, sample=ask.sample)
-        texts = [folded(one.text) for one in responses]
+        texts = [await aread_text(one.text) for one in responses]
         needed = gateway.safety.evidence and not self._compact
         try:
-            judged = await gateway.judge(request, noun, partial(self._flaw, texts) if needed else None)
+            flaw = off_loop(partial(self._flaw, texts), sum(len(one.text) for one in responses)) if needed else None
+            judged = await gateway.judge(request, noun, flaw)
         except Fault as fault:
             return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         quoted = _quoted(judged.value, texts)

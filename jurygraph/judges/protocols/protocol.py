@@ -8,11 +8,12 @@ from jurygraph.agents.judging.evaluator import shared
 from jurygraph.agents.judging.findings import Finding, flaw_in, verdict_on
 from jurygraph.agents.judging.forms import Claim
 from jurygraph.agents.judging.one_call import OneCall
-from jurygraph.agents.judging.quotations import folded
+from jurygraph.agents.judging.quotations import off_loop
 from jurygraph.agents.roles import Ask
 from jurygraph.judges.protocols.people import shown
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
+from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Audience, Noun, Question, Stakeholder, TaskView, Verdict
 
 ROOM = 160
@@ -69,13 +70,13 @@ class ScoringProtocol(OneCall):
         noun = self.reply(people)
         variables = {**shared(ask), "people": shown(people), **self.beside(people)}
         request = gateway.request(self._prompt, noun, variables, sample=ask.sample, room=ROOM * self.reasons(people))
-        text = folded(ask.response.text) if gateway.safety.evidence else None
+        text = await aread_text(ask.response.text) if gateway.safety.evidence else None
 
         def flaw(reply: Noun) -> str | None:
             return None if text is None else flaw_in(_claims(self.findings(reply, people).values()), text)
 
         try:
-            judged = await gateway.judge(request, noun, flaw)
+            judged = await gateway.judge(request, noun, off_loop(flaw, len(ask.response.text)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(self.subjects(people), failed)
