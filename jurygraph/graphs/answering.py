@@ -85,7 +85,7 @@ async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) ->
         verdict
         for slots_of_one, answers in zip(asked.values(), answered, strict=True)
         for slot, answer in zip(slots_of_one, answers, strict=True)
-        for verdict in take_answer(slot, answer, survey.views[slot.question.view])
+        for verdict in take_answer(slot, answer, survey.views[slot.question.view], roster.redactor)
     ]
 
 
@@ -103,7 +103,7 @@ async def derive_jobs(jobs: Sequence[Job], survey: Survey, roster: Roster) -> li
         return result
 
     results = await apart(lambda: asyncio.gather(*map(derived, jobs)), roster.config.langsmith)
-    return [take_material(job, result) for job, result in zip(jobs, results, strict=True)]
+    return [take_material(job, result, roster.redactor) for job, result in zip(jobs, results, strict=True)]
 
 
 async def _answers(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Any]:
