@@ -73,7 +73,12 @@ def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
     It is built once: with the same secrets it is the same object.
     """
     given = (secret for secret in secrets if not is_placeholder(secret))
-    return _redactor_of(frozenset((*found_in(os.environ), *given)))
+    return _redactor_of(_found_among(frozenset(os.environ.items())) | frozenset(given))
+
+
+@lru_cache(maxsize=4)
+def _found_among(variables: frozenset[tuple[str, str]]) -> frozenset[str]:
+    return frozenset(found_in(dict(variables)))
 
 
 @lru_cache(maxsize=16)

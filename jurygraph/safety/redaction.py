@@ -36,12 +36,12 @@ _FEWEST_DISTINCT, _LONG_WORD, _LONG_NUMBER = 5, 12, 12
 
 _ESCAPE = re.compile(
     rb"%(?P<percent>[0-9A-Fa-f]{2})"
-    rb"|\\++u(?P<high>[dD][89abAB][0-9A-Fa-f]{2})\\++u(?P<low>[dD][c-fC-F][0-9A-Fa-f]{2})"
-    rb"|\\++(?:x(?P<byte>[0-9A-Fa-f]{2})|u(?P<four>[0-9A-Fa-f]{4})|U(?P<eight>[0-9A-Fa-f]{8})|(?P<letter>[bfnrt]))"
+    rb"|(?P<backslashes>(?:\\\\)++)"
+    rb"|\\u(?P<high>[dD][89abAB][0-9A-Fa-f]{2})\\u(?P<low>[dD][c-fC-F][0-9A-Fa-f]{2})"
+    rb"|\\(?:x(?P<byte>[0-9A-Fa-f]{2})|u(?P<four>[0-9A-Fa-f]{4})|U(?P<eight>[0-9A-Fa-f]{8})|(?P<letter>[bfnrt\"'/]))"
     rb"|&(?:#(?P<decimal>[0-9]{1,7})|#[xX](?P<hex>[0-9A-Fa-f]{1,6})|(?P<entity>amp|quot|apos|lt|gt|nbsp));"
-    rb"|\\\\++"
 )
-_LETTERS = dict(zip(b"bfnrt", (b"\b", b"\f", b"\n", b"\r", b"\t"), strict=True))
+_LETTERS = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 _ENTITIES = {b"amp": b"&", b"quot": b'"', b"apos": b"'", b"lt": b"<", b"gt": b">", b"nbsp": b" "}
 
 Span = tuple[int, int]
@@ -71,7 +71,7 @@ class Redactor:
         simple: list[bytes] = []
         for secret in known:
             raw = secret.encode("utf-8", "surrogatepass")
-            written |= {raw, _unescaped(raw)}
+            written.add(raw)
             for form, shared in _folded_forms(raw):
                 _add_form(self._forms, form, shared)
             if not _is_distinctive(fold(raw)):
@@ -117,17 +117,13 @@ class Redactor:
     def _finds(self, raw: bytes) -> bool:
         if self._folded.search(fold(raw)) or (self._simple is not None and self._simple.search(raw)):
             return True
-        if not _may_have_escapes(raw):
-            return False
-        resolved = _unescaped(raw)
-        return resolved != raw and bool(self._folded.search(fold(resolved)) or self._written.search(resolved))
+        return any(self._folded.search(fold(one)) or self._written.search(one) for one in _unescaped(raw))
 
     def _spans(self, raw: bytes) -> list[Span]:
         """Where secrets stand in a text, in bytes, in order and apart from each other."""
         found = [] if self._simple is None else [match.span() for match in self._simple.finditer(raw)]
         found += self._spans_in(raw)
-        if _may_have_escapes(raw):
-            resolved = _Resolved.of(raw)
+        for resolved in _resolved(raw):
             found += [resolved.origin(span) for span in self._spans_in(resolved.content)]
         return _merged(found)
 
@@ -161,10 +157,10 @@ def _is_distinctive(folded: bytes) -> bool:
 
 def _folded_forms(raw: bytes) -> Iterator[tuple[bytes, _Form]]:
     """The forms of a secret that are looked for in folded text."""
-    for plain in {fold(raw), fold(_unescaped(raw))}:
-        if _is_distinctive(plain):
-            yield plain, _Form()
-            yield plain[::-1], _Form()
+    plain = fold(raw)
+    if _is_distinctive(plain):
+        yield plain, _Form()
+        yield plain[::-1], _Form()
     yield raw.hex().encode(), _Form()
     yield from _within_encoding(raw, base64.b64encode, bits=6, group=3)
     yield from _within_encoding(raw, base64.b32encode, bits=5, group=5)
@@ -238,14 +234,23 @@ def _may_have_escapes(raw: bytes) -> bool:
     return b"\\" in raw or b"%" in raw or b"&" in raw
 
 
-def _unescaped(raw: bytes) -> bytes:
-    """A text with its escapes resolved, and those within them."""
-    for _ in range(_MOST_ESCAPES):
-        resolved = _ESCAPE.sub(_meant, raw)
-        if resolved == raw:
-            break
-        raw = resolved
-    return raw
+def _unescaped(raw: bytes) -> Iterator[bytes]:
+    """A text with its escapes resolved, then with those that were within them resolved too, and so on."""
+    for _ in range(_MOST_ESCAPES if _may_have_escapes(raw) else 0):
+        before, raw = raw, _ESCAPE.sub(_meant, raw)
+        if raw == before:
+            return
+        yield raw
+
+
+def _resolved(raw: bytes) -> "Iterator[_Resolved]":
+    """As `_unescaped`, and where everything stands in the text."""
+    resolved = _Resolved(raw, array("Q", range(len(raw))), array("Q", range(1, len(raw) + 1)))
+    for _ in range(_MOST_ESCAPES if _may_have_escapes(raw) else 0):
+        before, resolved = resolved, resolved.further()
+        if resolved.content == before.content:
+            return
+        yield resolved
 
 
 class _Resolved(NamedTuple):
@@ -255,18 +260,8 @@ class _Resolved(NamedTuple):
     starts: "array[int]"
     ends: "array[int]"
 
-    @classmethod
-    def of(cls, raw: bytes) -> "_Resolved":
-        """Resolve the escapes of a text, and those within them."""
-        resolved = cls(raw, array("Q", range(len(raw))), array("Q", range(1, len(raw) + 1)))
-        for _ in range(_MOST_ESCAPES):
-            further = resolved._further()
-            if further.content == resolved.content:
-                break
-            resolved = further
-        return resolved
-
-    def _further(self) -> "_Resolved":
+    def further(self) -> "_Resolved":
+        """With the escapes resolved that it still has."""
         content, starts, ends, end = bytearray(), array("Q"), array("Q"), 0
         for match in _ESCAPE.finditer(self.content):
             start, stop = match.span()
@@ -283,18 +278,18 @@ class _Resolved(NamedTuple):
 
 
 def _meant(match: "re.Match[bytes]") -> bytes:
-    """The bytes that an escape stands for; a run of backslashes stands for one."""
+    """The bytes that an escape stands for."""
     kind = match.lastgroup
-    if kind is None:
-        return b"\\"
+    assert kind is not None
     said = match[kind]
+    if kind == "backslashes":
+        return said[: len(said) // 2]
     if kind in ("percent", "byte"):
         return bytes.fromhex(said.decode()).replace(b"\xff", b" ")  # which is the barrier's
     if kind == "low":
-        pair = bytes.fromhex((match["high"] + said).decode())
-        return pair.decode("utf-16-be").encode()
+        return bytes.fromhex((match["high"] + said).decode()).decode("utf-16-be").encode()
     if kind == "letter":
-        return _LETTERS[said[0]]
+        return _LETTERS.get(said, said)
     if kind == "entity":
         return _ENTITIES[said]
     return _of_code(int(said, 10 if kind == "decimal" else 16))

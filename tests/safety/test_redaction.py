@@ -211,3 +211,12 @@ def test_hundreds_of_secrets_and_whole_private_keys_are_found_in_one_search() ->
     text = "The response names the hotel and its price. " * 10_000
     assert redactor.text(text) == text
     assert redactor.text(f"{known[-1]} {known[7].upper()} {text}") == f"[redacted] [redacted] {text}"
+
+
+@pytest.mark.parametrize("letter", "bfnrtuxU0")
+def test_a_backslash_before_a_letter_of_an_escape_hides_nothing(letter: str) -> None:
+    secret = f'a1B2c3D4e"ä\\{letter}00e41f2g3H4'
+    redactor = Redactor([secret])
+    for written in (secret, secret.lower(), " ".join(secret)):
+        for text in (written, json.dumps(written)[1:-1], json.dumps(json.dumps(written))[3:-3], quote(written)):
+            assert redactor.text(f"<{text}>") == "<[redacted]>"
