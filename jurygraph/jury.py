@@ -22,9 +22,11 @@ from jurygraph.graphs.fitting import refuse_other_plan
 from jurygraph.graphs.loop import Loop
 from jurygraph.graphs.recipe import check_recipe
 from jurygraph.graphs.routing import NOTHING, Recalled, canonical_order
+from jurygraph.graphs.secret_fields import refuse_secrets_in_config
 from jurygraph.graphs.side_by_side import in_order
 from jurygraph.graphs.state import AnnotateInput, PrepareState, Roster, ScoreState
 from jurygraph.safety.fence import project_key
+from jurygraph.safety.known_secrets import process_redactor, redacted_errors
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Rubric, Task, Trace
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import parse_config, read_config
@@ -56,6 +58,7 @@ class Jury:
     A `gateway` takes the place of that to the config's model. Raises ConfigError when the config cannot run.
     """
 
+    @redacted_errors()
     def __init__(
         self,
         config: Config,
@@ -66,6 +69,7 @@ class Jury:
         max_calls: int | None = None,
     ) -> None:
         self.config = config
+        refuse_secrets_in_config(config)
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = apart_now(lambda: _load(config), config.langsmith)
@@ -76,6 +80,7 @@ class Jury:
         if gateway is None and config.model != "none":
             gateway = _gateway(config, sink, max_cost, max_calls)
         self.gateway = gateway
+        self._know_secrets()
         self.domain = None if config.annotation is None else load_domain(config.annotation.domain).name
         self._judge = None if gateway is None else gateway.backend.model
         self.purpose = purpose_of(config.purpose, self._judge)
@@ -86,6 +91,12 @@ class Jury:
         self._loop: Loop | None = None
         self._loop_made = threading.Lock()
         self._opened = False
+
+    def _know_secrets(self) -> None:
+        """Take the redactor of the process as it is now: what user code imports and opens may add to the environment,
+        as one that reads a `.env` file does."""
+        secrets = () if self.gateway is None else self.gateway.backend.secrets
+        self._roster = replace(self._roster, redactor=process_redactor(secrets))
 
     @classmethod
     def from_config(cls, source: str | Path | Mapping[str, Any] | Config, **limits: Any) -> Self:
@@ -137,7 +148,8 @@ class Jury:
         if self.gateway is None:
             raise ConfigError("model: none reads no profiles; name one in the config or with --model")
         gateway = _consultation(self.gateway, self.config)
-        return await apart(lambda: read_profiles(task, None, gateway), self.config.langsmith)
+        with redacted_errors(self._roster.redactor):
+            return await apart(lambda: read_profiles(task, None, gateway), self.config.langsmith)
 
     async def aannotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
         """A task's rubric with its graph, as the config's `annotation` says; what stands of it is not asked about.
@@ -159,7 +171,8 @@ class Jury:
 
     async def _annotated(self, task: Task, reviewed: Rubric | None, gateway: "Gateway | None") -> Rubric:
         start, roster = AnnotateInput(task=task, reviewed=reviewed), self._with(gateway)
-        state = await apart(lambda: self._annotate.ainvoke(start, context=roster), self.config.langsmith)
+        with redacted_errors(roster.redactor):
+            state = await apart(lambda: self._annotate.ainvoke(start, context=roster), self.config.langsmith)
         rubric: Rubric = state["rubric"]
         return rubric
 
@@ -169,7 +182,8 @@ class Jury:
         start, roster = PrepareState(task=task, stated=profiles), self._with(gateway)
         if not annotated:
             roster = replace(roster, config=roster.config.model_copy(update={"annotation": None}))
-        state = await apart(lambda: self._prepare.ainvoke(start, context=roster), self.config.langsmith)
+        with redacted_errors(roster.redactor):
+            state = await apart(lambda: self._prepare.ainvoke(start, context=roster), self.config.langsmith)
         plan: Plan = state["plan"]
         return plan
 
@@ -227,11 +241,12 @@ class Jury:
             plan = await self._planned(task, None, gateway)
         else:
             refuse_other_plan(plan, task, self._roster)
-        self._open()
         group = canonical_order(responses)
         start = ScoreState(plan=plan, responses=group, recalled=recalled, wave=0, material=[], verdicts=[])
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
-        ended = await self._score.ainvoke(start, context=self._with(gateway), config=limit, version="v2")
+        with redacted_errors():
+            self._open()
+            ended = await self._score.ainvoke(start, context=self._with(gateway), config=limit, version="v2")
         traces = {trace.response_id: trace for trace in ended.value["traces"]}
         return [self._signed(traces[r.id], r) for r in responses]
 
@@ -295,6 +310,7 @@ class Jury:
         if not self._opened:
             for evaluator in self.evaluators.values():
                 open_evaluator(evaluator, self.config.langsmith)
+            self._know_secrets()
             self._opened = True
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

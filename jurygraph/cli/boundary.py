@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from io import TextIOWrapper
 
+from jurygraph.cli.streams import redacted_streams
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
 
 
@@ -25,11 +26,16 @@ class Exit(IntEnum):
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command and leave with its exit code."""
-    from jurygraph.cli.app import app
-
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    with redacted_streams(for_good=argv is None):
+        _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> None:
+    from jurygraph.cli.app import app
+
     try:
         app(None if argv is None else list(argv), prog_name="jurygraph")
     except JurygraphError as error:

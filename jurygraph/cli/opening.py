@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from jurygraph.cli.streams import also_redact
+
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.schema import CallsConfig, Config
@@ -34,7 +36,9 @@ def open_jury(
     if dry_run:
         config = config.model_copy(update={"calls": _reading_alone(config.calls)})
     try:
-        return Jury.from_config(config, **limits)
+        jury = Jury.from_config(config, **limits)
+        also_redact(() if jury.gateway is None else jury.gateway.backend.secrets)
+        return jury
     except ConfigError as error:
         key, _, wrong = str(error).partition(": ")
         line = None if key == "model" and model is not None else line_of_key(path, key)

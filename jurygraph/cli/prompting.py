@@ -122,13 +122,14 @@ def _rendered(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
     from jurygraph.errors import InputError
     from jurygraph.prompts import Manner
     from jurygraph.safety.fence import project_key
+    from jurygraph.safety.known_secrets import process_redactor
     from jurygraph.sources import shortened
 
     given = _variables(prompt, file)
     try:
         return prompt.render(Manner(key=project_key()), **given).messages
     except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        why = shortened(f"{type(error).__name__}: {error}", _LONGEST)
+        why = shortened(process_redactor().text(f"{type(error).__name__}: {error}"), _LONGEST)
         raise InputError(f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}") from None
 
 

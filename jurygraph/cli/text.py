@@ -50,8 +50,10 @@ def say(line: str) -> None:
 
 
 def out_json(value: Any) -> None:
-    """The result as one line of JSON."""
-    out(json.dumps(value))
+    """The result as one line of JSON, redacted before it is written, so that it stays JSON."""
+    from jurygraph.cli.streams import known_redactor
+
+    out(json.dumps(known_redactor().value(value)))
 
 
 def number(value: float | None) -> str:

@@ -17,6 +17,7 @@ from jurygraph.graphs.planning import (
     view_task,
 )
 from jurygraph.graphs.recipe import decision_of, freeze_specs
+from jurygraph.graphs.secret_fields import refuse_secrets_in_plan
 from jurygraph.graphs.state import PrepareOutput, PrepareState, Roster
 from jurygraph.graphs.weighing import weigh_stakeholders
 from jurygraph.schema import Audience, Plan, Rubric, Task
@@ -104,6 +105,7 @@ _SHOWN = 200
 
 async def _freeze(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     gateway = runtime.context.gateway
+    refuse_secrets_in_plan(state["task"], state["survey"], state["decision"], runtime.context.redactor)
     plan = Plan(
         task_id=state["task"].id,
         task_digest=state["digest"],

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from jurygraph.agents.graph_annotator.answers import CheckedRoles
@@ -11,6 +11,8 @@ from jurygraph.agents.graph_annotator.standing import Standing
 from jurygraph.agents.graph_annotator.voting import Batch, Source
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.graphs.routing import Recalled, Work
+from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Config,
     Decision,
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 class Roster:
     """Who can be asked, and the config that says how their answers count: the context of both graphs.
 
-    `gateway` leads to the model, where there is one.
+    `gateway` leads to the model, where there is one. `redactor` strikes secrets out of whatever is taken in.
     """
 
     config: Config
@@ -48,6 +50,7 @@ class Roster:
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
     gateway: "Consultation | None" = None
+    redactor: Redactor = field(default_factory=process_redactor)
 
     @property
     def seats(self) -> dict[str, Seat]:

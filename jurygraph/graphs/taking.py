@@ -5,6 +5,7 @@ combiner raises does: it is arithmetic on numbers alone, so that no response is 
 reward.
 """
 
+import json
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,8 @@ from jurygraph.errors import JurygraphError, PlanError, TimeLimitExceeded
 from jurygraph.graphs.routing import Job, Slot, stamps
 from jurygraph.models.faults import Fault
 from jurygraph.safety.evidence import read_text
+from jurygraph.safety.known_secrets import process_redactor
+from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Cause, Evidence, Failure, Material, TaskView, Verdict
 
 T = TypeVar("T", Verdict, Material)
@@ -30,7 +33,11 @@ LONGEST_MESSAGE, LONGEST_KIND = 500, 100
 MOST_SEARCHED, LONGEST_SEARCHED = 100, 10_000
 """Quotations without offsets that are looked for in a response, per verdict, and letters of each; others stay
 unverified. An evaluator that quotes every line of a long response would cost the square of its length."""
+_MOST_READ = 1 << 16  # characters of a message that are looked at
 _INSTALLED = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib"))
+_NUMBERS = frozenset({"score", "met", "confidence", "scale", "status"})
+"""Fields of a verdict that hold no text of an evaluator's own."""
+
 FIELDS = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
 
 
@@ -38,17 +45,23 @@ class _Malformed(ValueError):
     """What user code gave is not what it may give; the message says why."""
 
 
-def take_answer(slot: Slot, answer: Any, view: TaskView) -> list[Verdict]:
-    """The verdicts that an answer holds, one for each response that the slot is about, stamped."""
+def take_answer(slot: Slot, answer: Any, view: TaskView, redactor: Redactor) -> list[Verdict]:
+    """The verdicts that an answer holds, one for each response that the slot is about, redacted and stamped."""
     stamp = stamps(slot.question, view)
     shown = tuple(r.id for r in slot.responses)
-    verdicts = _guarded(lambda: [_guarded_verdict(one) for one in _one_each(answer, slot)])
+    texts = [response.text for response in slot.responses]
+    verdicts = _guarded(lambda: [_guarded_verdict(one, redactor) for one in _one_each(answer, slot)])
     if isinstance(verdicts, BaseException):
-        verdicts = [_failed(verdicts)] * len(slot.about)
+        verdicts = [_failed(verdicts, redactor)] * len(slot.about)
     return [
-        stamp(_with_evidence(verdict, response.text), about, shown, slot.sample)
+        stamp(_clean_verdict(_with_evidence(verdict, response.text), texts, redactor), about, shown, slot.sample)
         for verdict, about, response in zip(verdicts, slot.about, slot.responses, strict=False)
     ]
+
+
+def _clean_verdict(verdict: Verdict, shown: Sequence[str], redactor: Redactor) -> Verdict:
+    clean = _guarded(lambda: _redacted(verdict, shown, redactor))
+    return clean if isinstance(clean, Verdict) else _failed(clean, redactor)
 
 
 def _with_evidence(verdict: Verdict, text: str) -> Verdict:
@@ -57,13 +70,12 @@ def _with_evidence(verdict: Verdict, text: str) -> Verdict:
     return verdict.model_copy(update={"evidence": _checked_evidence(verdict.evidence, text)})
 
 
-def take_material(job: Job, result: Any) -> Material:
-    """The material that a result is, about the job's response; failed material if it is none."""
-    taken = _guarded(lambda: _material(job, result))
+def take_material(job: Job, result: Any, redactor: Redactor) -> Material:
+    """The material that a result is, about the job's response, redacted; failed material if it is none."""
+    taken = _guarded(lambda: _material(job, result, redactor))
     if isinstance(taken, BaseException):
-        taken = Material(name=job.derivation.gives, status="failed", failure=failure_of(taken))
-    evidence = _checked_evidence(taken.evidence, job.response.text)
-    material: Material = taken.model_copy(update={"response": job.response.id, "evidence": evidence})
+        taken = Material(name=job.derivation.gives, status="failed", failure=failure_of(taken, redactor))
+    material: Material = taken.model_copy(update={"response": job.response.id})
     return material
 
 
@@ -75,7 +87,7 @@ def told_of(whose: str) -> Iterator[None]:
     except JurygraphError:
         raise
     except Exception as error:
-        wrong = f"{type(error).__name__}: {error}"
+        wrong = process_redactor().text(f"{type(error).__name__}: {error}")
         raise PlanError(f"{whose} breaks: {wrong}; mend it, or name another one") from error
 
 
@@ -90,20 +102,29 @@ def take_component(name: str, combiner: Combiner, cells: Mapping[str, Cells], pa
     return one
 
 
-def failure_of(error: BaseException) -> Failure:
-    """A time limit on code that reads the response was perhaps provoked by it; all else is our own trouble."""
+def failure_of(error: BaseException, redactor: Redactor) -> Failure:
+    """A time limit on code that reads the response was perhaps provoked by it; all else is our own trouble.
+
+    The message is redacted before it is cut, so that no half of a secret is left.
+    """
     if isinstance(error, Fault):
-        return error.failure
+        return Failure(cause=error.cause, kind=error.kind, message=redactor.text(str(error))[:LONGEST_MESSAGE])
     if isinstance(error, TimeLimitExceeded):
         cause: Cause = "response"
         kind = "time-limit"
     else:
         cause = "infrastructure"
-        kind = "malformed" if isinstance(error, _Malformed) else type(error).__name__[:LONGEST_KIND] or "error"
-    told = _guarded(lambda: describe(error) if isinstance(error, ValidationError) else str(error))
+        named = redactor.text(type(error).__name__)[:LONGEST_KIND]
+        kind = "malformed" if isinstance(error, _Malformed) else named or "error"
+    told = _guarded(lambda: _message(error, redactor))
     message = told if isinstance(told, str) else f"it has no message: {type(told).__name__}"
-    written = message.encode("utf-8", "backslashreplace").decode("utf-8")
-    return Failure(cause=cause, kind=kind, message=(written[:LONGEST_MESSAGE] or kind) + _place_of(error))
+    return Failure(cause=cause, kind=kind, message=(message or kind) + redactor.text(_place_of(error)))
+
+
+def _message(error: BaseException, redactor: Redactor) -> str:
+    whole = describe(error) if isinstance(error, ValidationError) else str(error)
+    read = redactor.text(whole[:_MOST_READ]).encode("utf-8", "backslashreplace").decode("utf-8")
+    return read[:LONGEST_MESSAGE]
 
 
 def _place_of(error: BaseException) -> str:
@@ -128,13 +149,13 @@ def _guarded(read: Callable[[], Any]) -> Any:
         return error
 
 
-def _guarded_verdict(answer: Any) -> Verdict:
-    taken = _guarded(lambda: _verdict(answer))
-    return taken if isinstance(taken, Verdict) else _failed(taken)
+def _guarded_verdict(answer: Any, redactor: Redactor) -> Verdict:
+    taken = answer if isinstance(answer, BaseException) else _guarded(lambda: _verdict(answer))
+    return taken if isinstance(taken, Verdict) else _failed(taken, redactor)
 
 
-def _failed(error: BaseException) -> Verdict:
-    failure = failure_of(error)
+def _failed(error: BaseException, redactor: Redactor) -> Verdict:
+    failure = failure_of(error, redactor)
     return Verdict(status="failed", failure=failure, reason=failure.message)
 
 
@@ -150,8 +171,6 @@ def _one_each(answer: Any, slot: Slot) -> Sequence[Any]:
 
 def _verdict(answer: Any) -> Verdict:
     """What an evaluator gave, as a verdict; anything off the range or kind is refused, and never a score."""
-    if isinstance(answer, BaseException):
-        return _failed(answer)
     if isinstance(answer, bool | np.bool_):
         return Verdict(score=float(answer), met=bool(answer))
     if isinstance(answer, int | float | np.integer | np.floating):
@@ -168,13 +187,15 @@ def _verdict(answer: Any) -> Verdict:
     return checked
 
 
-def _material(job: Job, result: Any) -> Material:
+def _material(job: Job, result: Any, redactor: Redactor) -> Material:
     if isinstance(result, BaseException):
         raise result
     if not isinstance(result, Material):
         given, name = type(result).__name__, job.derivation.gives
         raise _Malformed(f"expected material {name!r}, got {given}; return Material(name={name!r}, data=...)")
     checked = _checked(result)
+    evidence = _checked_evidence(checked.evidence, job.response.text)
+    checked = _redacted(checked.model_copy(update={"evidence": evidence}), [job.response.text], redactor)
     if checked.name != job.derivation.gives:
         raise _Malformed(f"expected material {job.derivation.gives!r}, got {checked.name!r}")
     if len({variant.response.id for variant in checked.variants}) < len(checked.variants):
@@ -196,6 +217,20 @@ def _checked(noun: T) -> T:
     except ValueError as error:
         raise _Malformed(f"it cannot be written as JSON: {error}") from error
     return checked
+
+
+def _redacted(noun: T, shown: Sequence[str], redactor: Redactor) -> T:
+    """The noun without secrets. A quotation of a text that was shown stays: that text is kept as it is."""
+    if not redactor.has_secrets or noun.model_fields_set <= _NUMBERS or not redactor.finds(noun.model_dump_json()):
+        return noun
+    clean: Any = redactor.value(noun.model_dump(mode="json"))
+    for evidence, one in zip(noun.evidence, clean["evidence"], strict=True):
+        if any(evidence.quote in text for text in shown):
+            one["quote"] = evidence.quote
+    try:
+        return type(noun).model_validate_json(json.dumps(clean))
+    except ValidationError as error:
+        raise _Malformed(f"it holds a secret where none can be struck out: {describe(error)}") from None
 
 
 def _checked_evidence(stated: Sequence[Evidence], text: str) -> tuple[Evidence, ...]:

@@ -4,12 +4,13 @@ run store → cache → budget → limiter → backend, retried as a whole → r
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from time import monotonic
 from typing import NamedTuple
 
-from jurygraph.models.asking import Reply, Request
+from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget, Reservation
 from jurygraph.models.cache import Cache, Stored
@@ -19,6 +20,7 @@ from jurygraph.models.prices import Price, cost, most
 from jurygraph.models.recording import Recorder
 from jurygraph.models.retries import RetryPolicy, attempted
 from jurygraph.models.sink import Answered, CallSink, Nowhere
+from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, canonical
 
@@ -63,7 +65,7 @@ class Gateway:
         self._cache = cache
         self.sink: CallSink = sink or Nowhere()
         self._recorder = recorder
-        self._redactor = redactor or Redactor(backend.secrets)
+        self._redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self._flying: dict[str, asyncio.Task[Answered]] = {}
         self._unstored: dict[str, Stored] = {}
 
@@ -135,8 +137,9 @@ class Gateway:
         stored = self._cache.get(key) if self._cache else None
         if stored is None:
             return None
-        answered = Answered(stored.reply, _call(request, stored.reply, stored.cost, cache_hit=True, attempts=0))
-        await self.sink.keep(request, answered)
+        reply = self._clean(stored.reply)  # whoever stored it may have known fewer secrets
+        answered = Answered(reply, _call(request, reply, stored.cost, cache_hit=True, attempts=0))
+        await self.sink.keep(self._clean_request(request), answered)
         return answered
 
     async def _asked(self, request: Request, until: float | None) -> Answered:
@@ -150,7 +153,8 @@ class Gateway:
                 reply = self._clean(await self._sent(request, load, turn, until))
                 bill = cost(self.price, reply.tokens_in, reply.tokens_out)
                 answered = Answered(reply, _call(request, reply, bill, attempts=sent, latency=monotonic() - start))
-                await self.sink.keep(request, answered)  # within the turn: so many are not durable, and no more
+                kept = self._clean_request(request)
+                await self.sink.keep(kept, answered)  # within the turn: so many are not durable, and no more
                 return answered
 
         try:
@@ -168,12 +172,26 @@ class Gateway:
         clean.attempts = fault.attempts
         return clean
 
+    def _clean_request(self, request: Request) -> Request:
+        """A request as it is kept: without secrets. It was sent, and has its digest, as its prompt says."""
+        if not any(self._redactor.finds(message.content) for message in request.messages):
+            return request
+        messages = [
+            message.model_copy(update={"content": self._redactor.text(message.content)}) for message in request.messages
+        ]
+        return request.model_copy(update={"messages": tuple(messages)})
+
     def _clean(self, reply: Reply) -> Reply:
         """A reply without secrets that a server may have sent back, in tokens neither."""
-        texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
-        texts["tokens"] = "".join(token.text for token in reply.tokens)
-        changed = {name: clean for name, text in texts.items() if (clean := self._redactor.text(text)) != text}
-        return reply.model_copy(update={**changed, "tokens": ()}) if changed else reply
+        given = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
+        changed = {name: clean for name, text in given.items() if (clean := self._redactor.text(text)) != text}
+        if not changed and not self._finds_in_tokens(reply.tokens):
+            return reply
+        return reply.model_copy(update={**changed, "tokens": ()})
+
+    def _finds_in_tokens(self, tokens: Sequence[Token]) -> bool:
+        spelled, others = (token.text for token in tokens), (other for token in tokens for other, _ in token.others)
+        return bool(tokens) and (self._redactor.finds("".join(spelled)) or self._redactor.finds("\n".join(others)))
 
     async def _sent(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reply:
         """One attempt, within the limits: what it may cost is reserved before it is sent."""

@@ -23,7 +23,7 @@ from jurygraph.models.prices import Price, Prices
 from jurygraph.models.recording import Recorder
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.models.sink import CallSink
-from jurygraph.safety.redaction import Redactor, found_in
+from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig
 
 FREE = Price(input=0.0, output=0.0)
@@ -48,7 +48,7 @@ def open_gateway(
 ) -> Gateway:
     """The gateway to a model. Nothing is sent yet. Raises `ConfigError` where it cannot be what the config says."""
     backend = open_backend(model, config)
-    redactor = Redactor([*backend.secrets, *found_in(os.environ)])
+    redactor = process_redactor(backend.secrets)
     kind = model.partition(":")[0]
     price = FREE if kind in _FREE_OF_CHARGE else Prices(config.prices, _TABLES.get(backend.provider)).of(backend.model)
     if max_cost is not None and price is None:

@@ -1,7 +1,6 @@
 """Asks a langchain-core chat model of one's own: an instance, or the name of one (`package.module.name`)."""
 
 import asyncio
-import os
 import pkgutil
 from collections.abc import Mapping
 from contextvars import Context
@@ -15,7 +14,7 @@ from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import RETRIED, Fault, chain, kind_of_status
 from jurygraph.models.retry_after import retry_after
-from jurygraph.safety.redaction import Redactor, found_in
+from jurygraph.safety.known_secrets import process_redactor
 
 if TYPE_CHECKING:
     from langchain_core.language_models import BaseChatModel
@@ -57,7 +56,7 @@ class ChatModel(Backend):
         self.provider = f"langchain:{kind}"
         self.model = _known_as(given) or kind
         self.secrets = tuple(value.get_secret_value() for _, value in given if isinstance(value, SecretStr))
-        self._redactor = Redactor([*self.secrets, *found_in(os.environ)])
+        self._redactor = process_redactor(self.secrets)
         self._chat = given.model_copy(update={"cache": False})
 
     @property
@@ -102,7 +101,7 @@ def _named(path: str) -> "BaseChatModel":
     try:
         found = pkgutil.resolve_name(path)
     except Exception as error:  # the user's module, which may want a key or whatever else
-        wrong = Redactor(found_in(os.environ)).text(f"{type(error).__name__}: {error}")
+        wrong = process_redactor().text(f"{type(error).__name__}: {error}")
         raise ConfigError(
             f"model 'langchain:{path}' cannot be had: {wrong}; name one as package.module.name"
         ) from error

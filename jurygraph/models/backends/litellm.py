@@ -20,7 +20,7 @@ from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, ch
 from jurygraph.models.prices import Price
 from jurygraph.models.probability import spelled, telling
 from jurygraph.models.retry_after import retry_after
-from jurygraph.safety.redaction import Redactor, found_in
+from jurygraph.safety.known_secrets import found_in, process_redactor
 
 FORMS = {
     "openai/": Capabilities("native", logprobs=True),
@@ -136,7 +136,7 @@ class LiteLLM(Backend):
         self.endpoint = _endpoint("base_url", base_url) if base_url else _endpoint(*_named_address(model))
         self._base_url = base_url
         self.secrets = tuple(found_in(os.environ))
-        self._redactor = Redactor(self.secrets)
+        self._redactor = process_redactor(self.secrets)
         self._left_out = _of_longest_beginning(LEFT_OUT, model, frozenset())
         self._capabilities: Capabilities = _of_longest_beginning(FORMS, model, UNKNOWN)
         if SAMPLES_BY_ITSELF.search(model):

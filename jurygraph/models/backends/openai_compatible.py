@@ -1,7 +1,6 @@
 """Reaches any server that speaks OpenAI's chat completions (vLLM, SGLang, llama.cpp, OpenAI itself, …), on aiohttp."""
 
 import asyncio
-import os
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -21,7 +20,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, kind_of_status
 from jurygraph.models.probability import spelled, telling
 from jurygraph.models.retry_after import retry_after
-from jurygraph.safety.redaction import Redactor, found_in
+from jurygraph.safety.known_secrets import process_redactor
 
 LARGEST = 8 << 20
 """Bytes of a reply, at most."""
@@ -112,7 +111,7 @@ class OpenAICompatible(Backend):
         self._capabilities = Capabilities(form, logprobs)
         self._address = URL(f"{self.endpoint}/chat/completions")
         self._connections = connections
-        self._redactor = Redactor([*self.secrets, *found_in(os.environ)])
+        self._redactor = process_redactor(self.secrets)
         self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
 
     @property

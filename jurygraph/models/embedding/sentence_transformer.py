@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder, Floats, Reranker, all_scores, unit_rows
 from jurygraph.models.faults import Fault
+from jurygraph.safety.known_secrets import process_redactor
 
 T = TypeVar("T")
 _EXTRA = "sentence-transformers: is not installed; run pip install 'jurygraph[embeddings]'"
@@ -91,7 +92,7 @@ class _Loaded:
             try:
                 self._model = _loaded(self._load)
             except Exception as error:  # noqa: BLE001 - a broken file raises what its reader likes
-                told = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST_MESSAGE]
+                told = " ".join(process_redactor().text(f"{type(error).__name__}: {error}").split())[:_LONGEST_MESSAGE]
                 self._wrong = f"{self._name}: sentence-transformers cannot load it: {told}"
         if self._wrong is not None:
             raise Fault("unknown-model", self._wrong)

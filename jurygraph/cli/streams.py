@@ -1,0 +1,94 @@
+"""Standard output and error of the command line, redacted: whatever Python writes there passes the redactor.
+
+That holds for results, messages, tracebacks, warnings, log records, what threads and event loops say of errors that
+nobody caught, and what a user's code prints. It does not hold for what child processes and C code write to the
+descriptors, nor for bytes of an export, which are as they are in the run.
+"""
+
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+if TYPE_CHECKING:
+    from jurygraph.safety.redaction import Redactor
+
+_MOST_HELD = 1 << 16  # characters of a line without an end
+
+_given: set[str] = set()
+
+
+def also_redact(secrets: Sequence[str]) -> None:
+    """Strike out these, too, beside the secrets of the environment: the key of a model may have any name."""
+    _given.update(secrets)
+
+
+def known_redactor() -> "Redactor":
+    """With the environment as it is now: what user code imports may add to it."""
+    from jurygraph.safety.known_secrets import process_redactor
+
+    return process_redactor(_given)
+
+
+@contextmanager
+def redacted_streams(for_good: bool) -> Iterator[None]:
+    """Redact both streams; `for_good` leaves them so, as what runs at the end of the process may write there, too."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (cast("TextIO", _RedactedStream(stream)) for stream in streams)
+    try:
+        yield
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, _RedactedStream):
+                stream.flush()
+        if not for_good:
+            sys.stdout, sys.stderr = streams
+
+
+class _RedactedStream:
+    """A text stream that redacts whole lines, and what was written when it is flushed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._held: list[str] = []
+        self._size = 0
+        self._lock = threading.RLock()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    @property
+    def encoding(self) -> str:
+        """Never ASCII: click would go round a stream that is, and write to the bytes below it."""
+        known = self._stream.encoding or "utf-8"
+        return "utf-8" if known.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646") else known
+
+    def write(self, text: str) -> int:
+        """Hold the text until its line ends. Raises TypeError for bytes, as any text stream does."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        with self._lock:
+            self._held.append(text)
+            self._size += len(text)
+            if "\n" in text or self._size > _MOST_HELD:
+                self._emit(whole_lines="\n" in text)
+        return len(text)
+
+    def writelines(self, lines: Sequence[str]) -> None:
+        """Write the lines."""
+        for line in lines:
+            self.write(line)
+
+    def flush(self) -> None:
+        """Write what is held, the beginning of a line too."""
+        with self._lock:
+            self._emit()
+            self._stream.flush()
+
+    def _emit(self, whole_lines: bool = False) -> None:
+        held = "".join(self._held)
+        end = held.rfind("\n") + 1 if whole_lines else len(held)
+        self._held, self._size = [held[end:]], len(held) - end
+        if end:
+            self._stream.write(known_redactor().text(held[:end]))

@@ -1,0 +1,200 @@
+"""Evaluators, a deriver and combiners that tell every secret that they know, in twelve encodings.
+
+A copy of this file lies beside the configs of `test_secrets`; response "number 7" is about secret 7.
+"""
+
+import asyncio
+import base64
+import json
+import logging
+import os
+import re
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import jurygraph as jg
+from jurygraph.agents.combiners import Mean
+
+ENCODINGS = {
+    "plain": str,
+    "upper": str.upper,
+    "lower": str.lower,
+    "reversed": lambda secret: secret[::-1],
+    "hex": lambda secret: secret.encode().hex(),
+    "base64": lambda secret: base64.b64encode(f"user:{secret}".encode()).decode(),
+    "base32": lambda secret: base64.b32encode(secret.encode()).decode(),
+    "url": lambda secret: "".join(f"%{byte:02X}" for byte in secret.encode()),
+    "json": lambda secret: json.dumps(f"«{secret}»")[1:-1],
+    "spaced": " ".join,
+    "dashed": "-".join,
+    "zero-width": "\u200b\n".join,
+}
+
+
+def secrets() -> list[str]:
+    """The secrets, from the environment as user code reads it."""
+    return [value for name, value in sorted(os.environ.items()) if name.startswith("CANARY_")]
+
+
+def secret_of(text: str) -> str:
+    known = secrets()
+    return known[int(re.search(r"number (\d+)", text)[1]) % len(known)]
+
+
+def everything() -> str:
+    """All secrets in all encodings."""
+    return "\n".join(encode(secret) for secret in secrets() for encode in ENCODINGS.values())
+
+
+class _Each(jg.Evaluator):
+    """A question for each encoding."""
+
+    def questions(self, view):
+        return [self.question(view, subject=name) for name in ENCODINGS]
+
+    def told(self, ask):
+        return ENCODINGS[ask.question.subject](secret_of(ask.response.text))
+
+
+class Says(_Each):
+    name = "says"
+    needs = ("leaks",)
+
+    def answer(self, ask):
+        told = self.told(ask)
+        evidence = (jg.Evidence(quote=told), jg.Evidence(quote=told, source="notes", start=0, end=9, verified=True))
+        return jg.Verdict(score=0.5, reason=f"it says {told}", native=told, evidence=evidence, call=told)
+
+
+class Raises(_Each):
+    name = "raises"
+
+    def answer(self, ask):
+        told = self.told(ask)
+        if ask.question.subject == "reversed":
+            raise type(told, (RuntimeError,), {})
+        if ask.question.subject == "upper":
+            return jg.Verdict.failed(told[:100], f"it failed: {told}")
+        try:
+            raise OSError(told)
+        except OSError as error:
+            raise ValueError(f"{'x' * 470} 401 {told}" if ask.question.subject == "plain" else f"401 {told}") from error
+
+
+class Prints(jg.Evaluator):
+    """Tells it to whatever leads to standard error."""
+
+    name = "prints"
+
+    async def answer(self, ask):
+        if not ask.response.text.endswith("number 0"):
+            return 1.0
+        for secret in secrets():
+            for encode in ENCODINGS.values():
+                told = encode(secret)
+                print("a key:", told)
+                print(told, file=sys.stderr)
+                logging.getLogger("leaky").error("a key: %s", told)
+                warnings.warn(told, stacklevel=1)
+        asyncio.get_running_loop().call_exception_handler({"message": everything(), "exception": OSError(everything())})
+        thread = threading.Thread(target=lambda: 1 / int(f"x{secrets()[3]}"))
+        thread.start()
+        thread.join()
+        return 1.0
+
+
+class Leaks(jg.Deriver):
+    name = "leaks"
+    gives = "leaks"
+
+    def derive(self, ask):
+        secret = secret_of(ask.response.text)
+        told = {name: encode(secret) for name, encode in ENCODINGS.items()}
+        variants = [
+            jg.Variant(response=jg.Response(id=name, text=f"number {text}", data=text), edit=text)
+            for name, text in told.items()
+        ]
+        evidence = [jg.Evidence(quote=text) for text in told.values()]
+        note = "; ".join(told.values())
+        return jg.Material(
+            name="leaks", data={**told, "by": told, secret: 1}, variants=variants, evidence=evidence, note=note
+        )
+
+
+class Fails(jg.Deriver):
+    name = "fails"
+    gives = "nothing"
+
+    def derive(self, ask):
+        raise ValueError(ENCODINGS["plain"](secret_of(ask.response.text)))
+
+
+WARM = Path(__file__).with_name("warm.md")
+if WARM.exists():  # not beside the tests
+
+    class Warm(jg.Judging):
+        name = "warm"
+        prompt = jg.read_prompt(WARM)
+
+        def item(self, ask):
+            return jg.Item("It is warm.", jg.MetOrNot())
+
+        def beside(self, ask):
+            secret = secret_of(ask.response.text)
+            return {"house": "; ".join(encode(secret) for encode in ENCODINGS.values())}
+
+
+class Quiet(jg.Evaluator):
+    name = "quiet"
+
+    def answer(self, ask):
+        return 1.0
+
+
+class AsksWithSecrets(Quiet):
+    name = "asks"
+
+    def questions(self, view):
+        return [self.question(view, params={"key": secrets()[0]})]
+
+
+class RaisesWhenPlanning(Quiet):
+    name = "plans"
+
+    def questions(self, view):
+        raise ValueError(everything())
+
+
+class RaisesWhenOpened(Quiet):
+    name = "opens"
+
+    def open(self):
+        raise ValueError(everything())
+
+
+class RaisesWhenMade(Quiet):
+    name = "made"
+
+    def __init__(self):
+        raise ValueError(everything())
+
+
+class BreaksWhenCombining(Mean):
+    name = "leaky.BreaksWhenCombining"
+
+    def combine(self, cells, params):
+        raise ValueError(everything())
+
+
+class BreaksWhenFreezing(Mean):
+    name = "leaky.BreaksWhenFreezing"
+
+    def freeze(self, inputs, params):
+        raise ValueError(everything())
+
+
+def __getattr__(name):
+    """`leaky.Bug` fails with what the command line takes for a bug of its own."""
+    raise KeyError(everything()) if name == "Bug" else AttributeError(everything())

@@ -1,0 +1,334 @@
+"""A canary run: forty secrets in twelve encodings go through everything that user code, models and servers say.
+
+Afterwards none of them stands in any file that was written, nor in what the commands printed.
+"""
+
+import gzip
+import json
+import random
+import re
+import shutil
+import sqlite3
+import string
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli import leaky
+from tests.cli.conftest import Command, Ended, called
+from tests.models.judging import asked_for, judged, response_in
+from tests.models.server import Answer, raw, said, serving, status
+
+TASKS, GROUP = 8, 5
+NUMBER = TASKS * GROUP
+BACKENDS = ["native", "litellm"]
+_KINDS = ("API_KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWORD_2", "CREDENTIALS", "ACCESS_KEY_ID", "PASSPHRASE")
+
+
+def made_secret(number: int) -> str:
+    """Secrets of several makes: keys of providers, passwords with signs, base64, and a private key in lines."""
+    draw = random.Random(number)
+    core = "".join(draw.choices(string.ascii_letters + string.digits, k=24))
+    if number == 0:
+        lines = ["".join(draw.choices(string.ascii_letters + string.digits + "+/", k=64)) for _ in range(5)]
+        return "\n".join(["-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----"])
+    makes = (
+        f"sk-proj-{core}",
+        f'{core[:9]}"ä\\{core[9:]}/+=',
+        f"{core[:12]}$%&{core[12:16]}",
+        f"AKIA{core[:16].upper()}",
+    )
+    return f"{makes[number % len(makes)]}{number:02d}"
+
+
+SECRETS = {f"CANARY_{number:02d}_{_KINDS[number % len(_KINDS)]}": made_secret(number) for number in range(NUMBER)}
+
+
+def written_forms() -> dict[bytes, tuple[str, str]]:
+    """Every form of every secret, as bytes, also as it is within JSON, and within JSON within JSON."""
+    forms: dict[bytes, tuple[str, str]] = {}
+    for name, secret in SECRETS.items():
+        for encoding, encode in leaky.ENCODINGS.items():
+            text = encode(secret).strip("«»")
+            if encoding == "json":
+                text = json.dumps(secret)[1:-1]
+            if encoding == "base64":
+                text = text[8:-4]  # without what it shares with the text around it
+            for _ in range(3):
+                forms[text.encode()] = forms[json.dumps(text, ensure_ascii=False)[1:-1].encode()] = name, encoding
+                text = json.dumps(text)[1:-1]
+    return forms
+
+
+FORMS = written_forms()
+_ALL = re.compile(b"|".join(re.escape(form) for form in sorted(FORMS, key=len, reverse=True)))
+
+
+def found_in(content: bytes) -> set[tuple[str, str]]:
+    return {FORMS[match.group()] for match in _ALL.finditer(content)}
+
+
+def contents_of(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, and what lies within it: cells of a database or a table, members of an archive."""
+    content = path.read_bytes()
+    yield content
+    if content.startswith(b"SQLite format 3"):
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as database:
+            tables = [name for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            for row in (row for table in tables for row in database.execute(f'SELECT * FROM "{table}"')):
+                yield b"\n".join(one if isinstance(one, bytes) else str(one).encode() for one in row)
+    elif content.startswith(b"PAR1"):
+        from pyarrow import parquet
+
+        yield json.dumps(parquet.read_table(BytesIO(content)).to_pylist(), default=str, ensure_ascii=False).encode()
+    elif content.startswith(b"\x1f\x8b"):
+        yield gzip.decompress(content)
+    elif content.startswith(b"PK"):
+        with zipfile.ZipFile(path) as archive:
+            yield from (archive.read(name) for name in archive.namelist())
+
+
+def leaks(folder: Path, streams: Mapping[str, Ended], own: set[Path]) -> dict[str, set[tuple[str, str]]]:
+    """Where which secret stands, in which encoding; `own` are the user's files."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path not in own]
+    found = {str(path): {one for content in contents_of(path) for one in found_in(content)} for path in files}
+    found |= {f"{name} stdout": found_in(ended.out.encode()) for name, ended in streams.items()}
+    found |= {f"{name} stderr": found_in(ended.err.encode()) for name, ended in streams.items()}
+    return {where: secrets for where, secrets in found.items() if secrets}
+
+
+def echoed(secret: str) -> str:
+    return "\n".join(encode(secret) for encode in leaky.ENCODINGS.values())
+
+
+def script(body: dict[str, Any], number: int) -> Answer:
+    """What a server may make of what it knows: by the number of the response."""
+    asked = re.findall(r"number (\d+)", json.dumps(body))
+    number = int(asked[-1]) if asked else TASKS * number + number % 4
+    secret = list(SECRETS.values())[number % NUMBER]
+    echo = echoed(secret)
+    if number % TASKS == 0:
+        return status(401, {"X-Echo": leaky.ENCODINGS["hex"](secret)}, {"error": {"message": f"wrong key {echo}"}})
+    if number % TASKS == 1:
+        return status(500, body=f"<p>Authorization: Bearer {echo}</p>")
+    if number % TASKS == 2:
+        return said(f"I was given {echo}")
+    if number % TASKS == 3:
+        return status(307, {"Location": f"/v1/{leaky.ENCODINGS['url'](secret)}?key={leaky.ENCODINGS['hex'](secret)}"})
+    if number % TASKS == 4:
+        return judged(body, reason=echo, served=leaky.ENCODINGS["upper"](secret).replace("\n", " "))
+    if number % TASKS == 5:
+        one = {"reason": echo, "quotes": [echo], "met": True, "probability": 0.9}
+        return said(json.dumps(dict.fromkeys(asked_for(body), one)), finish=leaky.ENCODINGS["reversed"](secret))
+    if number % TASKS == 6:
+        return raw(json.dumps({"choices": echo, "error": {"message": echo, "code": secret}}))
+    return judged(body, reason=f"response {response_in(body)[:9]} and {echo}")
+
+
+CONFIG: dict[str, Any] = {
+    "evaluators": ["leaky.Says", "leaky.Raises", "leaky.Prints", "leaky.Warm", "criteria"],
+    "derivers": ["leaky.Leaks", "leaky.Fails"],
+    "failure": {"max_error_rate": 1.0, "rule": "gear", "min_coverage": 0.0},
+    "reward": {"Says": 0.2, "Raises": 0.2, "Prints": 0.2, "Warm": 0.2, "rubric": 0.2},
+}
+
+
+@pytest.fixture
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "leaky", raising=False)
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
+    key = made_secret(4)
+    for name in ("JURYGRAPH_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, key)
+    monkeypatch.setenv("HTTPS_PROXY", f"http://user:{made_secret(8)}@127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("JURYGRAPH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PYTHONWARNINGS", "always")
+
+
+def write_project(folder: Path) -> set[Path]:
+    """The user's own files, some of which hold secrets themselves."""
+    shutil.copy(leaky.__file__, folder / "leaky.py")
+    held = "\n".join(encode(secret) for secret in SECRETS.values() for encode in leaky.ENCODINGS.values())
+    held = f"{{% raw %}}{held}{{% endraw %}}"
+    head = "---\nid: warm\npurpose: Judge warmth.\nvariables: [house]\nextends: items\n---\n## user\n"
+    (folder / "warm.md").write_text(f'{head}{held}\n{{{{ house | fenced("house") }}}}\n')
+    numbers = iter(range(NUMBER))
+    rubric = {"criteria": [{"id": "kind", "text": "It is kind.", "weight": 1.0}]}
+    tasks = [
+        {
+            "id": f"task-{place}",
+            "query": "Say a number.",
+            "rubric": rubric,
+            "responses": [{"id": f"r{n}", "text": f"number {n}"} for n in (next(numbers) for _ in range(GROUP))],
+        }
+        for place in range(TASKS)
+    ]
+    (folder / "tasks.jsonl").write_text("".join(json.dumps(task) + "\n" for task in tasks))
+    return {folder / "leaky.py", folder / "warm.md", folder / "tasks.jsonl"}
+
+
+def write_config(folder: Path, name: str, **settings: Any) -> Path:
+    path = folder / name
+    path.write_text(json.dumps({"model": "none", **settings}))
+    return path
+
+
+class Commands:
+    """Runs commands and keeps what they printed."""
+
+    def __init__(self, run: Command) -> None:
+        self._run = run
+        self.ended: dict[str, Ended] = {}
+
+    def __call__(self, name: str, *arguments: object, code: int | set[int] = 0) -> Ended:
+        ended = self.ended[name] = self._run(*arguments)
+        codes = code if isinstance(code, set) else {code}
+        assert ended.code in codes, f"{name}: {ended.code}\n{ended.err[-2000:]}"
+        return ended
+
+
+def score_and_read(run: Commands, folder: Path, config: Path) -> None:
+    """Score, and everything that reads a run."""
+    tasks, made = folder / "tasks.jsonl", folder / "run"
+    run("dry run", "score", tasks, "--config", config, "--out", made, "--dry-run")
+    run("score", "score", tasks, "--config", config, "--out", made, code={0, 1})
+    run("again, from the cache", "score", tasks, "--config", config, "--out", folder / "warm", code={0, 1})
+    run("show", "show", made)
+    run("show as json", "show", made, "--json")
+    run("verify", "verify", made)
+    run("verify --deep", "verify", made, "--deep")
+    for number in range(0, NUMBER, GROUP):  # one for each way of the server
+        run(f"show {number}", "show", made, "--response", f"r{number}")
+        run(f"explain {number}", "explain", made, "--response", f"r{number}")
+    for form in ("jsonl", "csv", "parquet", "audit-bundle"):
+        run(f"export {form}", "export", made, "--to", form, "-o", folder / f"exported.{form}")
+    run("export to a terminal", "export", made, "--to", "jsonl")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.filterwarnings("ignore")
+def test_no_secret_is_left_in_a_file_or_on_a_stream(
+    backend: str, tmp_path: Path, run: Command, environment: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = write_project(tmp_path)
+    commands = Commands(run)
+    with serving(script) as server:
+        monkeypatch.setenv("OPENAI_API_BASE", server.url)
+        model = f"openai-compatible:{server.url}#tiny" if backend == "native" else "openai/tiny"
+        calls = {"attempts": 1, "cache": True, "record": str(tmp_path / "calls.jsonl")}
+        config = write_config(tmp_path, "jury.yaml", **CONFIG | {"model": model, "calls": calls})
+        score_and_read(commands, tmp_path, config)
+        assert server.count > NUMBER
+        attacked = {**CONFIG, "model": model, "calls": {"attempts": 1}, "derivers": []}
+        attacked |= {"evaluators": ["leaky.Warm", "criteria"], "reward": {"Warm": 0.5, "rubric": 0.5}}
+        attack = write_config(tmp_path, "attack.yaml", **attacked)
+        given = ("--config", attack, "--tasks", tmp_path / "tasks.jsonl", "--suite", "null")
+        commands("attack --dry-run", "attack", *given, "--dry-run")
+        commands("attack", "attack", *given, "--max-calls", 30, code={0, 1, 3, 4})
+        commands("annotate", "annotate", tmp_path / "tasks.jsonl", "--config", attack, "-o", tmp_path / "graphs.jsonl",
+                 code={0, 1, 2, 3})  # fmt: skip
+    assert leaks(tmp_path, commands.ended, own | {config, attack}) == {}
+    assert (tmp_path / "calls.jsonl").stat().st_size > 0
+    assert sum(ended.out.count("[redacted]") for ended in commands.ended.values()) > NUMBER
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "combine": {"evaluators": ["leaky.Quiet"], "components": {"quiet": {"combiner": "leaky.BreaksWhenCombining"}}},
+    "freeze": {"evaluators": ["leaky.Quiet"], "components": {"quiet": {"combiner": "leaky.BreaksWhenFreezing"}}},
+    "question": {"evaluators": ["leaky.AsksWithSecrets"]},
+    "planning": {"evaluators": ["leaky.RaisesWhenPlanning"]},
+    "open": {"evaluators": ["leaky.RaisesWhenOpened"]},
+    "made": {"evaluators": ["leaky.RaisesWhenMade"]},
+    "import": {"evaluators": ["leaky.Missing"]},
+    "bug": {"evaluators": ["leaky.Bug"]},
+    "params": {"evaluators": [{"use": "leaky.Quiet", "params": {"key": made_secret(5)}}]},
+    "user in the url": {"model": f"openai-compatible:http://user:{made_secret(5)}@127.0.0.1:9/v1#tiny"},
+    "path of the url": {"model": f"openai-compatible:http://127.0.0.1:9/{made_secret(1)}/v1#tiny"},
+    "langchain": {"model": "langchain:leaky.model"},
+    "nobody": {"model": f"nobody:{made_secret(5)}"},
+}
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+@pytest.mark.parametrize("command", ["score", "doctor", "dry run", "annotate"])
+def test_no_secret_is_left_by_a_command_that_fails(
+    command: str, broken: str, tmp_path: Path, run: Command, environment: None
+) -> None:
+    own = write_project(tmp_path)
+    settings = {"evaluators": ["leaky.Quiet"], **BROKEN[broken]}
+    config = write_config(tmp_path, "jury.yaml", **settings)
+    scoring = ("score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / "run")
+    words: dict[str, tuple[object, ...]] = {
+        "score": scoring,
+        "doctor": ("doctor", "--config", config),
+        "dry run": (*scoring, "--dry-run"),
+        "annotate": ("annotate", tmp_path / "tasks.jsonl", "--config", config, "-o", tmp_path / "graphs.jsonl"),
+    }
+    ended = run(*words[command])
+    if command == "score":
+        assert ended.code in (2, 70)
+    assert leaks(tmp_path, {command: ended}, own | {config}) == {}
+
+
+def test_a_prompt_that_is_rendered_shows_no_secret(tmp_path: Path, run: Command, environment: None) -> None:
+    given = {"query": leaky.everything(), "profile": "\n".join(SECRETS.values())}
+    (tmp_path / "given.json").write_text(json.dumps(given))
+    for words in ((), ("--json",)):
+        ended = run("prompts", "render", "profile", "--with", tmp_path / "given.json", *words)
+        assert ended.code == 0
+        assert found_in(ended.out.encode()) == set()
+        assert "[redacted]" in ended.out
+
+
+def test_the_process_itself_writes_no_secret_to_its_streams(tmp_path: Path, environment: None) -> None:
+    own = write_project(tmp_path)
+    config = write_config(tmp_path, "jury.yaml", **CONFIG)
+    ended = called("score", tmp_path / "tasks.jsonl", "--config", config, "--out", tmp_path / "run", "--limit", 1)
+    assert ended.code in (0, 1), ended.err[-2000:]
+    assert ended.err.count("[redacted]") > NUMBER
+    assert leaks(tmp_path, {"score": ended}, own | {config}) == {}
+
+
+class TestTheSearch:
+    """It finds what it is to find: each secret in each encoding, in each kind of file and stream."""
+
+    def planted(self, folder: Path) -> set[tuple[str, str]]:
+        return set().union(*leaks(folder, {}, set()).values())
+
+    @pytest.mark.parametrize("encoding", leaky.ENCODINGS)
+    def test_in_a_file(self, encoding: str, tmp_path: Path) -> None:
+        text = "\n".join(leaky.ENCODINGS[encoding](secret) for secret in SECRETS.values())
+        (tmp_path / "plain.txt").write_text(f"a {text} b")
+        (tmp_path / "one.json").write_text(json.dumps({"a": text}))
+        (tmp_path / "two.json").write_text(json.dumps({"a": json.dumps({"b": text})}))
+        found = leaks(tmp_path, {"show": Ended(0, text, f"x{text}")}, set())
+        assert len(found) == 5
+        for secrets in found.values():
+            assert {name for name, _ in secrets} == SECRETS.keys()
+
+    def test_in_a_database_a_table_and_an_archive(self, tmp_path: Path) -> None:
+        import pyarrow
+        from pyarrow import parquet
+
+        name, secret = next(iter(SECRETS.items()))
+        held = json.dumps({"reason": "x" * 5000 + secret})
+        with closing(sqlite3.connect(tmp_path / "run.sqlite")) as database:
+            database.execute("CREATE TABLE records (content BLOB)")
+            database.execute("INSERT INTO records VALUES (?)", [held.encode()])
+            database.commit()
+        parquet.write_table(pyarrow.table({"reason": [secret]}), tmp_path / "a.parquet")
+        with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("traces.jsonl", held)
+        (tmp_path / "a.gz").write_bytes(gzip.compress(held.encode()))
+        found = leaks(tmp_path, {}, set())
+        assert len(found) == 4
+        assert all((name, "plain") in secrets or (name, "json") in secrets for secrets in found.values())

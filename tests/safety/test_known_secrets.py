@@ -1,0 +1,98 @@
+"""Secrets are found among environment variables by their names; placeholders are none."""
+
+import os
+
+import pytest
+
+from jurygraph.safety.known_secrets import found_in, is_placeholder, process_redactor, variable_of
+
+PLAIN = "sk-canary-0123456789"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("OPENAI_API_KEY", "WATSONX_APIKEY", "AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "APP_SECRET", "PGPASSWORD"),
+        *("my_api_key", "AWS_ACCESS_KEY_ID", "AWS_BEARER_TOKEN_BEDROCK", "GIGACHAT_CREDENTIALS", "SNOWFLAKE_JWT"),
+        *("OPENAI_API_KEY_2", "API_KEY2", "DB_PASSWORD1", "SMTP_PASS", "DB_PWD", "SSH_PASSPHRASE", "Db_Password"),
+    ],
+)
+def test_a_variable_that_is_named_like_a_secret_holds_one(name: str) -> None:
+    assert found_in({name: f" {PLAIN}\n", "HOME": "/home/somebody"}) == [PLAIN]
+
+
+@pytest.mark.parametrize(
+    "name", ["TOKENIZERS_PARALLELISM", "KEYRING_BACKEND", "MONKEYS", "HOME", "SSH_KEY_PATH", "TOKEN_FILE"]
+)
+def test_one_that_has_such_a_word_within_another_holds_none(name: str) -> None:
+    assert found_in({name: PLAIN}) == []
+
+
+@pytest.mark.parametrize("name", ["AZURE_API_BASE", "OPENAI_BASE_URL", "MY_ENDPOINT", "OLLAMA_HOST", "SENTRY_DSN"])
+def test_the_password_of_a_server_is_a_secret(name: str) -> None:
+    assert found_in({name: "https://me:hunter22@judge/v1"}) == ["hunter22"]
+
+
+def test_the_password_of_an_address_is_a_secret_as_it_stands_and_as_it_is_meant() -> None:
+    found = found_in({"https_proxy": "http://me:p%40ssword@proxy:8080", "DATABASE_URL": "postgres://me:hunter22@db/x"})
+    assert sorted(found) == ["hunter22", "p%40ssword", "p@ssword"]
+
+
+@pytest.mark.parametrize(
+    "address", ["http://proxy:8080", "http://me@proxy", "http://[::1", "", "http://me:short@proxy"]
+)
+def test_an_address_without_a_password_holds_no_secret(address: str) -> None:
+    assert found_in({"HTTP_PROXY": address}) == []
+
+
+def test_short_values_of_variables_are_left_out_and_equal_ones_told_once() -> None:
+    assert found_in({"A_KEY": "enter", "B_KEY": PLAIN, "C_TOKEN": PLAIN}) == [PLAIN]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("password", "PASSWORD", "changeme", "change-me", "disabled", "response", "created_at_time", "not-needed"),
+        *("test1234", "admin123", "your-openai-api-key-here", "sk-xxxxxxxx", "EMPTY-KEY", "20261122", "", "********"),
+    ],
+)
+def test_words_dates_and_placeholders_are_no_secrets(value: str) -> None:
+    assert is_placeholder(value)
+    assert found_in({"MY_API_KEY": value}) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["hunter22", "abcdefghijklmnop", "correct-horse-battery-staple", "Tr0ub4dor", "sk-test-8f3a91", "493817205561"],
+)
+def test_anything_else_is_a_secret(value: str) -> None:
+    assert not is_placeholder(value)
+
+
+def test_the_secret_fields_of_credentials_in_json_are_secrets_too() -> None:
+    found = found_in({"GOOGLE_CREDENTIALS": '{"type": "service_account", "private_key": "-----BEGIN X9-----abc1"}'})
+    assert "-----BEGIN X9-----abc1" in found
+    assert "service_account" not in found
+
+
+def test_the_secret_parameters_of_an_address_are_secrets() -> None:
+    assert found_in({"HOOK_URL": "https://hooks.example/x?api_key=a1b2c3d4e5&team=blue-team-99"}) == ["a1b2c3d4e5"]
+
+
+def test_a_variable_is_named_by_its_secret_in_a_text() -> None:
+    environment = {"HOME": "/home/ann", "MY_TOKEN": PLAIN}
+    assert variable_of(f'{{"key": "{PLAIN.upper()}"}}', environment) == "MY_TOKEN"
+    assert variable_of("nothing", environment) is None
+
+
+def test_the_redactor_of_the_process_is_built_once_and_knows_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_API_KEY", PLAIN)
+    redactor = process_redactor()
+    assert process_redactor() is redactor
+    assert redactor.text(f"401 {PLAIN}") == "401 [redacted]"
+    monkeypatch.setitem(os.environ, "CANARY_API_KEY", "another-9876543210")
+    assert process_redactor().text("another-9876543210") == "[redacted]"
+
+
+def test_the_redactor_of_the_process_knows_secrets_that_are_given_unless_they_are_placeholders() -> None:
+    assert process_redactor(["test1234", PLAIN]).text(f"test1234 {PLAIN}") == "test1234 [redacted]"
