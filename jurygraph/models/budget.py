@@ -14,11 +14,15 @@ class Budget:
     """What a run may spend, in US dollars and calls, and what it has spent. None is no limit.
 
     Reserve before every attempt, a retry too, the most that it may cost; then settle what it did cost, or release it
-    when it was not sent. The limits hold as long as no attempt costs more than was reserved for it. Sums are exact.
+    when it was not sent. Sums are exact.
 
         with await budget.reserve_when_free(most) as reservation:
             reply = await send()
             reservation.settle(cost)
+
+    As long as no bill exceeds its reservation, `spent` never exceeds `max_cost`. The first bill that does ends the
+    sending, since no later reservation could be trusted. So `spent` exceeds `max_cost` by at most what that request
+    and those in flight beside it were billed above their reservations.
 
     `calls` were sent. Of them `unpriced` are not in `spent`, as neither their cost nor a bound of it was known.
     `exhausted` says that something was refused. For one event loop.
@@ -37,6 +41,7 @@ class Budget:
         self._spent = Fraction()
         self._reserved = Fraction()
         self._in_flight = 0
+        self._overrun: str | None = None
         self._waiting: list[asyncio.Future[None]] = []
 
     @property
@@ -69,7 +74,7 @@ class Budget:
 
     def _may_fit_later(self, most: Fraction | None) -> bool:
         """Whether nothing but what is in flight stands in the way."""
-        if self._max_cost is None or most is None:
+        if self._max_cost is None or most is None or self._overrun is not None:
             return False
         if self._max_calls is not None and self.calls + self._in_flight >= self._max_calls:
             return False
@@ -83,6 +88,9 @@ class Budget:
         if self._max_cost is None:
             return None
         limit = f"the limit of {_dollars(self._max_cost)}"
+        if self._overrun is not None:
+            how = "raise calls.max_tokens to all that a reply may take, hidden reasoning too, or check calls.prices"
+            return f"{limit} cannot be held: {self._overrun} ({_dollars(self._spent)} spent); {how}"
         if most is None:
             how = "state it under `calls.prices` in the config, or leave --max-cost out"
             return f"{limit} cannot be held, as the price of the model is unknown; {how}"
@@ -98,6 +106,18 @@ class Budget:
         for freed in waiting:
             if not freed.done():
                 freed.set_result(None)
+
+    def _compare(self, bill: Fraction | None, most: Fraction | None) -> None:
+        """End the sending where a bill exceeds what was reserved for it."""
+        if bill is not None and most is not None and bill > most:
+            self._overrun = f"a request was billed {_dollars(bill)}, and at most {_dollars(most)} was reserved for it"
+
+    def _note_unbounded(self, most: Fraction | None) -> None:
+        """End the sending after a request that cost anything and whose bill nothing bounds."""
+        if most:
+            self._overrun = (
+                f"a reply was too large to read, so its bill may exceed the {_dollars(most)} reserved for it"
+            )
 
     def _charge(self, cost: Fraction | None) -> None:
         self.calls += 1
@@ -122,8 +142,14 @@ class Reservation:
         An attempt that failed may have cost something too; give 0 only where nobody bills it (429, no connection).
         """
         charged = self._most if cost is None else _exact(cost)
+        self._budget._compare(charged, self._most)
         self.release()
         self._budget._charge(charged)
+
+    def settle_unbounded(self) -> None:
+        """The attempt was sent and its bill may exceed the reservation by any amount: charge that, and send no more."""
+        self._budget._note_unbounded(self._most)
+        self.settle(None)
 
     def release(self) -> None:
         """Nothing was sent: free all of it."""

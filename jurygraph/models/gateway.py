@@ -16,7 +16,7 @@ from jurygraph.models.budget import Budget, Reservation
 from jurygraph.models.cache import Cache, Stored
 from jurygraph.models.faults import Fault, too_late
 from jurygraph.models.limiter import Limiter, Turn
-from jurygraph.models.prices import Price, cost, most
+from jurygraph.models.prices import Price, cost, most, reply_limit
 from jurygraph.models.recording import Recorder
 from jurygraph.models.retries import RetryPolicy, attempted
 from jurygraph.models.sink import Answered, CallSink, Nowhere
@@ -201,6 +201,8 @@ class Gateway:
             except Fault as fault:
                 if fault.kind in _UNBILLED:
                     reserved.settle(0.0)
+                if fault.kind == "too-large":
+                    reserved.settle_unbounded()
                 if fault.kind == "rate-limit":
                     self._limiter.throttled(turn, fault.retry_after)
                 raise
@@ -254,8 +256,7 @@ def size_of(request: Request) -> int:
 
 def longest_reply(request: Request, usual: int) -> int:
     """The most tokens that a reply may have."""
-    stated = [request.parameters.get(name) for name in ("max_tokens", "max_completion_tokens")]
-    return max((one for one in stated if isinstance(one, int)), default=usual)
+    return reply_limit(request.parameters, usual)
 
 
 def _time_left(timeout: float, until: float | None) -> float:

@@ -1,6 +1,9 @@
 """What requests cost, in US dollars. What is not known is None, never 0."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from pydantic import JsonValue
 
 from jurygraph.schema.calls import Price as Price
 
@@ -8,6 +11,9 @@ TEMPLATE_TOKENS = 16
 """What a chat template adds to a message, at most: its role and the marks around it."""
 
 _MILLION = 1_000_000
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens", "max_output_tokens", "max_new_tokens"})
+_COPIES = frozenset({"n", "best_of"})
+"""Parameters by which a server writes several replies, and bills all of them."""
 
 
 class Prices:
@@ -39,3 +45,27 @@ def most(price: Price | None, prompt_bytes: int, messages: int, max_tokens: int)
     are of all that the model reads: the texts of the messages, and a schema where the provider puts it before them.
     """
     return cost(price, prompt_bytes + TEMPLATE_TOKENS * messages, max_tokens)
+
+
+def reply_limit(parameters: Mapping[str, JsonValue], usual: int) -> int:
+    """The most tokens that a request with these parameters may be billed for its reply.
+
+    The largest limit counts wherever it is given (`extra_body` too), times the number of replies. `usual` holds where
+    none is given.
+    """
+    stated = list(_whole_numbers(dict(parameters)))
+    limit = max((number for name, number in stated if name in _LIMITS), default=usual)
+    return limit * math.prod(max(1, number) for name, number in stated if name in _COPIES)
+
+
+def _whole_numbers(value: JsonValue) -> Iterator[tuple[str, int]]:
+    """The fields that hold a whole number, also within other fields."""
+    if isinstance(value, list):
+        for inner in value:
+            yield from _whole_numbers(inner)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            if isinstance(inner, int):
+                yield name, inner
+            else:
+                yield from _whole_numbers(inner)

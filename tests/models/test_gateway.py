@@ -513,6 +513,13 @@ class TestWhoeverLeaves:
         assert budget.calls == 2
 
 
+def envelope(tokens_out: int, total: int | None = None) -> str:
+    """A reply to two tokens, whose usage says that it took so many."""
+    usage = {"prompt_tokens": 2, "completion_tokens": tokens_out, "total_tokens": total or 2 + tokens_out}
+    choice = {"index": 0, "message": {"role": "assistant", "content": "yes"}, "finish_reason": "stop"}
+    return json.dumps({"model": "tiny-1", "choices": [choice], "usage": usage})
+
+
 def dear(body: Mapping[str, Any], number: int) -> Answer:
     """A reply that takes as many tokens as the request may."""
     texts = sum(len(message["content"].encode()) + TEMPLATE_TOKENS for message in body["messages"])
@@ -554,6 +561,31 @@ class TestBudget:
         assert billed == pytest.approx(10 * one)
         assert budget.spent == pytest.approx(billed)
         assert {fault.kind for fault in results if isinstance(fault, Fault)} == {"budget"}
+
+    def test_a_server_that_ignores_max_tokens_gets_no_request_after_its_first_bill(self) -> None:
+        one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000
+        budget, concurrency = Budget(max_cost=1000 * one), 4
+        with serving(lambda body, number: raw(envelope(tokens_out=160))) as server:
+            results = once(server.url, all_asked, budget=budget, price=PRICE, concurrency=concurrency)
+        faults = [fault for fault in results if isinstance(fault, Fault)]
+        assert server.count <= concurrency
+        assert len(faults) >= 64 - concurrency
+        assert {fault.kind for fault in faults} == {"budget"}
+        assert "billed $0.0016" in str(faults[0])
+
+    def test_reasoning_that_only_the_total_counts_is_billed(self) -> None:
+        budget = Budget(max_cost=1.0)
+        with serving(lambda body, number: raw(envelope(tokens_out=2, total=1000))) as server:
+            first = once(server.url, lambda gateway: gateway.ask(question()), budget=budget, price=PRICE)
+        assert (first.reply.tokens_in, first.reply.tokens_out) == (2, 998)
+        assert budget.spent == pytest.approx((2 * PRICE.input + 998 * PRICE.output) / 1_000_000)
+
+    def test_a_reply_that_is_too_large_to_read_ends_the_sending(self) -> None:
+        budget = Budget(max_cost=1.0)
+        with serving(lambda body, number: huge(9)) as server:
+            results = once(server.url, all_asked, budget=budget, price=PRICE, concurrency=1)
+        kinds = [fault.kind for fault in results if isinstance(fault, Fault)]
+        assert (server.count, kinds.count("too-large"), kinds.count("budget")) == (1, 1, 63)
 
     def test_whoever_may_fit_once_others_have_ended_is_sent(self) -> None:
         one = ((2 + TEMPLATE_TOKENS) * PRICE.input + 16 * PRICE.output) / 1_000_000

@@ -1,11 +1,13 @@
 """What requests cost, and what is not known of it."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from jurygraph.models.prices import TEMPLATE_TOKENS, Price, Prices, cost, most
+from jurygraph.models.prices import TEMPLATE_TOKENS, Price, Prices, cost, most, reply_limit
 
 MINI = Price(input=0.25, output=2.0)
 FREE = Price(input=0.0, output=0.0)
@@ -89,3 +91,20 @@ def test_what_the_user_states_comes_before_what_is_known_otherwise() -> None:
     assert prices.of("openai/gpt-5") is FREE
     assert prices.of("openai/gpt-4") is None
     assert asked == ["openai/gpt-5", "openai/gpt-4"]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "limit"),
+    [
+        ({}, 100),
+        ({"temperature": 0.0, "top_logprobs": 500}, 100),
+        ({"max_tokens": 20}, 20),
+        ({"max_tokens": 20, "max_completion_tokens": 50}, 50),
+        ({"max_tokens": None, "max_completion_tokens": 50}, 50),
+        ({"max_tokens": 20, "extra_body": {"max_tokens": 9000}}, 9000),
+        ({"max_tokens": 20, "options": [{"max_new_tokens": 30}]}, 30),
+        ({"max_tokens": 20, "extra_body": {"n": 3, "best_of": 4}}, 240),
+    ],
+)
+def test_a_reply_may_have_as_many_tokens_as_any_parameter_allows(parameters: dict[str, Any], limit: int) -> None:
+    assert reply_limit(parameters, 100) == limit

@@ -242,7 +242,7 @@ def read_reply(envelope: _Envelope) -> Reply:
         refusal=choice["message"].get("refusal") or None,
         served=envelope.get("model"),
         tokens_in=_count(usage, "prompt_tokens"),
-        tokens_out=_count(usage, "completion_tokens"),
+        tokens_out=_tokens_out(usage),
         tokens=read_tokens(choice.get("logprobs"), text),
     )
 
@@ -252,6 +252,12 @@ def _text(content: str | list[dict[str, Any]] | None) -> str:
         texts = (part.get("text") for part in content if part.get("type") == "text")
         return "".join(text for text in texts if isinstance(text, str))
     return content or ""
+
+
+def _tokens_out(usage: Any) -> int | None:
+    """Tokens of the reply; hidden reasoning too, where the total counts it and `completion_tokens` does not."""
+    read, written, total = (_count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
+    return written if None in (read, written, total) else max(written or 0, (total or 0) - (read or 0))
 
 
 def _count(usage: Any, name: str) -> int | None:
