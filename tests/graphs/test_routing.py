@@ -8,7 +8,7 @@ import pytest
 from jurygraph.graphs import routing
 from jurygraph.graphs.routing import Work, canonical_order, next_work, stamps
 from jurygraph.schema import Response, Survey, Verdict
-from tests.graphs.cast import TOLD, in_order, planned, response, task, told
+from tests.graphs.cast import BY_RESPONSE, TOLD, in_order, planned, response, task, told
 
 GATED = {
     "evaluators": [told("gate"), {**told("then"), "when": {"question": "gate", "threshold": 0.3}}],
@@ -106,3 +106,49 @@ def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
     assert [v.about for v in work.settled] == ["b"]
     again, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts[::-1])
     assert (asked(again), again.settled) == (asked(work), work.settled)
+
+
+# Gates that are pairs
+
+
+def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> Verdict:
+    asked_ = next(q for q in survey.questions if q.id == "gate")
+    return stamps(asked_, survey.views[asked_.view])(verdict, first, (first, second), 0)
+
+
+def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, Verdict]]:
+    """Who of a, b and c is asked next, and what settles the others, where an unordered pair question is the gate."""
+    use = {**told("then"), "when": {"question": "gate", "threshold": 0.6, **when}}
+    survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="unordered"), use], "reward": {"gate": 1.0}})
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    given = [paired(survey, *pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=False)]
+    work, _ = next_work(survey, 1, [response(name) for name in "abc"], [], given)
+    return [shown[0] for _, shown, _ in asked(work)], {v.about: v for v in work.settled}
+
+
+def test_an_unordered_pair_opens_the_gate_of_its_second_response_by_1_minus_its_score() -> None:
+    passing, settled = after_pairs(Verdict(score=0.9), Verdict(score=0.9), Verdict(score=0.1), reduce="max")
+    assert passing == ["a", "c"]  # c is 0.1 against a, and 0.9 against b
+    assert settled["b"].reason == "gate is 0.1, and >= 0.6 is asked for"
+
+
+def test_a_pair_that_was_not_judged_is_no_verdict_on_its_second_response_either() -> None:
+    passing, settled = after_pairs(Verdict(score=0.9), BY_RESPONSE, BY_RESPONSE, reduce="min")
+    assert passing == ["a"]
+    assert (settled["b"].status, settled["c"].status) == ("not_applicable", "failed")
+    assert settled["c"].failure is not None
+    assert (settled["c"].failure.cause, settled["c"].failure.kind) == ("response", "gate")
+
+
+def test_a_judges_own_value_of_a_pair_says_nothing_of_the_second_response() -> None:
+    own = Verdict(score=0.9, native=0.9)
+    passing, settled = after_pairs(own, own, own, reduce="min", on="native")
+    assert passing == ["a"]
+    assert {settled[name].status for name in "bc"} == {"abstained"}
+
+
+def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:
+    passing, settled = after_pairs(Verdict(score=0.9))
+    assert passing == ["a"]
+    assert (settled["b"].status, settled["c"].status) == ("not_applicable", "failed")
+    assert "was not judged" in settled["c"].reason
