@@ -22,7 +22,9 @@ ROOMS: dict[str, Room] = {
     ),
     "routing": Room(
         ("jurygraph/graphs/routing.py", "jurygraph/graphs/taking.py"),
-        _graphs("routing", "data_routing", "taking", "user_code", "recall"),
+        _graphs(
+            "routing", "data_routing", "taking", "user_code", "recall", "gates", "score", "answering", "derived_data"
+        ),
     ),
     "store": Room(("jurygraph/runs/store",), ("tests/runs/store",)),
     "gateway": Room(

@@ -19,7 +19,6 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import pytest
-from coverage import Coverage
 from hypothesis import Phase, settings
 
 JOB = "JURYGRAPH_MUTANTS"
@@ -70,6 +69,8 @@ class Reached:
 
 def _measure(session: pytest.Session, modules: Sequence[str], baseline: Path) -> int:
     """Run every test once under coverage, and write which lines it reaches."""
+    from coverage import Coverage  # of the extra `mutants`
+
     coverage = Coverage(data_file=None, include=[str(Path(module).resolve()) for module in modules], config_file=False)
     coverage.start()
     seconds: dict[str, float] = {}
