@@ -14,6 +14,20 @@ def _graphs(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/graphs/test_{name}.py" for name in names)
 
 
+_STORE = (
+    "chain",
+    "digests",
+    "folder",
+    "header",
+    "keys",
+    "ledger",
+    "ledger_damage",
+    "lines",
+    "lock",
+    "packing",
+    "writer",
+)
+
 ROOMS: dict[str, Room] = {
     "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation",)),
     "decide": Room(
@@ -26,7 +40,13 @@ ROOMS: dict[str, Room] = {
             "routing", "data_routing", "taking", "user_code", "recall", "gates", "score", "answering", "derived_data"
         ),
     ),
-    "store": Room(("jurygraph/runs/store",), ("tests/runs/store",)),
+    "store": Room(
+        ("jurygraph/runs/store",),
+        (
+            *(f"tests/runs/store/test_{name}.py" for name in _STORE),
+            "tests/runs/store/test_identity.py::TestRequests",
+        ),
+    ),
     "gateway": Room(
         ("jurygraph/models/gateway.py",),
         ("tests/models/test_gateway.py", "tests/models/test_token_limit.py"),
