@@ -25,6 +25,7 @@ _STORE = (
     "lines",
     "lock",
     "packing",
+    "packing_size",
     "writer",
 )
 

@@ -2,12 +2,13 @@
 
 import sqlite3
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.chain import MOST_TEXTS, Draft
-from jurygraph.runs.store.ledger import SCHEMA_VERSION, TABLES, Ledger
+from jurygraph.runs.store.ledger import SCHEMA_VERSION, TABLES, Ledger, _reading
 from tests.runs.store.test_ledger import changed, filled
 
 
@@ -57,6 +58,13 @@ class TestTexts:
         named = rf"text {2 * MOST_TEXTS} of record 2 \(trace 'r1'\): is not what was written"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(commitments(ledger))
+
+
+class TestChained:
+    def test_goes_as_far_as_it_is_asked_to(self, path: Path) -> None:
+        ledger = filled(path, 4)
+        assert [one.seq for one in ledger.chained(2, 3)] == [2, 3]
+        assert [one.seq for one in ledger.chained(1, 1)] == [1]
 
 
 class TestRequired:
@@ -135,6 +143,7 @@ class TestMaking:
         ledger.append(Draft("trace", "late", {}))
         ledger.settle()
         assert [one.name for one in path.parent.iterdir()] == ["run.sqlite"]
+        assert path.read_bytes()[18:20] == b"\1\1", "no reader has to make a file beside it"
         again = Ledger.open(path)
         assert again is not None
         assert again.count == 3
@@ -200,3 +209,48 @@ class TestFaults:
         ledger = Ledger.open(path)
         assert ledger is not None
         assert f"table or index '{name}' is not as jurygraph made it" in list(ledger.faults())
+
+
+class TestErrors:
+    """What SQLite says, as one sentence that says what to do."""
+
+    @pytest.mark.parametrize(
+        ("code", "free", "kind", "wrong"),
+        [
+            (sqlite3.SQLITE_FULL, 1 << 30, InputError, "the disk is full; free some space"),
+            (sqlite3.SQLITE_IOERR_WRITE, 1 << 10, InputError, "the disk is full; free some space"),
+            (sqlite3.SQLITE_IOERR_WRITE, 1 << 20, InputError, "cannot be read or written .*; look after the disk"),
+            (sqlite3.SQLITE_CANTOPEN, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
+            (sqlite3.SQLITE_READONLY_DBMOVED, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
+            (sqlite3.SQLITE_PERM, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
+            (sqlite3.SQLITE_BUSY, 1 << 30, InputError, "is held by another program .*; end it and try again"),
+            (sqlite3.SQLITE_LOCKED, 1 << 30, InputError, "is held by another program .*; end it and try again"),
+            (sqlite3.SQLITE_ERROR, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
+            (None, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
+        ],
+    )
+    def test_an_error_of_an_operation(
+        self,
+        path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        code: int | None,
+        free: int,
+        kind: type[Exception],
+        wrong: str,
+    ) -> None:
+        asked: list[object] = []
+        usage = SimpleNamespace(free=free)
+        monkeypatch.setattr("shutil.disk_usage", lambda folder: (asked.append(folder), usage)[1])
+        error = sqlite3.OperationalError("so it is")
+        if code is not None:
+            error.sqlite_errorcode = code  # type: ignore[misc]
+        with pytest.raises(kind, match=wrong), _reading(path):
+            raise error
+        assert asked in ([], [path.parent])
+
+    def test_a_file_that_is_no_database_is_damaged(self, path: Path) -> None:
+        with (
+            pytest.raises(TraceMismatch, match=r"is damaged \(file is not a database\); it has been changed"),
+            _reading(path),
+        ):
+            raise sqlite3.DatabaseError("file is not a database")
