@@ -18,6 +18,7 @@ _STORE = (
     "chain",
     "digests",
     "folder",
+    "folder_making",
     "header",
     "keys",
     "ledger",

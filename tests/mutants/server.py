@@ -102,7 +102,7 @@ def _try_all(
             if not items:
                 yield place, "unreached"
                 continue
-            limit = 20.0 + 5.0 * sum(reached.seconds[item.nodeid] for item in items)
+            limit = 15.0 + 3.0 * sum(reached.seconds[item.nodeid] for item in items)
             running[_start(lambda m=mutant, i=items: _try(session, m, i))] = place, time.monotonic() + limit
         for process, (place, until) in list(running.items()):
             code = _wait(process, 0.0 if time.monotonic() < until else -1.0)

@@ -7,6 +7,7 @@ import pytest
 
 from jurygraph.graphs.rewarding import Row
 from jurygraph.runs.store.packing import (
+    ERASED,
     Shape,
     pack_reward,
     pack_trace,
@@ -14,8 +15,9 @@ from jurygraph.runs.store.packing import (
     read_views,
     task_text,
     unpack_reward,
+    unpack_verdict,
 )
-from jurygraph.schema import Response, Verdict
+from jurygraph.schema import Evidence, Failure, Response, Verdict
 from tests.graphs.cast import criterion, decided, planned, task, told
 from tests.runs.store.test_packing import QUESTION, SHAPE, STAMP, packed, through_json, trace
 
@@ -73,6 +75,8 @@ def test_of_a_reward_that_is_what_it_is_only_value_counts_and_terms_are_stored()
         ({"range": None}, {"range"}),
         ({"range": (0.25, 0.5)}, {"range"}),
         ({"partial": None}, {"partial"}),
+        ({"value": 0.0, "partial": -0.0, "range": (0.0, 0.0)}, {"partial"}),
+        ({"value": -0.0, "partial": -0.0, "range": (-0.0, 0.0)}, {"range"}),
         ({"coverage": 0.9}, {"coverage"}),
         ({"status": "degraded", "notes": ("it is",)}, {"notes", "status"}),
     ],
@@ -84,7 +88,7 @@ def test_what_differs_is_stored_too(changed: dict[str, Any], kept: set[str]) -> 
     other = reward.model_copy(update=changed)
     body = pack_reward(Row.of(other))
     assert set(body) - {"counts", "terms", "value"} == kept
-    assert unpack_reward(through_json(body), plan.decision) == other
+    assert unpack_reward(through_json(body), plan.decision).model_dump_json() == other.model_dump_json()
 
 
 def test_of_a_verdict_only_what_its_question_does_not_say_is_stored() -> None:
@@ -115,3 +119,19 @@ def test_only_unordered_pairs_have_verdicts_that_belong_to_two() -> None:
     for pairs in ("ordered", "unordered"):
         question = QUESTION.model_copy(update={"scope": "pair", "pairs": pairs})
         assert Shape([], [], [question], []).mirrored is (pairs == "unordered")
+
+
+def test_the_place_of_evidence_is_stored_where_it_has_one() -> None:
+    evidence = [Evidence(quote="q", start=3, end=9, verified=True), Evidence(quote="q", of="$.a")]
+    body, _ = packed(trace(Verdict(**STAMP, about="r", responses=("r",), score=0.25, evidence=tuple(evidence))))
+    assert body["verdicts"][0]["evidence"] == [[3, 9, "response", True], [None, None, "response", False, "$.a"]]
+
+
+def test_a_failure_that_said_nothing_says_nothing_again_and_an_erased_one_says_so() -> None:
+    failure = Failure(cause="response", kind="k")
+    verdict = Verdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because")
+    body, texts = packed(trace(verdict))
+    assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts))) == verdict
+    erased = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}).failure
+    assert erased is not None
+    assert erased.message == ERASED
