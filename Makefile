@@ -4,8 +4,11 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 # What a module's tests share is made once: each module stays with one process.
 EVERY_CORE := -n logical --maxprocesses 8 --dist loadfile
+# What `make mutants` draws: so many mutants of each room, others with another seed.
+SEED   ?= 0
+SAMPLE ?= 100
 
-.PHONY: demo test test-slow lint bench clean
+.PHONY: demo test test-slow lint bench mutants clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "jurygraph needs Python 3.11 or newer; try make PYTHON=python3.12")'
@@ -35,6 +38,11 @@ test-slow: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks
+
+# In no other target: it runs the tests of the deterministic core once for every mutant of a seeded sample.
+mutants: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
+	$(BIN)/python -m tests.mutants --seed $(SEED) --sample $(SAMPLE)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -98,6 +98,17 @@ def test_what_are_no_two_lists_of_labels_is_refused(one: Any, other: Any, messag
             function(one, other)
 
 
+@pytest.mark.parametrize(
+    ("function", "names"), [(cohen_kappa, ("first", "second")), (classification, ("predicted", "truth"))]
+)
+def test_the_two_lists_are_called_by_their_names(function: Any, names: tuple[str, str]) -> None:
+    one, other = names
+    with pytest.raises(PlanError, match=rf"^{one} has shape \(1,\) and {other} \(2,\): two lists"):
+        function([1], [1, 2])
+    with pytest.raises(PlanError, match=rf"^{one} holds <U1 and {other} int64: labels of one kind"):
+        function(["1"], [1])
+
+
 def test_there_is_something_to_average_over() -> None:
     with pytest.raises(PlanError, match="labels is empty: name one"):
         classification([1], [1], labels=[])

@@ -326,6 +326,30 @@ def test_the_range_of_a_chain_is_what_0_fill_and_1_fill_propagate_to() -> None:
     assert reward.range == (pytest.approx(0.2 / 3), pytest.approx((0.2 + 0.36) / 3))
 
 
+def test_the_range_is_open_where_one_of_two_components_is() -> None:
+    """All of `a` was judged, but its strength is worked out from the others' pairs, of which one was not."""
+    config = {
+        "evaluators": [told("tone"), told("better", scope="pair")],
+        "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"of": "better"}}}},
+        "reward": {"tone": 1.0, "rank": 1.0},
+        "failure": {"min_coverage": 0.0},
+    }
+    plan = planned(config, task())
+    scores = {"abc"[place]: score for place, score in enumerate((1.0, 0.5, 0.0))}
+    answers = {
+        place: Verdict(score=scores[place[1]]) if len(place[2]) == 1 else Verdict(score=0.5)
+        for question in plan.survey.questions
+        for place in places(question, "abc")
+    }
+    answers["better", "b", ("b", "c"), 0] = BY_RESPONSE
+    reward = Scene(config, task(), plan, answers).rewards("abc")["a"]
+    assert (reward.counts.judged, reward.counts.failed) == (3, 0)
+    assert reward.range is not None
+    assert reward.value is not None
+    assert reward.range[0] < reward.value < reward.range[1]
+    assert reward.range[0] >= 1.0
+
+
 @pytest.mark.parametrize("weight", [1.0, 0.0])
 def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure(weight: float) -> None:
     failure = {"rule": "strict", "group_rule": "drop-criterion", "min_coverage": 0.0}

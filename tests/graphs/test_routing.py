@@ -8,7 +8,7 @@ import pytest
 from jurygraph.graphs import routing
 from jurygraph.graphs.routing import Work, canonical_order, next_work, stamps
 from jurygraph.schema import Response, Survey, Verdict
-from tests.graphs.cast import TOLD, in_order, planned, response, task, told
+from tests.graphs.cast import BY_RESPONSE, TOLD, in_order, planned, response, task, told
 
 GATED = {
     "evaluators": [told("gate"), {**told("then"), "when": {"question": "gate", "threshold": 0.3}}],
@@ -106,3 +106,105 @@ def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
     assert [v.about for v in work.settled] == ["b"]
     again, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts[::-1])
     assert (asked(again), again.settled) == (asked(work), work.settled)
+
+
+# Gates that are pairs
+
+
+def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> Verdict:
+    asked_ = next(q for q in survey.questions if q.id == "gate")
+    return stamps(asked_, survey.views[asked_.view])(verdict, first, (first, second), 0)
+
+
+def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, Verdict]]:
+    """Who of a, b and c is asked next, and what settles the others, where an unordered pair question is the gate."""
+    use = {**told("then"), "when": {"question": "gate", "threshold": 0.6, **when}}
+    survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="unordered"), use], "reward": {"gate": 1.0}})
+    pairs = [("a", "b"), ("a", "c"), ("b", "c")]
+    given = [paired(survey, *pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=False)]
+    work, _ = next_work(survey, 1, [response(name) for name in "abc"], [], given)
+    return [shown[0] for _, shown, _ in asked(work)], {v.about: v for v in work.settled}
+
+
+def test_an_unordered_pair_opens_the_gate_of_its_second_response_by_1_minus_its_score() -> None:
+    passing, settled = after_pairs(Verdict(score=0.9), Verdict(score=0.9), Verdict(score=0.1), reduce="max")
+    assert passing == ["a", "c"]  # c is 0.1 against a, and 0.9 against b
+    assert settled["b"].reason == "gate is 0.1, and >= 0.6 is asked for"
+
+
+def test_a_pair_that_was_not_judged_is_no_verdict_on_its_second_response_either() -> None:
+    passing, settled = after_pairs(Verdict(score=0.9), BY_RESPONSE, BY_RESPONSE, reduce="min")
+    assert passing == ["a"]
+    assert (settled["b"].status, settled["c"].status) == ("not_applicable", "failed")
+    assert settled["c"].failure is not None
+    assert (settled["c"].failure.cause, settled["c"].failure.kind) == ("response", "gate")
+
+
+def test_a_judges_own_value_of_a_pair_says_nothing_of_the_second_response() -> None:
+    own = Verdict(score=0.9, native=0.9)
+    passing, settled = after_pairs(own, own, own, reduce="min", on="native")
+    assert passing == ["a"]
+    assert {settled[name].status for name in "bc"} == {"abstained"}
+
+
+def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:
+    passing, settled = after_pairs(Verdict(score=0.9))
+    assert passing == ["a"]
+    assert (settled["b"].status, settled["c"].status) == ("not_applicable", "failed")
+    assert "was not judged" in settled["c"].reason
+
+
+@pytest.mark.parametrize(
+    ("scores", "threshold", "asks"),
+    [((0.9, 0.1, 0.2), 0.2, True), ((0.9, 0.1, 0.2), 0.21, False), ((0.9, 0.1, 0.2, 0.4), 0.3, True)],
+)
+def test_the_median_is_the_middle_one_or_the_mean_of_the_two(
+    scores: tuple[float, ...], threshold: float, asks: bool
+) -> None:
+    use = {**told("then"), "when": {"question": "gate", "threshold": threshold, "reduce": "median"}}
+    survey = survey_of({"evaluators": [told("gate", samples=len(scores)), use], "reward": {"gate": 1.0}})
+    verdicts = [judged(survey, "gate", "a", score, sample) for sample, score in enumerate(scores)]
+    work, _ = next_work(survey, 1, [response("a")], [], verdicts)
+    assert bool(asked(work)) == asks
+
+
+# The only one left
+
+
+def compared(*missing: Verdict) -> Verdict:
+    """What settles a comparison of a with others about whom their gate has these verdicts."""
+    use = {**told("better", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
+    survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
+    stamp = stamps(next(q for q in survey.questions if q.id == "gate"), next(iter(survey.views.values())))
+    given = [stamp(one, name, (name,), 0) for name, one in zip("abc", [Verdict(score=1.0), *missing], strict=False)]
+    group = [response(name) for name in "abc"[: 1 + len(missing)]]
+    work, _ = next_work(survey, 1, group, [], given)
+    assert asked(work) == []
+    (settled,) = (verdict for verdict in work.settled if verdict.about == "a")
+    return settled
+
+
+@pytest.mark.parametrize("others", [(), (Verdict(score=0.0),)], ids=["alone", "screened out"])
+def test_a_comparison_does_not_apply_to_whoever_is_rightly_alone(others: tuple[Verdict, ...]) -> None:
+    settled = compared(*others)
+    assert (settled.status, settled.gated_by) == ("not_applicable", "group-of-one")
+    assert settled.reason == "there is nothing to compare with"
+
+
+def test_it_fails_where_another_should_have_been_there() -> None:
+    settled = compared(Verdict(score=0.0), BY_RESPONSE)
+    assert settled.failure is not None
+    assert (settled.status, settled.failure.kind, settled.failure.cause) == ("failed", "group", "infrastructure")
+    assert settled.reason == "there is nothing left to compare with: the others could not be asked about"
+
+
+def test_a_gate_stops_a_response_by_the_query_and_the_reference_of_the_questions_view() -> None:
+    about = task(query="Which emoji stands for joy?", reference="no sign")
+    judges = [told("tone", layer="model"), told("same", layer="model")]
+    survey = planned({"evaluators": judges, "reward": {"tone": 1.0, "same": 1.0}}, about).survey
+    work, _ = next_work(survey, 0, [response("a", "😂"), response("b", "?"), response("c", " ")], [], [])
+    assert [(v.about, v.gated_by, v.score) for v in work.settled] == [("c", "empty-response", 0.0)] * 2
+    assert [shown for _, shown, _ in asked(work)] == [("a",), ("b",)] * 2
+    plain = planned({"evaluators": [told("tone", layer="model")]}, task()).survey
+    work, _ = next_work(plain, 0, [response("a", "😂")], [], [])
+    assert [(v.about, v.gated_by) for v in work.settled] == [("a", "punctuation-only")]

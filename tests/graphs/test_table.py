@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from jurygraph.graphs.table import (
+    ABSENT,
     ABSTAINED,
     FAILED_BY_INFRASTRUCTURE,
     FAILED_BY_RESPONSE,
@@ -186,6 +187,15 @@ def test_what_staged_screening_left_out_stays_left_out_of_a_majority() -> None:
     screened = Verdict(status="not_applicable", gated_by="gate")
     given = screened.model_copy(update={"question": "q", "about": "a"})
     assert heard(question(samples=3), given, reduce="majority") == ([0.0], [NOT_APPLICABLE])
+
+
+def test_a_majority_of_which_some_were_screened_out_and_others_never_existed_was_screened_out() -> None:
+    """Of `a` there are two variants, of `b` one: its second column is absent, not left out."""
+    screened = Verdict(status="not_applicable", gated_by="gate")
+    given = [verdict("a", 0.75, "a1"), verdict("a", 0.75, "a2"), verdict("b", screened, "b1")]
+    table = lay_out([question(of="versions")], ["a", "b", "c"], given)
+    found = table.heard("q", Input(questions=("q",), weights=(1.0,), reduce="majority"))
+    assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
 
 
 def test_who_is_not_sure_enough_counts_as_having_abstained() -> None:

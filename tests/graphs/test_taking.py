@@ -1,12 +1,16 @@
 """Whatever user code gives or raises is taken in as a verdict or material: nothing of it stops a run."""
 
+import json
+from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pytest
 
+import jurygraph as jg
 from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
-from jurygraph.schema import Evidence, Material, Response, Verdict
+from jurygraph.graphs.taking import failure_of
+from jurygraph.schema import Evidence, Failure, Material, Response, Verdict
 from tests.graphs.cast import response, scored, task
 
 HERE = __name__
@@ -158,3 +162,41 @@ def test_what_is_quoted_is_found_as_it_stands_or_is_not_verified(stated: dict[st
     (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=TEXT))
     (one,) = trace.verdicts[0].evidence
     assert (one.quote, one.start, one.end, one.verified) == found
+
+
+OUTER = """
+def ask(value):
+    return inner(value)
+
+
+def inner(value):
+    import json
+
+    return json.loads(value)
+"""
+
+
+def raised_by(path: Path, source: str) -> Failure:
+    """The failure of calling `ask` of a module of this source and path, without the frames of this test."""
+    namespace: dict[str, Any] = {}
+    exec(compile(source, str(path), "exec"), namespace)
+    with pytest.raises(ValueError, match=r"Expecting value|wrong") as caught:
+        namespace["ask"]("no JSON")
+    return failure_of(caught.value.with_traceback(caught.tb.tb_next))
+
+
+def test_a_failure_names_the_last_line_of_the_users_own_code(tmp_path: Path) -> None:
+    """The library that it called raised, further down."""
+    failure = raised_by(tmp_path / "mine.py", OUTER)
+    assert failure.message.endswith("(mine.py, line 9, in inner)")
+    assert str(tmp_path) not in failure.message
+
+
+@pytest.mark.parametrize("path", ["/usr/lib/site-packages/library.py", "<string>", jg.__file__, json.__file__])
+def test_a_line_of_a_library_or_of_no_file_is_not_named(path: str) -> None:
+    assert raised_by(Path(path), "def ask(value): raise ValueError('wrong')").message == "wrong"
+
+
+def test_a_failure_without_a_message_is_told_by_its_kind() -> None:
+    failure = failure_of(ValueError())
+    assert (failure.kind, failure.cause, failure.message) == ("ValueError", "infrastructure", "ValueError")

@@ -105,6 +105,11 @@ def test_a_letter_a_digit_or_a_sign_of_mathematics_says_something(text: str) -> 
     assert stopped(text) is None
 
 
+@pytest.mark.parametrize("text", ["∞ !", "… ≤ …", "㈱ 😂", "★ ∑", "「㎏」"])
+def test_one_telling_sign_among_others_is_enough(text: str) -> None:
+    assert stopped(text) is None
+
+
 @pytest.mark.parametrize(
     ("query", "text"),
     [

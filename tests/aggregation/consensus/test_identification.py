@@ -49,6 +49,13 @@ def test_whom_no_item_connects_with_the_rest_are_named_and_the_part_with_most_la
     assert "2 annotators cannot be told apart" in warned(apart, annotator, label)
 
 
+def test_the_part_with_most_labels_comes_first_whoever_labelled_first() -> None:
+    item, annotator, label, _ = drawn(20, 3, 3, seed=1)
+    small = [900, 900], ["s", "t"], [0, 1]
+    both = [*small[0], *item], [*small[1], *annotator], [*small[2], *label]
+    assert panel(encode(*both, range(3))).parts.tolist() == [1, 1, 0, 0, 0]
+
+
 def test_annotators_are_joined_through_others_however_far() -> None:
     item = np.repeat(np.arange(40), 2)
     annotator = item + np.tile([0, 1], 40)  # a chain: item i is of annotators i and i + 1

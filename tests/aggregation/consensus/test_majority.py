@@ -81,3 +81,10 @@ def test_other_ties_are_refused() -> None:
 def test_gold_is_certain_whatever_was_voted() -> None:
     voted = consensus.majority_vote([0, 0, 1], [0, 1, 0], [1, 1, 0], classes=[0, 1], gold={0: 0})
     assert voted.posterior.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+
+
+def test_on_a_scale_of_one_class_every_vote_is_its_lead() -> None:
+    voted = consensus.majority_vote(["x", "x", "y"], [0, 1, 0], ["yes", "yes", "yes"])
+    assert voted.margin.tolist() == [2, 1]
+    assert voted.posterior.tolist() == [[1.0], [1.0]]
+    assert voted.tied.tolist() == [False, False]

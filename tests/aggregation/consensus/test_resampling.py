@@ -23,8 +23,10 @@ def test_tau_b_is_kendalls(pairs: list[tuple[int, int]]) -> None:
     np.testing.assert_allclose(tau_b(first, second), kendalltau(first, second).statistic, atol=1e-12)
 
 
-def test_the_four_figures_are_those_of_subsets_one_by_one() -> None:
+@pytest.mark.parametrize("items_of_d", [15, 1])
+def test_the_four_figures_are_those_of_subsets_one_by_one(items_of_d: int) -> None:
     item, annotator, label, agent = panel()
+    agent = np.where((agent == "d") & (item >= 4 * items_of_d), "a", agent)
     found = consensus.ranking_stability(item, annotator, label, agent, subsets=7, preset="paper", seed=11)
     draw = np.random.RandomState(11)
 

@@ -100,7 +100,8 @@ def test_the_same_seed_gives_the_same_interval_whoever_else_is_there() -> None:
     [
         (["a", "b", "c"], r"item 0 has the agents 'a' and 'b'"),
         (["a", "a"], "agent has 2 rows where the labels have 3"),
-        (["a", None, "a"], r"agent\[1\] is empty"),
+        (["a", None, "a"], r"^agent\[1\] is empty"),
+        ([["a"], ["b"], ["a"]], r"^agent has shape \(3, 1\) where one value a row is needed"),
     ],
 )
 def test_columns_that_do_not_fit_are_refused(agent: list[str], wrong: str) -> None:

@@ -1,5 +1,6 @@
 """A set of digests that takes little memory."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -28,3 +29,11 @@ def test_it_grows_with_what_is_added() -> None:
     names = [digest_of(number) for number in range(5000)]
     digests = Digests(names[::2])
     assert [one in digests for one in names] == [place % 2 == 0 for place in range(5000)]
+
+
+def test_as_many_as_fall_on_every_other_slot_are_found_and_another_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The set is half full when it grows: until then there is a free slot for whoever looks on, one by one."""
+    monkeypatch.setattr("jurygraph.runs.store.digests._number", lambda digest: 2 * int(digest))
+    digests = Digests(map(str, range(1, 513)))
+    assert all(str(number) in digests for number in range(1, 513))
+    assert "600" not in digests

@@ -1,5 +1,6 @@
 """Which model a run asked: another one behind the same name is found, and to verify the run none is needed."""
 
+import asyncio
 import json
 import sys
 from collections.abc import Callable
@@ -11,11 +12,15 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.models.asking import Request
+from jurygraph.models.faults import Fault
 from jurygraph.runs.integrity.deep import Deep, verify_deep
 from jurygraph.runs.making import session
 from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.run import Run
+from jurygraph.runs.store.chain import MOST_TEXTS, Draft
 from jurygraph.runs.store.identity import Absent, Identity
+from jurygraph.runs.store.ledger import Ledger
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
 from tests.runs.made import checked, lines, score, write_tasks
@@ -228,3 +233,53 @@ class TestVerifiedWithoutAModel:
         found = Deep(of_models=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
         assert deep(tmp_path / "other") == deep(tmp_path / "run") == found
         assert found.quotations > 0
+
+
+class TestRequests:
+    """What the requests in a ledger tell of the model that they were for."""
+
+    def told(self, path: Path, *requests: Request, erased: int | None = None) -> Identity | None:
+        ledger = Ledger.create(path / "run.sqlite")
+        for number, request in enumerate(requests):
+            ledger.append(Draft("call", str(number), {}, [request.model_dump_json().encode()]))
+        if erased is not None:
+            ledger.append(Draft("erasure", "", {"ids": [(erased + 1) * MOST_TEXTS]}))
+            ledger.erase([(erased + 1) * MOST_TEXTS])
+        return Identity.recorded(ledger)
+
+    def request(self, model: str = "m", **fields: Any) -> Request:
+        messages = ({"role": "user", "content": "?"},)
+        return Request.model_validate(
+            {"provider": "p", "endpoint": "e", "model": model, "messages": messages, **fields}
+        )
+
+    def test_none_tells_nothing(self, tmp_path: Path) -> None:
+        assert self.told(tmp_path) is None
+
+    def test_the_first_names_the_model(self, tmp_path: Path) -> None:
+        found = self.told(tmp_path, self.request("one"), self.request("other", endpoint=None))
+        assert found == Identity(provider="p", endpoint="e", model="one", form="text", top_logprobs=None)
+
+    def test_one_with_a_schema_tells_the_form_and_one_that_asks_for_them_how_many_tokens_there_are(
+        self, tmp_path: Path
+    ) -> None:
+        asked = self.request(answer={}, form="native", parameters={"logprobs": True, "top_logprobs": 5})
+        plain = self.request(form="text", parameters={"top_logprobs": 9})
+        found = self.told(tmp_path, plain, asked, plain)
+        assert found is not None
+        assert (found.form, found.top_logprobs) == ("native", 5)
+
+    def test_one_that_was_erased_tells_nothing(self, tmp_path: Path) -> None:
+        found = self.told(tmp_path, self.request("one"), self.request("two"), erased=0)
+        assert found is not None
+        assert found.model == "two"
+
+    def test_the_stand_in_can_do_what_the_model_could_and_answers_nothing(self) -> None:
+        identity = Identity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=5)
+        absent = Absent(identity)
+        able = absent.capabilities
+        assert (able.form, able.logprobs, able.top_logprobs) == ("grammar", True, 5)
+        assert not Absent(identity.model_copy(update={"top_logprobs": None})).capabilities.logprobs
+        with pytest.raises(Fault, match="the run holds no reply to this request") as caught:
+            asyncio.run(absent.complete(self.request(), 1.0))
+        assert caught.value.kind == "unrecorded"

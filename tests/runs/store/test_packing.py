@@ -77,6 +77,7 @@ def verdicts(draw: st.DrawFn) -> Verdict:
         end=st.none(),
         source=st.just("response"),
         verified=st.booleans(),
+        of=st.none() | st.sampled_from(["r", "s"]),
     )
     return Verdict(
         **STAMP,

@@ -1,0 +1,102 @@
+"""When the estimate stops, and where its leaps land."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus.em import Model, Problem, Rules, _leap
+from jurygraph.aggregation.consensus.fitting import Preset
+from jurygraph.aggregation.consensus.patterns import patterns
+from jurygraph.aggregation.consensus.votes import encode
+from tests.aggregation.consensus.reference import drawn
+
+
+def stopped_after(preset: Preset, changed: Any, tol: float) -> int:
+    """The first step after the first in which the quantity changes by less than `tol`, from estimates cut short."""
+    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
+    cut = [consensus.fit(item, annotator, label, preset, max_iter=steps, tol=1e-300) for steps in range(1, 60)]
+    changes = [float(np.abs(changed(new) - changed(old)).max()) for old, new in pairwise(cut)]
+    return 2 + next(place for place, change in enumerate(changes) if change < tol)
+
+
+QUANTITIES: dict[Preset, Any] = {"paper": lambda one: one.posterior, "paper-synthetic": lambda one: one.confusion}
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-4])
+@pytest.mark.parametrize("preset", QUANTITIES)
+def test_paper_stops_by_its_posteriors_and_paper_synthetic_by_its_confusions(preset: Preset, tol: float) -> None:
+    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
+    fitted = consensus.fit(item, annotator, label, preset, tol=tol)
+    by_either = {name: stopped_after(preset, quantity, tol) for name, quantity in QUANTITIES.items()}
+    assert by_either["paper"] != by_either["paper-synthetic"]
+    assert (fitted.iterations, fitted.converged) == (by_either[preset], True)
+
+
+def models(distance: float, ratio: float, steps: int) -> list[Model]:
+    """So many models on their way to a limit, each nearer to it by the same ratio."""
+    limit = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
+    prior, confusion = np.array([1.0, -1.0]), np.array([[1.0, -1.0, -1.0, 1.0], [-1.0, 1.0, 1.0, -1.0]])
+    left = [distance * ratio**step for step in range(steps)]
+    return [Model(limit.prior + far * prior, limit.confusion + far * confusion) for far in left]
+
+
+@given(st.floats(-0.05, 0.05).filter(lambda far: abs(far) > 1e-3), st.floats(0.1, 0.9))
+def test_a_leap_along_steps_that_shrink_evenly_lands_where_they_lead(distance: float, ratio: float) -> None:
+    """A geometric series: the leap of scheme S3 ends at its limit, at once."""
+    leapt = _leap(*models(distance, ratio, 3))
+    (limit,) = models(0.0, 1.0, 1)
+    assert leapt is not None
+    np.testing.assert_allclose(leapt.prior, limit.prior, atol=1e-9)
+    np.testing.assert_allclose(leapt.confusion, limit.confusion, atol=1e-9)
+
+
+@pytest.mark.parametrize("ratio", [1.0, -0.5, -1.0])
+def test_there_is_no_leap_along_steps_that_do_not_shrink_or_that_turn_back(ratio: float) -> None:
+    """Without a bend there is no limit to leap to; where the steps turn back, the plain ones are nearer to it."""
+    steps = models(0.04, ratio, 3) if ratio < 0 else [*models(0.0, 1.0, 1)] * 3
+    assert _leap(*steps) is None
+
+
+def test_what_would_fall_below_0_stays_where_the_second_step_has_it() -> None:
+    first, second, third = (
+        Model(np.array([0.5, 0.5]), np.array([[share, 1.0 - share], [0.3, 0.7]])) for share in (0.2, 0.1, 0.06)
+    )
+    leapt = _leap(first, second, third)
+    assert leapt is not None
+    far = 0.1 / 0.06  # the first step is 0.1 long, and the second is shorter by 0.06
+    share, rest = 0.06, 0.8 + 2 * far * 0.1 - far**2 * 0.06
+    assert 0.2 - 2 * far * 0.1 + far**2 * 0.06 > 0.0
+    np.testing.assert_allclose(leapt.confusion[0], [1 - rest, rest], atol=1e-9)
+    steeper = Model(np.array([0.5, 0.5]), np.array([[0.02, 0.98], [0.3, 0.7]]))
+    leapt = _leap(first, second, steeper)
+    far = 0.1 / 0.02
+    assert leapt is not None
+    assert 0.2 - 2 * far * 0.1 + far**2 * 0.02 < 0.0
+    share, rest = 0.02, 0.8 + 2 * far * 0.1 - far**2 * 0.02
+    np.testing.assert_allclose(leapt.confusion[0], [share / (share + rest), rest / (share + rest)])
+    np.testing.assert_allclose(leapt.confusion[1], [0.3, 0.7])
+
+
+def test_the_objective_adds_the_log_density_of_both_priors() -> None:
+    """Without its constant: (α_μ - 1) Σ log μ + (α_π - 1) Σ log π."""
+    coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
+    rules = Rules(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
+    model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
+    rows = patterns(coded)
+    found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).expect(model)
+    first = 0.6 * 0.7 * 0.8 + 0.4 * 0.4 * 0.1  # both say 0
+    second = 0.6 * 0.3 * 0.8 + 0.4 * 0.6 * 0.1  # 1 and 0
+    assert found.log_likelihood == pytest.approx(np.log(first) + np.log(second))
+    priors = 2.0 * np.log(model.prior).sum() + 0.5 * np.log(model.confusion).sum()
+    assert found.objective == pytest.approx(found.log_likelihood + priors)
+
+
+def test_the_first_step_is_compared_with_the_vote_that_it_started_from() -> None:
+    """Where everybody agrees, the first posterior is all but the vote, and nothing is left to do."""
+    item, annotator = np.repeat(np.arange(20), 5), np.tile(np.arange(5), 20)
+    assert consensus.fit(item, annotator, item % 2, "paper", n_classes=2, tol=0.01).iterations == 1

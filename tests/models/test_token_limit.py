@@ -1,0 +1,114 @@
+"""What a request is charged against a limit of tokens a minute: an estimate first, then what the provider bills."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.budget import Budget
+from jurygraph.models.faults import Fault
+from jurygraph.models.gateway import Gateway, Limits, longest_reply, size_of
+from jurygraph.models.limiter import Limiter, Turn
+from jurygraph.models.retries import RetryPolicy
+from jurygraph.schema import Message, canonical
+
+SCHEMA = {"type": "object", "properties": {"met": {"type": "boolean"}}}
+LONGEST = 100
+
+
+class Charges(Limiter):
+    """A limiter that notes what each turn was reserved, and what it was charged in the end."""
+
+    def __init__(self) -> None:
+        super().__init__(4, tokens_per_minute=1e9)
+        self.reserved: list[int] = []
+        self.charged: list[int] = []
+        self.answered = 0
+
+    @asynccontextmanager
+    async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+        self.reserved.append(tokens)
+        async with super().turn(tokens, until) as turn:
+            try:
+                yield turn
+            finally:
+                self.charged.append(turn.tokens)
+
+    def served(self, turn: Turn) -> None:
+        self.answered += 1
+        super().served(turn)
+
+
+class Bills:
+    """A backend that answers at once and states these token counts."""
+
+    secrets: tuple[str, ...] = ()
+
+    def __init__(self, tokens_in: int | None, tokens_out: int | None) -> None:
+        self.reply = Reply(text="yes", finish="stop", tokens_in=tokens_in, tokens_out=tokens_out)
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        return self.reply
+
+    async def close(self) -> None:
+        pass
+
+
+def asked(text: str = "Is 7 a prime?", **fields: object) -> Request:
+    stated = {"provider": "p", "model": "m", "messages": (Message(role="user", content=text),), "form": "text"}
+    return Request.model_validate({**stated, **fields})
+
+
+def charges_of(backend: Bills, request: Request, budget: Budget | None = None) -> Charges:
+    """What is charged for one request; a fault of it is passed over."""
+    limiter = Charges()
+    limits = Limits(max_tokens=LONGEST, retries=RetryPolicy(1, 0.0, 0.0))
+
+    async def ask() -> None:
+        gateway = Gateway(backend, limiter, limits, budget=budget)  # type: ignore[arg-type]
+        with suppress(Fault):
+            await gateway.ask(request)
+        await gateway.close()
+
+    asyncio.run(ask())
+    return limiter
+
+
+def test_a_request_is_charged_what_the_provider_read_and_wrote() -> None:
+    limiter = charges_of(Bills(11, 7), asked("Is 7 a prime?" * 4))
+    assert limiter.reserved == [4 * 13 // 4 + LONGEST]
+    assert limiter.charged == [11 + 7]
+    assert limiter.answered == 1
+
+
+@pytest.mark.parametrize(("tokens_in", "tokens_out"), [(None, None), (11, None), (None, 7)])
+def test_where_the_provider_does_not_say_both_the_estimate_stays(tokens_in: int | None, tokens_out: int | None) -> None:
+    limiter = charges_of(Bills(tokens_in, tokens_out), asked())
+    assert limiter.charged == limiter.reserved == [13 // 4 + LONGEST]
+    assert limiter.answered == 1
+
+
+def test_a_request_weighs_the_bytes_of_all_its_messages() -> None:
+    two = (Message(role="system", content="Antworte!"), Message(role="user", content="größer"))
+    assert size_of(asked(messages=two)) == 9 + 8
+
+
+def test_a_schema_weighs_where_the_provider_puts_it_before_the_messages() -> None:
+    assert size_of(asked(answer=SCHEMA, form="native")) == 13 + len(canonical(SCHEMA))
+    for form in ("instructed", "text"):
+        assert size_of(asked(answer=SCHEMA, form=form)) == 13
+    assert size_of(asked(form="native")) == 13
+
+
+def test_the_longest_reply_is_what_the_request_allows_or_the_usual() -> None:
+    assert longest_reply(asked(), 16) == 16
+    assert longest_reply(asked(parameters={"max_tokens": 5}), 16) == 5
+    assert longest_reply(asked(parameters={"max_completion_tokens": 7}), 16) == 7
+    assert longest_reply(asked(parameters={"max_tokens": 5, "max_completion_tokens": 7}), 16) == 7
+
+
+def test_a_request_that_the_budget_refuses_is_charged_nothing() -> None:
+    limiter = charges_of(Bills(11, 7), asked(), Budget(max_calls=0))
+    assert (limiter.charged, limiter.answered) == ([0], 0)

@@ -1,0 +1,1 @@
+"""Mutation testing of the deterministic core: `make mutants`, in no other target."""

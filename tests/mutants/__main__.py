@@ -1,0 +1,117 @@
+"""Mutate a seeded sample of each room, run its tests on every mutant, and list the survivors."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.mutants.mutations import Mutant, sample_mutants
+from tests.mutants.rooms import ROOMS, Room
+from tests.mutants.server import JOB
+
+WANTED = 0.95
+"""The share of a room's mutants that has to be killed, those left out that are known to change nothing."""
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a room's mutants."""
+
+    name: str
+    tried: Sequence[tuple[Mutant, str]]
+    equivalent: int
+
+    @property
+    def survivors(self) -> list[tuple[Mutant, str]]:
+        """Return the mutants that no test notices."""
+        return [(mutant, how) for mutant, how in self.tried if how not in ("killed", "timeout")]
+
+    @property
+    def share(self) -> float:
+        """Return the share that was killed."""
+        return 1.0 - len(self.survivors) / len(self.tried) if self.tried else 1.0
+
+
+def main() -> int:
+    """Run it; return 1 where a room falls short."""
+    options = _options()
+    known = _known_equivalents()
+    short = False
+    for name in options.room or ROOMS:
+        outcome = _try_room(name, ROOMS[name], options, known)
+        _print(outcome)
+        short = short or outcome.share < WANTED
+    return int(short)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutants", description=__doc__)
+    parser.add_argument("--seed", default="0", help="what the sample is drawn with (default: %(default)s)")
+    parser.add_argument("--sample", type=int, default=60, help="mutants of each room (default: %(default)s)")
+    parser.add_argument("--processes", type=int, default=2, help="mutants at a time (default: %(default)s)")
+    parser.add_argument("--room", action="append", choices=ROOMS, help="one room only; may be repeated")
+    return parser.parse_args()
+
+
+def _known_equivalents() -> dict[tuple[str, str, str, str], str]:
+    """Read the reviewed list: {identity: reason}. An entry whose line is gone is an error."""
+    known = {}
+    for one in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutant", []):
+        lines = [line.strip() for line in Path(one["module"]).read_text(encoding="utf-8").splitlines()]
+        if any(line not in lines for line in one["before"].splitlines()):
+            sys.exit(f"{EQUIVALENT.name}: {one['module']} has no line {one['before']!r} any more: delete the entry")
+        known[one["module"], one["function"], one["before"], one["after"]] = one["reason"]
+    return known
+
+
+def _try_room(
+    name: str, room: Room, options: argparse.Namespace, known: dict[tuple[str, str, str, str], str]
+) -> Outcome:
+    drawn = sample_mutants(room.modules, options.sample, f"{options.seed}:{name}")
+    mutants = [mutant for mutant in drawn if mutant.identity not in known]
+    with tempfile.TemporaryDirectory(prefix="jurygraph-mutants-") as folder:
+        results = Path(folder, "results")
+        job = {
+            "modules": sorted({mutant.module for mutant in mutants}),
+            "mutants": [mutant.to_json() for mutant in mutants],
+            "results": str(results),
+            "processes": options.processes,
+        }
+        Path(folder, "job").write_text(json.dumps(job), encoding="utf-8")
+        _run_tests(room.tests, Path(folder, "job"))
+        rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
+    tried = [(mutants[row["mutant"]], row["outcome"]) for row in sorted(rows, key=lambda row: row["mutant"])]
+    return Outcome(name, tried, len(drawn) - len(mutants))
+
+
+def _run_tests(tests: Sequence[str], job: Path) -> None:
+    command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.server", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    environment = {**os.environ, JOB: str(job), "HYPOTHESIS_PROFILE": "mutants"}
+    done = subprocess.run([*command, "-q", "-s", *tests], env=environment, capture_output=True, text=True, check=False)
+    if done.returncode not in (pytest_ok := (0, 5)):
+        sys.exit(f"the tests do not run ({done.returncode} is not in {pytest_ok}):\n{done.stdout}{done.stderr}")
+
+
+def _print(outcome: Outcome) -> None:
+    counts = Counter(how for _, how in outcome.tried)
+    found = ", ".join(f"{counts[how]} {how}" for how in ("killed", "timeout", "survived", "unreached", "not applied"))
+    print(
+        f"{outcome.name}: {outcome.share:.1%} of {len(outcome.tried)} ({found}; {outcome.equivalent} equivalent)",
+        flush=True,
+    )
+    for mutant, how in outcome.survivors:
+        print(f"  {how}: {mutant.module}:{mutant.line} in {mutant.function}")
+        print("".join(f"    - {line}\n" for line in mutant.before.splitlines()), end="")
+        print("".join(f"    + {line}\n" for line in mutant.after.splitlines()), end="", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""The rooms that are mutated, and the tests that have to notice."""
+
+from typing import NamedTuple
+
+
+class Room(NamedTuple):
+    """Modules (files, or folders of them) and the tests that mirror them."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+
+
+def _graphs(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/graphs/test_{name}.py" for name in names)
+
+
+_STORE = (
+    "chain",
+    "digests",
+    "folder",
+    "folder_making",
+    "header",
+    "keys",
+    "ledger",
+    "ledger_damage",
+    "lines",
+    "lock",
+    "packing",
+    "packing_size",
+    "writer",
+)
+
+ROOMS: dict[str, Room] = {
+    "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation",)),
+    "decide": Room(
+        tuple(f"jurygraph/graphs/{name}.py" for name in ("decide", "table", "fusing", "rewarding", "recipe")),
+        _graphs("decide", "decide_many", "table", "fusing", "recipe", "residual"),
+    ),
+    "routing": Room(
+        ("jurygraph/graphs/routing.py", "jurygraph/graphs/taking.py"),
+        _graphs(
+            "routing", "data_routing", "taking", "user_code", "recall", "gates", "score", "answering", "derived_data"
+        ),
+    ),
+    "store": Room(
+        ("jurygraph/runs/store",),
+        (
+            *(f"tests/runs/store/test_{name}.py" for name in _STORE),
+            "tests/runs/store/test_identity.py::TestRequests",
+        ),
+    ),
+    "gateway": Room(
+        ("jurygraph/models/gateway.py",),
+        ("tests/models/test_gateway.py", "tests/models/test_token_limit.py"),
+    ),
+    "safety": Room(("jurygraph/safety",), ("tests/safety",)),
+}

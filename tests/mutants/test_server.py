@@ -1,0 +1,76 @@
+"""A mutant lives in the functions of its process alone, wherever they are held."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tests.mutants.server import _apply
+
+SOURCE = """
+class Counter:
+    def __init__(self, step=1, *, start=0):
+        self.step, self.count = step, start
+
+    @property
+    def doubled(self):
+        return self.count * 2
+
+    def added(self, times):
+        return [self.count + self.step * n for n in range(times)]
+
+
+def adder(step):
+    def add(number):
+        return number + step
+
+    return add
+
+
+add_one = adder(1)
+"""
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    path = tmp_path / "mutated.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("mutated", path)
+    assert spec is not None
+    assert spec.loader is not None
+    made = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "mutated", made)
+    spec.loader.exec_module(made)
+    return made
+
+
+def mutate(module: ModuleType, before: str, after: str) -> bool:
+    assert before in SOURCE
+    return _apply({"module": module.__file__, "source": SOURCE.replace(before, after)})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "read", "values"),
+    [
+        ("self.count * 2", "self.count / 2", lambda module: module.Counter(start=8).doubled, (16, 4)),
+        ("self.count + self", "self.count - self", lambda module: module.Counter().added(3), ([0, 1, 2], [0, -1, -2])),
+        ("step=1", "step=2", lambda module: module.Counter().step, (1, 2)),
+        ("start=0", "start=1", lambda module: module.Counter().count, (0, 1)),
+        ("number + step", "number - step", lambda module: module.add_one(5), (6, 4)),
+    ],
+    ids=["property", "comprehension", "default", "keyword default", "closure that was there before"],
+)
+def test_the_live_functions_change_and_the_file_does_not(
+    module: ModuleType, before: str, after: str, read: Any, values: tuple[Any, Any]
+) -> None:
+    assert read(module) == values[0]
+    assert mutate(module, before, after)
+    assert read(module) == values[1]
+    assert Path(str(module.__file__)).read_text(encoding="utf-8") == SOURCE
+
+
+def test_what_changes_no_function_is_told(module: ModuleType) -> None:
+    assert not mutate(module, "add_one = adder(1)", "add_one = adder(2)")

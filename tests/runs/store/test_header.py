@@ -1,0 +1,190 @@
+"""The first record of a run: what it was made from, and how that differs from what is here now."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.errors import TraceMismatch
+from jurygraph.runs.store.chain import MOST_TEXTS, Draft
+from jurygraph.runs.store.header import (
+    Extent,
+    Header,
+    Origin,
+    asking,
+    asks_alike,
+    changes,
+    differences,
+    header_draft,
+    read_header,
+    shown,
+)
+from jurygraph.runs.store.identity import Identity
+from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.packing import ERASED
+from jurygraph.schema import Seat
+from jurygraph.sources import FileMark, parse_config
+
+MODEL = Identity(provider="p", endpoint="http://one.example", model="m", form="native")
+FILES = {name: FileMark(name=f"{name}.jsonl", sha256=name[0] * 64) for name in ("tasks", "responses")}
+
+
+def header(config: Mapping[str, Any] | None = None, **fields: Any) -> Header:
+    stated = {"evaluators": ["criteria"], "model": "openai-compatible:http://here.example#m", **(config or {})}
+    seats = {"criteria": Seat(version="1", audience="criterion")}
+    return Header(**{"config": parse_config(stated), "evaluators": seats, "model": MODEL, **FILES, **fields})
+
+
+def branched(run: str, folder: str) -> Origin:
+    return Origin(run=run, folder=folder, records=1, head="00")
+
+
+def test_what_is_the_same_differs_in_nothing() -> None:
+    assert list(differences(header(), header())) == []
+
+
+TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"tasks": TASKS}, f"the tasks file is tasks.jsonl ({'t' * 12}) in the run and new.jsonl ({'9' * 12}) here"),
+        ({"responses": None}, f"the responses file is responses.jsonl ({'r' * 12}) in the run and none here"),
+        ({"profiles": TASKS}, f"the profiles file is none in the run and new.jsonl ({'9' * 12}) here"),
+        ({"edges": TASKS}, f"the file of reviewed graphs is none in the run and new.jsonl ({'9' * 12}) here"),
+        ({"domain": "law"}, "the domain that the annotator is told of is None in the run and law here"),
+        (
+            {"model": MODEL.model_copy(update={"endpoint": "http://two.example"})},
+            "the model behind openai-compatible:http://here.example#m has the endpoint "
+            '"http://one.example" in the run and "http://two.example" here',
+        ),
+        (
+            {"evaluators": {"criteria": Seat(version="2", audience="criterion")}},
+            'evaluator criteria has version "1" in the run and "2" here',
+        ),
+        ({"derivers": {"extract": "1"}}, 'deriver extract has version none in the run and "1" here'),
+        (
+            {"evaluators": {"criteria": Seat(version="1", audience="criterion", rests_on="a history")}},
+            "what evaluator criteria read beside the config, such as a history, is not what it was in the run",
+        ),
+        (
+            {"branch": branched("r1", "../first")},
+            "the run was branched from no other, and this one would be branched from ../first",
+        ),
+    ],
+)
+def test_each_difference_is_a_sentence(fields: dict[str, Any], sentence: str) -> None:
+    assert list(differences(header(), header(**fields))) == [sentence]
+
+
+def test_the_other_way_round_it_is_the_other_way_round() -> None:
+    there = header(branch=branched("r1", "../first"))
+    assert list(differences(there, header())) == [
+        "the run was branched from ../first, and this one would be branched from no other"
+    ]
+    assert list(differences(there, header(branch=branched("r1", "moved")))) == []
+
+
+def test_a_setting_that_a_reward_hangs_on_is_a_difference_and_one_of_the_calls_alone_is_none() -> None:
+    here = {"calls": {"timeout": 7, "concurrency": 3, "attempts": 9, "cache": False, "deadline": 9}}
+    assert list(differences(header(), header(here))) == []
+    assert list(differences(header(), header({"failure": {"min_coverage": 0.5}}))) == [
+        "config failure.min_coverage is 0.8 in the run and 0.5 here"
+    ]
+
+
+def test_a_model_is_compared_only_where_it_is_asked_the_same_and_known_in_both() -> None:
+    other = MODEL.model_copy(update={"endpoint": "http://two.example"})
+    assert list(differences(header(model=None), header(model=other))) == []
+    (only,) = differences(header(), header({"calls": {"max_tokens": 77}}, model=other))
+    assert only.startswith("config calls.max_tokens is ")
+
+
+def test_a_combiner_that_only_one_of_them_uses_is_no_difference() -> None:
+    there = header(combiners={"mean": "1", "gear": "1"})
+    assert list(differences(there, header(combiners={"mean": "1", "flat": "1"}))) == []
+    assert list(differences(there, header(combiners={"mean": "2"}))) == [
+        'combiner mean has version "1" in the run and "2" here'
+    ]
+
+
+def test_a_sum_that_was_erased_agrees_with_any_file() -> None:
+    erased = header(tasks=FileMark(name="tasks.jsonl", sha256=ERASED))
+    assert list(differences(erased, header(tasks=TASKS))) == []
+
+
+def test_gates_do_not_change_what_a_model_is_asked() -> None:
+    assert asking(header({"safety": {"gates": []}}).config) == asking(header().config)
+    assert sorted(asking(header().config)) == ["calls", "model", "safety"]
+
+
+def test_a_model_is_asked_alike_by_the_same_settings_of_the_same_model() -> None:
+    other = MODEL.model_copy(update={"endpoint": "http://two.example"})
+    assert asks_alike(header(), header().config, MODEL)
+    assert asks_alike(header(), header().config, None)
+    assert not asks_alike(header(), header().config, other)
+    assert not asks_alike(header(), header({"calls": {"max_tokens": 77}}).config, MODEL)
+
+
+class TestChanges:
+    def test_are_the_innermost_places_that_differ(self) -> None:
+        there = {"a": {"b": 1, "same": 0}, "list": [1, {"c": 2}], "gone": 1}
+        here = {"a": {"b": 2, "same": 0}, "list": [1, {"c": 3}], "new": None}
+        assert [(path, shown(one), shown(other)) for path, one, other in changes(there, here)] == [
+            ("a.b", "1", "2"),
+            ("list[1].c", "2", "3"),
+            ("gone", "1", "none"),
+            ("new", "none", "null"),
+        ]
+
+    def test_lists_of_other_lengths_differ_as_a_whole(self) -> None:
+        assert list(changes({"x": [1, 2]}, {"x": [1]})) == [("x", [1, 2], [1])]
+        assert list(changes([1], {"x": 1})) == [("", [1], {"x": 1})]
+
+    def test_a_long_value_is_shortened_and_letters_stay_letters(self) -> None:
+        assert shown("ä") == '"ä"'
+        assert shown("x" * 200) == f'"{"x" * 98}…'
+
+
+class TestRecord:
+    def stored(self, path: Path, written: Header) -> Ledger:
+        ledger = Ledger.create(path / "run.sqlite")
+        ledger.append(header_draft(written, "run-1"))
+        ledger.commit()
+        return ledger
+
+    def test_comes_back_and_keeps_the_sums_of_its_files_apart(self, tmp_path: Path) -> None:
+        written = header(asked=Extent.of((2, 5)), edges=TASKS)
+        ledger = self.stored(tmp_path, written)
+        assert read_header(ledger) == written
+        (record,) = ledger.records()
+        assert (record.kind, record.key) == ("run", "run-1")
+        assert "t" * 64 not in record.body
+        assert (read_header(ledger).asked.tasks, read_header(ledger).asked.responses) == (2, 5)
+
+    def test_sums_that_were_erased_say_so(self, tmp_path: Path) -> None:
+        ledger = self.stored(tmp_path, header())
+        ledger.append(Draft("erasure", "", {"ids": [MOST_TEXTS]}))
+        ledger.erase([MOST_TEXTS])
+        ledger.commit()
+        found = read_header(ledger)
+        assert found.responses is not None
+        assert (found.tasks.sha256, found.responses.sha256) == (ERASED, ERASED)
+        assert (found.tasks.name, found.profiles) == ("tasks.jsonl", None)
+
+    def test_a_run_that_has_a_base_keeps_no_sums(self, tmp_path: Path) -> None:
+        ledger = self.stored(tmp_path, header(base=branched("r0", "../base")))
+        assert list(ledger.stored_texts(1, 1)) == []
+        assert read_header(ledger).tasks.sha256 == ERASED
+
+    @pytest.mark.parametrize("body", [{}, {"tasks": 1}, {"tasks": {"name": "x"}, "evaluators": {}, "config": {"x": 1}}])
+    def test_a_first_record_that_is_none_is_refused(self, tmp_path: Path, body: dict[str, Any]) -> None:
+        ledger = Ledger.create(tmp_path / "run.sqlite")
+        ledger.append(Draft("run", "run-1", body))
+        ledger.commit()
+        with pytest.raises(
+            TraceMismatch, match=r"(?s)record 1: is no beginning of a run \(\w+: .*\); it has been changed"
+        ):
+            read_header(ledger)

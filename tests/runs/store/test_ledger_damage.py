@@ -1,0 +1,256 @@
+"""What has been taken out of a ledger, or put into it, is found where it is looked for."""
+
+import sqlite3
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.runs.store.chain import MOST_TEXTS, Draft
+from jurygraph.runs.store.ledger import SCHEMA_VERSION, TABLES, Ledger, _reading
+from tests.runs.store.test_ledger import changed, filled
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.sqlite"
+
+
+def commitments(ledger: Ledger) -> dict[int, list[str]]:
+    return {record.seq: record.content["texts"] for record in ledger.records("trace")}
+
+
+class TestTexts:
+    def test_come_by_record_and_place(self, path: Path) -> None:
+        ledger = filled(path, 2)
+        assert ledger.texts(commitments(ledger)) == {
+            1: {0: b"text 0", 1: b"second"},
+            2: {0: b"text 1", 1: b"second"},
+        }
+        assert [text.id for text in ledger.all_texts()] == [
+            MOST_TEXTS,
+            MOST_TEXTS + 1,
+            2 * MOST_TEXTS,
+            2 * MOST_TEXTS + 1,
+        ]
+        assert [text.content for text in ledger.stored_texts(2, 2)] == [b"text 1", b"second"]
+
+    def test_one_that_was_erased_is_absent_and_the_others_are_there(self, path: Path) -> None:
+        ledger = filled(path, 2)
+        ledger.append(Draft("erasure", "", {"ids": [MOST_TEXTS + 1]}), Draft("erasure", "", {"ids": [2 * MOST_TEXTS]}))
+        ledger.erase([MOST_TEXTS + 1, 2 * MOST_TEXTS])
+        assert ledger.texts(commitments(ledger)) == {1: {0: b"text 0"}, 2: {1: b"second"}}
+
+    def test_one_that_is_missing_although_nothing_says_so_is_named(self, path: Path) -> None:
+        ledger = filled(path, 2)
+        ledger.append(Draft("erasure", "", {"ids": [MOST_TEXTS]}))
+        ledger.commit()
+        changed(path, "DELETE FROM texts WHERE id = ?", 2 * MOST_TEXTS + 1)
+        named = rf"text {2 * MOST_TEXTS + 1} of record 2 \(trace 'r1'\): is missing, and no erasure says so"
+        with pytest.raises(TraceMismatch, match=named):
+            ledger.texts(commitments(ledger))
+
+    @pytest.mark.parametrize("column", ["salt", "content"])
+    def test_one_that_was_changed_is_named(self, path: Path, column: str) -> None:
+        ledger = filled(path, 2)
+        changed(path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MOST_TEXTS)
+        named = rf"text {2 * MOST_TEXTS} of record 2 \(trace 'r1'\): is not what was written"
+        with pytest.raises(TraceMismatch, match=named):
+            ledger.texts(commitments(ledger))
+
+
+class TestChained:
+    def test_goes_as_far_as_it_is_asked_to(self, path: Path) -> None:
+        ledger = filled(path, 4)
+        assert [one.seq for one in ledger.chained(2, 3)] == [2, 3]
+        assert [one.seq for one in ledger.chained(1, 1)] == [1]
+
+
+class TestRequired:
+    def test_a_record_is_found_by_its_kind_and_key(self, path: Path) -> None:
+        ledger = filled(path)
+        assert [ledger.require("trace", f"r{number}").seq for number in range(3)] == [1, 2, 3]
+        assert ledger.at(2) == ledger.require("trace", "r1")
+        assert (ledger.number("trace"), ledger.number("erasure")) == (3, 0)
+        assert sorted(ledger.keys("trace")) == ["r0", "r1", "r2"]
+
+    @pytest.mark.parametrize("key", ["r9", "\ud800"])
+    def test_one_that_is_not_there_is_lost(self, path: Path, key: str) -> None:
+        ledger = filled(path)
+        assert ledger.find("trace", key) is None
+        with pytest.raises(TraceMismatch, match=r"has no trace .*; records of it are lost"):
+            ledger.require("trace", key)
+        with pytest.raises(TraceMismatch, match="record 9 is missing"):
+            ledger.at(9)
+
+    def test_one_whose_predecessor_is_missing_is_refused(self, path: Path) -> None:
+        filled(path).close()
+        changed(path, "DELETE FROM records WHERE seq = 1")
+        ledger = Ledger.open(path)
+        assert ledger is not None
+        assert ledger.require("trace", "r2").seq == 3
+        with pytest.raises(TraceMismatch, match="record 1 is missing"):
+            ledger.require("trace", "r1")
+
+    @pytest.mark.parametrize("key", ["r0", "r1"])
+    def test_one_that_does_not_follow_the_one_before_it_is_refused(self, path: Path, key: str) -> None:
+        filled(path).close()
+        changed(path, "UPDATE records SET body = '{}' WHERE key = ?", key)
+        ledger = Ledger.open(path)
+        assert ledger is not None
+        named = rf"record \d \(trace '{key}'\): is not what was written, or does not follow the one before it"
+        with pytest.raises(TraceMismatch, match=named):
+            ledger.require("trace", key)
+
+    def test_what_was_appended_after_the_ledger_was_opened_is_not_seen_before_a_snapshot(self, path: Path) -> None:
+        writer, reader = filled(path), Ledger.open(path)
+        assert reader is not None
+        writer.append(Draft("trace", "late", {}))
+        writer.commit()
+        assert (reader.find("trace", "late"), reader.number("trace"), reader.count) == (None, 3, 3)
+        with reader.snapshot():
+            assert (reader.number("trace"), reader.count) == (4, 4)
+            writer.append(Draft("trace", "later", {}))
+            writer.commit()
+            assert reader.head == reader.at(4).link
+            assert [one.key for one in reader.records(after=3)] == ["late"]
+
+
+class TestMaking:
+    def test_a_ledger_that_is_there_is_opened(self, path: Path) -> None:
+        filled(path).close()
+        assert Ledger.create(path).count == 3
+        with sqlite3.connect(path) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (SCHEMA_VERSION,)
+        connection.close()
+
+    def test_one_that_was_about_to_be_made_has_no_ledger_yet(self, path: Path) -> None:
+        path.touch()
+        assert Ledger.open(path) is None
+        Ledger.create(path).close()
+        assert Ledger.open(path) is None
+
+    def test_texts_without_a_record_are_what_is_left_of_one(self, path: Path) -> None:
+        filled(path).close()
+        changed(path, "DELETE FROM records")
+        with pytest.raises(TraceMismatch, match="has texts and no record; records have been taken out"):
+            Ledger.open(path)
+
+    def test_it_is_one_plain_file_once_it_is_settled(self, path: Path) -> None:
+        ledger = filled(path)
+        assert path.with_name("run.sqlite-wal").exists()
+        ledger.append(Draft("trace", "late", {}))
+        ledger.settle()
+        assert [one.name for one in path.parent.iterdir()] == ["run.sqlite"]
+        assert path.read_bytes()[18:20] == b"\1\1", "no reader has to make a file beside it"
+        again = Ledger.open(path)
+        assert again is not None
+        assert again.count == 3
+
+    def test_it_is_written_durably(self, path: Path) -> None:
+        ledger = filled(path)
+        asked = ("journal_mode", "synchronous", "secure_delete", "wal_autocheckpoint")
+        found = [ledger._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in asked]
+        assert found == ["wal", 2, 1, 4000]
+
+
+class TestOtherPrograms:
+    def test_one_who_reads_keeps_it_from_being_had_alone(self, path: Path) -> None:
+        filled(path).settle()
+        mine, other = Ledger.open(path, write=True), sqlite3.connect(path)
+        assert mine is not None
+        mine._connection.execute("PRAGMA busy_timeout = 10")
+        mine.require_alone()
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM records").fetchone()
+        with pytest.raises(InputError, match="another program reads the run just now; end it, and try again"):
+            mine.require_alone()
+        other.close()
+
+    def test_one_who_reads_keeps_what_was_erased_in_the_file(self, path: Path) -> None:
+        ledger = filled(path)
+        ledger._connection.execute("PRAGMA busy_timeout = 10")
+        other = sqlite3.connect(path)
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM records").fetchone()
+        ledger.erase([MOST_TEXTS])
+        ledger.commit()
+        with pytest.raises(InputError, match=r"what was erased still lies in its file; end that program"):
+            ledger.compact()
+        other.close()
+        ledger.compact()
+
+    def test_one_who_writes_holds_it(self, path: Path) -> None:
+        ledger, other = filled(path), sqlite3.connect(path, isolation_level=None)
+        ledger._connection.execute("PRAGMA busy_timeout = 10")
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(InputError, match=r"run\.sqlite: is held by another program .*; end it and try again"):
+            ledger.append(Draft("trace", "r", {}))
+        other.close()
+
+
+class TestFaults:
+    def test_a_record_outside_the_chain_is_one(self, path: Path) -> None:
+        filled(path).close()
+        changed(path, "UPDATE records SET seq = -4 WHERE seq = 2")
+        ledger = Ledger.open(path)
+        assert ledger is not None
+        assert list(ledger.faults()) == ["record -4 stands outside the chain"]
+
+    @pytest.mark.parametrize("name", TABLES)
+    def test_a_table_that_is_made_otherwise_is_one(self, path: Path, name: str) -> None:
+        filled(path).close()
+        changed(path, "PRAGMA writable_schema = ON")
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("UPDATE sqlite_schema SET sql = sql || ' ' WHERE name = ?", (name,))
+        connection.close()
+        ledger = Ledger.open(path)
+        assert ledger is not None
+        assert f"table or index '{name}' is not as jurygraph made it" in list(ledger.faults())
+
+
+class TestErrors:
+    """What SQLite says, as one sentence that says what to do."""
+
+    @pytest.mark.parametrize(
+        ("code", "free", "kind", "wrong"),
+        [
+            (sqlite3.SQLITE_FULL, 1 << 30, InputError, "the disk is full; free some space"),
+            (sqlite3.SQLITE_IOERR_WRITE, 1 << 10, InputError, "the disk is full; free some space"),
+            (sqlite3.SQLITE_IOERR_WRITE, 1 << 20, InputError, "cannot be read or written .*; look after the disk"),
+            (sqlite3.SQLITE_CANTOPEN, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
+            (sqlite3.SQLITE_READONLY_DBMOVED, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
+            (sqlite3.SQLITE_PERM, 1 << 30, InputError, "cannot be opened .*; ask for permission"),
+            (sqlite3.SQLITE_BUSY, 1 << 30, InputError, "is held by another program .*; end it and try again"),
+            (sqlite3.SQLITE_LOCKED, 1 << 30, InputError, "is held by another program .*; end it and try again"),
+            (sqlite3.SQLITE_ERROR, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
+            (None, 1 << 30, TraceMismatch, "is not as jurygraph made it .*; it has been changed"),
+        ],
+    )
+    def test_an_error_of_an_operation(
+        self,
+        path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        code: int | None,
+        free: int,
+        kind: type[Exception],
+        wrong: str,
+    ) -> None:
+        asked: list[object] = []
+        usage = SimpleNamespace(free=free)
+        monkeypatch.setattr("shutil.disk_usage", lambda folder: (asked.append(folder), usage)[1])
+        error = sqlite3.OperationalError("so it is")
+        if code is not None:
+            error.sqlite_errorcode = code  # type: ignore[misc]
+        with pytest.raises(kind, match=wrong), _reading(path):
+            raise error
+        assert asked in ([], [path.parent])
+
+    def test_a_file_that_is_no_database_is_damaged(self, path: Path) -> None:
+        with (
+            pytest.raises(TraceMismatch, match=r"is damaged \(file is not a database\); it has been changed"),
+            _reading(path),
+        ):
+            raise sqlite3.DatabaseError("file is not a database")

@@ -1,0 +1,137 @@
+"""What is stored of a survey, a task and a reward: all of it, and nothing that follows from the rest."""
+
+import json
+from typing import Any
+
+import pytest
+
+from jurygraph.graphs.rewarding import Row
+from jurygraph.runs.store.packing import (
+    ERASED,
+    Shape,
+    pack_reward,
+    pack_trace,
+    read_beside,
+    read_views,
+    task_text,
+    unpack_reward,
+    unpack_verdict,
+)
+from jurygraph.schema import Evidence, Failure, Response, Verdict
+from tests.graphs.cast import criterion, decided, planned, task, told
+from tests.runs.store.test_packing import QUESTION, SHAPE, STAMP, packed, through_json, trace
+
+
+def survey(**config: Any) -> Any:
+    asked = {"evaluators": [told("tone", layer="model", needs=["half"])], "derivers": ["tests.graphs.cast:Half"]}
+    asked["derivers"].append("tests.graphs.cast:Measure")
+    return planned({**asked, **config}, task(criterion("x"))).survey
+
+
+def test_gates_and_derivations_come_back_with_a_survey() -> None:
+    made = survey(safety={"gates": ["empty-response"]})
+    assert made.gates == ("empty-response",)
+    assert [one.gives for one in made.derivations] == ["half", "measure"]
+    shape = Shape.of(made)
+    again = Shape.from_body(through_json(shape.body))
+    assert again.survey(list(made.views.values())) == made
+    assert again.digest == shape.digest
+
+
+def test_a_survey_without_gates_is_stored_without_the_word() -> None:
+    assert "gates" not in Shape.of(survey(safety={"gates": []})).body
+    assert Shape.from_body(SHAPE.body).gates == ()
+
+
+def test_a_task_is_stored_once_with_what_its_views_differ_in() -> None:
+    about = task(criterion("x"), query="What is right?", reference="this")
+    plan = planned({"evaluators": [told("met", audience="criterion"), told("tone")], "reward": {"rubric": 1.0}}, about)
+    text = task_text(about, plan)
+    content = json.loads(text)
+    assert read_views(content) == list(plan.survey.views.values())
+    assert read_beside(content) == {}
+    assert text.count(b"What is right?") == 1
+    assert content["plan"] == plan.digest
+
+
+def test_a_rubric_that_was_annotated_comes_back_beside_its_task() -> None:
+    about = task(criterion("x"), criterion("y"), edges=[("x", "y", "weak")])
+    plan = planned({"evaluators": [told("met", audience="criterion")]}, about)
+    annotated = plan.model_copy(update={"rubric": about.rubric})
+    assert read_beside(json.loads(task_text(about, annotated))) == {"rubric": about.rubric}
+
+
+def test_of_a_reward_that_is_what_it_is_only_value_counts_and_terms_are_stored() -> None:
+    plan = planned({"evaluators": [told("tone")]}, task())
+    (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
+    body = pack_reward(Row.of(reward))
+    assert sorted(body) == ["counts", "terms", "value"]
+    assert unpack_reward(through_json(body), plan.decision) == reward
+
+
+@pytest.mark.parametrize(
+    ("changed", "kept"),
+    [
+        ({"range": None}, {"range"}),
+        ({"range": (0.25, 0.5)}, {"range"}),
+        ({"partial": None}, {"partial"}),
+        ({"value": 0.0, "partial": -0.0, "range": (0.0, 0.0)}, {"partial"}),
+        ({"value": -0.0, "partial": -0.0, "range": (-0.0, 0.0)}, {"range"}),
+        ({"coverage": 0.9}, {"coverage"}),
+        ({"status": "degraded", "notes": ("it is",)}, {"notes", "status"}),
+    ],
+    ids=lambda value: str(value),
+)
+def test_what_differs_is_stored_too(changed: dict[str, Any], kept: set[str]) -> None:
+    plan = planned({"evaluators": [told("tone")]}, task())
+    (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
+    other = reward.model_copy(update=changed)
+    body = pack_reward(Row.of(other))
+    assert set(body) - {"counts", "terms", "value"} == kept
+    assert unpack_reward(through_json(body), plan.decision).model_dump_json() == other.model_dump_json()
+
+
+def test_of_a_verdict_only_what_its_question_does_not_say_is_stored() -> None:
+    plain = Verdict(**STAMP, about="r", responses=("r",), score=0.25)
+    body, _ = packed(trace(plain))
+    assert body["verdicts"] == [{"question": 0, "score": 0.25}]
+    elsewhere = plain.model_copy(update={"responses": ("r", "s"), "sample": 1})
+    body, _ = packed(trace(elsewhere))
+    assert body["verdicts"] == [{"question": 0, "score": 0.25, "responses": ["r", "s"], "sample": 1}]
+
+
+def test_a_verdict_about_another_response_is_stored_with_that_one() -> None:
+    mine, other = (Verdict(**STAMP, about=name, responses=("r", "s"), score=0.25) for name in "rs")
+    body, _ = packed(trace(mine, other))
+    assert len(body["verdicts"]) == 1
+
+
+def test_a_trace_says_nothing_of_what_it_has_not() -> None:
+    body, texts = pack_trace(trace(), Response(id="r", text="text"), SHAPE, {"value": 1.0}, 4)
+    assert body == {"group": 4, "reward": {"value": 1.0}, "response": 0, "verdicts": []}
+    assert texts == [b"text"]
+
+
+def test_only_unordered_pairs_have_verdicts_that_belong_to_two() -> None:
+    kinds = {"response": False, "group": False}
+    for scope, expected in kinds.items():
+        assert Shape([], [], [QUESTION.model_copy(update={"scope": scope})], []).mirrored is expected
+    for pairs in ("ordered", "unordered"):
+        question = QUESTION.model_copy(update={"scope": "pair", "pairs": pairs})
+        assert Shape([], [], [question], []).mirrored is (pairs == "unordered")
+
+
+def test_the_place_of_evidence_is_stored_where_it_has_one() -> None:
+    evidence = [Evidence(quote="q", start=3, end=9, verified=True), Evidence(quote="q", of="$.a")]
+    body, _ = packed(trace(Verdict(**STAMP, about="r", responses=("r",), score=0.25, evidence=tuple(evidence))))
+    assert body["verdicts"][0]["evidence"] == [[3, 9, "response", True], [None, None, "response", False, "$.a"]]
+
+
+def test_a_failure_that_said_nothing_says_nothing_again_and_an_erased_one_says_so() -> None:
+    failure = Failure(cause="response", kind="k")
+    verdict = Verdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure, reason="because")
+    body, texts = packed(trace(verdict))
+    assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts))) == verdict
+    erased = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}).failure
+    assert erased is not None
+    assert erased.message == ERASED
