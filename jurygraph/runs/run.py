@@ -150,6 +150,12 @@ class Run:
             named |= {call[name] for call in record.content.get("calls", ()) for name in ("model", "served")}
         return tuple(sorted({*named, None if asked is None else asked.model} - {None}))
 
+    @property
+    def code_folder(self) -> Path | None:
+        """Where the modules lay that the config names, when the run was scored; None where all were installed."""
+        code = self.header.code
+        return None if code is None else Path(os.path.normpath(self.folder.resolve() / code))
+
     @cached_property
     def base(self) -> "Run | None":
         """The run whose verdicts this one refers to. Raises `InputError` where it is not to be found."""

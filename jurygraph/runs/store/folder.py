@@ -27,6 +27,11 @@ def typed(folder: Path) -> str:
     return shlex.quote(f"./{word}" if word.startswith("-") else word)
 
 
+def folder_from(run: Path, other: Path | None) -> str | None:
+    """Another folder as seen from that of a run, so that both can be moved together."""
+    return None if other is None else os.path.relpath(other.resolve(), run.resolve())
+
+
 def require(folder: Path) -> None:
     """Refuse a folder in which no run lies. Raises `InputError`."""
     if (folder / LEDGER).is_file():
