@@ -15,6 +15,7 @@ from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.profile import read_profiles
 from jurygraph.agents.registry import load_combiners, load_deriver, load_evaluator
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
+from jurygraph.agents.user_modules import allow_modules_beside
 from jurygraph.errors import ConfigError, InputError, ModelError
 from jurygraph.graphs import annotate, prepare, score
 from jurygraph.graphs.answering import apart, apart_now, begin_apart, open_evaluator
@@ -55,7 +56,9 @@ class Jury:
             plan = jury.prepare(task)
             traces = jury.score(task, responses, plan=plan)
 
-    A `gateway` takes the place of that to the config's model. Raises ConfigError when the config cannot run.
+    A `gateway` takes the place of that to the config's model. In `code_folder` lie modules that the config names and
+    that are not installed; the attribute is None where the config names none. Raises ConfigError when the config cannot
+    run.
     """
 
     @redacted_errors()
@@ -67,9 +70,12 @@ class Jury:
         sink: "CallSink | None" = None,
         max_cost: float | None = None,
         max_calls: int | None = None,
+        code_folder: Path | None = None,
     ) -> None:
         self.config = config
         refuse_secrets_in_config(config)
+        own_code = code_folder is not None and allow_modules_beside(config, folder=code_folder)
+        self.code_folder = code_folder if own_code else None
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = apart_now(lambda: _load(config), config.langsmith)
@@ -100,7 +106,9 @@ class Jury:
 
     @classmethod
     def from_config(cls, source: str | Path | Mapping[str, Any] | Config, **limits: Any) -> Self:
-        """A jury from a YAML file, a mapping or a Config; `limits` are max_cost (US dollars) and max_calls."""
+        """A jury from a YAML file, a mapping or a Config; `limits` are max_cost (US dollars), max_calls and
+        `code_folder`.
+        """
         if isinstance(source, Config):
             return cls(source, **limits)
         return cls(parse_config(source) if isinstance(source, Mapping) else read_config(Path(source)), **limits)

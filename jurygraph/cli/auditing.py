@@ -1,6 +1,5 @@
 """`jurygraph verify`, `seal`, `close` and `erase`: a run as evidence."""
 
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jurygraph.cli.boundary import Exit
+from jurygraph.cli.opening import allow_code_of
 from jurygraph.cli.options import AsJson, RunFolder
 from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.text import out, out_json, say, visible, word
@@ -47,8 +47,8 @@ def verify(
     from jurygraph.runs.integrity.verification import verify as verified
     from jurygraph.runs.run import Run
 
-    sys.path.append(str(Path.cwd()))  # a config may name combiners and evaluators of one's own
     with kept_off_stdout(), closing(Run.open(run)) as opened:
+        allow_code_of(opened)
         with progress("verifying", opened.ledger.count, "records") as report:
             found = verified(opened, report, expect_head, signer)
         again = _deep(opened) if deep else None
@@ -81,7 +81,10 @@ def _deep(run: Any) -> dict[str, int]:
         with progress("asking again", run.ledger.number("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
     except ConfigError as error:
-        raise ConfigError(f"{error}; modules of one's own are looked for in the folder that one stands in") from None
+        where = "the run records no folder of modules, so they have to be installed"
+        if run.source.code_folder is not None:
+            where = f"modules of the run are looked for in {run.source.code_folder}, where they lay when it was scored"
+        raise ConfigError(f"{error}; {where}") from None
 
 
 def _said(again: dict[str, int]) -> str:
@@ -114,13 +117,10 @@ def seal(
     from jurygraph.runs.integrity.sealing import seal as sealed
     from jurygraph.runs.run import Run
 
-    sys.path.append(str(Path.cwd()))
-    with (
-        kept_off_stdout(),
-        closing(Run.open(run)) as opened,
-        progress("verifying", opened.ledger.count, "records") as report,
-    ):
-        made = sealed(opened, key, report)
+    with kept_off_stdout(), closing(Run.open(run)) as opened:
+        allow_code_of(opened)
+        with progress("verifying", opened.ledger.count, "records") as report:
+            made = sealed(opened, key, report)
     if json:
         out_json({"run": str(run), **made.model_dump(mode="json")})
         return

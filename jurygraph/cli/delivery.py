@@ -16,12 +16,12 @@ def deliver(path: str, lines: Iterable[bytes]) -> None:
 
     Raises `InputError` where nothing can be written.
     """
-    from jurygraph.runs.store.folder import write_whole
+    from jurygraph.runs.store.drafts import write_whole
 
     existing = _kind(path)
     try:
         if existing is None or (stat.S_ISREG(existing) and not path.startswith(("/dev/", "/proc/"))):
-            write_whole(Path(os.path.realpath(path)), lines)
+            write_whole(Path(os.path.realpath(path)), lines, private=False)
         else:
             with open(path, "wb") as file:
                 file.writelines(lines)
@@ -31,18 +31,16 @@ def deliver(path: str, lines: Iterable[bytes]) -> None:
 
 def deliver_file(path: str, write: Callable[[Path], None]) -> None:
     """As `deliver`, for what a library writes by itself: into a draft that then takes the place of the file."""
+    from jurygraph.runs.store.drafts import draft_of
+
     existing = _kind(path)
     if existing is not None and not stat.S_ISREG(existing):
         raise InputError(f"{path}: is no regular file, which this form needs; name another")
-    target = Path(os.path.realpath(path))
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        write(draft)
-        draft.replace(target)
+        with draft_of(Path(os.path.realpath(path)), private=False) as draft:
+            write(draft)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def refuse_inside(path: str) -> None:

@@ -1,7 +1,6 @@
 """The jury of a config, opened for a command."""
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from jurygraph.cli.streams import also_redact
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
+    from jurygraph.runs.run import Run
     from jurygraph.schema import CallsConfig, Config
 
 
@@ -20,9 +20,7 @@ def open_jury(
     revised: Callable[["Config"], "Config"] | None = None,
     **limits: float | None,
 ) -> "Jury":
-    """The jury of a config, `revised` where that is given; its folder becomes importable, so that it can name
-    evaluators that lie beside it.
-    """
+    """The jury of a config, `revised` where that is given. Modules that it names may lie beside it."""
     from jurygraph.errors import ConfigError
     from jurygraph.sources import line_of_key, read_config
 
@@ -32,11 +30,10 @@ def open_jury(
         send_nothing()
     from jurygraph.jury import Jury  # what it imports may read the environment
 
-    sys.path.insert(0, str(path.resolve().parent))
     if dry_run:
         config = config.model_copy(update={"calls": _reading_alone(config.calls)})
     try:
-        jury = Jury.from_config(config, **limits)
+        jury = Jury.from_config(config, code_folder=path.resolve().parent, **limits)
         also_redact(() if jury.gateway is None else jury.gateway.backend.secrets)
         return jury
     except ConfigError as error:
@@ -44,6 +41,33 @@ def open_jury(
         line = None if key == "model" and model is not None else line_of_key(path, key)
         message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {wrong}"
         raise ConfigError(message) from None
+
+
+def allow_code_of(run: "Run", revised: "Config | None" = None) -> None:
+    """Let the modules be imported that a run's config names, from the folder in which they lay when it was scored.
+
+    A `revised` config may name others; where the run recorded no folder, these are looked for in the current one.
+    Raises `InputError` where that folder is gone, and `ConfigError` as `allow_modules_beside` does.
+    """
+    from importlib.util import find_spec
+
+    from jurygraph.agents.user_modules import allow_modules_beside, code_named_by
+    from jurygraph.errors import InputError
+
+    folder = run.source.code_folder or run.code_folder
+    configs = [run.source.config, run.config]
+    if revised is not None:
+        folder, configs = folder or Path(), [*configs, revised]
+    if folder is None:
+        return
+    if folder.is_dir():
+        allow_modules_beside(*configs, folder=folder)
+        return
+    for one in configs:
+        for key, name in code_named_by(one):
+            if find_spec(name) is None:
+                gone = f"{key} names {name!r}, which lay in {folder} when the run was scored, and that is not there"
+                raise InputError(f"{run.folder}: {gone}; put it back there, or move both together")
 
 
 def _domain_beside(config: "Config", folder: Path) -> "Config":

@@ -1,6 +1,7 @@
 """`jurygraph init`: a small project that runs as it is."""
 
 import keyword
+import os
 import re
 import sys
 from collections.abc import Mapping
@@ -83,7 +84,8 @@ def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
     }
     folders = sorted({above for name in parts for above in name.parents})
     there = [
-        *(name for name in sorted(parts) if (folder / name).exists()),
+        *(name for name in sorted(parts) if os.path.lexists(folder / name)),
+        *(one for one in folders if one.name and (folder / one).is_symlink()),
         *(one for one in folders if (folder / one).is_file()),
     ]
     if there:
@@ -93,8 +95,9 @@ def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
             new.mkdir(parents=True)
             undo.callback(new.rmdir)
         for name, part in sorted(parts.items()):
-            undo.callback((folder / name).unlink, missing_ok=True)
-            (folder / name).write_bytes(_renamed(part.read_text(encoding="utf-8"), names).encode())
+            with (folder / name).open("xb") as file:  # never through a link that was put there meanwhile
+                undo.callback((folder / name).unlink, missing_ok=True)
+                file.write(_renamed(part.read_text(encoding="utf-8"), names).encode())
         undo.pop_all()
 
 

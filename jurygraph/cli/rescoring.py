@@ -1,6 +1,5 @@
 """`jurygraph rescore`: the same verdicts under other settings."""
 
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.learning import keep, lines, refuse_artifact, taught_by, told
+from jurygraph.cli.opening import allow_code_of
 from jurygraph.cli.options import AsJson, NewRun, RunFolder
 from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.text import number, out, out_json, say, table, word
@@ -63,9 +63,10 @@ def rescore(
 
     if artifact is not None:
         refuse_artifact(artifact, learn or [])
-    sys.path.append(str(Path.cwd()))  # a config may name combiners of one's own
     with kept_off_stdout(), closing(Run.open(run)) as opened:
-        config, taught = taught_by(opened, with_settings(opened.config, settings or []), learn or [])
+        config = with_settings(opened.config, settings or [])
+        allow_code_of(opened, config)
+        config, taught = taught_by(opened, config, learn or [])
         with progress("re-scoring", opened.ledger.number("trace"), "responses") as report:
             result = rescored(opened, folder, config, report)
     keep(artifact, taught)

@@ -11,6 +11,7 @@ The hash shows damage, not forgery; against that the folder must be one that nob
 import logging
 import os
 import sqlite3
+import stat
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from hashlib import sha256
@@ -235,18 +236,26 @@ def _claim(folder: Path) -> None:
     """Make the folder and its database where they are missing. Raises `InputError` unless both are the user's alone."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _refuse_shared(folder)
+        _refuse_shared(folder, folder.stat())
         database = folder / DBNAME
-        database.touch(mode=0o600)
-        _refuse_shared(database)
+        _make_private(database)
+        _refuse_shared(database, database.lstat())
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{folder}: is no folder but a file, or lies in one; {_ELSEWHERE}") from None
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); {_ELSEWHERE}") from None
 
 
-def _refuse_shared(path: Path) -> None:
-    state = path.stat()
+def _make_private(database: Path) -> None:
+    """Make the file where it is missing, for its owner alone; SQLite gives its log the same mode."""
+    try:
+        os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except FileExistsError:  # it is not opened: closing it would take locks from those who use it in this process
+        if not stat.S_ISREG(database.lstat().st_mode):
+            raise InputError(f"{database}: is a link, or no file; {_ELSEWHERE}") from None
+
+
+def _refuse_shared(path: Path, state: os.stat_result) -> None:
     if state.st_uid != os.geteuid():
         raise InputError(f"{path}: belongs to somebody else, who could plant replies in the cache; {_ELSEWHERE}")
     if state.st_mode & 0o022:

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import IO, Annotated, Any, NamedTuple
@@ -21,6 +22,9 @@ from jurygraph.sources.json_lines import read_lines, refuse
 log = logging.getLogger(__name__)
 
 _CHANGED = Complaint(("key",), "is not the digest of the request", "the line was changed; record the call again")
+_START = b'{"key":'
+"""How each line begins that we write: a file that begins otherwise is somebody's, and nothing is cut off it."""
+
 _LONGEST = 256 << 20  # bytes of a line that a file may have
 
 
@@ -64,7 +68,8 @@ def recorded(path: str | Path) -> Recording:
 
 def _is_torn(rest: bytes) -> bool:
     """Whether what follows the last good line is one line that was not written to its end."""
-    if b"\n" in rest.lstrip():
+    start = rest.lstrip()[: len(_START)]
+    if b"\n" in rest.lstrip() or not _START.startswith(start):
         return False
     try:
         json.loads(rest)
@@ -86,7 +91,7 @@ class Recorder:
         held = recorded(path) if self._path.exists() else Recording({}, 0, torn=False)
         self._keys = set(held.calls)
         try:
-            self._file = self._path.open("a+b")
+            self._file = _opened(self._path)
             _ready(self._file, self._path, held.size)
         except OSError as error:
             raise self._unwritable(error) from None
@@ -100,7 +105,7 @@ class Recorder:
             return
         try:
             if self._file.closed:
-                self._file = self._path.open("a+b")
+                self._file = _opened(self._path)
             self._file.write(call.model_dump_json().encode() + b"\n")
             self._file.flush()
         except OSError as error:
@@ -119,6 +124,11 @@ class Recorder:
 
     def _unwritable(self, error: OSError) -> InputError:
         return InputError(f"{self._path}: cannot be written ({error}); record to a file that can")
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """The file, to be read and written at its end; a new one is for its owner alone, for prompts stand in it."""
+    return open(path, "a+b", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def _ready(file: IO[bytes], path: Path, size: int) -> None:

@@ -12,6 +12,7 @@ from jurygraph.graphs.rewarding import Row
 from jurygraph.runs.reading import Scored, read_group
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import Draft, Record
+from jurygraph.runs.store.drafts import remove_leftovers, write_whole
 from jurygraph.runs.store.header import Header, header_draft, read_header
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.lock import hold, release
@@ -91,6 +92,7 @@ class Run:
         """Begin a run, which is there once it is committed, and leaves nothing behind if it is discarded."""
         folder = folder.resolve()
         made = place.make(folder)
+        place.refuse_links(folder)
         lock = hold(folder / place.LOCK)
         try:
             ledger = Ledger.create(folder / place.LEDGER)
@@ -104,7 +106,7 @@ class Run:
         try:
             if ledger.count:
                 raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
-            place.write_whole(folder / place.CONFIG, text)
+            write_whole(folder / place.CONFIG, text)
             ledger.append(header_draft(run.header, run_id))
         except BaseException:
             run.close()
@@ -150,6 +152,12 @@ class Run:
         for record in self.source.ledger.records("trace", up_to=self.extent):
             named |= {call[name] for call in record.content.get("calls", ()) for name in ("model", "served")}
         return tuple(sorted({*named, None if asked is None else asked.model} - {None}))
+
+    @property
+    def code_folder(self) -> Path | None:
+        """Where the modules lay that the config names, when the run was scored; None where all were installed."""
+        code = self.header.code
+        return None if code is None else Path(os.path.normpath(self.folder.resolve() / code))
 
     @cached_property
     def base(self) -> "Run | None":
@@ -324,6 +332,8 @@ def _decision(ledger: Ledger, digest: str) -> Decision:
 def _ledger(folder: Path, write: bool = False) -> Ledger | None:
     """The ledger in a folder; None where a run was about to be made, and was stopped before it had a record."""
     path = folder / place.LEDGER
+    place.refuse_links(folder)
+    remove_leftovers(folder)
     if not path.stat().st_size and (folder / place.CONFIG).exists():
         raise TraceMismatch(f"{path}: is empty, and {place.CONFIG} says that a run was there; it has been changed")
     ledger = Ledger.open(path, write)

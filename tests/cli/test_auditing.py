@@ -220,14 +220,27 @@ class TestDeep:
         found = json.loads(run("verify", project / "run", "--deep", "--json").out)["deep"]
         assert (found["asked_again"], found["own_trouble"]) == (19, 1)
 
-    def test_from_elsewhere_it_is_said_where_evaluators_are_looked_for(
+    def test_from_any_folder_the_modules_come_from_where_they_lay(
         self, letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ):
+        (tmp_path / "manners.py").write_text("raise SystemExit('this is another module')\n")
         monkeypatch.chdir(tmp_path)
-        ended = called("verify", letters, "--deep")
+        assert called("verify", letters, "--deep").code == 0
+
+    def test_a_run_that_was_moved_away_from_its_modules_says_where_they_lay(self, letters: Path, tmp_path: Path):
+        letters.rename(tmp_path / "alone")
+        ended = called("verify", tmp_path / "alone", "--deep")
         assert (ended.code, ended.out) == (2, "")
         assert "'manners.echo'" in ended.err
-        assert "folder" in ended.err
+        assert f"modules of the run are looked for in {tmp_path}, where they lay" in ended.err
+
+    def test_a_folder_of_modules_that_is_gone_is_named(self, project: Path, tmp_path: Path):
+        assert called("score", project / "tasks.jsonl", "--out", tmp_path / "runs" / "one").code == 0
+        project.rename(tmp_path / "gone")
+        ended = called("verify", tmp_path / "runs" / "one", "--deep")
+        assert (ended.code, ended.out) == (2, "")
+        lay = f"evaluators[0] names 'manners', which lay in {project} when the run was scored, and that is not there"
+        assert lay in ended.err
 
 
 class TestClose:
@@ -620,7 +633,7 @@ class Half(Mean):
 
 @pytest.fixture
 def halved(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run whose rewards a combiner of one's own decided, which lies where one stands."""
+    """A run whose rewards a combiner of one's own decided, which lies beside the config."""
     (project / "own.py").write_text(OWN_COMBINER)
     component = "{combiner: own.Half, inputs: {polite: manners.polite}}"
     (project / "jury.yaml").write_text(
@@ -631,17 +644,20 @@ def halved(project: Path, run: Command, monkeypatch: pytest.MonkeyPatch) -> Path
     return project / "run"
 
 
-@pytest.mark.parametrize("command", [("verify", "run"), ("rescore", "run", "--out", "again", "--set", "scale=2")])
-def test_a_combiner_of_ones_own_is_found_where_one_stands(halved: Path, command: tuple[str, ...]):
-    assert halved.is_dir()
-    assert called(*command).code == 0
+@pytest.mark.parametrize("command", [("verify",), ("rescore", "--out", "again", "--set", "scale=2")])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_combiner_of_ones_own_is_found_where_it_lay_at_scoring(
+    halved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], elsewhere: bool
+):
+    if elsewhere:
+        (tmp_path / "own.py").write_text("raise SystemExit('this is another module')\n")
+        monkeypatch.chdir(tmp_path)
+    assert called(command[0], halved, *command[1:]).code == 0
 
 
 @pytest.mark.parametrize("command", [("verify",), ("rescore", "--out", "again", "--set", "scale=2")])
-def test_elsewhere_it_is_missed_and_nothing_is_claimed(
-    halved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
-):
-    monkeypatch.chdir(tmp_path)
+def test_where_it_is_gone_nothing_is_claimed(halved: Path, tmp_path: Path, command: tuple[str, ...]):
+    (halved.parent / "own.py").unlink()
     ended = called(command[0], halved, *command[1:])
     assert (ended.code, ended.out) == (2, "")
     assert "unknown combiner 'own.Half'" in ended.err

@@ -1,6 +1,7 @@
 """`jurygraph init`, `doctor`, `graph`, `schema`, and the boundary."""
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 
 from jurygraph.sources import read_config, read_tasks
 from tests.cli.conftest import Command
+from tests.runs.store.test_lock import FULL
 
 FILES = ["README.md", "jury.yaml", "tasks.jsonl"]
 
@@ -65,16 +67,22 @@ def test_init_writes_over_nothing(tmp_path: Path, run: Command):
     assert (tmp_path / "jury.yaml").read_text() == "mine"
 
 
-def test_init_leaves_nothing_half_written(tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch):
-    def full(target: Path, content: bytes) -> None:
-        target.touch()
-        raise OSError(28, "No space left on device", str(target))
+def test_init_leaves_nothing_half_written(tmp_path: Path):
+    command = f"{FULL}from jurygraph.cli import main; main(['init', sys.argv[1]])"
+    words = [sys.executable, "-B", "-c", command, tmp_path / "jury"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "File too large" in done.stderr
+    assert list(tmp_path.iterdir()) == []
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+
+def test_init_writes_through_no_link(tmp_path: Path, run: Command):
+    (tmp_path / "jury").mkdir()
+    (tmp_path / "jury" / "jury.yaml").symlink_to(tmp_path / "mine")
     ended = run("init", tmp_path / "jury")
     assert ended.code == 2
-    assert "No space left on device" in ended.err
-    assert list(tmp_path.iterdir()) == []
+    assert f"{tmp_path / 'jury' / 'jury.yaml'}: is there already" in ended.err
+    assert not (tmp_path / "mine").exists()
 
 
 def test_init_names_the_nearest_template(tmp_path: Path, run: Command):

@@ -1,6 +1,8 @@
 """The same work on many resamples or simulations, in one process or several."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 from jurygraph.errors import PlanError
@@ -28,5 +30,25 @@ def _side_by_side(work: Callable[[Given], Found], given: Sequence[Given], jobs: 
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
-    with ProcessPoolExecutor(min(jobs, len(given)), mp_context=get_context("spawn")) as workers:
+    with (
+        _current_folder_not_importable(),
+        ProcessPoolExecutor(min(jobs, len(given)), mp_context=get_context("spawn")) as workers,
+    ):
         yield from workers.map(work, given, chunksize=max(1, len(given) // (16 * jobs)))
+
+
+@contextmanager
+def _current_folder_not_importable() -> Iterator[None]:
+    """Start processes that import nothing from the current folder: a `pickle.py` there would be run by each."""
+    before = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = before
+
+
+_SAFE_PATH = "PYTHONSAFEPATH"

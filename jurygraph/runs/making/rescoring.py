@@ -22,7 +22,7 @@ from jurygraph.runs.integrity.verification import combiners_for
 from jurygraph.runs.progress import Report
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.folder import typed
+from jurygraph.runs.store.folder import folder_from, typed
 from jurygraph.runs.store.header import Extent, Header, Origin, changes
 from jurygraph.runs.store.packing import read_beside, read_views
 from jurygraph.schema import Config, Decision, Task, digest_of
@@ -146,6 +146,7 @@ def _header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Hea
         update={
             "config": config,
             "combiners": {name: one.version for name, one in combiners.items()},
+            "code": folder_from(folder, run.code_folder),
             "asked": scored,
             "base": Origin(run=source.id, folder=where, records=records, head=head),
             "branch": None,

@@ -24,7 +24,7 @@ from jurygraph.runs.making.difference import what_differs
 from jurygraph.runs.making.planning import planning_calls, profiles_differ
 from jurygraph.runs.progress import Report
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import typed
+from jurygraph.runs.store.folder import folder_from, typed
 from jurygraph.runs.store.header import Extent, Header
 from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.writer import Writer
@@ -122,6 +122,7 @@ class Session:
             evaluators={name: one.seat for name, one in jury.evaluators.items()},
             derivers={name: one.version for name, one in jury.derivers.items()},
             combiners={name: one.version for name, one in jury.combiners.items()},
+            code=folder_from(self.folder, jury.code_folder),
             asked=Extent.of(work.extent()),
             branch=self._branch.origin(self.folder) if self._branch else None,
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from jurygraph.errors import InputError
+from jurygraph.runs.store.drafts import write_whole as write_whole
 from jurygraph.schema import Config
 
 LEDGER, CONFIG, LOCK, SEAL = "run.sqlite", "config.yaml", "run.lock", "seal.json"
@@ -27,6 +28,11 @@ def typed(folder: Path) -> str:
     return shlex.quote(f"./{word}" if word.startswith("-") else word)
 
 
+def folder_from(run: Path, other: Path | None) -> str | None:
+    """Another folder as seen from that of a run, so that both can be moved together."""
+    return None if other is None else os.path.relpath(other.resolve(), run.resolve())
+
+
 def require(folder: Path) -> None:
     """Refuse a folder in which no run lies. Raises `InputError`."""
     if (folder / LEDGER).is_file():
@@ -38,19 +44,49 @@ def require(folder: Path) -> None:
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 
 
+def refuse_links(folder: Path) -> None:
+    """Refuse a folder in which a run's own file is a link, or another thing than a file. Raises `InputError`."""
+    for name in sorted(OWN):
+        path = folder / name
+        if path.is_symlink() or (path.exists() and not path.is_file()):
+            what = "a symbolic link" if path.is_symlink() else "no regular file"
+            raise InputError(
+                f"{path}: is {what}, and a run's own files are never reached like that; put the file there"
+            )
+
+
 def refuse_foreign(folder: Path) -> None:
     """Refuse to make a run where something else lies. Raises `InputError`."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder with --out")
-    if folder.is_dir() and any(entry.name not in OWN for entry in folder.iterdir()):
+    if not folder.is_dir():
+        return
+    refuse_links(folder)
+    names = {entry.name for entry in folder.iterdir()}
+    if names - OWN or not _is_copy_of_config(folder / CONFIG):
         raise InputError(f"{folder}: is no run, and not empty; name another folder with --out")
+    log = folder / f"{LEDGER}-wal"
+    if log.exists() and log.stat().st_size:
+        wrong = f"is the log of a {LEDGER} that is not there"
+        raise InputError(f"{log}: {wrong}; put {LEDGER} back beside it, or name another folder with --out")
+
+
+def _is_copy_of_config(path: Path) -> bool:
+    """Whether a file is the copy of a config that we wrote, or is not there."""
+    if not path.exists():
+        return True
+    with path.open("rb") as file:
+        return file.read(len(_HEADER)) == _HEADER.encode()
 
 
 def make(folder: Path) -> list[Path]:
-    """Make a folder; those that were made, the innermost first. Raises `InputError` where it cannot be made."""
+    """Make a folder, for its owner alone; those that were made, the innermost first.
+
+    Raises `InputError` where it cannot be made.
+    """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         wrong = f"cannot be made ({error.strerror})"
         raise InputError(f"{folder}: {wrong}; name a folder that you may write to with --out") from None
@@ -59,7 +95,7 @@ def make(folder: Path) -> list[Path]:
 
 def unmake(folder: Path, made: Iterable[Path]) -> None:
     """Remove what a run that came to nothing left behind."""
-    for name in OWN - {SEAL}:
+    for name in (*sorted(OWN - {SEAL, LEDGER, LOCK}), LEDGER, LOCK):  # a kill between two leaves what is known again
         (folder / name).unlink(missing_ok=True)
     for path in made:
         path.rmdir()
@@ -77,19 +113,3 @@ def config_text(config: Config) -> bytes:
 def digest(content: bytes) -> str:
     """SHA-256, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()
-
-
-def write_whole(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file so that it is never seen half-written. Raises `OSError` naming a file."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            file.writelines([content] if isinstance(content, bytes) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        draft.replace(path)
-    except OSError as error:
-        error.filename = error.filename or str(path)  # a full disk names none
-        raise
-    finally:
-        draft.unlink(missing_ok=True)

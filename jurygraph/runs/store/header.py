@@ -58,6 +58,7 @@ class Header(Noun):
     domain: str | None = Field(default=None, exclude_if=lambda domain: domain is None)
     derivers: dict[str, str] = Field(default_factory=dict)
     combiners: dict[str, str] = Field(default_factory=dict)
+    code: str | None = Field(default=None, exclude_if=lambda code: code is None)
     asked: Extent = Extent()
     base: Origin | None = None
     branch: Origin | None = None

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.chain import MOST_TEXTS, START, Draft, Record, Text, commitment, link_of, linked, named
+from jurygraph.runs.store.log_files import check_log_files
 
 SCHEMA_VERSION = 2
 """Version 1 was a folder of JSON lines."""
@@ -61,7 +62,10 @@ class Ledger:
     def create(cls, path: Path) -> "Ledger":
         """A new ledger, open for writing; one that is there is opened."""
         with _reading(path):
-            connection = _connected(path, "rwc")
+            os.close(
+                os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            )  # its log has that mode
+            connection = _connected(path, "rw")
             connection.execute("BEGIN IMMEDIATE")  # all of it or nothing is there after a kill
             if not _tables(connection):
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
@@ -77,6 +81,7 @@ class Ledger:
         Raises `InputError` where a newer jurygraph made it.
         """
         with _reading(path):
+            check_log_files(path, _connected)
             if not write:
                 _recover(path)
             connection = _connected(path, "rw" if write else "ro")
@@ -367,6 +372,17 @@ def _reading(path: Path) -> Iterator[None]:
         raise TraceMismatch(f"{path}: is not as jurygraph made it ({error}); it has been changed") from None
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
+
+
+def _make_private(path: Path) -> None:
+    """Make the file where it is missing, for its owner alone; SQLite gives its log the same mode."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return  # it is not opened: closing it would take locks from those who use it in this process
+    except OSError as error:
+        wrong = f"cannot be written ({error.strerror})"
+        raise InputError(f"{path}: {wrong}; free some space, or name another folder with --out") from None
 
 
 def _recover(path: Path) -> None:

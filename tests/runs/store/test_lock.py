@@ -44,6 +44,35 @@ def test_a_lock_whose_holder_has_not_signed_yet_names_another_process(tmp_path: 
     release(held)
 
 
+@pytest.mark.parametrize("kind", ["symlink", "dangling", "hard link", "file", "folder", "pipe"])
+def test_what_is_no_lock_of_ours_is_refused_and_stays_as_it_is(tmp_path: Path, kind: str) -> None:
+    mine, lock = tmp_path / "mine", tmp_path / "run.lock"
+    if kind != "dangling":
+        mine.write_text("my thesis")
+    {
+        "symlink": lambda: lock.symlink_to("mine"),
+        "dangling": lambda: lock.symlink_to("mine"),
+        "hard link": lambda: lock.hardlink_to(mine),
+        "file": lambda: lock.write_text("my notes"),
+        "folder": lock.mkdir,
+        "pipe": lambda: os.mkfifo(lock),
+    }[kind]()
+    with pytest.raises(InputError, match=rf"^{re.escape(str(lock))}: .*, so it is not the lock of a run; move it away"):
+        hold(lock)
+    assert mine.exists() == (kind != "dangling")
+    assert kind == "dangling" or mine.read_text() == "my thesis"
+    assert kind != "file" or lock.read_text() == "my notes"
+
+
+def test_a_lock_is_for_its_owner_alone(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        release(hold(tmp_path / "run.lock"))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "run.lock").stat().st_mode & 0o777 == 0o600
+
+
 FULL = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
 """As on a full disk, no file can grow."""
 

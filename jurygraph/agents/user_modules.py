@@ -1,0 +1,172 @@
+"""Import the modules that lie beside a config: those that it names by a dotted path, and what these import.
+
+Nothing else in that folder can be imported, neither by us nor by a library that looks for an optional package. The
+folder is the last one on `sys.path`; a name that leads somewhere else already is refused.
+"""
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib.abc import PathEntryFinder
+from importlib.machinery import (
+    BYTECODE_SUFFIXES,
+    EXTENSION_SUFFIXES,
+    SOURCE_SUFFIXES,
+    ExtensionFileLoader,
+    FileFinder,
+    ModuleSpec,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+from jurygraph.errors import ConfigError
+from jurygraph.schema import Config
+
+CODE_IN_PARAMS = ("choice", "functions", "tools")
+"""Params of our evaluators and derivers that name code: a dotted path, or dotted paths by name."""
+
+_DOTTED = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
+_LANGCHAIN = "langchain:"
+_MACHINERY = ("importlib", "_frozen_importlib", "_frozen_importlib_external")
+_LOADERS = (
+    (ExtensionFileLoader, EXTENSION_SUFFIXES),
+    (SourceFileLoader, SOURCE_SUFFIXES),
+    (SourcelessFileLoader, BYTECODE_SUFFIXES),
+)
+
+
+class _FolderFinder(PathEntryFinder):
+    """Finds the allowed modules of a folder, and any module of it for a module that it found before."""
+
+    def __init__(self, folder: str, allowed: set[str]) -> None:
+        self._files = FileFinder(folder, *_LOADERS)
+        self._allowed = allowed
+
+    def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
+        if name not in self._allowed and _importer() not in self._allowed:
+            return None
+        spec = self._files.find_spec(name, target)
+        if spec is not None:
+            self._allowed.add(name)
+        return spec
+
+    def invalidate_caches(self) -> None:
+        self._files.invalidate_caches()
+
+
+class _Hook:
+    """Gives `sys.path` its finder for one folder. `allowed` are the modules that may be, or were, imported from it."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        self.allowed: set[str] = set()
+
+    def __call__(self, path: str) -> PathEntryFinder:
+        if path != self.folder:
+            raise ImportError(f"only for {self.folder}")
+        return _FolderFinder(path, self.allowed)
+
+
+def allow_modules_beside(*configs: Config, folder: Path) -> bool:
+    """Let the modules be imported that configs name and that lie in a folder; whether there are any.
+
+    The folder takes the place of an earlier one. Raises `ConfigError`, naming the key, where a module has the name of
+    one that can be imported already.
+    """
+    home = str(folder.resolve())
+    _forget_other_folders(home)
+    files = FileFinder(home, *_LOADERS)
+    named: set[str] = set()
+    for key, name in (one for config in configs for one in code_named_by(config)):
+        spec = files.find_spec(name)
+        if spec is not None:
+            _refuse_taken(key, name, spec)
+            named.add(name)
+    if named:
+        _allow(home, named)
+    return bool(named)
+
+
+def _allow(home: str, named: set[str]) -> None:
+    hook = next((one for one in sys.path_hooks if isinstance(one, _Hook)), None)
+    if hook is None and home not in map(_resolved, sys.path):
+        hook = _Hook(home)
+        sys.path_hooks.insert(0, hook)
+        sys.path_importer_cache.pop(home, None)
+        sys.path.append(home)
+    if hook is not None:
+        hook.allowed |= named
+
+
+def code_named_by(config: Config) -> Iterator[tuple[str, str]]:
+    """The keys of a config that name code by a dotted path, each with the name of its outermost module."""
+    for key, path in _paths(config):
+        found = _DOTTED.fullmatch(path) if isinstance(path, str) else None
+        if found is not None:
+            yield key, found[1]
+
+
+def _paths(config: Config) -> Iterator[tuple[str, Any]]:
+    if config.model.startswith(_LANGCHAIN):
+        yield "model", config.model.removeprefix(_LANGCHAIN)
+    for role in ("evaluators", "derivers"):
+        for place, use in enumerate(getattr(config, role)):
+            yield f"{role}[{place}]", use.use
+            for param in CODE_IN_PARAMS:
+                stated = use.params.get(param)
+                for one in stated.values() if isinstance(stated, dict) else [stated]:
+                    yield f"{role}[{place}]", one
+    for name, component in config.components.items():
+        yield f"components.{name}.combiner", component.combiner
+
+
+def _forget_other_folders(home: str) -> None:
+    """Take back the folder of an earlier config, with what was imported from it: names there may be the same here."""
+    for hook in [one for one in sys.path_hooks if isinstance(one, _Hook)]:
+        if hook.folder == home and home in sys.path:
+            continue
+        sys.path_hooks.remove(hook)
+        sys.path_importer_cache.pop(hook.folder, None)
+        if hook.folder in sys.path:
+            sys.path.remove(hook.folder)
+        if hook.folder != home:
+            for name in [name for name in sys.modules if name.partition(".")[0] in hook.allowed]:
+                del sys.modules[name]
+
+
+def _refuse_taken(key: str, name: str, beside: ModuleSpec) -> None:
+    """Refuse a file beside the config whose name leads to another module already."""
+    try:
+        other = find_spec(name) if beside.loader is not None else None
+    except ValueError:
+        raise ConfigError(f"{key}: {name!r} names no module that can be imported; rename it") from None
+    if other is None or other.loader is None or _same_file(other, beside):
+        return  # a folder without __init__.py, there or here, hides nothing: a module of that name comes first
+    file = Path(str(beside.origin))
+    shown = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
+    owner = "a module of Python itself" if name in sys.stdlib_module_names else f"an installed module ({other.origin})"
+    wrong = f"{shown} beside the config has the name of {owner}, which would be imported in its place"
+    raise ConfigError(f"{key}: {wrong}; rename {shown}, and name it so in the config")
+
+
+def _same_file(one: ModuleSpec, other: ModuleSpec) -> bool:
+    return one.origin is not None and other.origin is not None and _resolved(one.origin) == _resolved(other.origin)
+
+
+def _resolved(path: str) -> str:
+    return str(Path(path).resolve())
+
+
+def _importer() -> str | None:
+    """The outermost module from which the import comes that is under way."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
+        if name not in _MACHINERY:
+            return name
+        frame = frame.f_back
+    return None

@@ -1,0 +1,99 @@
+"""Code beside a config runs only if the config names it by a dotted path."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import called, write_project
+
+OPTIONAL = ("pyarrow", "matplotlib", "sentence_transformers", "gmpy2", "orjson", "uvloop")
+"""Modules that ours, or libraries that we use, may look for."""
+
+TASK = [{"id": "a", "query": "Ask.", "reference": "1", "responses": [{"id": "a/1", "text": "please, 1"}]}]
+
+
+def plant(folder: Path, *names: str) -> None:
+    """Write modules that leave a file behind when they are run."""
+    for name in names:
+        (folder / f"{name}.py").write_text(f"open({str(folder / 'ran')!r}, 'a').write('{name} ')\n")
+
+
+def commands(folder: Path) -> list[tuple[object, ...]]:
+    tasks, config = folder / "tasks.jsonl", folder / "jury.yaml"
+    return [
+        ("score", tasks, "--config", config, "--out", folder / "run", "--dry-run"),
+        ("doctor", "--config", config),
+        ("score", tasks, "--config", config, "--out", folder / "run"),
+        ("verify", folder / "run", "--deep"),
+        ("rescore", folder / "run", "--out", folder / "again", "--set", "scale=2"),
+    ]
+
+
+@pytest.mark.parametrize("evaluator", ["maths.accuracy", "manners.polite"])
+def test_what_the_config_does_not_name_never_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluator: str
+) -> None:
+    write_project(tmp_path, TASK, f"evaluators: [{evaluator}]\n")
+    plant(tmp_path, "jinja2", "diskcache", "json", "sitecustomize", *OPTIONAL)
+    monkeypatch.chdir(tmp_path)
+    for command in commands(tmp_path):
+        assert called(*command).code == 0, command
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_module_that_is_named_may_import_its_siblings(tmp_path: Path) -> None:
+    write_project(tmp_path, TASK, "evaluators: [manners.polite]\n", "from wording import polite\n")
+    (tmp_path / "wording.py").write_text(
+        "def polite(task, response):\n    import late\n\n    return late.found(response.text)\n"
+    )
+    (tmp_path / "late.py").write_text("def found(text):\n    return 'please' in text\n")
+    plant(tmp_path, "other")
+    assert called("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
+    shown = json.loads(called("show", tmp_path / "run", "--json").out)
+    assert [verdict["score"] for verdict in shown["verdicts"]] == [1.0]
+    assert called("verify", tmp_path / "run", "--deep").code == 0
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "owner"),
+    [
+        ("json", "evaluators: [json.polite]\n", "a module of Python itself"),
+        ("colorsys", "evaluators: [maths.accuracy, {use: colorsys.polite}]\n", "a module of Python itself"),
+        ("jinja2", "evaluators: [jinja2.polite]\n", "an installed module ("),
+        ("diskcache", "evaluators: [maths.accuracy]\nderivers: [diskcache.polite]\n", "an installed module ("),
+        (
+            "diskcache",
+            "evaluators: [{use: checks.constraints, params: {functions: {one: diskcache.polite}}}]\n",
+            "an installed module (",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", [0, 1])
+def test_a_name_that_is_taken_is_refused_and_nothing_runs(
+    tmp_path: Path, name: str, config: str, owner: str, command: int
+) -> None:
+    write_project(tmp_path, TASK, config)
+    plant(tmp_path, name)
+    ended = called(*commands(tmp_path)[command])
+    assert ended.code == 2
+    assert f"{name}.py beside the config has the name of {owner}" in ended.out + ended.err
+    assert f"rename {name}.py" in ended.out + ended.err
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_module_that_is_importable_from_there_anyway_is_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_project(tmp_path, TASK, "evaluators: [manners.polite]\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert called("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
+
+
+def test_a_folder_without_code_hides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "checks").mkdir()
+    write_project(tmp_path, TASK, "evaluators: [checks.tone.polite]\n")
+    (tmp_path / "manners.py").rename(tmp_path / "checks" / "tone.py")
+    assert called("score", tmp_path / "tasks.jsonl", "--out", tmp_path / "run").code == 0
+    assert called("verify", tmp_path / "run", "--deep").code == 0

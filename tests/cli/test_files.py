@@ -1,0 +1,89 @@
+"""What a command does to the files around it: nothing through links in a run's folder, nothing that others can read."""
+
+import json
+import os
+import stat
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import JURYGRAPH, called, write_project
+
+RECORDED = """\
+evaluators: [maths.accuracy]
+model: openai-compatible:http://127.0.0.1:9/v1#nobody
+calls: {record: calls.jsonl, attempts: 1}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    task = {"id": "a", "query": "Ask.", "reference": "1", "responses": [{"id": "a/1", "text": "1"}]}
+    return write_project(tmp_path, [task], "evaluators: [maths.accuracy]\n")
+
+
+@pytest.mark.parametrize("name", ["run.lock", "run.sqlite", "run.sqlite-wal", "config.yaml"])
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_in_the_folder_of_a_run_is_named_and_not_followed(project: Path, name: str, there: bool) -> None:
+    mine = project / "mine"
+    if there:
+        mine.write_text("my thesis")
+    (project / "run").mkdir()
+    (project / "run" / name).symlink_to(mine)
+    ended = called("score", project / "tasks.jsonl", "--out", project / "run")
+    assert ended.code == 2
+    assert f"{project / 'run' / name}: is a symbolic link" in ended.err
+    assert mine.exists() == there
+    assert not there or mine.read_text() == "my thesis"
+
+
+def test_a_config_of_somebody_else_is_not_written_over(project: Path) -> None:
+    (project / "run").mkdir()
+    (project / "run" / "config.yaml").write_text("mine: true\n")
+    assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 2
+    assert (project / "run" / "config.yaml").read_text() == "mine: true\n"
+
+
+@pytest.mark.parametrize("umask", ["000", "022"])
+def test_a_run_a_recording_and_the_cache_are_for_their_owner_alone(project: Path, umask: str) -> None:
+    (project / "jury.yaml").write_text(RECORDED)
+    command = f'umask {umask}; exec "$0" "$@"'
+    words = ["sh", "-c", command, JURYGRAPH, "score", "tasks.jsonl", "--out", "new/run"]
+    environment = {**os.environ, "JURYGRAPH_CACHE": str(project / "cache")}
+    done = subprocess.run(words, cwd=project, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    modes = {
+        str(path.relative_to(project)): stat.S_IMODE(path.stat().st_mode)
+        for folder in ("new/run", "cache")
+        for path in (project / folder, *(project / folder).iterdir())
+    }
+    modes["calls.jsonl"] = stat.S_IMODE((project / "calls.jsonl").stat().st_mode)
+    assert {"new/run/run.sqlite", "new/run/run.lock", "new/run/config.yaml", "cache/cache.db"} <= modes.keys()
+    assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
+
+
+def test_a_file_that_is_no_recording_is_not_cut_off(project: Path) -> None:
+    (project / "jury.yaml").write_text(RECORDED.replace("calls.jsonl", str(project / "notes.txt")))
+    (project / "notes.txt").write_text("one line of mine")
+    assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 2
+    assert (project / "notes.txt").read_text() == "one line of mine"
+
+
+def test_an_export_follows_the_link_that_it_is_given_and_has_the_usual_mode(project: Path) -> None:
+    assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+    (project / "there").mkdir()
+    (project / "rewards.jsonl").symlink_to("there/rewards.jsonl")
+    assert called("export", project / "run", "--to", "jsonl", "--out", project / "rewards.jsonl").code == 0
+    assert json.loads((project / "there" / "rewards.jsonl").read_text())["response_id"] == "a/1"
+    umask = os.umask(0o022)
+    os.umask(umask)
+    assert stat.S_IMODE((project / "there" / "rewards.jsonl").stat().st_mode) == 0o666 & ~umask
+
+
+def test_a_draft_that_a_killed_command_left_in_a_run_is_removed_by_the_next(project: Path) -> None:
+    assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+    left = project / "run" / ".jurygraph-0123456789abcdef.draft"
+    left.write_text("a text of somebody")
+    assert called("show", project / "run").code == 0
+    assert not left.exists()

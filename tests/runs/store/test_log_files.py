@@ -1,0 +1,114 @@
+"""A log or journal beside a ledger is its own, or is named before SQLite takes anything from it."""
+
+import logging
+import shutil
+from pathlib import Path
+
+import pytest
+
+from jurygraph.errors import TraceMismatch
+from jurygraph.runs.store.chain import Draft
+from jurygraph.runs.store.ledger import Ledger
+
+
+def write(path: Path, *values: int) -> Ledger:
+    """A ledger that is still open, so that its last records are in its log."""
+    ledger = Ledger.create(path) if not path.exists() else Ledger.open(path, write=True)
+    assert ledger is not None
+    for value in values:
+        ledger.append(Draft("trace", f"r{value}", {"value": value}, [b"text " * 2000]))
+        ledger.commit()
+    return ledger
+
+
+def log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
+
+
+@pytest.fixture
+def finished(tmp_path: Path) -> Path:
+    path = tmp_path / "finished" / "run.sqlite"
+    path.parent.mkdir()
+    write(path, 1, 2, 3).settle()
+    assert not log_of(path).exists()
+    return path
+
+
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    """A copy of a ledger and its log as a killed writer leaves them."""
+    path, copy = tmp_path / "killed" / "run.sqlite", tmp_path / "copy" / "run.sqlite"
+    path.parent.mkdir()
+    copy.parent.mkdir()
+    write(path, 7).settle()
+    ledger = write(path, 8, 9)
+    shutil.copy(path, copy)
+    shutil.copy(log_of(path), log_of(copy))
+    ledger.close()
+    return copy
+
+
+@pytest.mark.parametrize("for_writing", [False, True])
+def test_the_log_of_another_run_is_named_and_the_ledger_stays_as_it_is(
+    finished: Path, killed: Path, for_writing: bool
+) -> None:
+    shutil.copy(log_of(killed), log_of(finished))
+    before = finished.read_bytes()
+    with pytest.raises(TraceMismatch) as refused:
+        Ledger.open(finished, write=for_writing)
+    assert str(refused.value).startswith(f"{log_of(finished)}: is not the log of the run.sqlite beside it")
+    assert finished.read_bytes() == before
+    log_of(finished).unlink()
+    ledger = Ledger.open(finished, write=for_writing)
+    assert ledger is not None
+    assert ledger.count == 3
+    ledger.close()
+
+
+def test_an_earlier_log_of_the_same_run_is_named(killed: Path, tmp_path: Path) -> None:
+    earlier = tmp_path / "earlier"
+    shutil.copy(log_of(killed), earlier)
+    write(killed, 10, 11).settle()
+    shutil.copy(earlier, log_of(killed))
+    with pytest.raises(TraceMismatch, match="is not the log of the run"):
+        Ledger.open(killed)
+
+
+@pytest.mark.parametrize("for_writing", [False, True])
+def test_a_killed_ledger_with_its_own_log_is_whole(
+    killed: Path, for_writing: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = Ledger.open(killed, write=for_writing)
+    assert ledger is not None
+    assert ledger.count == 3
+    ledger.close()
+    assert caplog.text == ""
+
+
+def test_a_ledger_that_was_copied_without_its_log_is_named(killed: Path, caplog: pytest.LogCaptureFixture) -> None:
+    log_of(killed).unlink()
+    with caplog.at_level(logging.WARNING):
+        ledger = Ledger.open(killed)
+    assert ledger is not None
+    assert ledger.count == 1
+    ledger.close()
+    assert f"{killed}: was being written, and its log run.sqlite-wal is not beside it; if it was copied" in caplog.text
+
+
+def test_a_finished_ledger_needs_no_log(finished: Path, caplog: pytest.LogCaptureFixture) -> None:
+    ledger = Ledger.open(finished)
+    assert ledger is not None
+    ledger.close()
+    assert caplog.text == ""
+
+
+@pytest.mark.parametrize("pages", [0, 3, 400])
+def test_the_journal_of_another_run_is_named(finished: Path, pages: int) -> None:
+    """Rolled back, it would cut the ledger to as many pages as the other one had."""
+    head = bytes.fromhex("d9d505f920a163d7") + bytes(8)
+    journal = finished.with_name("run.sqlite-journal")
+    journal.write_bytes((head + pages.to_bytes(4) + (512).to_bytes(4) + (4096).to_bytes(4)).ljust(512, b"\0"))
+    before = finished.read_bytes()
+    with pytest.raises(TraceMismatch, match="is not the journal of the run"):
+        Ledger.open(finished)
+    assert finished.read_bytes() == before
