@@ -13,6 +13,7 @@ NAMES = (
     "maths",
     "trip",
     "store",
+    "sizes",
     "models",
     "panel",
     "judges",

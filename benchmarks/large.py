@@ -52,14 +52,14 @@ def _scored(folder: Path) -> tuple[float, float]:
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     peak = 0.0
     while process.poll() is None:
-        peak = max(peak, _peak(process.pid))
+        peak = max(peak, peak_memory(process.pid))
         time.sleep(0.05)
     if process.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with {process.returncode}")
     return peak, time.perf_counter() - start
 
 
-def _peak(pid: int) -> float:
+def peak_memory(pid: int) -> float:
     """The most that a process has held in memory, MB."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder
-from jurygraph.cli.text import number, out, out_json, say, table, visible
+from jurygraph.cli.text import number, out, out_all, out_json, say, spooled_table, visible
 
 if TYPE_CHECKING:
     from jurygraph.runs.run import Run
@@ -60,30 +60,30 @@ def show(
 def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
     from jurygraph.runs.store.lines import line_of
 
-    traces = islice(run.traces(), limit)
     if as_json:
-        for trace in traces:
+        for trace in islice(run.traces(), limit):
             out(line_of(trace))
         return
-    known = [(trace.response_id, trace.agent, trace.reward) for trace in traces]
-    names = list(dict.fromkeys(name for _, _, reward in known for name in reward.components))
-    rows = [
-        [
-            response_id,
-            agent or "-",
-            reward.status,
-            number(reward.value),
-            number(reward.coverage),
-            *(number(reward.components.get(name)) for name in names),
-        ]
-        for response_id, agent, reward in known
-    ]
-    for line in table(["response", "agent", "status", "reward", "coverage", *names], rows, left=3):
-        out(line)
+    _show_table(run, limit)
     if not run.closed:
         scored, asked = run.tasks_scored, run.header.asked.tasks
         state = f"{scored} of {asked} tasks are scored; the same score command goes on"
         say(f"this run is still being written, or was stopped before it was complete: {state}")
+
+
+def _show_table(run: "Run", limit: int | None) -> None:
+    """Print a row for each response. The rows wait in a temporary file until it is known how wide they are."""
+    from jurygraph.runs.outline import read_outlines
+
+    with spooled_table(left=3) as rows:
+        names: dict[str, None] = {}
+        for one in islice(read_outlines(run), limit):
+            components = one.components
+            names.update(dict.fromkeys(components))
+            known = [one.response_id, one.agent or "-", one.status, number(one.value), number(one.coverage)]
+            rows.add([*known, *(number(components.get(name)) for name in names)])
+        header = ["response", "agent", "status", "reward", "coverage", *names]
+        out_all(rows.lines(header, missing=number(None)))
 
 
 def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:

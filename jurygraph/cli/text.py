@@ -5,8 +5,11 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import typer
 from rich.cells import cell_len
@@ -18,7 +21,12 @@ from jurygraph.safety.unseen import UNSEEN
 def visible(text: str, limit: int | None = None) -> str:
     """The text in one line, with control and other unseen characters written as escapes."""
     told = text if limit is None else short(text, limit)
-    return re.sub(f"[\x00-\x1f{UNSEEN}]", lambda found: json.dumps(found[0])[1:-1], told)
+    if told.isascii() and told.isprintable():  # nearly every id and number
+        return told
+    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], told)
+
+
+_UNSEEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
 
 
 def short(text: str, limit: int) -> str:
@@ -42,6 +50,16 @@ def out(line: str | bytes) -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(Exit.NOBODY_READS) from None
+
+
+def out_all(lines: Iterable[str]) -> None:
+    """Many lines of the result, some hundred at a time."""
+    lines = iter(lines)
+    while some := list(islice(lines, _AT_ONCE)):
+        out("\n".join(some))
+
+
+_AT_ONCE = 500
 
 
 def say(line: str) -> None:
@@ -68,12 +86,64 @@ def plain(value: float | None) -> str:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Aligned lines; the first `left` columns to the left, the others, numbers, to the right."""
-    cells = [[visible(cell, 160) for cell in row] for row in (header, *rows)]
-    widths = [max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(_padded(c, w, i < left) for i, (c, w) in enumerate(zip(r, widths, strict=True))) for r in cells]
-    return [line.rstrip() for line in (lines[0], "  ".join("─" * width for width in widths), *lines[1:])]
+    cells = [[visible(cell, _WIDEST) for cell in row] for row in (header, *rows)]
+    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
+    lines = [_aligned(row, widths, left) for row in cells]
+    return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
+
+
+_WIDEST = 160
+"""Characters of a cell."""
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int], left: int) -> str:
+    return "  ".join(_padded(c, w, i < left) for i, (c, w) in enumerate(zip(cells, widths, strict=True))).rstrip()
 
 
 def _padded(cell: str, width: int, left: bool) -> str:
-    space = " " * (width - cell_len(cell))
+    space = " " * (width - _width(cell))
     return cell + space if left else space + cell
+
+
+def _width(cell: str) -> int:
+    return len(cell) if cell.isascii() else cell_len(cell)
+
+
+class SpooledTable:
+    """A table of any number of rows, as `table` lays it out: they wait in a temporary file for the widest of them."""
+
+    def __init__(self, file: IO[str], left: int) -> None:
+        self._file = file
+        self._left = left
+        self._widths: list[int] = []
+
+    def add(self, row: Sequence[str]) -> None:
+        """Add a row; a later one may have more columns."""
+        cells = [visible(cell, _WIDEST) for cell in row]
+        self._widen(cells)
+        self._file.write(json.dumps(cells) + "\n")
+
+    def _widen(self, cells: Sequence[str]) -> None:
+        self._widths += [0] * (len(cells) - len(self._widths))
+        widest = [max(width, _width(cell)) for width, cell in zip(self._widths, cells, strict=False)]
+        self._widths[: len(widest)] = widest
+
+    def lines(self, header: Sequence[str], missing: str) -> Iterator[str]:
+        """Return the header and all rows as aligned lines; `missing` fills rows that have fewer columns."""
+        first = [visible(cell, _WIDEST) for cell in header]
+        self._widen(first)
+        yield _aligned(first, self._widths, self._left)
+        yield "  ".join("─" * width for width in self._widths)
+        self._file.seek(0)
+        for line in self._file:
+            cells: list[str] = json.loads(line)
+            yield _aligned([*cells, *[missing] * (len(first) - len(cells))], self._widths, self._left)
+
+
+@contextmanager
+def spooled_table(left: int) -> Iterator[SpooledTable]:
+    """Have a table whose rows wait in a temporary file. Raises `InputError` where there is no room for it."""
+    from jurygraph.sources.files import temporary_room
+
+    with temporary_room(), TemporaryFile("w+", encoding="utf-8") as file:
+        yield SpooledTable(file, left)

@@ -1,5 +1,6 @@
 """A run gives back what was put into it."""
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.sources import read_tasks
-from tests.runs.made import PLAIN, RICH, contents, lines, score, write_tasks
+from tests.runs.made import PLAIN, RICH, contents, counted, lines, score, write_tasks
 from tests.runs.store.test_ledger import changed
 
 
@@ -133,3 +134,13 @@ def test_a_run_whose_making_was_killed_is_none_yet(tmp_path: Path, tasks: Path) 
             Run.open(folder)
         score(folder, tasks)
         assert Run.open(folder).closed
+
+
+def test_what_a_trace_takes_does_not_grow_with_its_group(tmp_path: Path) -> None:
+    def largest(size: int) -> int:
+        tasks = write_tasks(tmp_path / f"{size}", lines(tasks=1, size=size))
+        score(tmp_path / f"{size}" / "run", tasks, {"evaluators": [counted("place", scope="group")]})
+        with closing(Run.open(tmp_path / f"{size}" / "run")) as run:
+            return max(len(record.body) for record in run.ledger.records("trace"))
+
+    assert largest(100) < largest(10) + 100

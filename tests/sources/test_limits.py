@@ -119,7 +119,7 @@ def test_confusions_have_a_limit_too(tmp_path: Path) -> None:
 
 
 PEAK = """
-import sys, resource
+import sys
 from pathlib import Path
 from jurygraph import InputError
 from jurygraph.sources import read_tasks
@@ -128,7 +128,7 @@ try:
     list(read_tasks(sys.argv[1]) if "tasks" in sys.argv[1] else read_rows(Path(sys.argv[1])))
 except InputError as error:
     print(error)
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
 """
 
 

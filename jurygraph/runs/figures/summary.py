@@ -1,11 +1,15 @@
 """What a run came to: rewards by agent, and what became of everything that was asked."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 from jurygraph.runs.canary import CanaryTally
 from jurygraph.runs.figures.bill import Bill
-from jurygraph.schema import Cause, Trace, Verdict
+from jurygraph.runs.outline import TraceOutline
+from jurygraph.runs.store.packing import Body
+from jurygraph.schema import Cause, Trace
 
 
 @dataclass
@@ -21,15 +25,14 @@ class AgentRow:
     degraded: int = 0
     failed: int = 0
 
-    def add(self, trace: Trace) -> None:
-        """Count one response."""
-        reward = trace.reward
+    def add(self, value: float | None, status: str, coverage: float) -> None:
+        """Count one response by its reward."""
         self.responses += 1
-        self.covered += reward.coverage
-        setattr(self, reward.status, getattr(self, reward.status) + 1)
-        if reward.value is not None:
+        self.covered += coverage
+        setattr(self, status, getattr(self, status) + 1)
+        if value is not None:
             self.numbers += 1
-            self.total += reward.value
+            self.total += value
 
     @property
     def mean(self) -> float | None:
@@ -84,33 +87,46 @@ class Summary:
 
     def add(self, trace: Trace) -> None:
         """Count one trace."""
-        self.agents.setdefault(trace.agent, AgentRow(trace.agent)).add(trace)
-        self.tasks += trace.task_id != self._task
-        self._task = trace.task_id
-        self.responses += 1
-        self.failed += trace.reward.status == "failed"
-        self._count(trace)
-        value = trace.reward.value if trace.reward.value is not None else float("-inf")
-        if value < self._least:
-            self._least, self.lowest = value, trace.response_id
-
-    def _count(self, trace: Trace) -> None:
+        reward = trace.reward
         own = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
-        statuses = [verdict.status for verdict in own]
+        self._count_reward(trace, reward.value, reward.status, reward.coverage)
+        self._count_statuses([verdict.status for verdict in own])
+        for failure in (verdict.failure for verdict in own if verdict.status == "failed"):
+            if failure is not None:
+                self._failure(failure.cause, failure.kind, partial(getattr, failure, "message")).verdicts += 1
+
+    def add_outline(self, outline: TraceOutline, message_of: Callable[[Body], str]) -> None:
+        """Count one trace as it is stored; `message_of` reads what a failed verdict says."""
+        self._count_reward(outline, outline.value, outline.status, outline.coverage)
+        verdicts = outline.body["verdicts"]
+        self._count_statuses([verdict.get("status", "ok") for verdict in verdicts])
+        for verdict in verdicts:
+            if verdict.get("status") == "failed" and "failure" in verdict:
+                cause, kind = verdict["failure"]
+                self._failure(cause, kind, partial(message_of, verdict)).verdicts += 1
+
+    def _count_reward(self, of: Trace | TraceOutline, value: float | None, status: str, coverage: float) -> None:
+        self.agents.setdefault(of.agent, AgentRow(of.agent)).add(value, status, coverage)
+        self.tasks += of.task_id != self._task
+        self._task = of.task_id
+        self.responses += 1
+        self.failed += status == "failed"
+        least = value if value is not None else float("-inf")
+        if least < self._least:
+            self._least, self.lowest = least, of.response_id
+
+    def _count_statuses(self, statuses: Sequence[str]) -> None:
         self.judged += statuses.count("ok")
         self.abstained += statuses.count("abstained")
         self.unanswered += statuses.count("failed")
         self.not_applicable += statuses.count("not_applicable")
-        for verdict in own:
-            self._count_failure(verdict)
 
-    def _count_failure(self, verdict: Verdict) -> None:
-        failure = verdict.failure
-        if verdict.status != "failed" or failure is None:
-            return
-        self.infrastructure += failure.cause == "infrastructure"
-        row = FailureRow(failure.cause, failure.kind, failure.message)
-        self._failures.setdefault((failure.cause, failure.kind), row).verdicts += 1
+    def _failure(self, cause: Cause, kind: str, message: Callable[[], str]) -> FailureRow:
+        """Return the row in which a failure is to be counted; the `message` is asked for the first one alone."""
+        self.infrastructure += cause == "infrastructure"
+        if (cause, kind) not in self._failures:
+            self._failures[cause, kind] = FailureRow(cause, kind, message())
+        return self._failures[cause, kind]
 
     @property
     def failures(self) -> list[FailureRow]:

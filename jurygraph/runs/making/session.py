@@ -22,6 +22,7 @@ from jurygraph.runs.figures.forecast import Forecast, unscreened
 from jurygraph.runs.figures.summary import Summary
 from jurygraph.runs.making.difference import what_differs
 from jurygraph.runs.making.planning import planning_calls, profiles_differ
+from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
 from jurygraph.runs.progress import Report
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import folder_from, typed
@@ -96,8 +97,8 @@ class Session:
                 raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(found)}; {hint}")
             for call in run.planning_calls():
                 self.summary.bill.add(call, self._source(run, call))
-            for one in run.scored():
-                self._count(run, one.trace)
+            for one in read_outlines(run):
+                self._count_stored(run, one)
             if self._canaries is not None:
                 for call in self._canaries.look_at(run.ledger):
                     self.summary.bill.add(call, self._source(run, call))
@@ -317,6 +318,11 @@ class Session:
     def _count(self, run: Run, trace: Trace) -> None:
         self.summary.add(trace)
         for call in trace.calls:
+            self.summary.bill.add(call, self._source(run, call))
+
+    def _count_stored(self, run: Run, outline: TraceOutline) -> None:
+        self.summary.add_outline(outline, lambda verdict: failure_message(run, outline, verdict))
+        for call in map(Call.model_validate, outline.body.get("calls", ())):
             self.summary.bill.add(call, self._source(run, call))
 
     def _source(self, run: Run, call: Call) -> Source:

@@ -330,6 +330,16 @@ def unpack_verdict(
     return Verdict.model_validate({**fields, "responses": ()}).model_copy(update={"responses": shown})
 
 
+def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
+    """Return what the failure of a stored verdict says, as `unpack_verdict` has it."""
+    if "text" not in body:
+        return ""
+    if body["text"] not in texts:
+        return ERASED
+    message: str = json.loads(texts[body["text"]]).get("message", "")
+    return message
+
+
 def _unpack_evidence(stored: Sequence[Any], written: Mapping[str, Any]) -> Iterator[Body]:
     quotes = written.get("quotes", [ERASED] * len(stored))
     for quote, (start, end, source, verified, *of) in zip(quotes, stored, strict=True):

@@ -1,0 +1,81 @@
+"""Outlines of traces: what they say is what the traces say, and a record that was changed is never read as it were."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from jurygraph.errors import TraceMismatch
+from jurygraph.runs.figures.summary import Summary
+from jurygraph.runs.making.rescoring import rescore
+from jurygraph.runs.outline import failure_message, read_outlines
+from jurygraph.runs.run import Run
+from tests.runs.made import RICH, lines, score, write_tasks
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in which two verdicts failed, for different reasons, and one was abstained."""
+    folder = tmp_path_factory.mktemp("outline")
+    given = lines()
+    given[1]["responses"][0]["data"]["same"] = "infrastructure"
+    given[2]["responses"][1]["data"]["same"] = "response"
+    score(folder / "run", write_tasks(folder, given), RICH)
+    return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def rescored(scored: Path) -> Path:
+    with closing(Run.open(scored)) as run:
+        weights = {**run.config.reward, "tone": -2.0}
+        folder = scored.with_name("rescored")
+        rescore(run, folder, run.config.model_copy(update={"reward": weights}), lambda count: None)
+    return folder
+
+
+@pytest.fixture(params=["scored", "rescored"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return Run.open(request.getfixturevalue(request.param))
+
+
+def test_an_outline_says_what_its_trace_says(run: Run) -> None:
+    found = [
+        (o.task_id, o.response_id, o.agent, o.value, o.status, o.coverage, dict(o.components))
+        for o in read_outlines(run)
+    ]
+    assert found == [
+        (t.task_id, t.response_id, t.agent, t.reward.value, t.reward.status, t.reward.coverage, t.reward.components)
+        for t in run.traces()
+    ]
+
+
+def test_a_summary_of_outlines_is_that_of_the_traces(run: Run) -> None:
+    outlines, traces = Summary(), Summary()
+    for outline in read_outlines(run):
+        outlines.add_outline(outline, lambda verdict, of=outline: failure_message(run, of, verdict))
+    for trace in run.traces():
+        traces.add(trace)
+    assert outlines.plain() == traces.plain()
+    assert outlines.lowest == traces.lowest
+    assert {row.message for row in outlines.failures} >= {"provoked by the response", "the server did not answer"}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE records SET body = replace(body, '\"reward\"', '\"rewurd\"') WHERE kind = 'trace'",
+        "UPDATE records SET key = 'other' WHERE kind = 'group'",
+        "DELETE FROM records WHERE kind = 'trace' AND seq % 2 = 0",
+        "DELETE FROM records WHERE kind = 'task'",
+    ],
+)
+def test_what_was_changed_is_refused(scored: Path, tmp_path: Path, statement: str) -> None:
+    copy = tmp_path / "run"
+    copy.mkdir()
+    for file in scored.iterdir():
+        (copy / file.name).write_bytes(file.read_bytes())
+    with closing(sqlite3.connect(copy / "run.sqlite")) as database, database:
+        database.execute(statement)
+    with pytest.raises(TraceMismatch):
+        list(read_outlines(Run.open(copy)))
