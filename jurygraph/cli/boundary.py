@@ -1,5 +1,6 @@
 """Where errors become one line on standard error and an exit code."""
 
+import logging
 import sys
 import traceback
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ class Exit(IntEnum):
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run a command and leave with its exit code."""
+    if logging.lastResort is not None:  # which writes warnings to standard error
+        logging.lastResort.setFormatter(_VisibleFormatter())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -43,8 +46,20 @@ def _run(argv: Sequence[str] | None) -> None:
     except OSError as error:
         _leave(f"{error.filename or 'a file'}: {error.strerror or error}", Exit.WRONG_INPUT)
     except Exception as error:  # noqa: BLE001 - the boundary: whatever else arrives here is a bug
-        traceback.print_exc()
+        from jurygraph.cli.text import visible_lines
+
+        sys.stderr.write(visible_lines(traceback.format_exc()))
         _leave(f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}", Exit.BUG)
+
+
+class _VisibleFormatter(logging.Formatter):
+    """Writes messages so that nothing in them commands a terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The message, with control characters as escapes."""
+        from jurygraph.cli.text import visible_lines
+
+        return visible_lines(super().format(record))
 
 
 def _code(error: JurygraphError) -> Exit:

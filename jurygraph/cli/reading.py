@@ -119,9 +119,11 @@ def export(
 ) -> None:
     """Write a run in another form.
 
-    In csv a missing number is an empty cell, and an id that a spreadsheet would run as a formula (it starts with one
-    of = + - @) gets a leading apostrophe; elsewhere every id is as it was. An audit-bundle holds the ledger with all
-    texts and `verify.py`, one small file that checks it with nothing but Python. It and parquet need `-o`.
+    In csv a missing number is an empty cell, and an id that a spreadsheet would run as a formula (= + - or @ at its
+    start, or after a line break, tab or semicolon) gets an apostrophe there, which commands that read ratings from csv
+    take away again; elsewhere every id is as it was. On a terminal, control characters are written as escapes. An
+    audit-bundle holds the ledger with all texts and `verify.py`, one small file that checks it with nothing but
+    Python. It and parquet need `-o`.
 
     \b
     Example:

@@ -29,6 +29,11 @@ def visible(text: str, limit: int | None = None) -> str:
 _UNSEEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
 
 
+def visible_lines(text: str) -> str:
+    """The text with control and other unseen characters written as escapes, but for line feeds and tabs."""
+    return re.sub(f"[\x00-\x08\x0b-\x1f{UNSEEN}]", lambda found: json.dumps(found[0])[1:-1], text)
+
+
 def short(text: str, limit: int) -> str:
     """No more than so many characters of the text."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
@@ -44,9 +49,12 @@ def word(value: object) -> str:
 
 
 def out(line: str | bytes) -> None:
-    """A line of the result. Bytes are printed as they are; nobody reading on is no error."""
+    """A line of the result. Nobody reading on is no error.
+
+    A terminal gets control characters as escapes; a file or a pipe gets bytes as they are.
+    """
     try:
-        typer.echo(line)
+        typer.echo(_for_terminal(line) if sys.stdout.isatty() else line)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(Exit.NOBODY_READS) from None
@@ -60,6 +68,10 @@ def out_all(lines: Iterable[str]) -> None:
 
 
 _AT_ONCE = 500
+
+
+def _for_terminal(line: str | bytes) -> str:
+    return visible_lines(line if isinstance(line, str) else line.decode(errors="backslashreplace"))
 
 
 def say(line: str) -> None:

@@ -2,20 +2,19 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.lines import line_of
 from jurygraph.schema import Trace
+from jurygraph.sources.csv_text import QUOTED, neutralise
 
 _IDENTITY = ("task_id", "response_id", "agent")
 _NUMBERS = ("coverage", "low", "high")
 _COUNTS = ("judged", "abstained", "failed", "not_applicable")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _ROWS = 10_000
 
 Row = dict[str, str | float | int | None]
@@ -30,15 +29,15 @@ def export_jsonl(run: Run) -> Iterator[bytes]:
 def export_csv(run: Run) -> Iterator[bytes]:
     """One row a response: its reward, one column `component.NAME` for each component, and the counts.
 
-    A missing number is an empty cell. An id or a name that a spreadsheet would run as a formula gets a leading
-    apostrophe; the other forms leave every name as it is.
+    A missing number is an empty cell, and a text with a line break, tab or semicolon is quoted. An id or a name that a
+    spreadsheet would run as a formula gets an apostrophe; the other forms leave every name as it is.
     """
     components = _components(run)
     rows = (_row(trace, components) for trace in run.traces())
     first = next(rows, None)  # a run that cannot be read gives no header either
     yield _line(_columns(components))
     for row in rows if first is None else chain([first], rows):
-        yield _line([_harmless(value) if name in _IDENTITY else value for name, value in row.items()])
+        yield _line(row.values())
 
 
 def export_parquet(run: Run, path: Path) -> None:
@@ -90,11 +89,8 @@ def _batched(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _harmless(value: Any) -> Any:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
-def _line(cells: list[Any]) -> bytes:
+def _line(cells: Iterable[str | float | int | None]) -> bytes:
+    """One row, in which numbers stay numbers. The writer quotes every cell that holds a character of its line's end."""
     line = io.StringIO()
-    csv.writer(line, lineterminator="\n").writerow(cells)
-    return line.getvalue().encode()
+    csv.writer(line, lineterminator=QUOTED).writerow(neutralise(one) if isinstance(one, str) else one for one in cells)
+    return f"{line.getvalue().removesuffix(QUOTED)}\n".encode()

@@ -13,6 +13,7 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema import Noun
 from jurygraph.schema.rating import Label, Labelled, Rated, Rating, Vote
 from jurygraph.sources.complaint import LARGEST_BITS, Complaint, complaint, nearest, quoted, shortened
+from jurygraph.sources.csv_text import restore
 from jurygraph.sources.table_rows import Row, is_csv, read_placed_rows
 
 N = TypeVar("N", bound=Noun)
@@ -220,6 +221,8 @@ def _no_column(where: str, columns: Iterable[str], there: Iterable[str]) -> Inpu
 def _noun(where: str, noun: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:
     """A row as a noun."""
     given = {name: _plainly(name, values[column]) for name, column in columns.items()}
+    if csv:  # as an export of rewards writes them
+        given |= {name: restore(one) for name, one in given.items() if name in _NAMES and isinstance(one, str)}
     if csv and "score" in given:
         given["score"] = _number(where, columns["score"], given["score"])
     said = {name: value for name, value in given.items() if value != "" or noun.model_fields[name].is_required()}

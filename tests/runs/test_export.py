@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
-from tests.runs.made import lines, score, write_tasks
+from jurygraph.sources.csv_text import neutralise, restore
+from tests.runs.made import PLAIN, lines, score, write_tasks
 from tests.runs.making.test_rescoring import again
 
 
@@ -51,13 +53,37 @@ def test_csv_gives_one_row_a_response(plain: Path) -> None:
         assert int(row["judged"]) == trace.reward.counts.judged
 
 
-@pytest.mark.parametrize("name", ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)", "\t=1"])
+@pytest.mark.parametrize("name", ['=HYPERLINK("http://x")', "+1", "-1", "@SUM(A1)"])
 def test_csv_gives_a_spreadsheet_no_formula_to_run(tmp_path: Path, name: str) -> None:
     given = lines(tasks=1, size=1)
     given[0]["id"] = given[0]["responses"][0]["id"] = given[0]["responses"][0]["agent"] = name
     score(tmp_path / "run", write_tasks(tmp_path / "given", given))
     (row,) = rows(tmp_path / "run")
     assert row["task_id"] == row["response_id"] == row["agent"] == f"'{name}"
+
+
+@pytest.mark.parametrize(
+    "name", ["a\r=1+1", "a\n@SUM(A1)", "a\t-1", "a;=1", "\r\n+1", "a\u2028=1", "tab\there", "cr\rhere"]
+)
+def test_csv_quotes_breaks_and_gives_no_formula_after_one(tmp_path: Path, name: str) -> None:
+    given = lines(tasks=1, size=1)
+    given[0]["id"] = given[0]["responses"][0]["id"] = given[0]["responses"][0]["agent"] = name
+    score(tmp_path / "run", write_tasks(tmp_path / "given", given))
+    content = b"".join(export_csv(Run.open(tmp_path / "run"))).decode()
+    cell = neutralise(name)
+    assert content.split("\n", 1)[1].startswith(f'"{cell}","{cell}","{cell}",')
+    for separator in ",;\t":
+        table = csv.reader(io.StringIO(content, newline=""), delimiter=separator)
+        assert not [one for row in table for one in row if re.match(r"[=+\-@](?!\d)|[\t\r\n]+[=+\-@]", one)]
+    assert restore(rows(tmp_path / "run")[0]["agent"]) == name
+
+
+def test_csv_leaves_negative_numbers_alone(tmp_path: Path) -> None:
+    config = {**PLAIN, "reward": {"tone": -1.0, "same": -0.5, "late": -0.25}}
+    score(tmp_path / "run", write_tasks(tmp_path / "given", lines(tasks=1)), config)
+    values = [row["value"] for row in rows(tmp_path / "run") if row["value"]]
+    assert values
+    assert all(float(value) < 0 for value in values)
 
 
 def test_parquet_gives_the_same_rows_with_their_types(plain: Path, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
+from jurygraph.sources.csv_text import neutralise
 from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
 from jurygraph.sources.table_rows import read_placed_rows, read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
@@ -331,3 +332,12 @@ def test_a_text_of_an_agent_has_the_key_that_its_ratings_have(tmp_path: Path) ->
 )
 def test_what_is_wrong_with_texts_is_said_of_its_line(rows: list[Any], said: str, tmp_path: Path) -> None:
     assert refused(table(tmp_path / "t.jsonl", *rows), {"text": "body"}, read_texts) == f"t.jsonl, {said}"
+
+
+@pytest.mark.parametrize("name", ["-7b", "=1+1", "'quoted", "'-7b", "two\nlines\n-7"])
+def test_names_that_an_export_of_rewards_neutralised_are_those_of_the_run(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "ratings.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows([("item", "annotator", "score"), (neutralise(name), neutralise(name), "-3")])
+    (row,) = read_ratings(path).rows
+    assert (row.rating.item, row.rating.reviewer, row.rating.score) == (name, name, -3.0)

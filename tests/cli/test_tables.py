@@ -1,0 +1,42 @@
+"""Tables of any length: rows that wait in a file are laid out like rows in memory."""
+
+import tracemalloc
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jurygraph.cli.text import spooled_table, table
+
+cells = st.text(max_size=12) | st.sampled_from(["-", "0.2500", "漢字", "a\nb", "x" * 200])
+HEADER = ["name", "agent", "value"]
+
+
+@given(st.lists(st.lists(cells, min_size=3, max_size=3), max_size=8), st.integers(0, 3))
+def test_a_spooled_table_looks_like_any_other(rows: list[list[str]], left: int) -> None:
+    with spooled_table(left) as spooled:
+        for row in rows:
+            spooled.add(row)
+        assert list(spooled.lines(HEADER, missing="-")) == table(HEADER, rows, left)
+
+
+def test_a_row_from_before_a_column_was_known_is_filled() -> None:
+    with spooled_table(1) as spooled:
+        spooled.add(["a", "b"])
+        spooled.add(["a", "b", "0.5"])
+        assert list(spooled.lines(HEADER, missing="-")) == table(HEADER, [["a", "b", "-"], ["a", "b", "0.5"]])
+
+
+def test_ten_times_as_many_rows_take_no_more_memory() -> None:
+    def peak(rows: int) -> int:
+        tracemalloc.start()
+        with spooled_table(1) as spooled:
+            for row in range(rows):
+                spooled.add([f"response {row}", "agent", f"{row}.25"])
+            for _ in spooled.lines(HEADER, missing="-"):
+                pass
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(10)
+    assert peak(10_000) < 2 * peak(1_000)
