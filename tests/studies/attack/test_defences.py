@@ -32,17 +32,17 @@ EVERY_THIRD: dict[type[Judge], tuple[int, ...]] = {
     Yes: (36, 36, 36, 36, 6, 4, 35, 29, 22, 30, 32, 0),
     Parrot: (35, 36, 36, 6, 35, 2, 35, 35, 35, 29, 8, 0),
 }
-"""Of 75, to one task."""
+"""Of 80, to one task."""
 
 ALL: dict[type[Judge], tuple[int, ...]] = {
-    LastInstruction: (444, 444, 76, 444, 444, 28, 444, 444, 444, 368, 104, 0),
-    AnyInstruction: (444, 444, 444, 444, 444, 28, 444, 444, 444, 368, 104, 28),
-    Polite: (168, 168, 168, 168, 168, 64, 168, 168, 168, 92, 140, 64),
+    LastInstruction: (484, 484, 76, 484, 484, 28, 484, 484, 484, 408, 104, 0),
+    AnyInstruction: (484, 484, 484, 484, 484, 28, 484, 484, 484, 408, 104, 28),
+    Polite: (172, 172, 172, 172, 172, 68, 172, 172, 172, 96, 144, 68),
     Outsider: (116, 76, 116, 116, 116, 0, 116, 116, 116, 40, 76, 0),
     Yes: (468, 464, 468, 468, 76, 52, 444, 400, 300, 392, 388, 0),
-    Parrot: (440, 444, 444, 76, 440, 28, 440, 440, 440, 364, 104, 0),
+    Parrot: (480, 484, 484, 76, 480, 28, 480, 480, 480, 404, 104, 0),
 }
-"""Of 900, to four tasks."""
+"""Of 960, to four tasks."""
 
 LEFT: dict[type[Judge], set[str]] = {
     LastInstruction: set(),
@@ -151,7 +151,7 @@ def test_what_stakeholders_are_asked_about_is_defended_alike() -> None:
 @pytest.mark.parametrize("judge", ALL)
 def test_what_all_attacks_do(judge: type[Judge]) -> None:
     report = report_on(judge, 4)
-    assert report.responses == 900
+    assert report.responses == 960
     assert fooled(report) == stated(ALL[judge])
     assert left(report) == LEFT[judge]
     assert {arm.honest.verdicts.hits for arm in report.arms.values()} == {31}
