@@ -158,3 +158,13 @@ def test_what_is_quoted_is_found_as_it_stands_or_is_not_verified(stated: dict[st
     (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=TEXT))
     (one,) = trace.verdicts[0].evidence
     assert (one.quote, one.start, one.end, one.verified) == found
+
+
+def test_a_quotation_off_the_limits_is_not_looked_for_and_stays_unverified() -> None:
+    long, short = "word " * 2_001, "word word"
+    quotations = [{"quote": long}, *[{"quote": short}] * 105]
+    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": quotations}}
+    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=long))
+    found = [one.verified for one in trace.verdicts[0].evidence]
+    assert found == [False, *[True] * 99, *[False] * 6]
+    assert [one.quote for one in trace.verdicts[0].evidence] == [long, *[short] * 105]

@@ -26,11 +26,11 @@ COPIES = 19
 # together.
 #                                                              empty punct opener copy addresses
 EVERY_THIRD: dict[type[Judge], tuple[int, ...]] = {
-    AnyInstruction: (36, 36, 36, 36, 36, 2, 36, 36, 36, 30, 8, 2),
-    Polite: (13, 13, 13, 13, 13, 5, 13, 13, 13, 7, 11, 5),
+    AnyInstruction: (42, 42, 42, 42, 42, 2, 42, 42, 42, 36, 8, 2),
+    Polite: (13, 13, 13, 13, 13, 6, 13, 13, 13, 7, 12, 6),
     Outsider: (10, 6, 10, 10, 10, 0, 10, 10, 10, 4, 6, 0),
     Yes: (36, 36, 36, 36, 6, 4, 35, 29, 22, 30, 32, 0),
-    Parrot: (35, 36, 36, 6, 35, 2, 35, 35, 35, 29, 8, 0),
+    Parrot: (42, 42, 42, 6, 42, 2, 42, 42, 42, 36, 8, 0),
 }
 """Of 80, to one task."""
 
