@@ -13,6 +13,7 @@ from jurygraph.graphs.decide import decide
 from jurygraph.graphs.routing import next_work
 from jurygraph.graphs.state import Roster, ScoreOutput, ScoreState
 from jurygraph.graphs.tracing import group_statistics, write_traces
+from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Branch
 
 ScoreGraph = CompiledStateGraph[ScoreState, Roster, ScoreState, ScoreOutput]
@@ -23,7 +24,9 @@ BRANCHES: tuple[str, ...] = get_args(Branch)
 async def _route(state: ScoreState) -> Command[str]:
     """A Command costs a third less of the whole run than conditional edges, which copy every channel to decide."""
     survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["recalled"])
-    work, wave = next_work(survey, state["wave"], state["responses"], *known)
+    wave, responses = state["wave"], state["responses"]
+    longest = max((len(response.text) for response in responses), default=0)  # response gates read every letter
+    work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *known), longest)
     update = {"work": work, "wave": wave, "verdicts": work.settled, "material": work.material}
     return Command(goto=work.branches or ["statistics"], update=update)
 

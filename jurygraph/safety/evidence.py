@@ -27,7 +27,7 @@ _MOST_REJECTED = 256
 """Places at which a quotation may be found cut within a word before the search ends: overlapping places of a long
 quotation would cost the product of both lengths."""
 _LONGEST_LINE, _LONGEST_SHORT_LINE = 400, 64
-_CHECKED_AT_ONCE = 50_000
+_FOLDED_AT_ONCE = 10_000
 _LETTERS_OF_SOME_WEIGHT = 8
 _MOST_MARKS = 8
 """Marks on one letter; normalising a heap of them takes the square of their number."""
@@ -257,10 +257,31 @@ async def search_off_loop(search: Callable[[], T], letters: int) -> T:
 
 
 def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
-    """A text in compatible forms with white space folded, and for each of its characters where it comes from."""
+    """A text in compatible forms with white space folded, and for each of its characters where it comes from.
+
+    A long text is folded piece by piece, since other threads wait while a function of C runs.
+    """
+    if len(text) <= _FOLDED_AT_ONCE:
+        return _fold_piece(text)
+    letters: list[str] = []
+    starts = array("I")
+    place = 0
+    while place < len(text):
+        end = place + _FOLDED_AT_ONCE
+        while end < len(text) and (text[end].isspace() or _joins(text[end])):
+            end += 1
+        end = min(end, len(text))
+        written, places = _fold_piece(text[place:end])
+        letters.append(written)
+        starts.extend(range(place, end) if isinstance(places, range) else (place + at for at in places))
+        place = end
+    return "".join(letters), starts
+
+
+def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
     if not text.isascii():
         text = text.translate(_ALIKE)
-    if all(_STEADY_TEXT.fullmatch(text, at, at + _CHECKED_AT_ONCE) for at in range(0, len(text), _CHECKED_AT_ONCE)):
+    if _STEADY_TEXT.fullmatch(text):
         return _with_spaces_folded(text)
     letters: list[str] = []
     starts = array("I")

@@ -10,6 +10,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
 from jurygraph.graphs.taking import failure_of
+from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, Response, Verdict
 from tests.graphs.cast import response, scored, task
 
@@ -182,7 +183,7 @@ def raised_by(path: Path, source: str) -> Failure:
     exec(compile(source, str(path), "exec"), namespace)
     with pytest.raises(ValueError, match=r"Expecting value|wrong") as caught:
         namespace["ask"]("no JSON")
-    return failure_of(caught.value.with_traceback(caught.tb.tb_next))
+    return failure_of(caught.value.with_traceback(caught.tb.tb_next), Redactor(()))
 
 
 def test_a_failure_names_the_last_line_of_the_users_own_code(tmp_path: Path) -> None:
@@ -198,5 +199,15 @@ def test_a_line_of_a_library_or_of_no_file_is_not_named(path: str) -> None:
 
 
 def test_a_failure_without_a_message_is_told_by_its_kind() -> None:
-    failure = failure_of(ValueError())
+    failure = failure_of(ValueError(), Redactor(()))
     assert (failure.kind, failure.cause, failure.message) == ("ValueError", "infrastructure", "ValueError")
+
+
+def test_a_quotation_off_the_limits_is_not_looked_for_and_stays_unverified() -> None:
+    long, short = "word " * 2_001, "word word"
+    quotations = [{"quote": long}, *[{"quote": short}] * 105]
+    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": quotations}}
+    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=long))
+    found = [one.verified for one in trace.verdicts[0].evidence]
+    assert found == [False, *[True] * 99, *[False] * 6]
+    assert [one.quote for one in trace.verdicts[0].evidence] == [long, *[short] * 105]

@@ -332,7 +332,7 @@ def test_texts_are_kept_up_to_a_number_of_letters() -> None:
 
 def test_the_event_loop_goes_on_while_a_long_response_is_folded() -> None:
     """The longest pause of the loop, beside the pause that folding takes where it runs on the loop itself."""
-    text = "e\u0301 " * 100_000
+    text = "e\u0301 " * 40_000
 
     async def longest_pause(work: Callable[[], Awaitable[object]]) -> float:
         pauses: list[float] = []
@@ -355,3 +355,14 @@ def test_the_event_loop_goes_on_while_a_long_response_is_folded() -> None:
 
     plain = asyncio.run(longest_pause(on_the_loop))
     assert asyncio.run(longest_pause(lambda: aread_text(text))) < plain / 2
+
+
+@given(TEXTS, st.lists(TEXTS, max_size=4))
+def test_a_long_text_is_folded_in_pieces_as_it_is_in_one(text: str, quotations: list[str]) -> None:
+    whole = Text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("jurygraph.safety.evidence._FOLDED_AT_ONCE", 2)
+        pieces = Text(text)
+    for quotation in (text, *quotations):
+        assert pieces.find(quotation) == whole.find(quotation)
+        assert pieces.supports(quotation) == whole.supports(quotation)
