@@ -25,6 +25,14 @@ def test_a_line_is_redacted_though_it_is_written_in_pieces(capsys: pytest.Captur
     assert capsys.readouterr() == ("the key: [redacted] is wrong\n", "[redacted]\nsecond\nno end [redacted]")
 
 
+def test_a_key_of_many_lines_is_redacted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "-----BEGIN KEY-----\nabcdefgh12345678\nijklmnop87654321\n-----END KEY-----"
+    monkeypatch.setenv("CANARY_API_KEY", key)
+    with redacted_streams(for_good=False):
+        print("the key:", key)
+    assert capsys.readouterr().out == "the key: [redacted]\n"
+
+
 def test_the_streams_are_given_back(capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.stdout, sys.stderr
     with redacted_streams(for_good=False):
