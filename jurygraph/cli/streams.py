@@ -65,7 +65,10 @@ class _RedactedStream:
         return "utf-8" if known.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646") else known
 
     def write(self, text: str) -> int:
-        """Hold the text until a line ends; what is written at once stays together, as keys have lines. Raises TypeError for bytes, as any text stream does."""
+        """Hold the text until a line ends. What is written at once stays together: some keys have many lines.
+
+        Raises TypeError for bytes, as any text stream does.
+        """
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         with self._lock:
