@@ -65,14 +65,17 @@ class _RedactedStream:
         return "utf-8" if known.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646") else known
 
     def write(self, text: str) -> int:
-        """Hold the text until its line ends. Raises TypeError for bytes, as any text stream does."""
+        """Hold the text until a line ends. What is written at once stays together: some keys have many lines.
+
+        Raises TypeError for bytes, as any text stream does.
+        """
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         with self._lock:
             self._held.append(text)
             self._size += len(text)
             if "\n" in text or self._size > _MOST_HELD:
-                self._emit(whole_lines="\n" in text)
+                self._emit()
         return len(text)
 
     def writelines(self, lines: Sequence[str]) -> None:
@@ -86,9 +89,7 @@ class _RedactedStream:
             self._emit()
             self._stream.flush()
 
-    def _emit(self, whole_lines: bool = False) -> None:
-        held = "".join(self._held)
-        end = held.rfind("\n") + 1 if whole_lines else len(held)
-        self._held, self._size = [held[end:]], len(held) - end
-        if end:
-            self._stream.write(known_redactor().text(held[:end]))
+    def _emit(self) -> None:
+        held, self._held, self._size = "".join(self._held), [], 0
+        if held:
+            self._stream.write(known_redactor().text(held))

@@ -49,6 +49,8 @@ def open_gateway(
     """The gateway to a model. Nothing is sent yet. Raises `ConfigError` where it cannot be what the config says."""
     backend = open_backend(model, config)
     redactor = process_redactor(backend.secrets)
+    if backend.endpoint is not None and redactor.finds(backend.endpoint):
+        raise ConfigError("model: the address of its server holds a secret, which every call would keep; give it apart")
     kind = model.partition(":")[0]
     price = FREE if kind in _FREE_OF_CHARGE else Prices(config.prices, _TABLES.get(backend.provider)).of(backend.model)
     if max_cost is not None and price is None:

@@ -138,6 +138,21 @@ class Redactor:
                 yield _with_shared(raw, start, end, self._forms[match.group()])
 
 
+def fits_redacted(redacted: str, text: str) -> bool:
+    """Whether a redacted text may have come of a text: the same pieces in the same order, and between them anything."""
+    first, *others = redacted.split(REDACTED)
+    if not others or not text.startswith(first):
+        return False
+    *inner, last = others
+    place = len(first)
+    for piece in inner:
+        found = text.find(piece, place)
+        if found < 0:
+            return False
+        place = found + len(piece)
+    return text.endswith(last) and len(text) - len(last) >= place
+
+
 def fold(raw: bytes) -> bytes:
     """The letters and digits of ASCII in a text, in lower case."""
     return raw.translate(_LOWER, _DROPPED)

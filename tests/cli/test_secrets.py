@@ -259,7 +259,9 @@ BROKEN: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-@pytest.mark.parametrize("command", ["score", "doctor", "dry run", "annotate"])
+@pytest.mark.parametrize(
+    "command", ["score", *(pytest.param(name, marks=pytest.mark.slow) for name in ("doctor", "dry run", "annotate"))]
+)
 def test_no_secret_is_left_by_a_command_that_fails(
     command: str, broken: str, tmp_path: Path, run: Command, environment: None
 ) -> None:
@@ -289,6 +291,7 @@ def test_a_prompt_that_is_rendered_shows_no_secret(tmp_path: Path, run: Command,
         assert "[redacted]" in ended.out
 
 
+@pytest.mark.slow
 def test_the_process_itself_writes_no_secret_to_its_streams(tmp_path: Path, environment: None) -> None:
     own = write_project(tmp_path)
     config = write_config(tmp_path, "jury.yaml", **CONFIG)

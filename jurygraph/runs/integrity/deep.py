@@ -10,6 +10,8 @@ from contextlib import aclosing
 from importlib.metadata import version
 from typing import NamedTuple
 
+from pydantic import JsonValue
+
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import Recalled
 from jurygraph.judges.pairwise.quoting import OPPONENT
@@ -22,6 +24,7 @@ from jurygraph.runs.reading import Scored, was_erased
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record, named
 from jurygraph.runs.store.identity import Absent, Identity
+from jurygraph.safety.redaction import fits_redacted
 from jurygraph.schema import Evidence, Material, Trace, Verdict
 from jurygraph.schema.safety import STOPS
 
@@ -218,9 +221,30 @@ def _excused(one: Verdict | Material) -> bool:
 
 def _same(what: str, fields: Sequence[str], there: Verdict | Material, here: Verdict | Material) -> None:
     for name in fields:
-        if getattr(there, name) != getattr(here, name):
+        if getattr(there, name) != getattr(here, name) and not _alike_but_for_secrets(name, there, here):
             wrong = f"{name} is {getattr(there, name)!r} in the run and {getattr(here, name)!r} when asked again"
             raise TraceMismatch(f"{what}: {wrong}")
+
+
+def _alike_but_for_secrets(name: str, there: Verdict | Material, here: Verdict | Material) -> bool:
+    """Whether a field differs only in what was redacted when the run was made, or is now.
+
+    Which secrets are known depends on the environment: who verifies a run need not have those of who made it.
+    """
+    one, other = (two.model_dump(mode="json")[name] for two in (there, here))
+    return _alike(one, other) or _alike(other, one)
+
+
+def _alike(redacted: JsonValue, whole: JsonValue) -> bool:
+    if isinstance(redacted, str) and isinstance(whole, str):
+        return redacted == whole or fits_redacted(redacted, whole)
+    if isinstance(redacted, dict) and isinstance(whole, dict):
+        pairs = zip(redacted.items(), whole.items(), strict=False)
+        same = (_alike(one, two) and _alike(first, second) for (one, first), (two, second) in pairs)
+        return len(redacted) == len(whole) and all(same)
+    if isinstance(redacted, list) and isinstance(whole, list):
+        return len(redacted) == len(whole) and all(map(_alike, redacted, whole))
+    return redacted == whole
 
 
 def _quotations(run: Run, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:

@@ -188,3 +188,42 @@ class Cites(Told):
     def answer(self, ask: Ask) -> Verdict:
         evidence = Evidence(quote="what one hears of it", source="opponent", verified=True)
         return Verdict(score=0.5, evidence=(evidence,))
+
+
+SECRET = "sk-canary-0123456789abcdef"
+
+
+@pytest.mark.parametrize(("then", "now"), [(True, False), (False, True), (True, True)])
+def test_a_run_verifies_whichever_secrets_are_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: bool, now: bool
+) -> None:
+    """What a judge says of a response that holds a secret is redacted where that is known, and its quotations stay."""
+    response = {"id": "r", "text": f"{SECRET} is my key", "data": {"tone": 0.25}}
+    folder = tmp_path / "run"
+    known(monkeypatch, then)
+    score(
+        folder,
+        write_tasks(tmp_path, [{"id": "t", "query": "Write.", "responses": [response]}]),
+        {"evaluators": [{"use": COUNTED, "name": "tone"}]},
+    )
+    (trace,) = Run.open(folder).traces()
+    assert ("[redacted]" in trace.verdicts[0].reason) is then
+    assert trace.verdicts[0].evidence[0].quote == SECRET[:9]
+    known(monkeypatch, now)
+    assert deep(folder) == Deep(asked_again=1, quotations=1)
+
+
+def known(monkeypatch: pytest.MonkeyPatch, whether: bool) -> None:
+    if whether:
+        monkeypatch.setenv("CANARY_API_KEY", SECRET)
+    else:
+        monkeypatch.delenv("CANARY_API_KEY", raising=False)
+
+
+def test_a_reason_that_only_looks_redacted_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = {"id": "t", "query": "Write.", "responses": [{"id": "r", "text": "Dear Ann", "data": {"tone": 0.25}}]}
+    folder = tmp_path / "run"
+    score(folder, write_tasks(tmp_path, [line]), {"evaluators": [{"use": COUNTED, "name": "tone"}]})
+    monkeypatch.setattr(Counted, "answer", lambda self, ask: Verdict(score=0.25, reason="another [redacted] reason"))
+    with pytest.raises(TraceMismatch, match="reason is"):
+        deep(folder)

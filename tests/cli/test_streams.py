@@ -1,0 +1,59 @@
+"""Whatever Python writes to the streams of the command line is redacted, line by line."""
+
+import io
+import sys
+import threading
+
+import pytest
+
+from jurygraph.cli.streams import redacted_streams
+
+SECRET = "sk-canary-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def _a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CANARY_API_KEY", SECRET)
+
+
+def test_a_line_is_redacted_though_it_is_written_in_pieces(capsys: pytest.CaptureFixture[str]) -> None:
+    with redacted_streams(for_good=False):
+        print("the key", SECRET[:9], sep=": ", end="")
+        print(SECRET[9:], "is wrong")
+        sys.stderr.writelines([f"{SECRET.upper()}\n", "second\n"])
+        print("no end", SECRET, end="", file=sys.stderr)
+    assert capsys.readouterr() == ("the key: [redacted] is wrong\n", "[redacted]\nsecond\nno end [redacted]")
+
+
+def test_a_key_of_many_lines_is_redacted(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    key = "-----BEGIN KEY-----\nabcdefgh12345678\nijklmnop87654321\n-----END KEY-----"
+    monkeypatch.setenv("CANARY_API_KEY", key)
+    with redacted_streams(for_good=False):
+        print("the key:", key)
+    assert capsys.readouterr().out == "the key: [redacted]\n"
+
+
+def test_the_streams_are_given_back(capsys: pytest.CaptureFixture[str]) -> None:
+    before = sys.stdout, sys.stderr
+    with redacted_streams(for_good=False):
+        assert (sys.stdout, sys.stderr) != before
+    assert (sys.stdout, sys.stderr) == before
+
+
+def test_what_a_thread_dies_of_is_redacted(capsys: pytest.CaptureFixture[str]) -> None:
+    with redacted_streams(for_good=False):
+        threading.__excepthook__(threading.ExceptHookArgs((ValueError, ValueError(SECRET), None, None)))
+    said = capsys.readouterr().err
+    assert "ValueError: [redacted]" in said
+    assert SECRET not in said
+
+
+def test_bytes_and_what_else_a_stream_can_do_pass_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    with redacted_streams(for_good=False):
+        assert sys.stdout.encoding == "utf-8"  # so that click writes to it, and not to the bytes below
+        sys.stdout.buffer.write(SECRET.encode())
+        with pytest.raises(TypeError):
+            sys.stdout.write(b"")  # type: ignore[call-overload]
+    assert stream.buffer.getvalue() == SECRET.encode()  # type: ignore[attr-defined]

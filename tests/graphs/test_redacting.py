@@ -1,0 +1,192 @@
+"""What user code gives and raises is redacted where it is taken in; what a plan would keep for good is refused."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import jurygraph as jg
+from jurygraph.agents.combiners import Mean
+from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
+from jurygraph.errors import ConfigError, PlanError
+from jurygraph.schema import Evidence, Material, Response, Variant, Verdict
+from tests.graphs.cast import planned, response, scored, task
+
+HERE = __name__
+SECRET = "sk-canary-0123456789abcdef"
+NAME = "CANARY_API_KEY"
+
+
+@pytest.fixture(autouse=True)
+def _a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, SECRET)
+
+
+class Says(Evaluator):
+    def answer(self, ask: Ask) -> Verdict:
+        evidence = (
+            Evidence(quote=f"the key {SECRET}"),
+            Evidence(quote=SECRET.upper(), source="a table", verified=True, start=3, end=9),
+        )
+        return Verdict(score=0.5, reason=f"it says {SECRET[::-1]}", native=SECRET, evidence=evidence, call=SECRET)
+
+
+class Fails(Evaluator):
+    def answer(self, ask: Ask) -> Verdict:
+        return Verdict.failed(SECRET, f"401 {SECRET}")
+
+
+class Raises(Evaluator):
+    def answer(self, ask: Ask) -> float:
+        raise ValueError("x" * 490 + SECRET)
+
+
+class RaisesByName(Evaluator):
+    def answer(self, ask: Ask) -> float:
+        raise type(SECRET, (RuntimeError,), {})
+
+
+class Leaks(Deriver):
+    name = "leaks"
+    gives = "leaks"
+
+    def derive(self, ask: DeriverAsk) -> Material:
+        variant = Variant(response=Response(id="v", text=SECRET, data={SECRET: [SECRET]}), edit=SECRET)
+        quoted = (Evidence(quote=SECRET),)
+        return Material(name="leaks", data={"a": [SECRET]}, variants=(variant,), evidence=quoted, note=SECRET)
+
+
+class LeaksOneName(Deriver):
+    name = "leaks"
+    gives = "leaks"
+
+    def derive(self, ask: DeriverAsk) -> Material:
+        named = (SECRET, SECRET.upper())
+        return Material(name="leaks", variants=tuple(Variant(response=Response(id=one, text="a")) for one in named))
+
+
+class Reads(Evaluator):
+    needs = ("leaks",)
+
+    def answer(self, ask: Ask) -> Verdict:
+        assert SECRET not in str(ask.material)
+        return Verdict(score=1.0, reason=str(ask.material[0]["leaks"].data))
+
+
+class Asks(Evaluator):
+    def questions(self, view: jg.TaskView) -> list[Any]:
+        return [self.question(view, params={"of": ["x", SECRET]})]
+
+    def answer(self, ask: Ask) -> float:
+        return 1.0
+
+
+class Quiet(Evaluator):
+    def answer(self, ask: Ask) -> float:
+        return 1.0
+
+
+class Breaks(Mean):
+    name = f"{HERE}.Breaks"
+
+    def combine(self, cells: Mapping[str, jg.Cells], params: Mapping[str, Any]) -> jg.Component:
+        raise ValueError(SECRET)
+
+
+BROKEN = {"combiner": f"{HERE}.Breaks", "inputs": {"all": {"of": "quiet"}}}
+
+
+def verdict_of(evaluator: str, text: str = "a") -> Verdict:
+    use = {"use": f"{HERE}:{evaluator}", "name": "one"}
+    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=text))
+    assert SECRET in text or SECRET not in trace.model_dump_json()
+    return trace.verdicts[0]
+
+
+def test_all_that_a_verdict_says_is_redacted() -> None:
+    verdict = verdict_of("Says")
+    assert (verdict.score, verdict.reason, verdict.native) == (0.5, "it says [redacted]", "[redacted]")
+    assert verdict.call == "[redacted]"
+    first, second = verdict.evidence
+    assert (first.quote, first.verified) == ("the key [redacted]", False)
+    assert (second.quote, second.start, second.end, second.verified) == ("[redacted]", 3, 9, True)
+
+
+def test_a_quotation_of_the_response_stays_with_its_place() -> None:
+    verdict = verdict_of("Says", f"Here is the key {SECRET}.")
+    assert verdict.evidence[0] == Evidence(quote=f"the key {SECRET}", start=8, end=16 + len(SECRET), verified=True)
+    assert verdict.reason == "it says [redacted]"
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "kind", "message"),
+    [("Fails", "[redacted]", "401 [redacted]"), ("Raises", "ValueError", "x" * 490 + "[redacted]")],
+)
+def test_a_failure_is_redacted_before_it_is_cut(evaluator: str, kind: str, message: str) -> None:
+    failure = verdict_of(evaluator).failure
+    assert failure is not None
+    assert failure.kind == kind
+    assert failure.message.startswith(message[:500])
+
+
+def test_an_exception_whose_class_is_named_by_a_secret_has_another_kind() -> None:
+    failure = verdict_of("RaisesByName").failure
+    assert failure is not None
+    assert failure.kind == "[redacted]"
+
+
+def test_material_is_redacted_before_anybody_reads_it() -> None:
+    config = {"evaluators": [f"{HERE}:Reads"], "derivers": [f"{HERE}:Leaks"]}
+    (trace,) = scored(config, task(), response("a"))
+    assert SECRET not in trace.model_dump_json()
+    (material,) = trace.material
+    assert material.data == {"a": ["[redacted]"]}
+    assert material.variants[0].response.data == {"[redacted]": ["[redacted]"]}
+    assert trace.verdicts[0].reason == "{'a': ['[redacted]']}"
+
+
+def test_variants_that_only_a_secret_tells_apart_are_failed_material() -> None:
+    config = {"evaluators": [f"{HERE}:Reads"], "derivers": [f"{HERE}:LeaksOneName"]}
+    (trace,) = scored(config, task(), response("a"))
+    assert trace.material[0].failure is not None
+    assert "have the same id" in trace.material[0].failure.message
+    assert SECRET not in trace.model_dump_json()
+
+
+def test_what_a_combiner_raises_is_redacted() -> None:
+    config = {"evaluators": [{"use": f"{HERE}:Quiet", "name": "quiet"}], "components": {"quiet": BROKEN}}
+    with pytest.raises(PlanError, match=r"breaks: ValueError: \[redacted\]; mend it"):
+        scored(config, task(), response("a"))
+
+
+def test_a_question_that_holds_a_secret_is_refused_with_its_place() -> None:
+    with pytest.raises(PlanError) as caught:
+        planned({"evaluators": [f"{HERE}:Asks"]}, task())
+    assert f"params.of[1]: holds the secret of {NAME}, which a run would keep" in str(caught.value)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_config_that_holds_a_secret_is_refused_with_its_place() -> None:
+    with pytest.raises(ConfigError) as caught:
+        jg.Jury.from_config({"evaluators": [{"use": f"{HERE}:Quiet", "params": {"key": SECRET}}]})
+    assert str(caught.value).startswith(f"evaluators[0].params.key: holds the secret of {NAME}, which a run would keep")
+
+
+def test_a_task_that_holds_a_secret_is_kept_as_it_is() -> None:
+    about = jg.Task(id="t", query=f"Is {SECRET} valid?")
+    assert SECRET in planned({"evaluators": [f"{HERE}:Quiet"]}, about).model_dump_json()
+
+
+def test_secrets_that_are_known_only_after_opening_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where an evaluator reads a `.env` file when it is opened."""
+    monkeypatch.delenv(NAME)
+    monkeypatch.setattr(Says, "open", lambda self: monkeypatch.setenv(NAME, SECRET))
+    assert verdict_of("Says").reason == "it says [redacted]"
+
+
+def test_verdicts_do_not_depend_on_which_secrets_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    about, given = task(), [response("a"), response("b")]
+    config = {"evaluators": [f"{HERE}:Quiet"]}
+    with_one = scored(config, about, *given)
+    monkeypatch.delenv(NAME)
+    assert scored(config, about, *given) == with_one
