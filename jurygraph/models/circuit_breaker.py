@@ -56,15 +56,16 @@ class CircuitBreaker:
         self._pause = FIRST_PAUSE
         self._probe_at = self._limit = 0.0
 
-    async def admit(self, until: float | None = None) -> "Attempt":
+    async def admit(self, until: float | None = None, may_repeat: bool = True) -> "Attempt":
         """Return leave to send one request, at once or when the server answers again, or as a probe.
 
-        Whoever waits longest probes next. Raises `Fault` of kind `deadline` where `until`, a time of the running loop,
-        comes first, and of kind `outage` once waiting was given up.
+        Whoever waits longest probes next. Without `may_repeat` the error of an outage passes, unless it is a probe's.
+        Raises `Fault` of kind `deadline` where `until`, a time of the running loop, comes first, and of kind `outage`
+        once waiting was given up.
         """
         self._enter_loop()
         if not self._open:
-            return Attempt(self, until)
+            return Attempt(self, until, may_repeat)
         if self._given_up and not self._probing and _now() < self._probe_at:
             raise self._outage_fault()
         turn = asyncio.get_running_loop().create_future()
@@ -72,7 +73,7 @@ class CircuitBreaker:
         self._schedule_probe()
         try:
             async with asyncio.timeout_at(until):
-                return Attempt(self, until, is_probe=await turn)
+                return Attempt(self, until, may_repeat, is_probe=await turn)
         except TimeoutError:
             self._withdraw(turn)
             raise too_late() from None
@@ -123,10 +124,10 @@ class CircuitBreaker:
         if self._open:
             if attempt.is_probe and attempt.outage == self.outages:
                 self._continue_outage(error)
-            return not self._given_up
+            return not self._given_up and attempt.may_repeat
         if attempt.outage != self.outages:
-            return True  # it was sent before an outage that is over
-        return self._count_failure(error)
+            return attempt.may_repeat  # it was sent before an outage that is over
+        return self._count_failure(error) and attempt.may_repeat
 
     def _count_failure(self, fault: Fault) -> bool:
         """Count a failure in a row; return whether it opens the circuit."""
@@ -201,9 +202,10 @@ class CircuitBreaker:
 class Attempt:
     """Leave to send one request, to be used as a context manager around the sending."""
 
-    def __init__(self, breaker: CircuitBreaker, until: float | None, is_probe: bool = False) -> None:
+    def __init__(self, breaker: CircuitBreaker, until: float | None, may_repeat: bool, is_probe: bool = False) -> None:
         self.outage = breaker.outages
         self.until = until
+        self.may_repeat = may_repeat or is_probe
         self.is_probe = is_probe
         self._breaker = breaker
 

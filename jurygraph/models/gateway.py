@@ -148,14 +148,15 @@ class Gateway:
         return answered
 
     async def _asked(self, request: Request, until: float | None) -> Answered:
-        start, sent = monotonic(), 0
+        start, sent, repeats = monotonic(), 0, 0
         load = _Load(size_of(request), longest_reply(request, self.limits.max_tokens))
 
         async def once() -> Answered:
-            nonlocal sent
+            nonlocal sent, repeats
             while True:  # until an attempt ends otherwise than by an outage of the server
                 async with self._limiter.turn(load.tokens, until) as turn:
-                    with await self._admitted(turn, until):
+                    may_repeat = repeats < self.limits.retries.attempts  # else an overloaded server is asked for ever
+                    with await self._admitted(turn, until, may_repeat) as attempt:
                         sent += 1
                         reply = self._clean(await self._sent(request, load, turn, until))
                         bill = cost(self.price, reply.tokens_in, reply.tokens_out)
@@ -163,6 +164,7 @@ class Gateway:
                         answered = Answered(reply, call)
                         await self.sink.keep(request, answered)  # within the turn: so many are not durable, and no more
                         return answered
+                    repeats += not attempt.is_probe
 
         try:
             answered, _ = await attempted(once, self.limits.retries, until)
@@ -186,13 +188,13 @@ class Gateway:
         changed = {name: clean for name, text in texts.items() if (clean := self._redactor.text(text)) != text}
         return reply.model_copy(update={**changed, "tokens": ()}) if changed else reply
 
-    async def _admitted(self, turn: Turn, until: float | None) -> Attempt:
+    async def _admitted(self, turn: Turn, until: float | None, may_repeat: bool) -> Attempt:
         """Leave to send, once the server is not known to be away. Who waits for that keeps the turn: so do the probes.
 
         No deadlock can come of it: the next to probe is always one who has a turn.
         """
         try:
-            return await self._breaker.admit(until)
+            return await self._breaker.admit(until, may_repeat)
         except Fault:
             self._limiter.used(turn, 0)  # nothing is sent
             raise

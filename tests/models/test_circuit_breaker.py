@@ -135,6 +135,22 @@ class TestWaiting:
         results = run(ask_all(reaching(Poison(), concurrency=1, breaker=CircuitBreaker(after=1, wait=100.0)), 3))
         assert [isinstance(result, Answered) for result in results] == [False, True, True]
 
+    def test_a_server_that_answers_one_at_a_time_alone_is_not_asked_for_ever(self) -> None:
+        class Overloaded(Server):
+            """Answers who is alone, and nobody else."""
+
+            async def complete(self, request: Request, timeout: float) -> Reply:
+                is_alone = not self.in_flight
+                reply = await super().complete(request, timeout)
+                if is_alone:
+                    return reply
+                raise Fault("timeout", "no whole reply in time")
+
+        server = Overloaded()
+        results = run(ask_all(reaching(server, breaker=CircuitBreaker(after=2)), 200))
+        assert len(results) == 200
+        assert len(server.sent) <= 200 * (2 * Limits().retries.attempts + 1)
+
     def test_it_is_announced_once_for_how_long_requests_wait(self, caplog: pytest.LogCaptureFixture) -> None:
         with caplog.at_level(logging.WARNING):
             run(ask_all(reaching(Server((0.0, 60.0))), 40))

@@ -14,7 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.runs.exported import exports_with
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MOST_TEXTS, Draft, Record, Text
-from jurygraph.runs.store.folder import require
+from jurygraph.runs.store.folder import discard_planning, require
 from jurygraph.safety.fence import MARK, fence_around
 from jurygraph.sources import nearest
 
@@ -64,6 +64,7 @@ def _erased(run: Run, what: What, name: str, reason: str) -> Erased:
     left = {one for one in copies if one // MOST_TEXTS in tasks and one not in own}
     gone = sorted({*own, *copies} - left)
     exports, files = exports_with(run, _forms(text for content in own.values() for text in _strings(content)))
+    discard_planning(run.folder)  # its texts too; what is still to be planned is asked again
     for path in exports:
         path.unlink()  # first: once the words are gone from the run, nobody knows what to look for
     ledger.append(Draft("erasure", name, {"what": what, "reason": reason, "ids": gone}))
