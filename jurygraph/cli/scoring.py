@@ -205,7 +205,8 @@ def _fill(session: "Session", runner: "asyncio.Runner") -> None:
         with progress("planning", session.to_plan, "tasks") as report:
             runner.run(session.prepare(report))
     except KeyboardInterrupt:
-        say("interrupted before anything was scored; nothing was written")
+        kept = f" but {session.answers_kept} answers of the model, with which the same command goes on"
+        say(f"interrupted before anything was scored; nothing was written{kept if session.answers_kept else ''}")
         _say_requests(session)
         raise typer.Exit(Exit.INTERRUPTED) from None
     if session.unanswered:

@@ -11,6 +11,7 @@ rejected      infrastructure  no      any other 4xx: the request is wrong, and s
 unauthorised  infrastructure  no      401, 402, 403: the key is missing or wrong, or has no money left
 unknown-model infrastructure  no      404: no such model or path
 unrecorded    infrastructure  no      a replay does not hold this request
+outage        infrastructure  no      the server did not answer for as long as `calls.outage.wait` allows
 deadline      infrastructure  no      the group's time is over
 budget        infrastructure  no      the run's limit of cost or calls is reached
 overflowed    response        no      more tokens than the model takes in

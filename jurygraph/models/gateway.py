@@ -1,6 +1,6 @@
 """The one way to a model: what is known is not asked, what is asked is asked once, within its limits, and kept.
 
-run store → cache → budget → limiter → backend, retried as a whole → run store → cache
+run store → cache → limiter → circuit breaker → budget → backend, retried as a whole → run store → cache
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget, Reservation
 from jurygraph.models.cache import Cache, Stored
+from jurygraph.models.circuit_breaker import Attempt, CircuitBreaker
 from jurygraph.models.faults import Fault, too_late
 from jurygraph.models.limiter import Limiter, Turn
 from jurygraph.models.prices import Price, cost, most, reply_limit
@@ -51,6 +52,7 @@ class Gateway:
         limits: Limits,
         *,
         price: Price | None = None,
+        breaker: CircuitBreaker | None = None,
         budget: Budget | None = None,
         cache: Cache | None = None,
         sink: CallSink | None = None,
@@ -61,6 +63,7 @@ class Gateway:
         self.limits = limits
         self.budget = budget or Budget(None, None)
         self._limiter = limiter
+        self._breaker = breaker or CircuitBreaker()
         self.price = price
         self._cache = cache
         self.sink: CallSink = sink or Nowhere()
@@ -87,6 +90,11 @@ class Gateway:
         own = self._flying[key] = asyncio.create_task(self._answered(request, until))
         own.add_done_callback(partial(self._landed, key))
         return await asyncio.shield(own)
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether replies are kept for other runs too."""
+        return self._cache is not None
 
     def known(self, request: Request) -> bool:
         """Whether the reply is kept already: then nothing is sent."""
@@ -143,19 +151,24 @@ class Gateway:
         return answered
 
     async def _asked(self, request: Request, until: float | None) -> Answered:
-        start, sent = monotonic(), 0
+        start, sent, repeats = monotonic(), 0, 0
         load = _Load(size_of(request), longest_reply(request, self.limits.max_tokens))
 
         async def once() -> Answered:
-            nonlocal sent
-            sent += 1
-            async with self._limiter.turn(load.tokens, until) as turn:
-                reply = self._clean(await self._sent(request, load, turn, until))
-                bill = cost(self.price, reply.tokens_in, reply.tokens_out)
-                answered = Answered(reply, _call(request, reply, bill, attempts=sent, latency=monotonic() - start))
-                kept = self._clean_request(request)
-                await self.sink.keep(kept, answered)  # within the turn: so many are not durable, and no more
-                return answered
+            nonlocal sent, repeats
+            while True:  # until an attempt ends otherwise than by an outage of the server
+                async with self._limiter.turn(load.tokens, until) as turn:
+                    may_repeat = repeats < self.limits.retries.attempts  # else an overloaded server is asked for ever
+                    with await self._admitted(turn, until, may_repeat) as attempt:
+                        sent += 1
+                        reply = self._clean(await self._sent(request, load, turn, until))
+                        bill = cost(self.price, reply.tokens_in, reply.tokens_out)
+                        call = _call(request, reply, bill, attempts=sent, latency=monotonic() - start)
+                        answered = Answered(reply, call)
+                        # Within the turn: no more calls than there are turns wait to be durable.
+                        await self.sink.keep(self._clean_request(request), answered)
+                        return answered
+                    repeats += not attempt.is_probe
 
         try:
             answered, _ = await attempted(once, self.limits.retries, until)
@@ -192,6 +205,17 @@ class Gateway:
     def _finds_in_tokens(self, tokens: Sequence[Token]) -> bool:
         spelled, others = (token.text for token in tokens), (other for token in tokens for other, _ in token.others)
         return bool(tokens) and (self._redactor.finds("".join(spelled)) or self._redactor.finds("\n".join(others)))
+
+    async def _admitted(self, turn: Turn, until: float | None, may_repeat: bool) -> Attempt:
+        """Leave to send, once the server is not known to be away. Who waits for that keeps the turn: so do the probes.
+
+        No deadlock can come of it: the next to probe is always one who has a turn.
+        """
+        try:
+            return await self._breaker.admit(until, may_repeat)
+        except Fault:
+            self._limiter.used(turn, 0)  # nothing is sent
+            raise
 
     async def _sent(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reply:
         """One attempt, within the limits: what it may cost is reserved before it is sent."""

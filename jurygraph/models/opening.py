@@ -17,6 +17,7 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget
 from jurygraph.models.cache import Cache, default_folder
+from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.gateway import Gateway, Limits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.prices import Price, Prices
@@ -61,6 +62,7 @@ def open_gateway(
         Limiter(config.concurrency, config.requests_per_minute, config.tokens_per_minute),
         Limits(config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)),
         price=price,
+        breaker=CircuitBreaker(config.outage.after, config.outage.wait),
         budget=Budget(max_cost, max_calls),
         cache=Cache(default_folder()) if config.cache and kind not in _UNCACHED else None,
         sink=sink,

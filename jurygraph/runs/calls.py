@@ -48,11 +48,22 @@ class Calls:
 
     async def keep(self, request: Request, answered: Answered) -> None:
         """Keep a call; it would survive a power cut when this returns."""
-        assert self._writer is not None, "a run that is only read asks nothing new"
         body = {"call": answered.call.model_dump(mode="json")}
         texts = [to_json(request.plain()), answered.reply.model_dump_json().encode()]
-        await asyncio.wrap_future(self._writer.append([Draft("call", answered.call.id, body, texts)]))
-        self._keys.add(answered.call.id)
+        await asyncio.wrap_future(self._append(Draft("call", answered.call.id, body, texts)))
+
+    def copy(self, key: str, source: Ledger) -> None:
+        """Append a call of another ledger, which holds both its texts."""
+        record = source.find("call", key)
+        assert record is not None, "it was found there"
+        texts = source.texts({record.seq: record.content["texts"]})[record.seq]
+        self._append(Draft("call", key, {"call": record.content["call"]}, [texts[0], texts[1]]))
+
+    def _append(self, draft: Draft) -> "Future[None]":
+        assert self._writer is not None, "a run that is only read asks nothing new"
+        appended = self._writer.append([draft])
+        self._keys.add(draft.key)
+        return appended
 
     @cached_property
     def _keys(self) -> Digests:

@@ -1,6 +1,6 @@
 """The nouns: everything that crosses an edge of jurygraph is one of these frozen values."""
 
-from jurygraph.schema.calls import CallsConfig, Price
+from jurygraph.schema.calls import CallsConfig, OutageConfig, Price
 from jurygraph.schema.config import (
     AnnotationConfig,
     ComponentConfig,
@@ -101,6 +101,7 @@ __all__ = [
     "Material",
     "Message",
     "Noun",
+    "OutageConfig",
     "PanelConfig",
     "Part",
     "Plan",

@@ -35,12 +35,24 @@ class Price(Noun):
     output: NonNegative
 
 
+class OutageConfig(Noun):
+    """When requests wait for a model server that does not answer, and for how long.
+
+    `after` is the number of failures in a row (no connection, no answer in time, 5xx) that count as an outage, `wait`
+    the seconds for which requests wait in one outage before they fail.
+    """
+
+    after: Annotated[int, Field(strict=True, ge=1)] = 8
+    wait: Positive = 300.0
+
+
 class CallsConfig(Noun):
     """How the model is asked, and within which limits; times are in seconds.
 
     `parameters` go to the provider as they are (temperature is 0 unless given). `form` says how replies are held to
     their schema where the endpoint is not as it is usually. `timeout` is for one attempt of at most `attempts`,
-    `deadline` for all that a group of responses needs. `context` is how many tokens a gguf model reads and writes for
+    `deadline` for all that a group of responses needs. `outage` says how long requests wait for a server that does not
+    answer. `context` is how many tokens a gguf model reads and writes for
     one request. `key` names the environment variable that holds the key of an OpenAI-compatible server. `cache` is
     whether replies are kept for other runs, `record` a file for `replay:`.
     """
@@ -51,6 +63,7 @@ class CallsConfig(Noun):
     timeout: Positive = 60.0
     deadline: Positive | None = None
     attempts: Annotated[int, Field(strict=True, ge=1)] = 4
+    outage: OutageConfig = OutageConfig()
     concurrency: Annotated[int, Field(strict=True, ge=1)] = 32
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None

@@ -270,7 +270,8 @@ class TestBill:
 
     def test_what_came_to_nothing_is_told_as_well(self, project: Project):
         with serving(lambda body, number: status(500)) as server:
-            project.configured(server.url, attempts=3, prices=TestMaxCost.DEAR, max_tokens=16)
+            calls = {"attempts": 3, "max_tokens": 16, "outage": {"after": 1000}}
+            project.configured(server.url, prices=TestMaxCost.DEAR, **calls)
             (line,) = self.told(project.score("run"))
         least = 3 * CALLS * 16 * 100_000.0 / 1e6
         told = re.fullmatch(rf"requests: {3 * CALLS} in this sitting \(at most \$(\d+\.\d{{4}})\)", line)

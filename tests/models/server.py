@@ -40,16 +40,20 @@ class Seen(NamedTuple):
 
 
 class Server:
-    """A running server. `url` is what a client is given; it ends in `/v1`."""
+    """A running server. `url` is what a client is given; it ends in `/v1`.
 
-    def __init__(self, script: Script) -> None:
+    With a `port` it comes back where a server was before that has stopped.
+    """
+
+    def __init__(self, script: Script, port: int | None = None) -> None:
         self._script = script
         self._seen: list[Seen] = []
-        self._socket = _at_a_fresh_port()  # clients may come from here on
+        self._socket = _at_a_fresh_port() if port is None else _listening(port)  # clients may come from here on
+        self.port: int = self._socket.getsockname()[1]
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
+        self.url = f"http://127.0.0.1:{self.port}/v1"
         self.broken: Exception | None = None
 
     @property
@@ -67,7 +71,9 @@ class Server:
         self._thread.start()
 
     def stop(self) -> None:
-        """Cut off what is under way, and be gone."""
+        """Cut off what is under way, and be gone. May be called more than once."""
+        if not self._thread.is_alive():
+            return
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
 
@@ -100,9 +106,9 @@ class Server:
 
 
 @contextmanager
-def serving(script: Script) -> Iterator[Server]:
+def serving(script: Script, port: int | None = None) -> Iterator[Server]:
     """A server that answers by a script, for as long as the block lasts. Raises what the script raised."""
-    server = Server(script)
+    server = Server(script, port)
     server.start()
     try:
         yield server
@@ -221,10 +227,14 @@ def hang() -> Answer:
     return answer
 
 
+def _listening(port: int) -> socket.socket:
+    return socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
+
+
 def _at_a_fresh_port() -> socket.socket:
     """A listening socket at a port that no server had before, since replies are kept by the address of their model."""
     while True:
-        listening = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
+        listening = _listening(0)
         port = listening.getsockname()[1]
         if port not in _ports:
             _ports.add(port)

@@ -18,6 +18,7 @@ from jurygraph.models.asking import Request
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.budget import Budget
 from jurygraph.models.cache import Cache
+from jurygraph.models.circuit_breaker import CircuitBreaker
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, Limits
 from jurygraph.models.limiter import Limiter
@@ -547,7 +548,7 @@ class TestBudget:
     def test_attempts_count_as_calls(self) -> None:
         budget = Budget(max_calls=70)
         with serving(lambda body, number: status(500)) as server:
-            results = once(server.url, all_asked, budget=budget, attempts=3)
+            results = once(server.url, all_asked, budget=budget, attempts=3, breaker=CircuitBreaker(after=1000))
         assert (server.count, budget.calls) == (70, 70)
         assert {one.kind for one in results if isinstance(one, Fault)} == {"budget"}
 

@@ -241,7 +241,7 @@ class TestCutShort:
     def test_without_a_cache_the_error_does_not_speak_of_one(self, tasks: Path, tmp_path: Path) -> None:
         with serving(failing(status(503))) as server, pytest.raises(ModelError) as error:
             sit(tmp_path / "run", tasks, settings(server))
-        assert str(error.value).endswith(f"; {AGAIN}")
+        assert str(error.value).endswith(f"; {AGAIN}, with the answers kept so far")
 
     def test_a_limit_that_is_reached_leaves_nothing_and_the_same_command_with_more_asks_nothing_twice(
         self, server: Server, tasks: Path, tmp_path: Path

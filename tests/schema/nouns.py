@@ -437,6 +437,7 @@ failure_configs = strategy(
 )
 prices = strategy(schema.Price, input=positives, output=positives)
 whole = st.integers(1, 9)
+outage_configs = strategy(schema.OutageConfig, after=whole, wait=positives)
 calls_configs = strategy(
     schema.CallsConfig,
     parameters=st.dictionaries(
@@ -449,6 +450,7 @@ calls_configs = strategy(
     timeout=positives,
     deadline=maybe(positives),
     attempts=whole,
+    outage=outage_configs,
     concurrency=whole,
     requests_per_minute=maybe(positives),
     tokens_per_minute=maybe(positives),

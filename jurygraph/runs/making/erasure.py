@@ -19,7 +19,7 @@ from jurygraph.runs.making.fragments import SHORTEST_SOUGHT, Fragments, forms_of
 from jurygraph.runs.making.recordings import erase_calls
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MOST_TEXTS, Draft, Record, Text
-from jurygraph.runs.store.folder import LEDGER, require, typed
+from jurygraph.runs.store.folder import LEDGER, discard_planning, require, typed
 from jurygraph.runs.store.packing import read_shared_lists, shown_in
 from jurygraph.safety.fence import MARK, fence_around
 from jurygraph.sources import nearest
@@ -71,6 +71,7 @@ def _erased(run: Run, what: What, name: str, reason: str) -> Erased:
     left = {one for one in copies if one // MOST_TEXTS in tasks and one not in own}
     gone = sorted({*own, *copies} - left)
     outside = _erased_outside(run, what, name, own, gone)  # first: then nobody knows what to look for
+    discard_planning(run.folder)  # its texts too; what is still to be planned is asked again
     ledger.append(Draft("erasure", name, {"what": what, "reason": reason, "ids": gone}))
     ledger.erase(gone)
     ledger.commit()

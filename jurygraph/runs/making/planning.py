@@ -1,21 +1,87 @@
-"""The calls by which profiles are read while tasks are planned, kept with the plans: all of them or none."""
+"""The calls by which profiles are read and rubrics annotated while tasks are planned.
+
+The run holds them with its plans: all of them or none. Until these are committed, each answer is durable in a ledger of
+its own, so that a run that is stopped while it plans does not ask for it again.
+"""
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 
+from jurygraph.models.asking import Request
+from jurygraph.models.sink import Answered
 from jurygraph.runs.calls import Calls, CallsBeside
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
+from jurygraph.runs.store.folder import PLANNING, discard_planning
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED, read_beside
+from jurygraph.runs.store.writer import Writer
 from jurygraph.schema.profile import FILE, Profiles, ReadStakeholder, ReadTension
 from jurygraph.sources import Work
 from jurygraph.sources.profiles import ProfilesFile
 
 
-def planning_calls(ledger: Ledger, *others: Ledger) -> CallsBeside:
-    """Calls kept in the transaction in which a run's plans are made: they are there for good when these are."""
-    return CallsBeside(Calls(ledger, _InTransaction(ledger)), *others)
+class PlanningCalls(CallsBeside):
+    """Keeps calls in the transaction in which a run's plans are made, and until that ends in a file of their own.
+
+    That file is written where `is_durable` asks for it: a jury with a cache has its answers there. What an earlier
+    sitting left in it is taken over once it is asked for. It stays until `discard`.
+    """
+
+    def __init__(self, run: Run, *others: Ledger, is_durable: bool) -> None:
+        calls = Calls(run.ledger, _InTransaction(run.ledger))
+        super().__init__(calls, *others)
+        self._run_calls = calls
+        self._folder = run.folder
+        self._is_durable = is_durable
+        self._ledger: Ledger | None = None
+        if (run.folder / PLANNING).exists():
+            self._open()
+
+    def _open(self) -> Ledger:
+        self._ledger = Ledger.create(self._folder / PLANNING)
+        self._writer = Writer(self._ledger)
+        self._answers = Calls(self._ledger, self._writer)
+        return self._ledger
+
+    def find(self, key: str) -> Answered | None:
+        """The call whose request has this digest; one from the file is kept with the plans from here on."""
+        found = super().find(key)
+        if found is None and self._ledger is not None and (found := self._answers.find(key)) is not None:
+            self._run_calls.copy(key, self._ledger)
+        return found
+
+    async def keep(self, request: Request, answered: Answered) -> None:
+        """Keep a call; it would survive a power cut when this returns, in the cache if not here."""
+        if self._is_durable:
+            if self._ledger is None:
+                self._open()
+            await self._answers.keep(request, answered)
+        await super().keep(request, answered)
+
+    @property
+    def kept(self) -> int:
+        """How many answers the file holds, for the next sitting."""
+        return 0 if self._ledger is None else self._ledger.number("call")
+
+    def close(self) -> None:
+        """Let go of the file, which stays."""
+        if self._ledger is not None:
+            self._writer.close()
+            self._ledger.settle()
+            self._ledger = None
+
+    def discard(self) -> None:
+        """Remove the file: the run holds all that was needed of it."""
+        self.close()
+        discard_planning(self._folder)
+
+
+def earlier_answers(folder: Path) -> Ledger | None:
+    """What planning was answered before it was stopped, for reading; None where there is nothing."""
+    path = folder / PLANNING
+    return Ledger.open(path) if path.exists() else None
 
 
 class _InTransaction:

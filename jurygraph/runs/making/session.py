@@ -21,7 +21,7 @@ from jurygraph.runs.figures.bill import Source, is_replay
 from jurygraph.runs.figures.forecast import Forecast, unscreened
 from jurygraph.runs.figures.summary import Summary
 from jurygraph.runs.making.difference import what_differs
-from jurygraph.runs.making.planning import planning_calls, profiles_differ
+from jurygraph.runs.making.planning import PlanningCalls, earlier_answers, profiles_differ
 from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
 from jurygraph.runs.progress import Report
 from jurygraph.runs.run import Run
@@ -53,7 +53,8 @@ class Session:
     A run that is there already is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds.
     `profiles` say how profiles in text are read. `unread` counts the tasks of a forecast of which a model would have to
     tell profiles, or the roles of criteria, first: of what hangs on that nothing is known. `unanswered` counts the
-    pairs and criteria of which the graphs of planned tasks say that an annotator gave no answer.
+    pairs and criteria of which the graphs of planned tasks say that an annotator gave no answer. `answers_kept` counts
+    those that a planning which was stopped left in the folder for the next sitting.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class Session:
         self.summary = Summary()
         self._canaries = Canaries.of(jury)
         self.summary.canaries = None if self._canaries is None else self._canaries.tally
-        self.unread = self.unanswered = 0
+        self.unread = self.unanswered = self.answers_kept = 0
         self._work = work
         self._branch = branch
         self._profiles = profiles
@@ -182,7 +183,8 @@ class Session:
 
     @cached_property
     def _found(self) -> Found:
-        return Found(*self._ledgers)
+        earlier = earlier_answers(self.folder)
+        return Found(*self._ledgers, *([] if earlier is None else [earlier]))
 
     @property
     def _ledgers(self) -> "list[Ledger]":
@@ -212,17 +214,23 @@ class Session:
         if self._run is None:
             self._run = Run.create(self.folder, self._header(), uuid.uuid4().hex)
         gateway = self.jury.gateway
+        if gateway is None:
+            with _collected_seldom():
+                await self._plan(self._run, report)
+            return
+        others = [] if self._branch is None else [self._branch.ledger]
+        gateway.sink = calls = PlanningCalls(self._run, *others, is_durable=not gateway.has_cache)
         try:
-            if gateway is not None:
-                gateway.sink = planning_calls(*self._ledgers)
             with _collected_seldom():
                 await self._plan(self._run, report)
         except BaseException as error:
-            if gateway is not None:
-                if isinstance(error, ModelError | BudgetExceeded):
-                    await gateway.settle()  # the cache has it then, for the next time
-                await gateway.close()
+            if isinstance(error, ModelError | BudgetExceeded):
+                await gateway.settle()  # the cache has it then, or the file of answers, for the next time
+            await gateway.close()
+            self.answers_kept = calls.kept
+            calls.close()
             raise
+        calls.discard()
 
     async def _plan(self, run: Run, report: Report) -> None:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
@@ -364,7 +372,7 @@ _AHEAD = 8
 
 
 def _tried_again(jury: "Jury") -> str:
-    kept = ", with what the cache keeps of this time" if jury.config.calls.cache else ""
+    kept = ", with what the cache keeps of this time" if jury.config.calls.cache else ", with the answers kept so far"
     return f"nothing was written, and the same command tries again{kept}"
 
 

@@ -14,8 +14,13 @@ from jurygraph.runs.store.drafts import write_whole as write_whole
 from jurygraph.schema import Config
 
 LEDGER, CONFIG, LOCK, SEAL = "run.sqlite", "config.yaml", "run.lock", "seal.json"
+PLANNING = "planning.sqlite"
+"""What a model has answered while tasks are planned, until the run's ledger has it."""
+
 FIRST_FORM = "run.json"
-OWN = frozenset({LEDGER, f"{LEDGER}-wal", f"{LEDGER}-shm", f"{LEDGER}-journal", CONFIG, LOCK, SEAL})
+_BESIDE = ("", "-wal", "-shm", "-journal")
+_PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _BESIDE)
+OWN = frozenset({*(LEDGER + suffix for suffix in _BESIDE), *_PLANNING_FILES, CONFIG, LOCK, SEAL})
 
 _HEADER = (
     "# Every setting of this run, defaults included. A copy: a change here changes nothing but is found by verify.\n"
@@ -40,6 +45,10 @@ def require(folder: Path) -> None:
     if (folder / FIRST_FORM).is_file():
         how = f"`jurygraph migrate {typed(folder)} TASKS --out NEW` brings it over"
         raise InputError(f"{folder}: is a run of schema version 1; {how}")
+    if (folder / PLANNING).is_file():
+        raise InputError(
+            f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` goes on with it"
+        )
     state = "holds no run" if folder.is_dir() else "is no folder" if folder.exists() else "does not exist"
     raise InputError(f"{folder}: {state}; name the folder that `jurygraph score --out` made")
 
@@ -94,11 +103,19 @@ def make(folder: Path) -> list[Path]:
 
 
 def unmake(folder: Path, made: Iterable[Path]) -> None:
-    """Remove what a run that came to nothing left behind."""
-    for name in (*sorted(OWN - {SEAL, LEDGER, LOCK}), LEDGER, LOCK):  # a kill between two leaves what is known again
+    """Remove what a run that came to nothing left behind, but for the answers that its planning was given."""
+    others = sorted(OWN - _PLANNING_FILES - {SEAL, LEDGER, LOCK})
+    for name in (*others, LEDGER, LOCK):  # a kill between two leaves a folder that is known again
         (folder / name).unlink(missing_ok=True)
-    for path in made:
-        path.rmdir()
+    if not (folder / PLANNING).exists():
+        for path in made:
+            path.rmdir()
+
+
+def discard_planning(folder: Path) -> None:
+    """Remove the answers that planning was given, once the run has them or they may not stay."""
+    for name in _PLANNING_FILES:
+        (folder / name).unlink(missing_ok=True)
 
 
 def config_text(config: Config) -> bytes:

@@ -92,7 +92,10 @@ def differences(run: Header, here: Header) -> Iterator[str]:
         yield f"the run was branched {there}, and this one would be branched {now_here}"
 
 
-_HOW = {"key", "timeout", "deadline", "attempts", "concurrency", "context", "requests_per_minute", "tokens_per_minute"}
+_HOW = {
+    *("key", "timeout", "deadline", "attempts", "outage", "concurrency", "context"),
+    *("requests_per_minute", "tokens_per_minute"),
+}
 """Settings of calls that change no reply."""
 
 

@@ -168,7 +168,7 @@ class TestSittings:
         self, tasks: Path, tmp_path: Path
     ) -> None:
         with serving(lambda body, number: status(500)) as server:
-            sat = sit(tmp_path / "run", tasks, priced(server, attempts=3))
+            sat = sit(tmp_path / "run", tasks, priced(server, attempts=3, outage={"after": 1000}))
             assert server.count == 3 * CALLS
         assert sat.sources == {}
         assert sat.requests is not None

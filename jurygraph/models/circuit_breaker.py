@@ -1,0 +1,230 @@
+"""A circuit breaker that waits: during an outage of the model server requests pause, and one at a time probes it.
+
+closed     requests pass; `after` faults in a row that suggest an outage open the circuit
+open       requests wait; one at a time is sent as a probe, after 0.5, 1, 2, … and at most 30 seconds
+given up   `wait` seconds after the circuit opened: requests fail at once, but for a probe now and then
+
+Any answer of the server closes the circuit, a refusal too. Libraries for circuit breakers refuse requests while the
+circuit is open instead of holding them, so none fits.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from types import TracebackType
+from typing import Self
+
+from jurygraph.models.faults import Fault, too_late
+
+log = logging.getLogger(__name__)
+
+OUTAGE_KINDS = frozenset({"connection", "timeout", "server"})
+"""Faults that suggest that the server is away."""
+
+_NOT_SENT = frozenset({"deadline", "budget"})
+"""Faults of our own, which tell nothing about the server."""
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
+"""Seconds before the first probe, and between two at most; they double with each probe."""
+
+
+class CircuitBreaker:
+    """Admits requests while the server answers, and holds them while it does not.
+
+        with await breaker.admit(until) as attempt:
+            return await send()
+        # the server is away: ask to be admitted again
+
+    An attempt that fails because of an outage leaves its `with` block without an error, to be made again once the
+    server answers: it does not count as one of a request's attempts. Every other error passes. Made anywhere, used in
+    one event loop at a time; in a new loop the circuit is closed.
+    """
+
+    def __init__(self, after: int = 8, wait: float = 300.0) -> None:
+        self._after = after
+        self._wait = wait
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._waiting: deque[asyncio.Future[bool]] = deque()
+        self._timer: asyncio.TimerHandle | None = None
+        self.outages = 0
+        self._reset()
+
+    def _reset(self) -> None:
+        self._failures = 0
+        self._since = 0.0
+        self._open = self._given_up = self._probing = self._announced = False
+        self._pause = FIRST_PAUSE
+        self._probe_at = self._limit = 0.0
+
+    async def admit(self, until: float | None = None, may_repeat: bool = True) -> "Attempt":
+        """Return leave to send one request, at once or when the server answers again, or as a probe.
+
+        Whoever waits longest probes next. Without `may_repeat` the error of an outage passes, unless it is a probe's.
+        Raises `Fault` of kind `deadline` where `until`, a time of the running loop, comes first, and of kind `outage`
+        once waiting was given up.
+        """
+        self._enter_loop()
+        if not self._open:
+            return Attempt(self, until, may_repeat)
+        if self._given_up and not self._probing and _now() < self._probe_at:
+            raise self._outage_fault()
+        turn = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._schedule_probe()
+        try:
+            async with asyncio.timeout_at(until):
+                return Attempt(self, until, may_repeat, is_probe=await turn)
+        except TimeoutError:
+            self._withdraw(turn)
+            raise too_late() from None
+        except asyncio.CancelledError:
+            self._withdraw(turn)
+            raise
+
+    def _enter_loop(self) -> None:
+        """Forget who waited in an event loop before this one: they are gone with it."""
+        loop = asyncio.get_running_loop()
+        if loop is not self._loop:
+            self._loop, self._timer = loop, None
+            self._waiting.clear()
+            self._reset()
+
+    def _withdraw(self, turn: "asyncio.Future[bool]") -> None:
+        """Pass the probe on where it was given to somebody who left at that moment."""
+        if turn.done() and not turn.cancelled() and turn.exception() is None and turn.result():
+            self._probing = False
+            self._schedule_probe()
+
+    def _schedule_probe(self) -> None:
+        """Let the next one who waits probe when it is time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._open and self._waiting and not self._probing:
+            self._timer = asyncio.get_running_loop().call_at(self._probe_at, self._give_probe)
+
+    def _give_probe(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                self._probing = True
+                turn.set_result(True)
+                return
+
+    def end(self, attempt: "Attempt", error: BaseException | None) -> bool:
+        """Take note of how an attempt ended; return whether it is to be made again because of an outage."""
+        if attempt.is_probe and attempt.outage == self.outages:
+            self._probing = False
+        if error is not None and not _tells_of_server(error, attempt.until):
+            self._schedule_probe()
+            return False
+        if not isinstance(error, Fault) or error.kind not in OUTAGE_KINDS:
+            self._close()
+            return False
+        if self._open:
+            if attempt.is_probe and attempt.outage == self.outages:
+                self._continue_outage(error)
+            return not self._given_up and attempt.may_repeat
+        if attempt.outage != self.outages:
+            return attempt.may_repeat  # it was sent before an outage that is over
+        return self._count_failure(error) and attempt.may_repeat
+
+    def _count_failure(self, fault: Fault) -> bool:
+        """Count a failure in a row; return whether it opens the circuit."""
+        now = _now()
+        self._since = self._since if self._failures else now
+        self._failures += 1
+        if self._failures < self._after:
+            return False
+        self._open, self._limit = True, now + self._wait
+        self.outages += 1
+        self._plan_probe(fault)
+        return not self._given_up
+
+    def _continue_outage(self, fault: Fault) -> None:
+        """Plan the next probe after one that failed, or give up where there is no time for another."""
+        if self._given_up:
+            self._fail_waiting()
+        elif _now() >= self._limit:
+            self._give_up()
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._plan_probe(fault)
+        if not self._announced and not self._given_up:
+            self._announced = True
+            away, left = _now() - self._since, self._limit - _now()
+            log.warning(
+                "the model server has not answered for %.0f s (%s): requests wait for up to %.0f s more while one at a "
+                "time tries again; Ctrl-C stops, and the same command goes on",
+                *(away, fault.kind, left),
+            )
+
+    def _plan_probe(self, fault: Fault) -> None:
+        """Set the time of the next probe: the last one at the limit, and none before the server's own Retry-After."""
+        next_time = _now() + self._pause
+        if not self._given_up:
+            next_time = min(next_time, self._limit)
+        self._probe_at = max(next_time, _now() + (fault.retry_after or 0.0))
+        if not self._given_up and self._probe_at > self._limit:
+            self._give_up()
+        self._schedule_probe()
+
+    def _give_up(self) -> None:
+        """Fail all who wait, and whoever comes before the server answers."""
+        self._given_up = True
+        log.warning(
+            "the model server has not answered for %.0f s: what it is asked fails from here on, until it answers",
+            _now() - self._since,
+        )
+        self._fail_waiting()
+
+    def _fail_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for turn in waiting:
+            if not turn.done():
+                turn.set_exception(self._outage_fault())
+
+    def _close(self) -> None:
+        """Let all who wait pass: the server has answered."""
+        if self._announced:
+            log.warning("the model server answers again, after %.0f s", _now() - self._since)
+        waiting, self._waiting = self._waiting, deque()
+        self._reset()
+        self._schedule_probe()
+        for turn in waiting:
+            if not turn.done():
+                turn.set_result(False)
+
+    def _outage_fault(self) -> Fault:
+        how = "see to the server, and have it asked again; calls.outage.wait says how long one is waited for"
+        return Fault("outage", f"the model server has not answered for {_now() - self._since:.0f} s; {how}")
+
+
+class Attempt:
+    """Leave to send one request, to be used as a context manager around the sending."""
+
+    def __init__(self, breaker: CircuitBreaker, until: float | None, may_repeat: bool, is_probe: bool = False) -> None:
+        self.outage = breaker.outages
+        self.until = until
+        self.may_repeat = may_repeat or is_probe
+        self.is_probe = is_probe
+        self._breaker = breaker
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
+        return self._breaker.end(self, error)
+
+
+def _tells_of_server(error: BaseException, until: float | None) -> bool:
+    """Whether an error says that the server answers or that it does not.
+
+    A timeout at the deadline of a group does not: the server may not have had the time that it needs.
+    """
+    if not isinstance(error, Fault) or error.kind in _NOT_SENT:
+        return False
+    return error.kind != "timeout" or until is None or _now() < until
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,150 @@
+"""A model server that goes away while a run is scored: the run waits, for a limited time, and can be stopped."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.cli.conftest import JURYGRAPH, Command, traces
+from tests.cli.test_interrupt import heeding_ctrl_c
+from tests.models.judging import config, judged, rubric
+from tests.models.server import Answer, Server, serving, slow, status
+
+pytestmark = pytest.mark.slow
+
+TASKS, RESPONSES = 60, 4
+QUESTIONS = TASKS * RESPONSES
+SOON = 60.0
+"""Seconds in which even a busy machine gets there."""
+
+
+def steady(body: dict[str, Any], number: int) -> Answer:
+    return slow(0.02, judged(body))
+
+
+class Ended(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def result(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self.out)
+        return found
+
+
+class Project:
+    """Questions for a model server, and the command that asks them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        lines = []
+        for number in range(TASKS):
+            task = rubric("kind", name=f"t{number}", query=f"Write letter {number}.").model_dump(mode="json")
+            task["responses"] = [{"id": f"t{number}/{n}", "text": f"Letter {number}, {n}."} for n in range(RESPONSES)]
+            lines.append(json.dumps(task) + "\n")
+        (folder / "tasks.jsonl").write_text("".join(lines))
+
+    def write_config(self, url: str, **calls: Any) -> None:
+        (self.folder / "jury.yaml").write_text(json.dumps(config(url, cache=False, **calls)))
+
+    @contextmanager
+    def scoring(self, *options: object) -> Iterator[subprocess.Popen[str]]:
+        command = [JURYGRAPH, "score", self.folder / "tasks.jsonl", "--out", self.folder / "run", "--json", *options]
+        environment = {**os.environ, "JURYGRAPH_CACHE": str(self.folder / "cache")}
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            list(map(str, command)), stdout=pipe, stderr=pipe, text=True, env=environment, preexec_fn=heeding_ctrl_c
+        )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
+
+    def score(self, *options: object) -> Ended:
+        with self.scoring(*options) as process:
+            return ended(process)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path)
+
+
+def ended(process: subprocess.Popen[str]) -> Ended:
+    out, err = process.communicate(timeout=SOON)
+    return Ended(process.returncode, out, err)
+
+
+def wait_for_requests(server: Server, number: int, process: subprocess.Popen[str]) -> None:
+    until = time.monotonic() + SOON
+    while server.count < number:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < until
+        time.sleep(0.005)
+
+
+def test_an_outage_of_five_seconds_fails_none_of_240_questions(project: Project, run: Command) -> None:
+    with serving(steady) as first:
+        project.write_config(first.url)
+        with project.scoring() as process:
+            wait_for_requests(first, 60, process)
+            first.stop()
+            time.sleep(4.8)
+            with serving(steady, first.port) as second:
+                found = ended(process)
+    assert found.code == 0, found.err
+    assert (found.result["responses"], found.result["rewards_failed"]) == (QUESTIONS, 0)
+    assert found.err.count("requests wait for up to") == 1
+    assert found.err.count("the model server answers again") == 1
+    assert first.count + second.count <= QUESTIONS + 32  # those that were cut off are sent again
+
+
+def test_a_server_that_never_comes_back_is_given_up_and_the_run_is_inconclusive(project: Project) -> None:
+    with serving(steady) as server:
+        project.write_config(server.url, outage={"wait": 1.0})
+        with project.scoring() as process:
+            wait_for_requests(server, 60, process)
+            server.stop()
+            found = ended(process)
+    assert found.code == 3, found.err
+    assert "what it is asked fails from here on" in found.err
+    assert "of kind outage, such as: the model server has not answered for" in found.err
+    assert found.result["rewards_failed"] > 0
+
+
+def test_ctrl_c_during_an_outage_ends_the_run_which_goes_on_later(project: Project, run: Command) -> None:
+    with serving(steady) as first:
+        project.write_config(first.url)
+        with project.scoring() as process:
+            wait_for_requests(first, 60, process)
+            first.stop()
+            assert process.stderr is not None
+            while "requests wait for up to" not in process.stderr.readline():
+                assert process.poll() is None
+            process.send_signal(signal.SIGINT)
+            stopped = ended(process)
+    assert stopped.code == 130
+    assert "the same command goes on from there" in stopped.err
+    with serving(steady, first.port) as second:
+        found = project.score()
+    assert found.code == 0, found.err
+    assert found.result["rewards_failed"] == 0
+    assert second.count <= QUESTIONS - 60 + 32  # what was answered is not asked again
+    assert len(traces(run, project.folder / "run")) == QUESTIONS
+
+
+def test_no_more_requests_are_sent_to_a_server_that_is_away_than_max_calls_allows(project: Project) -> None:
+    with serving(lambda body, number: status(503)) as server:
+        project.write_config(server.url, concurrency=8)
+        found = project.score("--max-calls", 10)
+    assert found.code == 4, found.err
+    assert server.count == 10

@@ -1,0 +1,347 @@
+"""The circuit breaker: requests wait for a server that is away, one at a time probes it, and no limit is passed."""
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.budget import Budget
+from jurygraph.models.circuit_breaker import FIRST_PAUSE, LONGEST_PAUSE, Attempt, CircuitBreaker
+from jurygraph.models.faults import RETRIED, Fault
+from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.limiter import Limiter
+from jurygraph.models.prices import Price
+from jurygraph.models.sink import Answered
+from jurygraph.schema import Message
+from tests.examples import at_most
+from tests.models.test_retries import now, run
+
+LATENCY = 0.1
+"""Virtual seconds that a server takes for a reply, or to fail."""
+
+
+class Server(Backend):
+    """A model server that is away for spans of virtual time. `sent` are the times at which requests reached it."""
+
+    provider, endpoint, model = "openai-compatible", "http://127.0.0.1:1/v1", "tiny"
+
+    def __init__(self, *away: tuple[float, float], fault: Callable[[], Fault] | None = None) -> None:
+        self._away = away
+        self._fault = fault or (lambda: Fault("connection", "refused"))
+        self.sent: list[float] = []
+        self.in_flight = self.most_in_flight_while_away = 0
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities("text")
+
+    def is_away(self) -> bool:
+        return any(first <= now() < last for first, last in self._away)
+
+    @property
+    def sent_while_away(self) -> list[float]:
+        return [time for time in self.sent if any(first <= time < last for first, last in self._away)]
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        self.sent.append(now())
+        self.in_flight += 1
+        try:
+            await asyncio.sleep(min(LATENCY, timeout))
+            if timeout < LATENCY:
+                raise Fault("timeout", "no whole reply in time")
+            if self.is_away():
+                raise self._fault()
+            return Reply(text="yes", tokens_in=1, tokens_out=1)
+        finally:
+            self.in_flight -= 1
+
+
+def question(number: int) -> Request:
+    return Request(provider="p", model="m", messages=(Message(role="user", content=f"Is {number} a prime?"),))
+
+
+def reaching(server: Backend, concurrency: int = 32, **parts: Any) -> Gateway:
+    return Gateway(server, Limiter(concurrency), Limits(), **parts)
+
+
+async def ask_all(gateway: Gateway, number: int, until: float | None = None) -> list[Answered | Fault]:
+    asking = (gateway.ask(question(each), until) for each in range(number))
+    results: list[Any] = await asyncio.gather(*asking, return_exceptions=True)
+    return results
+
+
+def kinds(results: Sequence[Answered | Fault]) -> set[str]:
+    """The kinds of those that failed."""
+    return {result.kind for result in results if isinstance(result, Fault)}
+
+
+FOREVER = 1e9
+
+
+class TestWaiting:
+    @pytest.mark.parametrize("seconds", [0.5, 4.8, 60.0, 290.0])
+    @pytest.mark.parametrize("concurrency", [1, 4, 32])
+    def test_an_outage_shorter_than_the_limit_fails_no_question(self, seconds: float, concurrency: int) -> None:
+        server = Server((0.25, 0.25 + seconds))
+        results = run(ask_all(reaching(server, concurrency), 240))
+        assert kinds(results) == set()
+
+    def test_one_at_a_time_probes_a_server_that_is_away(self) -> None:
+        server = Server((0.0, 60.0))
+        run(ask_all(reaching(server, concurrency=4), 100))
+        burst, probes = server.sent_while_away[:8], server.sent_while_away[8:]
+        assert max(burst) < min(probes)
+        pauses = [later - earlier - LATENCY for earlier, later in itertools.pairwise(probes)]
+        assert pauses == pytest.approx([1.0, 2.0, 4.0, 8.0, 16.0])
+        assert len(probes) == 6
+
+    def test_the_pause_between_probes_has_a_limit(self) -> None:
+        server = Server((0.0, 1000.0))
+        run(ask_all(reaching(server, breaker=CircuitBreaker(wait=2000.0)), 40))
+        pauses = [later - earlier for earlier, later in zip(server.sent, server.sent[1:], strict=False)]
+        assert max(pauses) == pytest.approx(LONGEST_PAUSE + LATENCY)
+
+    def test_those_who_wait_go_on_at_once_when_the_server_answers(self) -> None:
+        server = Server((0.0, 10.0))
+        run(ask_all(reaching(server, concurrency=64), 64))
+        answered = [time for time in server.sent if time >= 10.0]
+        assert len(answered) == 64
+        assert max(answered) - min(answered) <= LATENCY + 1e-9
+
+    def test_attempts_during_an_outage_are_none_of_those_that_a_question_has(self) -> None:
+        async def alone() -> Answered:
+            gateway = reaching(Server((0.0, 100.0)), breaker=CircuitBreaker(after=1))
+            return await gateway.ask(question(1))
+
+        assert run(alone()).call.attempts > 4
+
+    def test_who_failed_a_probe_probes_again_after_those_who_wait(self) -> None:
+        class Poison(Server):
+            """Fails at one question for ever."""
+
+            async def complete(self, request: Request, timeout: float) -> Reply:
+                await super().complete(request, timeout)
+                if "Is 0 " in request.messages[0].content:
+                    raise Fault("server", "500")
+                return Reply(text="yes")
+
+        results = run(ask_all(reaching(Poison(), concurrency=1, breaker=CircuitBreaker(after=1, wait=100.0)), 3))
+        assert [isinstance(result, Answered) for result in results] == [False, True, True]
+
+    def test_a_server_that_answers_one_at_a_time_alone_is_not_asked_for_ever(self) -> None:
+        class Overloaded(Server):
+            """Answers who is alone, and nobody else."""
+
+            async def complete(self, request: Request, timeout: float) -> Reply:
+                is_alone = not self.in_flight
+                reply = await super().complete(request, timeout)
+                if is_alone:
+                    return reply
+                raise Fault("timeout", "no whole reply in time")
+
+        server = Overloaded()
+        results = run(ask_all(reaching(server, breaker=CircuitBreaker(after=2)), 200))
+        assert len(results) == 200
+        assert len(server.sent) <= 200 * (2 * Limits().retries.attempts + 1)
+
+    def test_it_is_announced_once_for_how_long_requests_wait(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.WARNING):
+            run(ask_all(reaching(Server((0.0, 60.0))), 40))
+        assert [record.getMessage() for record in caplog.records] == [
+            "the model server has not answered for 1 s (connection): requests wait for up to 299 s more while one at a "
+            "time tries again; Ctrl-C stops, and the same command goes on",
+            "the model server answers again, after 62 s",
+        ]
+
+
+class TestOpening:
+    def test_failures_in_a_row_open_it_and_an_answer_between_them_does_not(self) -> None:
+        async def alternate() -> CircuitBreaker:
+            breaker = CircuitBreaker(after=3)
+            for fails in [True, True, False] * 5:
+                try:
+                    with await breaker.admit():
+                        if fails:
+                            raise Fault("connection", "refused")
+                except Fault:
+                    continue
+            return breaker
+
+        assert run(alternate()).outages == 0
+
+    @pytest.mark.parametrize("kind", sorted(RETRIED | {"rejected", "unauthorised", "unknown-model", "too-large"}))
+    def test_only_a_server_that_does_not_answer_is_away(self, kind: str) -> None:
+        async def fail() -> CircuitBreaker:
+            breaker = CircuitBreaker(after=3)
+            for _ in range(3):
+                try:
+                    with await breaker.admit():
+                        raise Fault(kind, "planted")
+                except Fault:
+                    continue
+            return breaker
+
+        assert run(fail()).outages == (kind in {"connection", "timeout", "server"})
+
+    def test_a_request_of_an_outage_that_is_over_counts_for_nothing(self) -> None:
+        async def late() -> tuple[int, int]:
+            breaker = CircuitBreaker(after=1)
+            attempts = [await breaker.admit() for _ in range(20)]
+            repeated = attempts[0].__exit__(Fault, Fault("connection", ""), None)
+            attempts[1].__exit__(None, None, None)
+            repeated += sum(one.__exit__(Fault, Fault("timeout", ""), None) for one in attempts[2:])
+            return repeated, breaker.outages
+
+        assert run(late()) == (19, 1)
+
+    def test_a_timeout_at_the_deadline_of_a_group_tells_nothing_of_the_server(self) -> None:
+        async def impatient() -> int:
+            breaker = CircuitBreaker(after=2)
+            await ask_all(reaching(Server(), breaker=breaker), 20, until=now() + LATENCY / 2)
+            return breaker.outages
+
+        assert run(impatient()) == 0
+
+    def test_in_another_event_loop_it_is_closed(self) -> None:
+        breaker = CircuitBreaker(after=1, wait=1.0)
+        run(ask_all(reaching(Server((0.0, FOREVER)), breaker=breaker), 4))
+        assert kinds(run(ask_all(reaching(Server(), breaker=breaker), 4))) == set()
+
+
+class TestGivingUp:
+    def test_after_the_limit_all_questions_fail_and_few_requests_are_sent(self) -> None:
+        server = Server((0.0, FOREVER))
+        results = run(ask_all(reaching(server, breaker=CircuitBreaker(wait=20.0)), 1000))
+        assert kinds(results) <= {"outage", "connection"}
+        assert len(results) == sum(isinstance(result, Fault) for result in results)
+        assert len(server.sent) <= 32 + 10
+        assert max(server.sent) <= 20.0 + 4 * LATENCY
+
+    def test_a_fault_says_for_how_long_the_server_was_away(self) -> None:
+        results = run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
+        found = next(result for result in results if isinstance(result, Fault) and result.kind == "outage")
+        assert str(found).startswith("the model server has not answered for 20 s; ")
+        assert (found.cause, found.again) == ("infrastructure", False)
+
+    def test_questions_that_come_after_the_server_is_back_are_answered(self) -> None:
+        server = Server((0.0, 100.0))
+
+        async def early_and_late() -> tuple[list[Answered | Fault], list[Answered | Fault]]:
+            gateway = reaching(server, breaker=CircuitBreaker(wait=5.0))
+            early = await ask_all(gateway, 40)
+            await asyncio.sleep(200.0)
+            return early, await ask_all(gateway, 40)
+
+        early, late = run(early_and_late())
+        assert "outage" in kinds(early)
+        assert kinds(late) == set()
+
+    def test_a_probe_waits_as_long_as_the_server_asks(self) -> None:
+        server = Server((0.0, 50.0), fault=lambda: Fault("server", "503", 7.0))
+        run(ask_all(reaching(server, concurrency=4), 40))
+        probes = server.sent_while_away[8:]
+        assert all(later - earlier >= 7.0 for earlier, later in itertools.pairwise(probes))
+
+    def test_a_server_that_asks_for_more_time_than_is_allowed_is_not_waited_for(self) -> None:
+        server = Server((0.0, FOREVER), fault=lambda: Fault("server", "503", 60.0))
+        results = run(ask_all(reaching(server, breaker=CircuitBreaker(wait=30.0)), 40))
+        assert len(kinds(results)) >= 1
+        assert not any(isinstance(result, Answered) for result in results)
+
+
+class TestLimits:
+    def test_a_deadline_goes_on_during_an_outage(self) -> None:
+        async def impatient() -> tuple[list[Answered | Fault], float]:
+            return await ask_all(reaching(Server((0.0, FOREVER))), 240, until=now() + 10.0), now()
+
+        results, ended = run(impatient())
+        assert kinds(results) == {"deadline"}
+        assert ended == pytest.approx(10.0)
+
+    def test_probes_count_as_calls(self) -> None:
+        server, budget = Server((0.0, FOREVER)), Budget(max_calls=36)
+        results = run(ask_all(reaching(server, budget=budget), 240))
+        assert (len(server.sent), budget.calls) == (36, 36)
+        assert kinds(results) == {"budget"}
+
+    def test_probes_count_as_spent(self) -> None:
+        server, budget = Server((0.0, FOREVER)), Budget(max_cost=0.4)
+        results = run(ask_all(reaching(server, budget=budget, price=Price(input=0.0, output=10.0)), 240))
+        assert kinds(results) == {"budget"}
+        assert budget.spent <= 0.4
+        assert len(server.sent) == 0.4 // (1024 * 10 / 1_000_000)
+
+    @pytest.mark.parametrize("moment", [0.2, FIRST_PAUSE, FIRST_PAUSE + 1e-9, 0.7])
+    def test_whoever_waits_may_leave_at_any_moment_and_the_probe_passes_on(self, moment: float) -> None:
+        async def leave() -> list[bool]:
+            breaker = CircuitBreaker(after=1)
+            with await breaker.admit():
+                raise Fault("connection", "refused")
+            cancelled = asyncio.create_task(breaker.admit())
+            late = asyncio.create_task(breaker.admit(until=now() + moment))
+            waiting = [asyncio.create_task(breaker.admit()) for _ in range(3)]
+            await asyncio.sleep(moment)
+            cancelled.cancel()
+            for attempt in await asyncio.gather(cancelled, late, return_exceptions=True):
+                if isinstance(attempt, Attempt):
+                    attempt.__exit__(asyncio.CancelledError, asyncio.CancelledError(), None)
+            probe = await asyncio.wait_for(waiting[0], 10.0)
+            probe.__exit__(None, None, None)
+            return [one.is_probe for one in (probe, *await asyncio.gather(*waiting[1:]))]
+
+        assert run(leave()) == [True, False, False]
+
+    def test_a_probe_that_is_cancelled_while_it_is_sent_passes_on(self) -> None:
+        async def cancel() -> int:
+            breaker = CircuitBreaker(after=1)
+            with await breaker.admit():
+                raise Fault("connection", "refused")
+            first = await breaker.admit()
+            assert first.is_probe
+            second = asyncio.create_task(breaker.admit())
+            await asyncio.sleep(5.0)
+            assert not second.done()
+            first.__exit__(asyncio.CancelledError, asyncio.CancelledError(), None)
+            return (await asyncio.wait_for(second, 1.0)).is_probe
+
+        assert run(cancel())
+
+
+spans = st.lists(st.tuples(st.floats(0.01, 5.0), st.floats(0.01, 50.0)), max_size=5)
+
+
+def outages(lengths: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Spans in which a server is away, given for how long it is there and away in turn."""
+    found, time = [], 0.0
+    for there, away in lengths:
+        found.append((time + there, time + there + away))
+        time += there + away
+    return found
+
+
+@given(spans, st.integers(1, 12), st.integers(1, 40), st.integers(1, 80))
+@settings(max_examples=at_most(50), deadline=None)
+def test_however_often_a_server_goes_away_everybody_ends_and_nothing_stays_taken(
+    lengths: list[tuple[float, float]], after: int, concurrency: int, number: int
+) -> None:
+    server = Server(*outages(lengths))
+
+    async def whole() -> tuple[list[Answered | Fault], list[Answered | Fault]]:
+        gateway = reaching(server, concurrency, breaker=CircuitBreaker(after))
+        results = await ask_all(gateway, number)
+        await asyncio.sleep(1000.0)
+        return results, await ask_all(gateway, 100)  # equal ones are asked again: nothing keeps them here
+
+    results, later = run(whole())
+    assert kinds(results) <= {"connection"}  # who was unlucky at every attempt, while the circuit was closed
+    assert kinds(later) == set()
+    assert server.in_flight == 0
+    if after == 1:  # no attempt fails while the circuit is closed
+        assert kinds(results) == set()
