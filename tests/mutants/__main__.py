@@ -102,7 +102,7 @@ def _run_tests(tests: Sequence[str], job: Path) -> None:
 
 def _print(outcome: Outcome) -> None:
     counts = Counter(how for _, how in outcome.tried)
-    found = ", ".join(f"{counts[how]} {how}" for how in ("killed", "timeout", "survived", "unreached", "not applied"))
+    found = ", ".join(f"{counts[how]} {how}" for how in ("killed", "timeout", "survived", "not applied"))
     print(
         f"{outcome.name}: {outcome.share:.1%} of {len(outcome.tried)} ({found}; {outcome.equivalent} equivalent)",
         flush=True,

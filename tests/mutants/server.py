@@ -11,9 +11,14 @@ import json
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -22,6 +27,8 @@ from hypothesis import Phase, settings
 
 JOB = "JURYGRAPH_MUTANTS"
 """The environment variable with the path of a job: {"modules", "mutants", "results", "processes"}."""
+IMPORTED = f"{JOB}_IMPORTED"
+"""That with the path of a mutant which is imported in place of its module."""
 MEMORY = 8 << 30
 
 settings.register_profile(
@@ -30,8 +37,10 @@ settings.register_profile(
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool:
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Run the baseline, then every mutant; exit with an error where a test fails without any mutant."""
+    if os.environ.get(IMPORTED):
+        return None  # the tests run as ever
     job = json.loads(Path(os.environ[JOB]).read_text(encoding="utf-8"))
     results = Path(job["results"])
     baseline = results.with_suffix(".baseline")
@@ -95,11 +104,9 @@ def _try_all(
         while waiting and len(running) < processes:
             place, mutant = waiting.pop(0)
             items = reached.select(mutant)
-            if not items:
-                yield place, "unreached"
-                continue
-            limit = 15.0 + 3.0 * sum(reached.seconds[item.nodeid] for item in items)
-            running[_start(lambda m=mutant, i=items: _try(session, m, i))] = place, time.monotonic() + limit
+            limit = 15.0 + 3.0 * sum(reached.seconds[item.nodeid] for item in items or session.items)
+            tried = partial(_try, session, mutant, items) if items else partial(_try_from_import, session, mutant)
+            running[_start(tried)] = place, time.monotonic() + limit
         for process, (place, until) in list(running.items()):
             code = _wait(process, 0.0 if time.monotonic() < until else -1.0)
             if code is not None:
@@ -155,6 +162,31 @@ def _try(session: pytest.Session, mutant: dict[str, Any], items: Sequence[pytest
         if session.testsfailed:
             return 1
     return _SURVIVED
+
+
+def _try_from_import(session: pytest.Session, mutant: dict[str, Any]) -> int:
+    """Run every test in a new process that imports the mutant: what no test reaches may run at import alone."""
+    with NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(mutant, file)
+        file.flush()
+        command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.server", "-p", "no:cacheprovider", "-x", "-q"]
+        environment = {**os.environ, IMPORTED: file.name}
+        return subprocess.run([*command, *session.config.args], env=environment, check=False).returncode and 1
+
+
+def _import_mutant(mutant: dict[str, Any]) -> None:
+    """Have the import of one module compile its mutant, whatever its file says."""
+    path = str(Path(mutant["module"]).resolve())
+    compiled = SourceFileLoader.get_code
+
+    def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
+        return compile(mutant["source"], path, "exec") if loader.path == path else compiled(loader, name)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+
+
+if os.environ.get(IMPORTED):
+    _import_mutant(json.loads(Path(os.environ[IMPORTED]).read_text(encoding="utf-8")))
 
 
 def _apply(mutant: dict[str, Any]) -> bool:
