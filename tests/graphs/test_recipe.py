@@ -178,7 +178,9 @@ MET, KIND = told("met", audience="criterion"), told("kind", audience="stakeholde
     ],
 )
 def test_a_component_that_counts_and_that_the_task_does_not_have_is_refused(config: Any, lacks: str) -> None:
-    with pytest.raises(PlanError, match=f"'task'.*component '{lacks}', but the task has no .* complete the task, or"):
+    what = lacks if lacks in ("rubric", "stakeholders") else "question"
+    wrong = f"'task'.*component '{lacks}', but the task has no {what} for it; complete the task, or"
+    with pytest.raises(PlanError, match=wrong):
         planned(config, task())
 
 
@@ -379,6 +381,15 @@ def test_an_unjudged_parent_never_helps_a_response(how: str, weight: float, fact
 
 def shared(**settings: Any) -> dict[str, Any]:
     return told("rated", subjects=["big/a", "big/b", "small"], shares={"big": 2.5, "small": 1.0}, **settings)
+
+
+def test_a_question_of_which_the_shares_say_nothing_weighs_1() -> None:
+    use = told("rated", subjects=["big", "small"], shares={"big": 3.0})
+    (spec,) = planned({"evaluators": [use]}, task()).decision.specs
+    weights = {
+        name: weight for one in spec.inputs.values() for name, weight in zip(one.questions, one.weights, strict=True)
+    }
+    assert weights["rated/big"] == 3.0 * weights["rated/small"]
 
 
 def test_questions_weigh_what_their_evaluator_says_and_the_parts_are_its_shares() -> None:

@@ -57,6 +57,12 @@ def test_what_the_cache_holds_is_known_until_it_is_forgotten(tmp_path: Path) -> 
     assert with_gateway(forgotten, cache=Cache(tmp_path)) == (True, False)
 
 
+def test_a_call_that_the_cache_answered_took_no_time_and_no_attempt(tmp_path: Path) -> None:
+    for _ in range(2):
+        answered = with_gateway(lambda gateway: gateway.ask(asked()), cache=Cache(tmp_path))
+    assert (answered.call.cache_hit, answered.call.attempts, answered.call.latency) == (True, 0, 0.0)
+
+
 def test_what_is_forgotten_at_once_never_comes_into_the_cache(tmp_path: Path) -> None:
     async def forgotten(gateway: Gateway) -> bool:
         await gateway.ask(asked())
