@@ -2,7 +2,7 @@
 
 A mutant exists only in the memory of its process: the bytecode of the live functions is exchanged, so no file is ever
 changed. First every test runs once under coverage; a mutant is then tried on the tests that reach its statement, and
-after them on the other tests of the same files, which may share a result that was made by the first of them.
+after them on the quickest others of the same files.
 """
 
 import ast
@@ -14,9 +14,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from importlib.machinery import SourceFileLoader
+from itertools import accumulate
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import CodeType, FunctionType
@@ -30,6 +31,8 @@ JOB = "JURYGRAPH_MUTANTS"
 IMPORTED = f"{JOB}_IMPORTED"
 """That with the path of a mutant which is imported in place of its module."""
 MEMORY = 8 << 30
+OTHERS = 10.0
+"""Seconds for tests that do not reach a mutant themselves: something cached may have reached it for them."""
 
 settings.register_profile(
     "mutants", derandomize=True, deadline=None, max_examples=25, database=None, phases=(Phase.explicit, Phase.generate)
@@ -45,7 +48,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool | None:
     results = Path(job["results"])
     baseline = results.with_suffix(".baseline")
     if _wait(_start(lambda: _measure(session, job["modules"], baseline)), 3600.0) != 0:
-        raise pytest.UsageError("a test fails without any mutant")
+        raise pytest.UsageError(f"it fails without any mutant: {baseline.read_text(encoding='utf-8')}")
     reached = Reached(session.items, json.loads(baseline.read_text(encoding="utf-8")))
     with results.open("a", encoding="utf-8") as out:
         for mutant, outcome in _try_all(session, job["mutants"], reached, job["processes"]):
@@ -63,13 +66,16 @@ class Reached:
         self._tests: dict[str, dict[str, list[str]]] = baseline["tests"]
 
     def select(self, mutant: dict[str, Any]) -> list[pytest.Item]:
-        """Return the tests that reach the statement, then the others of their files; the quickest of each first."""
+        """Return the tests that reach the statement, the quickest first, then the quickest others of their files."""
         by_line = self._tests.get(mutant["module"], {})
         first, last = mutant["lines"]
         reaching = {test for line in range(first, last + 1) for test in by_line.get(str(line), ())}
         files = {item.path for item in self._items if item.nodeid in reaching}
-        there = [item for item in self._items if item.path in files]
-        return sorted(there, key=lambda item: (item.nodeid not in reaching, self.seconds[item.nodeid]))
+        quickest = sorted(self._items, key=lambda item: self.seconds[item.nodeid])
+        others = [item for item in quickest if item.path in files and item.nodeid not in reaching]
+        spent = accumulate(self.seconds[item.nodeid] for item in others)
+        affordable = [item for item, seconds in zip(others, spent, strict=True) if seconds <= OTHERS]
+        return [*(item for item in quickest if item.nodeid in reaching), *affordable]
 
 
 def _measure(session: pytest.Session, modules: Sequence[str], baseline: Path) -> int:
@@ -85,6 +91,7 @@ def _measure(session: pytest.Session, modules: Sequence[str], baseline: Path) ->
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         seconds[item.nodeid] = time.monotonic() - start
         if session.testsfailed:
+            baseline.write_text(item.nodeid, encoding="utf-8")
             return 1
     coverage.stop()
     data = coverage.get_data()
@@ -119,8 +126,8 @@ _SURVIVED, _NOT_APPLIED, _TIMEOUT = 0, 3, 4
 _OUTCOMES = {_SURVIVED: "survived", _NOT_APPLIED: "not applied", _TIMEOUT: "timeout"}
 
 
-def _start(run: Any) -> int:
-    """Fork a process of its own group that runs this and exits with what it returns."""
+def _start(run: Callable[[], int]) -> int:
+    """Fork a process of its own group that runs this, without a word, and exits with what it returns."""
     process = os.fork()
     if process:
         return process
@@ -128,11 +135,9 @@ def _start(run: Any) -> int:
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        silent = os.open(
-            os.devnull if os.environ.get(f"{JOB}_LOG") is None else os.environ[f"{JOB}_LOG"], os.O_RDWR | os.O_APPEND
-        )
-        os.dup2(silent, 1)
-        os.dup2(silent, 2)
+        silent = os.open(os.devnull, os.O_RDWR)
+        for stream in (1, 2):
+            os.dup2(silent, stream)
         code = run()
     finally:
         os._exit(code)
