@@ -109,6 +109,8 @@ def test_errors_say_the_criteria_s_names_where_they_are_given() -> None:
         gear.compile(3, [0, 1], [1, 0], names=IDS)
     with pytest.raises(GraphError, match="criterion quotes to itself"):
         gear.compile(3, [1], [1], names=IDS)
+    with pytest.raises(GraphError, match="edges 0 and 1 are both cites -> quotes: a pair has one edge at most"):
+        gear.compile(3, [0, 0], [1, 1], names=IDS)
     with pytest.raises(GraphError, match="2 names for 3 criteria"):
         gear.compile(3, [], [], names=IDS[:2])
 

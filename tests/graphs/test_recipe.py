@@ -178,7 +178,9 @@ MET, KIND = told("met", audience="criterion"), told("kind", audience="stakeholde
     ],
 )
 def test_a_component_that_counts_and_that_the_task_does_not_have_is_refused(config: Any, lacks: str) -> None:
-    with pytest.raises(PlanError, match=f"'task'.*component '{lacks}', but the task has no .* complete the task, or"):
+    what = lacks if lacks in ("rubric", "stakeholders") else "question"
+    wrong = f"'task'.*component '{lacks}', but the task has no {what} for it; complete the task, or"
+    with pytest.raises(PlanError, match=wrong):
         planned(config, task())
 
 
@@ -381,6 +383,15 @@ def shared(**settings: Any) -> dict[str, Any]:
     return told("rated", subjects=["big/a", "big/b", "small"], shares={"big": 2.5, "small": 1.0}, **settings)
 
 
+def test_a_question_of_which_the_shares_say_nothing_weighs_1() -> None:
+    use = told("rated", subjects=["big", "small"], shares={"big": 3.0})
+    (spec,) = planned({"evaluators": [use]}, task()).decision.specs
+    weights = {
+        name: weight for one in spec.inputs.values() for name, weight in zip(one.questions, one.weights, strict=True)
+    }
+    assert weights["rated/big"] == 3.0 * weights["rated/small"]
+
+
 def test_questions_weigh_what_their_evaluator_says_and_the_parts_are_its_shares() -> None:
     plan = planned({"evaluators": [shared()]}, task())
     (spec,) = plan.decision.specs
@@ -449,3 +460,50 @@ def test_a_combiner_that_keeps_columns_gets_them_unfolded() -> None:
     config = {"evaluators": [told("tone")], "components": {"own": own}, "reward": {"own": 1.0}}
     spec = next(one for one in planned(config, task()).decision.specs if one.name == "own")
     assert spec.inputs["tone"].reduce is None
+
+
+# What the questions of a stakeholder weigh
+
+
+ANN = Stakeholder(
+    id="ann",
+    constraints=(
+        Constraint(id="quiet", kind="hard"),
+        Constraint(id="cheap", kind="soft"),
+        Constraint(id="near", kind="soft"),
+    ),
+)
+
+
+def asked_about_ann(**weights: Any) -> Any:
+    asked = [
+        told("kind", audience="stakeholder", layer="model", subjects=["cheap", "mood", "near", "quiet"]),
+        told("same", audience="stakeholder", layer="check"),
+    ]
+    config = {"evaluators": asked, "weights": {"method": "uniform", **weights}}
+    (spec,) = planned(config, task(stakeholders=[ANN])).decision.specs
+    return spec
+
+
+def test_layers_share_a_stakeholders_utility_and_its_questions_the_layers_share() -> None:
+    (one,) = asked_about_ann(layers={"model": 0.5, "check": 0.5}).inputs.values()
+    assert dict(zip(one.questions, one.weights, strict=True)) == {
+        **{f"kind/{subject}@ann": 0.125 for subject in ("cheap", "mood", "near", "quiet")},
+        "same@ann": 0.5,
+    }
+
+
+def test_a_layer_without_a_share_is_named_with_whom_it_asks_about() -> None:
+    wrong = "weights.layers gives no share to layer 'check', in which stakeholder 'ann' is asked about; add one"
+    with pytest.raises(PlanError, match=wrong):
+        asked_about_ann(layers={"model": 1.0})
+
+
+def test_the_places_of_hard_and_soft_constraints_are_frozen() -> None:
+    spec = asked_about_ann(cap=0.25)
+    questions = spec.inputs["ann"].questions
+    places = {kind: [questions[place] for place in spec.params[kind]["ann"]] for kind in ("hard", "soft")}
+    assert places == {"hard": ["kind/quiet@ann"], "soft": ["kind/cheap@ann", "kind/near@ann"]}
+    assert spec.params["cap"] == 0.25
+    assert "floor" not in spec.params
+    assert asked_about_ann(welfare="egalitarian", floor=0.25).params["floor"] == 0.25

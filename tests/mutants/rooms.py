@@ -51,7 +51,10 @@ ROOMS: dict[str, Room] = {
     ),
     "gateway": Room(
         ("jurygraph/models/gateway.py",),
-        ("tests/models/test_gateway.py", "tests/models/test_token_limit.py"),
+        tuple(
+            f"tests/models/test_{name}.py"
+            for name in ("gateway", "gateway_known", "token_limit", "recording", "retries")
+        ),
     ),
     "safety": Room(("jurygraph/safety",), ("tests/safety",)),
 }

@@ -2,7 +2,7 @@
 
 A mutant exists only in the memory of its process: the bytecode of the live functions is exchanged, so no file is ever
 changed. First every test runs once under coverage; a mutant is then tried on the tests that reach its statement, and
-after them on the other tests of the same files, which may share a result that was made by the first of them.
+after them on the quickest others of the same files.
 """
 
 import ast
@@ -11,10 +11,15 @@ import json
 import os
 import resource
 import signal
+import subprocess
+import sys
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from importlib.machinery import SourceFileLoader
+from itertools import accumulate
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -23,7 +28,11 @@ from hypothesis import Phase, settings
 
 JOB = "JURYGRAPH_MUTANTS"
 """The environment variable with the path of a job: {"modules", "mutants", "results", "processes"}."""
+IMPORTED = f"{JOB}_IMPORTED"
+"""That with the path of a mutant which is imported in place of its module."""
 MEMORY = 8 << 30
+OTHERS = 10.0
+"""Seconds for tests that do not reach a mutant themselves: something cached may have reached it for them."""
 
 settings.register_profile(
     "mutants", derandomize=True, deadline=None, max_examples=25, database=None, phases=(Phase.explicit, Phase.generate)
@@ -31,13 +40,15 @@ settings.register_profile(
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtestloop(session: pytest.Session) -> bool:
+def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Run the baseline, then every mutant; exit with an error where a test fails without any mutant."""
+    if os.environ.get(IMPORTED):
+        return None  # the tests run as ever
     job = json.loads(Path(os.environ[JOB]).read_text(encoding="utf-8"))
     results = Path(job["results"])
     baseline = results.with_suffix(".baseline")
     if _wait(_start(lambda: _measure(session, job["modules"], baseline)), 3600.0) != 0:
-        raise pytest.UsageError("a test fails without any mutant")
+        raise pytest.UsageError(f"it fails without any mutant: {baseline.read_text(encoding='utf-8')}")
     reached = Reached(session.items, json.loads(baseline.read_text(encoding="utf-8")))
     with results.open("a", encoding="utf-8") as out:
         for mutant, outcome in _try_all(session, job["mutants"], reached, job["processes"]):
@@ -55,16 +66,16 @@ class Reached:
         self._tests: dict[str, dict[str, list[str]]] = baseline["tests"]
 
     def select(self, mutant: dict[str, Any]) -> list[pytest.Item]:
-        """Return the tests to run, those that reach the statement first, file by file, the quickest file first."""
+        """Return the tests that reach the statement, the quickest first, then the quickest others of their files."""
         by_line = self._tests.get(mutant["module"], {})
         first, last = mutant["lines"]
         reaching = {test for line in range(first, last + 1) for test in by_line.get(str(line), ())}
-        files: dict[Path, float] = defaultdict(float)
-        for item in self._items:
-            if item.nodeid in reaching:
-                files[item.path] += self.seconds[item.nodeid]
-        there = [item for item in self._items if item.path in files]
-        return sorted(there, key=lambda item: (item.nodeid not in reaching, files[item.path], item.path))
+        files = {item.path for item in self._items if item.nodeid in reaching}
+        quickest = sorted(self._items, key=lambda item: self.seconds[item.nodeid])
+        others = [item for item in quickest if item.path in files and item.nodeid not in reaching]
+        spent = accumulate(self.seconds[item.nodeid] for item in others)
+        affordable = [item for item, seconds in zip(others, spent, strict=True) if seconds <= OTHERS]
+        return [*(item for item in quickest if item.nodeid in reaching), *affordable]
 
 
 def _measure(session: pytest.Session, modules: Sequence[str], baseline: Path) -> int:
@@ -80,6 +91,7 @@ def _measure(session: pytest.Session, modules: Sequence[str], baseline: Path) ->
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         seconds[item.nodeid] = time.monotonic() - start
         if session.testsfailed:
+            baseline.write_text(item.nodeid, encoding="utf-8")
             return 1
     coverage.stop()
     data = coverage.get_data()
@@ -99,11 +111,9 @@ def _try_all(
         while waiting and len(running) < processes:
             place, mutant = waiting.pop(0)
             items = reached.select(mutant)
-            if not items:
-                yield place, "unreached"
-                continue
-            limit = 15.0 + 3.0 * sum(reached.seconds[item.nodeid] for item in items)
-            running[_start(lambda m=mutant, i=items: _try(session, m, i))] = place, time.monotonic() + limit
+            limit = 15.0 + 3.0 * sum(reached.seconds[item.nodeid] for item in items or session.items)
+            tried = partial(_try, session, mutant, items) if items else partial(_try_from_import, session, mutant)
+            running[_start(tried)] = place, time.monotonic() + limit
         for process, (place, until) in list(running.items()):
             code = _wait(process, 0.0 if time.monotonic() < until else -1.0)
             if code is not None:
@@ -116,8 +126,8 @@ _SURVIVED, _NOT_APPLIED, _TIMEOUT = 0, 3, 4
 _OUTCOMES = {_SURVIVED: "survived", _NOT_APPLIED: "not applied", _TIMEOUT: "timeout"}
 
 
-def _start(run: Any) -> int:
-    """Fork a process of its own group that runs this and exits with what it returns."""
+def _start(run: Callable[[], int]) -> int:
+    """Fork a process of its own group that runs this, without a word, and exits with what it returns."""
     process = os.fork()
     if process:
         return process
@@ -125,11 +135,9 @@ def _start(run: Any) -> int:
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-        silent = os.open(
-            os.devnull if os.environ.get(f"{JOB}_LOG") is None else os.environ[f"{JOB}_LOG"], os.O_RDWR | os.O_APPEND
-        )
-        os.dup2(silent, 1)
-        os.dup2(silent, 2)
+        silent = os.open(os.devnull, os.O_RDWR)
+        for stream in (1, 2):
+            os.dup2(silent, stream)
         code = run()
     finally:
         os._exit(code)
@@ -159,6 +167,31 @@ def _try(session: pytest.Session, mutant: dict[str, Any], items: Sequence[pytest
         if session.testsfailed:
             return 1
     return _SURVIVED
+
+
+def _try_from_import(session: pytest.Session, mutant: dict[str, Any]) -> int:
+    """Run every test in a new process that imports the mutant: what no test reaches may run at import alone."""
+    with NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(mutant, file)
+        file.flush()
+        command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.server", "-p", "no:cacheprovider", "-x", "-q"]
+        environment = {**os.environ, IMPORTED: file.name}
+        return subprocess.run([*command, *session.config.args], env=environment, check=False).returncode and 1
+
+
+def _import_mutant(mutant: dict[str, Any]) -> None:
+    """Have the import of one module compile its mutant, whatever its file says."""
+    path = str(Path(mutant["module"]).resolve())
+    compiled = SourceFileLoader.get_code
+
+    def get_code(loader: SourceFileLoader, name: str) -> CodeType | None:
+        return compile(mutant["source"], path, "exec") if loader.path == path else compiled(loader, name)
+
+    SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+
+
+if os.environ.get(IMPORTED):
+    _import_mutant(json.loads(Path(os.environ[IMPORTED]).read_text(encoding="utf-8")))
 
 
 def _apply(mutant: dict[str, Any]) -> bool:

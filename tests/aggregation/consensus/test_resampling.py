@@ -92,7 +92,8 @@ def test_gold_items_stay_gold_in_every_subset() -> None:
         ({"fraction": 0.0}, "fraction is 0.0"),
         ({"fraction": 0.1}, "of 6 annotators is nobody"),
         ({"jobs": 0}, "jobs is 0"),
-        ({"seed": 2**32}, "seed is 4294967296"),
+        ({"seed": 2**32}, "seed is 4294967296: a whole number from 0 to 4294967295 is needed"),
+        ({"seed": -1}, "seed is -1"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(settings: dict[str, float], wrong: str) -> None:

@@ -1,0 +1,38 @@
+"""Items that were labelled alike are one pattern; with other weights they are a smaller panel."""
+
+import numpy as np
+
+from jurygraph.aggregation.consensus.patterns import patterns
+from jurygraph.aggregation.consensus.votes import encode
+
+ITEM = [0, 0, 1, 1, 2, 3, 3]
+ANNOTATOR = ["a", "b", "a", "b", "a", "b", "a"]
+LABEL = [0, 1, 0, 1, None, 1, 1]
+
+
+def test_items_with_the_same_rows_are_one_pattern_and_one_without_rows_is_of_none() -> None:
+    made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)))
+    assert made.of.tolist() == [0, 0, -1, 1]
+    assert (made.weight.tolist(), made.start.tolist(), made.row.tolist()) == ([2.0, 1.0], [0, 2], [0, 0, 1, 1])
+    assert made.code.tolist() == [0, 3, 1, 3]  # annotator * 2 + label
+    assert made.cells == 4
+    assert made.matrix.toarray().tolist() == [[1, 0, 0, 1], [0, 1, 0, 1]]
+
+
+def test_items_that_are_kept_apart_share_no_pattern() -> None:
+    votes = encode(ITEM, ANNOTATOR, LABEL, range(2))
+    made = patterns(votes, np.array([0, 1, 0, 0]))
+    assert made.of.tolist() == [0, 1, -1, 2]
+    assert made.weight.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_what_weighs_nothing_is_left_out_and_its_items_are_of_no_pattern() -> None:
+    rows = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)))
+    without_first = rows.weighed(np.array([0.0, 3.0]))
+    assert without_first.of.tolist() == [-1, -1, -1, 0]
+    assert (without_first.weight.tolist(), without_first.code.tolist()) == ([3.0], [1, 3])
+    assert (without_first.row.tolist(), without_first.start.tolist()) == ([0, 0], [0])
+    both = rows.weighed(np.array([0.5, 3.0]))
+    assert both.of.tolist() == rows.of.tolist()
+    assert (both.weight.tolist(), both.code.tolist()) == ([0.5, 3.0], rows.code.tolist())
+    assert (both.row.tolist(), both.start.tolist(), both.cells) == ([0, 0, 1, 1], [0, 2], 4)

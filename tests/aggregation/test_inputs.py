@@ -1,0 +1,115 @@
+"""What is refused at the door: the array by its name, the entry by its place, and what would be right."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from jurygraph.aggregation import _inputs
+from jurygraph.errors import GraphError, PlanError
+
+MASKED = np.ma.masked_array([0.5, 0.5], [True, False])
+NAN = float("nan")
+INF = float("inf")
+
+
+@pytest.mark.parametrize("error", [PlanError, GraphError])
+@pytest.mark.parametrize(
+    ("read", "given", "message"),
+    [
+        (_inputs.numbers, MASKED, "x is a masked array: give the mask apart, as booleans"),
+        (_inputs.numbers, [[1.0], [1.0, 2.0]], "x is not an array of numbers: "),
+        (_inputs.numbers, ["1"], "x holds <U1 where numbers are needed"),
+        (_inputs.numbers, [True], "x holds bool where numbers are needed"),
+        (_inputs.finite, ["1"], "x holds <U1 where numbers are needed"),
+        (_inputs.finite, [[0.0, 1.0], [2.0, NAN]], r"x\[1, 1\] is nan: a finite number is needed"),
+        (_inputs.finite, -INF, "x is -inf: a finite number is needed"),
+        (_inputs.unit, ["1"], "x holds <U1 where numbers are needed"),
+        (_inputs.unit, [0.5, 1.5], r"x\[1\] is 1.5: a number in \[0, 1\] is needed"),
+        (_inputs.unit, [0.5, -0.5], r"x\[1\] is -0.5: a number in \[0, 1\] is needed"),
+        (_inputs.unit, [NAN, 0.5], r"x\[0\] is nan: a number in \[0, 1\] is needed"),
+        (_inputs.share, 1.5, r"x is 1.5: a number in \[0, 1\] is needed"),
+        (_inputs.share, [0.5], r"x has shape \(1,\) where \(\) is needed"),
+        (_inputs.booleans, MASKED, "x is a masked array"),
+        (_inputs.booleans, [0, 1], "x holds int64 where booleans are needed"),
+    ],
+)
+def test_it_is_told_by_name_and_place(
+    read: Callable[..., Any], given: Any, message: str, error: type[PlanError]
+) -> None:
+    with pytest.raises(error, match=f"^{message}"):
+        read("x", given, error)
+    with pytest.raises(PlanError, match=f"^{message}"):
+        read("x", given)
+
+
+@pytest.mark.parametrize("error", [PlanError, GraphError])
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (MASKED, "x is a masked array"),
+        ([[0, 1]], r"x has shape \(1, 2\) and holds int64: a list of integers is needed"),
+        ([0.0], r"x has shape \(1,\) and holds float64: a list of integers is needed"),
+        ([0, 3], r"x\[1\] is 3, but the criteria are numbered 0 to 2"),
+        ([0, -1], r"x\[1\] is -1, but the criteria are numbered 0 to 2"),
+    ],
+)
+def test_an_index_is_one_of_a_criterion(given: Any, message: str, error: type[PlanError]) -> None:
+    with pytest.raises(error, match=f"^{message}"):
+        _inputs.indices("x", given, 3, error)
+    with pytest.raises(PlanError, match=f"^{message}"):
+        _inputs.indices("x", given, 3)
+
+
+def test_less_than_0_is_refused_where_it_has_no_meaning() -> None:
+    with pytest.raises(PlanError, match=r"^x\[1\] is -0.5: at least 0 is needed"):
+        _inputs.nonnegative("x", [0.0, -0.5])
+    with pytest.raises(PlanError, match=r"^x\[0\] is inf: a finite number is needed"):
+        _inputs.nonnegative("x", [INF])
+    assert _inputs.nonnegative("x", [0, 2]).tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("error", [PlanError, GraphError])
+def test_a_shape_is_one_of_those_that_are_named(error: type[PlanError]) -> None:
+    _inputs.shaped("x", np.zeros(2), (3,), (2,))
+    with pytest.raises(error, match=r"^x has shape \(2,\) where \(3,\) or \(1, 2\) is needed"):
+        _inputs.shaped("x", np.zeros(2), (3,), (1, 2), error=error)
+    with pytest.raises(PlanError):
+        _inputs.shaped("x", np.zeros(2), (3,))
+
+
+@pytest.mark.parametrize("error", [PlanError, GraphError])
+@pytest.mark.parametrize("shape", [(2,), (4, 2), (1, 4, 3)])
+def test_a_row_or_rows_have_the_width(shape: tuple[int, ...], error: type[PlanError]) -> None:
+    for fine in ((3,), (4, 3), (0, 3)):
+        _inputs.one_or_many("x", np.zeros(fine), 3)
+    message = r"^x has shape \(.*\) where \[3\] or \[R, 3\] is needed"
+    with pytest.raises(error, match=message):
+        _inputs.one_or_many("x", np.zeros(shape), 3, error)
+    with pytest.raises(PlanError, match=message):
+        _inputs.one_or_many("x", np.zeros(shape), 3)
+
+
+@pytest.mark.parametrize(
+    ("read", "given", "kept"),
+    [
+        (_inputs.numbers, [1, 2], [1.0, 2.0]),
+        (_inputs.numbers, [], []),
+        (_inputs.unit, [0, 1], [0.0, 1.0]),
+        (_inputs.unit, [], []),
+        (_inputs.share, 1, 1.0),
+        (_inputs.booleans, [True, False], [True, False]),
+        (_inputs.booleans, [], []),
+    ],
+)
+def test_what_is_right_comes_back_and_an_array_is_not_copied(read: Callable[..., Any], given: Any, kept: Any) -> None:
+    found = read("x", given)
+    assert (found.tolist() if isinstance(found, np.ndarray) else found) == kept
+    if isinstance(found, np.ndarray):
+        assert read("x", found) is found
+
+
+def test_no_edge_is_no_wrong_edge() -> None:
+    assert _inputs.indices("x", [], 0).tolist() == []
+    assert _inputs.indices("x", [2, 0], 3).dtype == np.intp

@@ -1,0 +1,143 @@
+"""What a gateway knows already, and what it lets go of."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+import pytest
+
+from jurygraph.models.asking import Reply, Request, Token
+from jurygraph.models.cache import Cache
+from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.limiter import Limiter
+from jurygraph.models.prices import Price
+from jurygraph.models.sink import Answered
+from tests.models.test_gateway import Kept
+from tests.models.test_token_limit import Bills, asked
+
+T = TypeVar("T")
+
+
+def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = None, **parts: Any) -> T:
+    async def whole() -> T:
+        gateway = Gateway(backend or Bills(11, 7), Limiter(4), Limits(), **parts)  # type: ignore[arg-type]
+        try:
+            return await do(gateway)
+        finally:
+            await gateway.close()
+
+    return asyncio.run(whole())
+
+
+async def known_before_and_after(gateway: Gateway) -> tuple[bool, bool, bool]:
+    before = gateway.known(asked())
+    await gateway.ask(asked())
+    await asyncio.sleep(0)  # what came is put into the cache on the next turn of the loop
+    return before, gateway.known(asked()), gateway.known(asked("another"))
+
+
+def test_without_a_cache_and_a_store_nothing_is_known() -> None:
+    assert with_gateway(known_before_and_after) == (False, False, False)
+
+
+def test_what_the_store_holds_is_known() -> None:
+    assert with_gateway(known_before_and_after, sink=Kept()) == (False, True, False)
+
+
+def test_what_the_cache_holds_is_known_until_it_is_forgotten(tmp_path: Path) -> None:
+    assert with_gateway(known_before_and_after, cache=Cache(tmp_path)) == (False, True, False)
+
+    async def forgotten(gateway: Gateway) -> tuple[bool, bool]:
+        before = gateway.known(asked())
+        gateway.forget(asked().digest)
+        return before, gateway.known(asked())
+
+    assert with_gateway(forgotten, cache=Cache(tmp_path)) == (True, False)
+
+
+def test_a_call_that_the_cache_answered_took_no_time_and_no_attempt(tmp_path: Path) -> None:
+    for _ in range(2):
+        answered = with_gateway(lambda gateway: gateway.ask(asked()), cache=Cache(tmp_path))
+    assert (answered.call.cache_hit, answered.call.attempts, answered.call.latency) == (True, 0, 0.0)
+
+
+def test_what_is_forgotten_at_once_never_comes_into_the_cache(tmp_path: Path) -> None:
+    async def forgotten(gateway: Gateway) -> bool:
+        await gateway.ask(asked())
+        gateway.forget(asked().digest)
+        await asyncio.sleep(0)
+        return gateway.known(asked())
+
+    assert not with_gateway(forgotten, cache=Cache(tmp_path))
+    with_gateway(lambda gateway: gateway.ask(asked("closed at once")), cache=Cache(tmp_path))
+    assert with_gateway(known_before_and_after, cache=Cache(tmp_path))[0] is False
+    kept = with_gateway(lambda gateway: _known(gateway, "closed at once"), cache=Cache(tmp_path))
+    assert kept, "what came last is put away when the gateway is closed"
+
+
+def test_a_reply_that_was_known_is_recorded_like_one_that_was_asked_for(tmp_path: Path) -> None:
+    recorded: list[tuple[Request, Reply, float | None]] = []
+    recorder = SimpleNamespace(add=lambda *given: recorded.append(given), close=lambda: recorded.append(("closed",)))  # type: ignore[arg-type]
+
+    async def twice(gateway: Gateway) -> list[Answered]:
+        return [await gateway.ask(asked()) for _ in range(2)]
+
+    price = Price(input=1.0, output=10.0)
+    first, again = with_gateway(twice, recorder=recorder, sink=Kept(), price=price)
+    expected = (asked(), first.reply, first.call.cost)
+    assert recorded == [expected, expected, ("closed",)]
+    assert again == first
+
+
+def test_the_latency_is_the_time_from_the_question_to_the_reply() -> None:
+    class Slow(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            await asyncio.sleep(0.02)
+            return await super().complete(request, timeout)
+
+    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Slow(1, 1))
+    assert answered.call.latency >= 0.015
+
+
+@pytest.mark.parametrize("secret_in", ["text", "tokens"])
+def test_a_secret_that_a_server_echoes_is_kept_nowhere_and_its_tokens_neither(secret_in: str) -> None:
+    class Echoes(Bills):
+        secrets = ("sk-0123456789abcdef",)
+
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            text = "sk-0123456789abcdef"
+            tokens = tuple(Token(text=part, logprob=-0.1) for part in (text[:5], text[5:], " yes"))
+            return Reply(text=text if secret_in == "text" else "yes", tokens=tokens, served="tiny")
+
+    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Echoes(1, 1))
+    assert answered.reply.tokens == ()
+    assert answered.reply.served == "tiny"
+    assert "0123456789abcdef" not in answered.reply.model_dump_json()
+
+
+async def _known(gateway: Gateway, text: str) -> bool:
+    return gateway.known(asked(text))
+
+
+def test_a_call_says_what_was_asked_of_whom_and_what_it_cost() -> None:
+    request = asked(prompt="primes", prompt_version="2", endpoint="http://e", parameters={"seed": 1})
+    answered = with_gateway(lambda gateway: gateway.ask(request), price=Price(input=1.0, output=10.0))
+    call = answered.call.model_dump()
+    assert call.pop("latency") >= 0.0
+    assert call == {
+        "id": request.digest,
+        "provider": "p",
+        "model": "m",
+        "served": None,
+        "endpoint": "http://e",
+        "parameters": {"seed": 1},
+        "prompt": "primes",
+        "prompt_version": "2",
+        "tokens_in": 11,
+        "tokens_out": 7,
+        "cost": (11 * 1.0 + 7 * 10.0) / 1_000_000,
+        "cache_hit": False,
+        "attempts": 1,
+    }

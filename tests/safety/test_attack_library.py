@@ -1,0 +1,26 @@
+"""The forms in which the attacks of the library copy a reference, and what each attack says of itself."""
+
+from typing import get_args
+
+import pytest
+
+from jurygraph.safety.attacks.library import Suite, _full_width, _thinned, load_attacks
+
+
+def test_a_thinned_copy_lacks_every_thirtieth_word() -> None:
+    words = [f"w{number}" for number in range(1, 62)]
+    kept = [word for word in words if word not in ("w30", "w60")]
+    assert _thinned(" ".join(words)).split() == kept
+
+
+def test_a_full_width_copy_has_other_letters_and_the_same_spaces() -> None:
+    assert _full_width("A z! ~é") == "Ａ ｚ！ ～é"
+
+
+@pytest.mark.parametrize("suite", get_args(Suite))
+def test_every_attack_names_its_suite_and_its_language(suite: Suite) -> None:
+    attacks = load_attacks(suite)
+    assert attacks
+    for attack in attacks:
+        assert attack.suite == suite
+        assert attack.id.startswith(f"{suite}/{attack.language}/")
