@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import JURYGRAPH, Ended, called
+from tests.cli.conftest import JURYGRAPH, Command, Ended
 
 CONFIG = "derivers: [facts.claims]\nevaluators: [facts.confirmed]\n"
 MODEL = "evaluators: [criteria]\nmodel: openai-compatible:http://127.0.0.1:9/v1#nobody\ncalls: {cache: false}\n"
@@ -40,9 +40,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project
 
 
-def score(file: str, *options: str) -> Ended:
+def score(run: Command, file: str, *options: str) -> Ended:
     Path("tasks.jsonl").write_text(json.dumps(task(file)) + "\n")
-    return called("score", "tasks.jsonl", "--out", "run", *options)
+    return run("score", "tasks.jsonl", "--out", "run", *options)
 
 
 OUTSIDE = ["../outside/places.csv", "tables/../../outside/places.csv", "link.csv", "linked/places.csv", "/etc/hostname"]
@@ -51,9 +51,9 @@ OUTSIDE = ["../outside/places.csv", "tables/../../outside/places.csv", "link.csv
 @pytest.mark.parametrize("file", OUTSIDE)
 @pytest.mark.parametrize("dry", [(), ("--dry-run",)])
 def test_a_file_outside_the_folder_of_tasks_is_refused_with_line_and_field(
-    project: Path, file: str, dry: tuple[str, ...]
+    project: Path, run: Command, file: str, dry: tuple[str, ...]
 ) -> None:
-    ended = score(file, *dry)
+    ended = score(run, file, *dry)
     assert (ended.code, ended.out) == (2, "")
     assert "error: tasks.jsonl, line 1, field facts.tables.places.file: " in ended.err
     assert f"is not below {project}; move the file there, or allow files elsewhere with --allow-files-outside" in (
@@ -63,22 +63,22 @@ def test_a_file_outside_the_folder_of_tasks_is_refused_with_line_and_field(
 
 
 @pytest.mark.parametrize("file", ["places.csv", "tables/places.csv", "./linked/../project/tables/places.csv", "WHOLE"])
-def test_a_file_below_it_is_read(project: Path, file: str) -> None:
+def test_a_file_below_it_is_read(project: Path, run: Command, file: str) -> None:
     if file.startswith("./linked"):
         (project / "linked").unlink()
         (project / "linked").symlink_to(project.parent / "project")
         file = "linked/tables/places.csv"
-    ended = score(str(project / "places.csv") if file == "WHOLE" else file)
+    ended = score(run, str(project / "places.csv") if file == "WHOLE" else file)
     assert ended.code == 0, ended.err
 
 
-def test_files_elsewhere_may_be_allowed(project: Path) -> None:
-    assert score("../outside/places.csv", "--allow-files-outside").code == 0
-    refused = called("verify", "run", "--deep")
+def test_files_elsewhere_may_be_allowed(project: Path, run: Command) -> None:
+    assert score(run, "../outside/places.csv", "--allow-files-outside").code == 0
+    refused = run("verify", "run", "--deep")
     assert refused.code == 2
     assert "run: task 'a', field facts.tables.places.file: is '../outside/places.csv'" in refused.err
-    assert called("verify", "run").code == 0
-    assert called("verify", "run", "--deep", "--allow-files-outside").code == 0
+    assert run("verify", "run").code == 0
+    assert run("verify", "run", "--deep", "--allow-files-outside").code == 0
 
 
 def test_tasks_from_standard_input_are_of_the_current_folder(project: Path) -> None:
@@ -89,10 +89,10 @@ def test_tasks_from_standard_input_are_of_the_current_folder(project: Path) -> N
         shutil.rmtree("run", ignore_errors=True)
 
 
-def test_an_attack_on_tasks_of_ones_own_keeps_to_it_too(project: Path) -> None:
+def test_an_attack_on_tasks_of_ones_own_keeps_to_it_too(project: Path, run: Command) -> None:
     (project / "tasks.jsonl").write_text(json.dumps(task("link.csv")) + "\n")
     command = ("attack", "--config", "model.yaml", "--tasks", "tasks.jsonl", "--dry-run")
-    refused = called(*command)
+    refused = run(*command)
     assert refused.code == 2
     assert "tasks.jsonl, line 1, field facts.tables.places.file: is 'link.csv'" in refused.err
-    assert called(*command, "--allow-files-outside").code == 0
+    assert run(*command, "--allow-files-outside").code == 0
