@@ -11,7 +11,7 @@ import typer
 from jurygraph.cli import outcome
 from jurygraph.cli.boundary import Exit
 from jurygraph.cli.opening import open_jury
-from jurygraph.cli.options import AsJson, Conditions, DryRun, MaxCalls, MaxCost, ModelName
+from jurygraph.cli.options import AsJson, Conditions, DryRun, FilesOutside, MaxCalls, MaxCost, ModelName
 from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.text import out, out_json, say, table
 
@@ -52,6 +52,7 @@ def attack(
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
+    allow_files_outside: FilesOutside = False,
     json: AsJson = False,
 ) -> None:
     """Attack the config's judge, and measure what passes.
@@ -77,7 +78,7 @@ def attack(
     from jurygraph.studies.attack.report import Figures
 
     asked = Gate.parse(",".join(gate), Figures, _EXAMPLE) if gate else None
-    sitting = _Sitting(config, suite, tasks, dry_run)
+    sitting = _Sitting(config, suite, tasks, dry_run, allow_files_outside)
     with kept_off_stdout(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         sitting.hold(jury)
     if sitting.estimate is not None:
@@ -96,8 +97,9 @@ class _Sitting:
     report: "AttackReport"
     requests: "Tally | None"
 
-    def __init__(self, config: Path, suite: Suite, tasks: str | None, dry_run: bool) -> None:
+    def __init__(self, config: Path, suite: Suite, tasks: str | None, dry_run: bool, files_outside: bool) -> None:
         self.config, self.suite, self.tasks, self.dry_run = config, suite, tasks, dry_run
+        self.files_outside = files_outside
         self.estimate: Estimate | None = None
 
     def hold(self, jury: "Jury") -> None:
@@ -122,7 +124,7 @@ class _Sitting:
         from jurygraph.safety.attacks import load_attack_tasks, load_attacks
         from jurygraph.studies.attack.study import AttackStudy
 
-        tasks = load_attack_tasks() if self.tasks is None else _read(self.tasks)
+        tasks = load_attack_tasks() if self.tasks is None else _read(self.tasks, self.files_outside)
         try:
             return AttackStudy(jury, tasks, load_attacks(self.suite.value))
         except ConfigError as error:
@@ -144,14 +146,21 @@ def _judged(study: "AttackStudy", runner: "asyncio.Runner", report: Callable[[in
 _KEPT = "what the cache holds is not asked again by the same command"
 
 
-def _read(path: str) -> "list[tuple[Task, tuple[Response, ...]]]":
+def _read(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Response, ...]]]":
     """The tasks of a file. They need no responses: those that they have are taken for honest ones."""
     from jurygraph.schema import TaskLine
+    from jurygraph.sources.fact_files import file_outside, folder_of_tasks
     from jurygraph.sources.files import TextFile, temporary_room
-    from jurygraph.sources.json_lines import read_lines
+    from jurygraph.sources.json_lines import read_lines, refuse
 
+    found, folder = [], folder_of_tasks(path)
     with temporary_room(), closing(TextFile(path)) as file:
-        return [line.split() for _, line in read_lines(file, TaskLine)]
+        for line, task in read_lines(file, TaskLine):
+            outside = None if files_outside else file_outside(task.facts, folder)
+            if outside is not None:
+                refuse(file.name, line.number, outside)
+            found.append(task.split())
+    return found
 
 
 def _print_forecast(study: "AttackStudy", estimate: "Estimate", as_json: bool) -> None:

@@ -8,12 +8,13 @@ import typer
 
 from jurygraph.cli.boundary import Exit
 from jurygraph.cli.opening import allow_code_of
-from jurygraph.cli.options import AsJson, RunFolder
+from jurygraph.cli.options import AsJson, FilesOutside, RunFolder
 from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.text import out, out_json, say, visible, word
 
 if TYPE_CHECKING:
     from jurygraph.runs.making.erasure import Erased
+    from jurygraph.runs.run import Run
 
 
 def verify(
@@ -25,6 +26,7 @@ def verify(
     signer: Annotated[
         Path | None, typer.Option(metavar="F", help="Public key that must have sealed the run.", show_default=False)
     ] = None,
+    allow_files_outside: FilesOutside = False,
     json: AsJson = False,
 ) -> None:
     """Check a run: its records, texts, rewards and seal.
@@ -34,7 +36,8 @@ def verify(
     make the whole of it anew: `--expect-head`, or a seal by a key that is kept elsewhere, finds that. With `--signer`,
     nothing may follow what was sealed: seal a run anew after an erasure.
 
-    `--deep` looks for every quotation in its response, and asks every evaluator that needs no model again.
+    `--deep` looks for every quotation in its response, and asks every evaluator that needs no model again. Table files
+    that its tasks name have to lie below the current folder then, unless --allow-files-outside is given.
 
     Exit codes: 0 everything is right; 2 the run cannot be checked here; 5 something is not, and the first is named.
 
@@ -51,7 +54,7 @@ def verify(
         allow_code_of(opened)
         with progress("verifying", opened.ledger.count, "records") as report:
             found = verified(opened, report, expect_head, signer)
-        again = _deep(opened) if deep else None
+        again = _deep(opened, allow_files_outside) if deep else None
     if json:
         out_json({"run": str(run), **found._asdict(), "deep": again})
         return
@@ -70,13 +73,15 @@ def verify(
         say("the run is not closed: more may come after this head")
 
 
-def _deep(run: Any) -> dict[str, int]:
+def _deep(run: "Run", allow_files_outside: bool) -> dict[str, int]:
     from jurygraph.cli.opening import send_nothing
     from jurygraph.cli.progress import progress
     from jurygraph.errors import ConfigError
     from jurygraph.runs.integrity.deep import verify_deep
 
     send_nothing()
+    if not allow_files_outside:
+        _refuse_files_outside(run)
     try:
         with progress("asking again", run.ledger.number("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
@@ -85,6 +90,18 @@ def _deep(run: Any) -> dict[str, int]:
         if run.source.code_folder is not None:
             where = f"modules of the run are looked for in {run.source.code_folder}, where they lay when it was scored"
         raise ConfigError(f"{error}; {where}") from None
+
+
+def _refuse_files_outside(run: "Run") -> None:
+    """Refuse a run whose tasks name table files outside the current folder: the run may come from a stranger."""
+    from jurygraph.errors import InputError
+    from jurygraph.sources.fact_files import file_outside
+
+    for record in run.source.ledger.records("task"):
+        task = run.task(record.key)
+        outside = None if task is None else file_outside(task.facts, Path())
+        if outside is not None:
+            raise InputError(f"{run.folder}: task {record.key!r}, field {outside.field}: {outside}")
 
 
 def _said(again: dict[str, int]) -> str:

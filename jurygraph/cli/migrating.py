@@ -30,7 +30,10 @@ def migrate(
     from jurygraph.runs.making.migration import migrate as brought_over
     from jurygraph.sources import read_work
 
-    with read_work(tasks, responses) as work, progress("migrating", work.extent()[1], "responses") as report:
+    with (
+        read_work(tasks, responses, allow_files_outside=True) as work,
+        progress("migrating", work.extent()[1], "responses") as report,
+    ):
         traces = brought_over(run, new, work, report)
     if json:
         out_json({"run": str(new), "traces": traces})

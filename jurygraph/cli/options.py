@@ -19,6 +19,9 @@ EdgesFrom = Annotated[
     typer.Option(metavar="GRAPHS", help="TASKS file with reviewed rubric graphs.", show_default=False),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be asked; send and write nothing.")]
+FilesOutside = Annotated[
+    bool, typer.Option("--allow-files-outside", help="Let tasks name table files outside their folder.")
+]
 MaxCost = Annotated[
     float | None, typer.Option(min=0, metavar="C", help="US dollars to spend on a model.", show_default=False)
 ]

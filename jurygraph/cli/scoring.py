@@ -10,7 +10,17 @@ import typer
 
 from jurygraph.cli.boundary import Exit
 from jurygraph.cli.opening import found_config, notes_of, open_jury
-from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile
+from jurygraph.cli.options import (
+    AsJson,
+    ConfigFile,
+    DryRun,
+    EdgesFrom,
+    FilesOutside,
+    MaxCalls,
+    MaxCost,
+    ModelName,
+    TasksFile,
+)
 from jurygraph.cli.outcome import print_forecast, request_lines, result_lines, say_inconclusive
 from jurygraph.cli.printing import kept_off_stdout
 from jurygraph.cli.text import out, out_json, say, word
@@ -55,6 +65,7 @@ def score(
     ] = None,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
+    allow_files_outside: FilesOutside = False,
     json: AsJson = False,
 ) -> None:
     """Score responses and keep every reward with all that led to it.
@@ -77,7 +88,8 @@ def score(
         jurygraph score tasks.jsonl --config stricter.yaml --out run2 --branch run
     """
     limits: dict[str, Any] = {"max_cost": max_cost, "max_calls": max_calls}
-    files = {"responses": responses, "profiles_from": profiles_from, "edges_from": edges_from}
+    files: dict[str, Any] = {"responses": responses, "profiles_from": profiles_from, "edges_from": edges_from}
+    files["allow_files_outside"] = allow_files_outside or None
     sitting = _Sitting(tasks, run, dry_run, config=config, **files, model=model, limit=limit, **limits)
     evaluating = _evaluating(rewards_from) if rewards_from else None
     with kept_off_stdout(), open_jury(config or found_config(tasks), model, dry_run, evaluating, **limits) as jury:
@@ -112,8 +124,11 @@ class _Sitting:
         for note in notes_of(jury):
             say(note)
         carried, stated = None if branch is None else _branch(branch), self.options["profiles_from"]
+        outside = bool(self.options["allow_files_outside"])
         with (
-            read_work(self.file, self.options["responses"], self.options["edges_from"]) as work,
+            read_work(
+                self.file, self.options["responses"], self.options["edges_from"], allow_files_outside=outside
+            ) as work,
             profiles_of(stated, work) as profiles,
         ):
             if work.graphs:
@@ -143,7 +158,11 @@ class _Sitting:
         if not self.summary.infrastructure:
             return None
         options = {**self.options, "branch": self.run, "out": _not_there(self.run)}
-        words = [f"--{name.replace('_', '-')} {word(value)}" for name, value in options.items() if value is not None]
+        words = [
+            f"--{name.replace('_', '-')}" + ("" if value is True else f" {word(value)}")
+            for name, value in options.items()
+            if value is not None
+        ]
         return " ".join(["jurygraph score", word(self.file), *words])
 
     def plain(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from jurygraph.errors import InputError
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
 from jurygraph.sources.complaint import Complaint, nearest, quoted
 from jurygraph.sources.edges import EdgesFile
+from jurygraph.sources.fact_files import file_outside, folder_of_tasks
 from jurygraph.sources.files import FileMark, Line, TextFile, temporary_room
 from jurygraph.sources.index import Index
 from jurygraph.sources.json_lines import read_again, read_lines, refuse
@@ -64,16 +65,25 @@ class Work:
         self.close()
 
 
-def read_tasks(path: str | Path, responses: str | Path | None = None) -> list[Pair]:
+def read_tasks(
+    path: str | Path, responses: str | Path | None = None, *, allow_files_outside: bool = False
+) -> list[Pair]:
     """The tasks of a JSONL file (`.gz` too; `-` is standard input), each with its responses; all in memory.
 
-    `responses` names a second file that holds them apart. Raises `InputError` with file, line and field.
+    `responses` names a second file that holds them apart. The files of tables that tasks name lie below the folder of
+    the file, unless files outside are allowed. Raises `InputError` with file, line and field.
     """
-    with read_work(path, responses) as work:
+    with read_work(path, responses, allow_files_outside=allow_files_outside) as work:
         return list(work.pairs())
 
 
-def read_work(path: str | Path, responses: str | Path | None = None, edges: str | Path | None = None) -> Work:
+def read_work(
+    path: str | Path,
+    responses: str | Path | None = None,
+    edges: str | Path | None = None,
+    *,
+    allow_files_outside: bool = False,
+) -> Work:
     """As `read_tasks`, for files of any size: every line is checked here, and none is kept in memory.
 
     `edges` names a TASKS file of which the graphs of the rubrics are taken.
@@ -85,7 +95,7 @@ def read_work(path: str | Path, responses: str | Path | None = None, edges: str 
     with temporary_room(), ExitStack() as held:
         index = held.enter_context(closing(Index()))
         tasks = held.enter_context(closing(TextFile(path)))
-        _check_tasks(tasks, index, responses_apart=responses is not None)
+        _check_tasks(tasks, index, responses is not None, None if allow_files_outside else folder_of_tasks(path))
         apart = None
         if responses is not None:
             apart = held.enter_context(closing(TextFile(responses)))
@@ -98,7 +108,8 @@ def read_work(path: str | Path, responses: str | Path | None = None, edges: str 
         return Work(tasks, apart, graphs, index, held.pop_all())
 
 
-def _check_tasks(file: TextFile, index: Index, responses_apart: bool) -> None:
+def _check_tasks(file: TextFile, index: Index, responses_apart: bool, folder: Path | None) -> None:
+    """Check every line; of its tables' files, where a `folder` is given, that they lie below that."""
     number = -1
     for number, (line, task) in enumerate(read_lines(file, TaskLine)):
         if responses_apart and task.responses:
@@ -110,6 +121,9 @@ def _check_tasks(file: TextFile, index: Index, responses_apart: bool) -> None:
             _refuse_taken(file, line, "response", response.id, ("responses", place, "id"), earlier)
         if not task.query and not isinstance(task.query, str):
             refuse(file.name, line.number, Complaint(("query",), "is an empty list", "give it one message at least"))
+        outside = None if folder is None else file_outside(task.facts, folder)
+        if outside is not None:
+            refuse(file.name, line.number, outside)
     if number < 0:
         raise InputError(f"{file.name}: the file is empty; write one task a line, each a JSON object")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import JURYGRAPH, called, write_project
+from tests.cli.conftest import JURYGRAPH, Command, write_project
 
 RECORDED = """\
 evaluators: [maths.accuracy]
@@ -25,23 +25,25 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", ["run.lock", "run.sqlite", "run.sqlite-wal", "config.yaml"])
 @pytest.mark.parametrize("there", [True, False])
-def test_a_link_in_the_folder_of_a_run_is_named_and_not_followed(project: Path, name: str, there: bool) -> None:
+def test_a_link_in_the_folder_of_a_run_is_named_and_not_followed(
+    project: Path, run: Command, name: str, there: bool
+) -> None:
     mine = project / "mine"
     if there:
         mine.write_text("my thesis")
     (project / "run").mkdir()
     (project / "run" / name).symlink_to(mine)
-    ended = called("score", project / "tasks.jsonl", "--out", project / "run")
+    ended = run("score", project / "tasks.jsonl", "--out", project / "run")
     assert ended.code == 2
     assert f"{project / 'run' / name}: is a symbolic link" in ended.err
     assert mine.exists() == there
     assert not there or mine.read_text() == "my thesis"
 
 
-def test_a_config_of_somebody_else_is_not_written_over(project: Path) -> None:
+def test_a_config_of_somebody_else_is_not_written_over(project: Path, run: Command) -> None:
     (project / "run").mkdir()
     (project / "run" / "config.yaml").write_text("mine: true\n")
-    assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 2
+    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 2
     assert (project / "run" / "config.yaml").read_text() == "mine: true\n"
 
 
@@ -63,27 +65,27 @@ def test_a_run_a_recording_and_the_cache_are_for_their_owner_alone(project: Path
     assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
 
 
-def test_a_file_that_is_no_recording_is_not_cut_off(project: Path) -> None:
+def test_a_file_that_is_no_recording_is_not_cut_off(project: Path, run: Command) -> None:
     (project / "jury.yaml").write_text(RECORDED.replace("calls.jsonl", str(project / "notes.txt")))
     (project / "notes.txt").write_text("one line of mine")
-    assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 2
+    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 2
     assert (project / "notes.txt").read_text() == "one line of mine"
 
 
-def test_an_export_follows_the_link_that_it_is_given_and_has_the_usual_mode(project: Path) -> None:
-    assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+def test_an_export_follows_the_link_that_it_is_given_and_has_the_usual_mode(project: Path, run: Command) -> None:
+    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     (project / "there").mkdir()
     (project / "rewards.jsonl").symlink_to("there/rewards.jsonl")
-    assert called("export", project / "run", "--to", "jsonl", "--out", project / "rewards.jsonl").code == 0
+    assert run("export", project / "run", "--to", "jsonl", "--out", project / "rewards.jsonl").code == 0
     assert json.loads((project / "there" / "rewards.jsonl").read_text())["response_id"] == "a/1"
     umask = os.umask(0o022)
     os.umask(umask)
     assert stat.S_IMODE((project / "there" / "rewards.jsonl").stat().st_mode) == 0o666 & ~umask
 
 
-def test_a_draft_that_a_killed_command_left_in_a_run_is_removed_by_the_next(project: Path) -> None:
-    assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 0
+def test_a_draft_that_a_killed_command_left_in_a_run_is_removed_by_the_next(project: Path, run: Command) -> None:
+    assert run("score", project / "tasks.jsonl", "--out", project / "run").code == 0
     left = project / "run" / ".jurygraph-0123456789abcdef.draft"
     left.write_text("a text of somebody")
-    assert called("show", project / "run").code == 0
+    assert run("show", project / "run").code == 0
     assert not left.exists()

@@ -20,7 +20,8 @@ class TableStated(Noun):
     `key` are the columns by which a row is known: the name first, then where or when. Rows that share a key are
     alternatives, told apart by the column `order`, else by their content; `unique` refuses them. `lists` are the
     columns that hold several values in one text, each with what separates them. `file` is CSV, JSON, JSON lines,
-    Parquet or SQLite (of which `table` is one table), looked for from the folder in which jurygraph runs.
+    Parquet or SQLite (of which `table` is one table), looked for from the folder in which jurygraph runs. In a TASKS
+    file it has to lie below the folder of that (`jurygraph.sources.fact_files`).
     """
 
     key: tuple[Id, ...] = Field(min_length=1)

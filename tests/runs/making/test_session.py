@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -156,8 +157,8 @@ class TestNothingTooEarly:
     ) -> None:
         folder = tmp_path / "run"
         folder.mkdir()
-        for name in ("run.lock", "config.yaml"):
-            (folder / name).write_text("left over")
+        (folder / "run.lock").write_text('{"pid": 1, "host": "here", "since": "yesterday"}')
+        shutil.copy(plain / "config.yaml", folder)
         score(folder, tasks)
         assert contents(folder) == contents(plain)
 

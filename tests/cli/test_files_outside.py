@@ -1,0 +1,98 @@
+"""Tasks name table files below their own folder, unless somebody allows others."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import JURYGRAPH, Command, Ended
+
+CONFIG = "derivers: [facts.claims]\nevaluators: [facts.confirmed]\n"
+MODEL = "evaluators: [criteria]\nmodel: openai-compatible:http://127.0.0.1:9/v1#nobody\ncalls: {cache: false}\n"
+
+
+def task(file: str) -> dict[str, object]:
+    form = {"table": "places", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)"}
+    facts = {
+        "tables": {"places": {"key": ["name", "city"], "file": file}},
+        "claims": {"meals": {"at": ["$[*].meal"], "forms": [form]}},
+    }
+    rubric = {"criteria": [{"id": "short", "text": "It is short.", "weight": 1.0}]}
+    response = {"id": "a/1", "text": "", "data": [{"meal": "Coco Bambu, Rockford"}]}
+    return {"id": "a", "query": "Where to?", "facts": facts, "rubric": rubric, "responses": [response]}
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder in which one stands, with a table in it and one outside of it."""
+    project = tmp_path / "project"
+    (project / "tables").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    for folder in (project, project / "tables", tmp_path / "outside"):
+        (folder / "places.csv").write_text("name,city\nCoco Bambu,Rockford\n")
+    (project / "jury.yaml").write_text(CONFIG)
+    (project / "model.yaml").write_text(MODEL)
+    (project / "link.csv").symlink_to(tmp_path / "outside" / "places.csv")
+    (project / "linked").symlink_to(tmp_path / "outside")
+    monkeypatch.chdir(project)
+    return project
+
+
+def score(run: Command, file: str, *options: str) -> Ended:
+    Path("tasks.jsonl").write_text(json.dumps(task(file)) + "\n")
+    return run("score", "tasks.jsonl", "--out", "run", *options)
+
+
+OUTSIDE = ["../outside/places.csv", "tables/../../outside/places.csv", "link.csv", "linked/places.csv", "/etc/hostname"]
+
+
+@pytest.mark.parametrize("file", OUTSIDE)
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_a_file_outside_the_folder_of_tasks_is_refused_with_line_and_field(
+    project: Path, run: Command, file: str, dry: tuple[str, ...]
+) -> None:
+    ended = score(run, file, *dry)
+    assert (ended.code, ended.out) == (2, "")
+    assert "error: tasks.jsonl, line 1, field facts.tables.places.file: " in ended.err
+    assert f"is not below {project}; move the file there, or allow files elsewhere with --allow-files-outside" in (
+        ended.err.replace("which ", "")
+    )
+    assert not (project / "run").exists()
+
+
+@pytest.mark.parametrize("file", ["places.csv", "tables/places.csv", "./linked/../project/tables/places.csv", "WHOLE"])
+def test_a_file_below_it_is_read(project: Path, run: Command, file: str) -> None:
+    if file.startswith("./linked"):
+        (project / "linked").unlink()
+        (project / "linked").symlink_to(project.parent / "project")
+        file = "linked/tables/places.csv"
+    ended = score(run, str(project / "places.csv") if file == "WHOLE" else file)
+    assert ended.code == 0, ended.err
+
+
+def test_files_elsewhere_may_be_allowed(project: Path, run: Command) -> None:
+    assert score(run, "../outside/places.csv", "--allow-files-outside").code == 0
+    refused = run("verify", "run", "--deep")
+    assert refused.code == 2
+    assert "run: task 'a', field facts.tables.places.file: is '../outside/places.csv'" in refused.err
+    assert run("verify", "run").code == 0
+    assert run("verify", "run", "--deep", "--allow-files-outside").code == 0
+
+
+def test_tasks_from_standard_input_are_of_the_current_folder(project: Path) -> None:
+    for file, code in (("places.csv", 0), ("link.csv", 2)):
+        words = [JURYGRAPH, "score", "-", "--config", "jury.yaml", "--out", "run"]
+        done = subprocess.run(words, input=json.dumps(task(file)), capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        shutil.rmtree("run", ignore_errors=True)
+
+
+def test_an_attack_on_tasks_of_ones_own_keeps_to_it_too(project: Path, run: Command) -> None:
+    (project / "tasks.jsonl").write_text(json.dumps(task("link.csv")) + "\n")
+    command = ("attack", "--config", "model.yaml", "--tasks", "tasks.jsonl", "--dry-run")
+    refused = run(*command)
+    assert refused.code == 2
+    assert "tasks.jsonl, line 1, field facts.tables.places.file: is 'link.csv'" in refused.err
+    assert run(*command, "--allow-files-outside").code == 0
