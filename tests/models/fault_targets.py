@@ -1,6 +1,6 @@
 """The backends and embedders that the fault modes are tried on, and a process of its own in which one meets them.
 
-    python -m tests.models.fault_targets TARGET URL MODE...
+    python -m tests.models.fault_targets TARGET URL_OR_FOLDER MODE...
 
 prints, as JSON, what each mode came to and the most memory that the process had until then.
 """
@@ -11,19 +11,25 @@ import os
 import sys
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend
+from jurygraph.models.embedding.embedder import Embedder
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.models.structured import read
 from jurygraph.schema import Message
 from tests.models.faults import (
+    REPLY,
+    RIGHT,
     TIMEOUT,
+    VECTORS,
     Chat,
     anthropic_chat,
     embeddings,
@@ -60,13 +66,16 @@ class Target(NamedTuple):
     chat: Chat | None = None
 
 
-async def _complete(backend: Backend) -> None:
+def _request(provider: str, model: str) -> Request:
     asked = (Message(role="system", content="You judge."), Message(role="user", content="Is it so?"))
-    request = Request(
-        provider=backend.provider, model=backend.model, messages=asked, answer=Answered.model_json_schema()
-    )
+    return Request(provider=provider, model=model, messages=asked, answer=Answered.model_json_schema())
+
+
+async def _complete(backend: Backend) -> None:
     try:
-        reply: Reply = await backend.complete(request, TIMEOUT)
+        is_first = backend.model.endswith("right")  # which waits for its library to be loaded
+        request = _request(backend.provider, backend.model)
+        reply: Reply = await backend.complete(request, _PATIENCE if is_first else TIMEOUT)
     finally:
         await backend.close()
     read(reply, Answered)
@@ -135,8 +144,6 @@ def _once(module: Any) -> None:
     module.TIMEOUT, module._POLICY = TIMEOUT, RetryPolicy(attempts=1)
 
 
-RIGHT = '{"met": true, "probability": 0.9}'
-
 TARGETS: Mapping[str, Target] = {
     "openai-compatible": Target(_native, openai_chat(RIGHT), openai_chat),
     "litellm openai": Target(_litellm("openai", "/v1"), openai_chat(RIGHT), openai_chat),
@@ -154,14 +161,92 @@ TARGETS: Mapping[str, Target] = {
 }
 """Everybody who is asked over HTTP."""
 
+
+async def _gguf(folder: str, mode: str) -> None:
+    """llama.cpp's pieces are planted: the engine itself is tried by `test_engines`."""
+    from jurygraph.models.backends.gguf import Gguf
+
+    path = Path(folder) / "planted.gguf"
+    path.write_bytes(b"GGUF")
+    text, finish = planted_reply(mode)
+
+    class Engine:
+        async def ask(self, body: Any) -> list[dict[str, Any]]:
+            return [
+                {"choices": [{"delta": {"content": text}, "finish_reason": None}]},
+                {"choices": [{"delta": {}, "finish_reason": finish}]},
+            ]
+
+        async def close(self) -> None:
+            """It holds nothing."""
+
+    backend = Gguf(path)
+    backend._engine = Engine()  # type: ignore[assignment]
+    await _complete(backend)
+
+
+async def _replay(folder: str, mode: str) -> None:
+    from jurygraph.models.backends.replay import Replay
+    from jurygraph.models.recording import Recorder
+    from jurygraph.safety.redaction import Redactor
+
+    text, finish = planted_reply(mode)
+    path = Path(folder) / f"{mode}.jsonl"
+    with closing(Recorder(path, Redactor([]))) as recorder:
+        recorder.add(_request("litellm", "openai/tiny"), Reply(text=text, finish=finish), None)
+    await _complete(Replay(path))
+
+
+async def _gguf_embedder(folder: str, mode: str) -> None:
+    from jurygraph.models.embedding.gguf import GgufEmbedder
+
+    path = Path(folder) / "planted.gguf"
+    path.write_bytes(b"GGUF")
+    given = [{"index": place, "embedding": one} for place, one in enumerate(VECTORS.get(mode, [[0.6, 0.8]]))]
+    embedder = GgufEmbedder(path)
+    embedder._server = SimpleNamespace(handle_embeddings=lambda asked: {"data": given})
+    await _embed(embedder)
+
+
+async def _sentence_transformer(folder: str, mode: str) -> None:
+    from jurygraph.models.embedding.sentence_transformer import SentenceTransformerEmbedder
+
+    embedder = SentenceTransformerEmbedder("tiny")
+    embedder._model._model = SimpleNamespace(encode=lambda *_, **__: VECTORS.get(mode, [[0.6, 0.8]]))
+    await _embed(embedder)
+
+
+async def _embed(embedder: Embedder) -> None:
+    try:
+        await embedder.embed(["a"])
+    finally:
+        embedder.close()
+
+
+def planted_reply(mode: str) -> tuple[str, str]:
+    """The text of a mode's reply, and why it ended; those that count, for any other name."""
+    if mode not in REPLY:
+        return RIGHT, "stop"
+    text, finish = json.loads(REPLY[mode].reply(lambda text, finish="stop": json.dumps([text, finish]).encode()))
+    return text, finish
+
+
+LOCAL: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
+    "gguf": _gguf,
+    "replay": _replay,
+    "gguf embedder": _gguf_embedder,
+    "sentence-transformers": _sentence_transformer,
+}
+"""Those that answer in this process: asked with a folder for their files, and the name of a mode."""
+
 KEYS = ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY", "COHERE_API_KEY")
 
 
-async def outcome(target: Target, url: str, model: str) -> str:
+async def outcome(ask: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
     """The kind of the fault that a question ends with; `COUNTED` where there is none."""
     try:
         async with asyncio.timeout(_PATIENCE):
-            await target.ask(url, model)
+            await ask(place, mode)
     except Fault as fault:
         return fault.kind
     except TimeoutError:
@@ -177,12 +262,11 @@ def peak() -> float:
     raise AssertionError("this system does not say it")
 
 
-def main(name: str, url: str, *modes: str) -> None:
-    for key in KEYS:
-        os.environ[key] = "sk-0123456789"
+def main(name: str, place: str, *modes: str) -> None:
+    ask = TARGETS[name].ask if name in TARGETS else LOCAL[name]
     met = {}
     for mode in modes:
-        found = asyncio.run(outcome(TARGETS[name], url, mode))
+        found = asyncio.run(outcome(ask, place, mode))
         met[mode] = (found, peak())
     print(json.dumps(met))
 

@@ -262,6 +262,7 @@ def library() -> Any:
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.set_verbose = False
+    litellm.DEFAULT_MAX_RETRIES = 0  # which its embeddings take where a call says 0
     transports: Any = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport")
     guard_async_transport(transports.LiteLLMAiohttpTransport)
     for name in _LOGGERS:  # they would print prompts and keys
