@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
+from jurygraph.models.backends.http_guard import guarded
 from jurygraph.models.faults import RETRIED, Fault, chain, kind_of_status
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.known_secrets import process_redactor
@@ -71,6 +72,8 @@ class ChatModel(Backend):
                 return _reply(await asyncio.create_task(self._told(request), context=Context()))
         except TimeoutError:
             raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
+        except Fault as fault:
+            raise Fault(fault.kind, f"{self.model}: {self._redactor.text(str(fault))[:_LONGEST_MESSAGE]}") from None
         except Exception as error:  # noqa: BLE001 - the user's class, and whatever client it is made of
             raise self._fault(error) from None
 
@@ -79,8 +82,16 @@ class ChatModel(Backend):
         from langsmith import tracing_context
 
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
-        with tracing_context(enabled=False):
-            return await self._with(request.parameters).ainvoke(messages, config={"callbacks": []})
+        with tracing_context(enabled=False), guarded() as exchange:
+            try:
+                answer = await self._with(request.parameters).ainvoke(messages, config={"callbacks": []})
+            except Exception:
+                exchange.require_no_fault()
+                if exchange.error_kind() == "unauthorised":  # no funds, which a client may take for a rate limit
+                    raise Fault("unauthorised", "the provider refuses the key, or has no money for it") from None
+                raise
+            exchange.require_no_fault()
+            return answer
 
     def _fault(self, error: Exception) -> Fault:
         kind = _kind(error)

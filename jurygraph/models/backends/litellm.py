@@ -5,7 +5,7 @@ import importlib
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache
@@ -14,9 +14,13 @@ from operator import itemgetter
 from typing import Any
 from weakref import WeakSet
 
+from pydantic_core import from_json
+
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, chain, kind_of_status
+from jurygraph.models.backends.complaints import LARGEST_ERROR
+from jurygraph.models.backends.http_guard import Exchange, guard_async_transport, guarded
+from jurygraph.models.faults import BROKEN_OFF, BY_RESPONSE, OUT_OF_FUNDS, RETRIED, Fault, chain, kind_of_status
 from jurygraph.models.prices import Price
 from jurygraph.models.probability import spelled, telling
 from jurygraph.models.retry_after import retry_after
@@ -113,6 +117,9 @@ _MILLION = 1_000_000
 _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 """What litellm tells by the words of a message alone, and may miss."""
 
+_OF_LITELLM = ("server", "rejected")
+"""What litellm says of its own accord, by 500 and 400, where it could not read a reply."""
+
 LONGEST_TIMEOUT = 86_400.0
 """One for all, in seconds: litellm makes a client, with connections of its own, for each that it is given."""
 
@@ -156,16 +163,18 @@ class LiteLLM(Backend):
         if self.model.startswith(_OLLAMA):  # what litellm does not know it asks the server, twice before each request
             litellm.model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
         USING.add(self)
-        try:
-            async with asyncio.timeout(timeout):
-                answer = await litellm.acompletion(**self._arguments(request))
-            return _reply(self.model, answer)
-        except TimeoutError:
-            raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
-        except Fault:
-            raise
-        except Exception as error:  # noqa: BLE001 - its many transformations raise whatever they like
-            raise self._fault(error) from None
+        with guarded(json=True) as exchange:
+            try:
+                async with asyncio.timeout(timeout):
+                    answer = await litellm.acompletion(**self._arguments(request))
+                exchange.require_reply()
+                return _reply(self.model, answer, exchange.bodies[-1])
+            except TimeoutError:
+                raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
+            except Fault as fault:
+                raise self._named(fault) from None
+            except Exception as error:  # noqa: BLE001 - its many transformations raise whatever they like
+                raise self._fault(error, exchange) from None
 
     async def close(self) -> None:
         """Let go of connections. litellm keeps them for all who use it: whoever of us is the last closes them."""
@@ -195,11 +204,20 @@ class LiteLLM(Backend):
             "no-log": True,
         }
 
-    def _fault(self, error: Exception) -> Fault:
+    def _named(self, fault: Fault) -> Fault:
+        return Fault(fault.kind, f"{self.model}: {self._redactor.text(str(fault))[:_LONGEST_MESSAGE]}")
+
+    def _fault(self, error: Exception, exchange: Exchange) -> Fault:
+        if exchange.fault is not None:
+            return self._named(exchange.fault)
         kind = _kind(error)
+        if kind not in BY_RESPONSE:
+            kind = exchange.error_kind() or kind
+        if kind in _OF_LITELLM and exchange.status is not None and exchange.status < 300:
+            kind = "unreadable"
         headers = getattr(error, "litellm_response_headers", None) or {}
         wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit")
-        said = " ".join(self._redactor.text(f"{type(error).__name__}: {error}").split())
+        said = " ".join(self._redactor.text(f"{type(error).__name__}: {error}"[:LARGEST_ERROR]).split())
         return Fault(kind, f"{self.model}: {said[:_LONGEST_MESSAGE]}", wait if kind in RETRIED else None)
 
 
@@ -238,12 +256,15 @@ def _endpoint(source: str, address: str | None) -> str | None:
 
 @cache
 def library() -> Any:
-    """litellm, set up to fetch nothing, remember nothing and tell nobody."""
+    """litellm, set up to fetch nothing, remember nothing and tell nobody, and with its HTTP requests guarded."""
     os.environ.update(_SETTINGS)
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
     litellm.suppress_debug_info = True
     litellm.set_verbose = False
+    litellm.DEFAULT_MAX_RETRIES = 0  # which its embeddings take where a call says 0
+    transports: Any = importlib.import_module("litellm.llms.custom_httpx.aiohttp_transport")
+    guard_async_transport(transports.LiteLLMAiohttpTransport)
     for name in _LOGGERS:  # they would print prompts and keys
         logging.getLogger(name).disabled = True
     return litellm
@@ -295,7 +316,7 @@ def _kind_without_answer(error: Exception) -> str:
     return "server"
 
 
-def _reply(model: str, answer: Any) -> Reply:
+def _reply(model: str, answer: Any, body: bytes) -> Reply:
     if not answer.choices:
         raise Fault("unreadable", f"{model}: the reply has no choices")
     choice = answer.choices[0]
@@ -303,16 +324,56 @@ def _reply(model: str, answer: Any) -> Reply:
     if native in BROKEN_OFF:  # which litellm takes for a stop
         raise Fault("server", f"{model}: the server broke the reply off (finish_reason {native!r})")
     special = choice.message.provider_specific_fields or {}
-    text = choice.message.content or ""
+    sent = from_json(body)
+    text = _as_sent(choice.message.content or "", sent)
     return Reply(
         text=text,
-        finish=choice.finish_reason,
+        finish=_finish(model, sent) or choice.finish_reason,
         refusal=special.get("refusal"),
         served=answer.model,
         tokens_in=answer.usage.prompt_tokens or None,  # 0 where the provider did not tell
         tokens_out=answer.usage.completion_tokens or None,
         tokens=_tokens(getattr(getattr(choice, "logprobs", None), "content", None) or (), text),
     )
+
+
+def _finish(model: str, sent: Any) -> str | None:
+    """Return why Ollama ended a reply, which litellm takes for a stop. Raises `Fault` where it did not end."""
+    if not model.startswith(_OLLAMA):
+        return None
+    if not isinstance(sent, dict) or sent.get("done") is not True:
+        raise Fault("unreadable", f"{model}: the reply does not say that it is done")
+    reason = sent.get("done_reason")
+    return reason if isinstance(reason, str) else None
+
+
+def _as_sent(text: str, sent: Any) -> str:
+    """Return a text as the provider sent it: litellm cuts out of it what it takes for thoughts, or for a fence.
+
+    A text that is nowhere in the body, such as one that was sent in parts, is left as it is.
+    """
+    if not text.strip():
+        return text
+    longer = ""
+    for one in _strings(sent):
+        if one == text:
+            return text
+        if text in one and not longer:
+            longer = one
+    return longer or text
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Return every text in a JSON value, in its order."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            waiting.extend(reversed(one.values()))
+        elif isinstance(one, list):
+            waiting.extend(reversed(one))
 
 
 def _tokens(given: Sequence[Any], text: str) -> tuple[Token, ...]:

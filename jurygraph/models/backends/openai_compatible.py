@@ -10,22 +10,20 @@ from typing import Annotated, Any, NamedTuple, NotRequired
 from urllib.parse import urlsplit
 
 import aiohttp
-from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import PydanticSerializationError, from_json, to_json
+from pydantic import FailFast, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 from yarl import URL
 
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.faults import BROKEN_OFF, OUT_OF_FUNDS, RETRIED, Fault, kind_of_status
+from jurygraph.models.backends.complaints import LARGEST_ERROR, Complaint, complaint_in, kind_of_complaint
+from jurygraph.models.backends.http_guard import LARGEST
+from jurygraph.models.faults import BROKEN_OFF, RETRIED, Fault
 from jurygraph.models.probability import spelled, telling
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
-LARGEST = 8 << 20
-"""Bytes of a reply, at most."""
-
-_LARGEST_ERROR = 64 << 10
 _LARGEST_AS_BYTES = 1 << 20  # aiohttp warns where more bytes than these are sent at once
 _LONGEST_MESSAGE = 300
 _MOST_TOKENS = 1 << 31
@@ -34,16 +32,6 @@ _ROUNDING = 1e-3
 _IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 _KEY = re.compile(r"[!-~]+")
 _NO_ADDRESS = "the URL is no web address; give one such as http://127.0.0.1:8000/v1"
-
-_OVERFLOWED = {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length"}
-_OVERFLOWED_WORDS = re.compile(
-    r"(?:maximum|model's|available) (?:context|model|prompt|input|allowed|allowed input) (?:length|size)"
-    r"|exceeds?(?: the)? context window",
-    re.IGNORECASE,
-)
-"""How OpenAI, vLLM, SGLang, llama.cpp and llama-cpp-python say that a request is longer than the context."""
-
-_REFUSED = {"content_filter", "content_policy_violation", "data_inspection_failed"}
 
 
 class _Message(TypedDict):
@@ -58,7 +46,7 @@ class _Choice(TypedDict):
 
 
 class _Envelope(TypedDict):
-    choices: Annotated[list[_Choice], Field(min_length=1)]
+    choices: Annotated[list[_Choice], Field(min_length=1), FailFast()]
     model: NotRequired[str | None]
     usage: NotRequired[Any]
 
@@ -70,17 +58,6 @@ class _Answer(NamedTuple):
     status: int
     headers: Mapping[str, str]
     content: bytearray
-
-
-class _Complaint(NamedTuple):
-    """What a server says is wrong: in a word or two of its own, in a sentence, and by a status where the body has one.
-
-    llama.cpp and OpenRouter may put an error with its status into a body of status 200.
-    """
-
-    words: frozenset[str]
-    message: str
-    status: int | None = None
 
 
 class OpenAICompatible(Backend):
@@ -145,7 +122,7 @@ class OpenAICompatible(Backend):
         session = await self._session()
         data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
         async with session.post(self._address, data=data, allow_redirects=False) as response:
-            most = LARGEST if response.status < 300 else _LARGEST_ERROR
+            most = LARGEST if response.status < 300 else LARGEST_ERROR
             content = bytearray()
             while not response.content.at_eof() and len(content) <= most:
                 content += await response.content.readany()
@@ -191,15 +168,15 @@ class OpenAICompatible(Backend):
             raise self._fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
         return reply
 
-    def _complained(self, status: int, headers: Mapping[str, str], complaint: _Complaint) -> Fault:
-        kind = _kind(status, complaint)
+    def _complained(self, status: int, headers: Mapping[str, str], complaint: Complaint) -> Fault:
+        kind = kind_of_complaint(status, complaint)
         wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit") if kind in RETRIED else None
         if 300 <= status < 400:
             return self._fault(kind, f"{status}, a redirect; give the URL that it leads to, if you trust that server")
         return self._fault(kind, f"{status}: {complaint.message}", wait)
 
     def _fault(self, kind: str, wrong: str, wait: float | None = None) -> Fault:
-        said = self._redactor.text(wrong[:_LARGEST_ERROR])
+        said = self._redactor.text(wrong[:LARGEST_ERROR])
         return Fault(kind, f"{self.endpoint}: {said[:_LONGEST_MESSAGE]}", wait)
 
 
@@ -300,36 +277,3 @@ def _token(entry: Any) -> tuple[str, float] | None:
     if _LEAST_LOGPROB <= number <= 0.0:
         return text, float(number)
     return text, 0.0 if number > 0.0 else _LEAST_LOGPROB
-
-
-def complaint_in(content: bytearray) -> _Complaint:
-    """What is wrong, from the body of a reply; one that is no JSON is the sentence itself."""
-    try:
-        body = from_json(content)
-    except ValueError:
-        return _Complaint(frozenset(), _line(content.decode(errors="replace")))
-    error = body.get("error") or body if isinstance(body, dict) else body
-    if not isinstance(error, dict):
-        return _Complaint(frozenset(), _line(str(error)))
-    code = error.get("code")
-    words = frozenset(word.lower() for word in (code, error.get("type")) if isinstance(word, str))
-    status = code if type(code) is int and 400 <= code < 600 else None
-    return _Complaint(words, _line(str(error.get("message") or error.get("detail") or error)), status)
-
-
-def _line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _kind(status: int, complaint: _Complaint) -> str:
-    """The kind of fault that a status and a complaint are."""
-    if complaint.words & OUT_OF_FUNDS:
-        return "unauthorised"
-    kind = kind_of_status(status)
-    if kind != "rejected":
-        return kind
-    if complaint.words & _REFUSED:
-        return "refused"
-    if complaint.words & _OVERFLOWED or _OVERFLOWED_WORDS.search(complaint.message):
-        return "overflowed"
-    return "rejected"

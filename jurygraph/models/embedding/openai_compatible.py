@@ -10,12 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import aiohttp
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import FailFast, Field, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 from yarl import URL
 
-from jurygraph.models.backends.openai_compatible import LARGEST, OpenAICompatible, complaint_in
+from jurygraph.models.backends.complaints import complaint_in
+from jurygraph.models.backends.http_guard import LARGEST
+from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.embedding.embedder import (
     TIMEOUT,
     Embedder,
@@ -36,11 +38,11 @@ _Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 
 class _Vector(TypedDict):
     index: _Place
-    embedding: list[_Number]
+    embedding: Annotated[list[_Number], FailFast()]
 
 
 class _Embeddings(TypedDict):
-    data: list[_Vector]
+    data: Annotated[list[_Vector], FailFast()]
 
 
 class _Score(TypedDict):
@@ -49,7 +51,7 @@ class _Score(TypedDict):
 
 
 class _Ranking(TypedDict):
-    results: list[_Score]
+    results: Annotated[list[_Score], FailFast()]
 
 
 _EMBEDDINGS = TypeAdapter(_Embeddings)

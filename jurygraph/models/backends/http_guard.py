@@ -1,0 +1,287 @@
+"""Limits what the HTTP clients of other libraries accept: no redirect, and no reply beyond a fixed size.
+
+litellm, and a chat model of your own, bring HTTP clients that follow redirects and read a reply of any size, compressed
+or not. All of them send through a transport of httpx. The guard wraps these transports once, and acts only on requests
+that are sent within `guarded()`: whatever else uses httpx in this process keeps its own behaviour.
+"""
+
+import zlib
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
+
+from pydantic_core import from_json
+
+from jurygraph.models.backends.complaints import LARGEST_ERROR, complaint_in, kind_of_complaint
+from jurygraph.models.faults import Fault, kind_of_status
+
+if TYPE_CHECKING:
+    import httpx
+
+LARGEST = 8 << 20
+"""Bytes of a reply, at most."""
+
+MOST_VALUES = 1_000_000
+"""JSON values in a reply, at most: about so many are the log probabilities of the longest."""
+
+MOST_OBJECTS = 4_096
+"""JSON objects in a reply, at most, without those of its log probabilities: clients take up to a millisecond each."""
+
+_ENCODING = "gzip"
+"""The only compression that is asked for, since a bounded decoder for it is in the standard library."""
+
+_SHOWN = 100
+_DESCRIBE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_IDENTITY = ("", "identity")
+_GZIP = zlib.MAX_WBITS | 16
+
+
+class Exchange:
+    """The HTTP requests of one call: their replies as decoded bytes, and the status or the fault of the last."""
+
+    def __init__(self, json: bool) -> None:
+        self._json = json
+        self.bodies: list[bytes] = []
+        self.status: int | None = None
+        self.fault: Fault | None = None
+        self._failed: set[tuple[str, str]] = set()
+
+    def begin(self, request: "httpx.Request") -> None:
+        """Prepare a request. Raises a transport error where the same request failed before: a call is one attempt."""
+        if (request.method, str(request.url)) in self._failed:
+            raise _transport_error("the request failed, and is not sent a second time", request)
+        self.fault = self.status = None
+        request.headers["Accept-Encoding"] = _ENCODING
+
+    def fail(self, request: "httpx.Request", fault: Fault | None) -> None:
+        """Remember that a request came to nothing, and why, where that is known here."""
+        self.fault = fault
+        self._failed.add((request.method, str(request.url)))
+
+    def finish(self, request: "httpx.Request", response: "httpx.Response", body: "_Body") -> "httpx.Response":
+        """Return the reply with its body read and decoded. Raises `Fault` where the body cannot be accepted."""
+        import httpx
+
+        content = body.finish()
+        if response.status_code < 300:
+            _require_few_values(content)
+            if self._json:
+                _require_json(content)
+        self.bodies.append(content)
+        self.status = response.status_code
+        kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _DESCRIBE_BODY]
+        return httpx.Response(response.status_code, headers=kept, content=content, request=request)
+
+    def error_kind(self) -> str | None:
+        """Return the kind of fault by the status and the body of the last reply; None where that was no error."""
+        if self.status is None or self.status < 400:
+            return None
+        return kind_of_complaint(self.status, complaint_in(bytearray(self.bodies[-1])))
+
+    def require_no_fault(self) -> None:
+        """Raise `Fault` where the last reply was refused, whatever the client made of that."""
+        if self.fault is not None:
+            raise self.fault
+
+    def require_reply(self) -> None:
+        """Raise `Fault` unless a reply came through the guard, and the last one was accepted."""
+        self.require_no_fault()
+        if not self.bodies:
+            wrong = "its reply came by a client that jurygraph cannot limit"
+            raise Fault(
+                "rejected", f"{wrong}; reach the model by openai-compatible:URL#model or langchain:NAME instead"
+            )
+
+
+class _Body:
+    """The body of one reply, as it comes in and is decoded. Raises `Fault` where it cannot be accepted."""
+
+    def __init__(self, response: "httpx.Response") -> None:
+        status = response.status_code
+        if 300 <= status < 400:
+            wrong = f"{status}, a redirect; give the address that it leads to, if you trust that server"
+            raise Fault(kind_of_status(status), wrong)
+        encoding = response.headers.get("content-encoding", "").strip().lower()
+        if encoding not in (*_IDENTITY, _ENCODING) and status < 400:
+            raise Fault("unreadable", f"the reply is compressed as {encoding[:40]!r}; only {_ENCODING} was asked for")
+        self._is_error = status >= 400
+        self._most = LARGEST_ERROR if self._is_error else LARGEST
+        self._decoder = None if encoding in _IDENTITY else zlib.decompressobj(_GZIP)
+        self._skipped = self._is_error and encoding not in (*_IDENTITY, _ENCODING)
+        self._content = bytearray()
+        self._received = 0
+
+    def add(self, chunk: bytes) -> bool:
+        """Add what came. Return whether more is wanted."""
+        self._received += len(chunk)
+        if self._skipped or self._received > self._most:
+            return self._refuse_rest()
+        try:
+            self._content += self._decoded(chunk)
+        except zlib.error as error:
+            if not self._is_error:
+                raise Fault("unreadable", f"the reply is no valid {_ENCODING}: {error}") from None
+            return False
+        return len(self._content) <= self._most or self._refuse_rest()
+
+    def finish(self) -> bytes:
+        """Return the whole body."""
+        if self._decoder is not None and not self._decoder.eof and not self._is_error:
+            raise Fault("unreadable", f"the reply is no valid {_ENCODING}: it ends too early")
+        return bytes(self._content[: self._most])
+
+    def _decoded(self, chunk: bytes) -> bytes:
+        if self._decoder is None:
+            return chunk
+        if self._decoder.eof:
+            raise zlib.error("bytes follow its end")
+        decoded = self._decoder.decompress(chunk, self._most + 1 - len(self._content))
+        if self._decoder.unused_data:
+            raise zlib.error("bytes follow its end")
+        return decoded
+
+    def _refuse_rest(self) -> bool:
+        if not self._is_error:
+            raise Fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
+        return False
+
+
+def _require_few_values(content: bytes) -> None:
+    """Raise `Fault` where a reply has so many values that a client would hold up everything else with reading it."""
+    if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
+        raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
+    if content.count(b"{") > MOST_OBJECTS and _objects(content) > MOST_OBJECTS:
+        raise Fault("too-large", f"the reply has more than {MOST_OBJECTS:,} objects")
+
+
+def _require_json(content: bytes) -> None:
+    try:
+        from_json(content, allow_inf_nan=True)
+    except ValueError as error:
+        begins = content[:_SHOWN].decode(errors="replace")
+        raise Fault("unreadable", f"the reply is no JSON: {error}; it begins with {begins!r}") from None
+
+
+def _objects(content: bytes) -> int:
+    """Count the objects of a JSON text, without those under `logprobs`; 0 where it is no JSON, as its readers say."""
+    try:
+        waiting = [from_json(content)]
+    except ValueError:
+        return 0
+    count = 0
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            count += 1
+            waiting.extend(value for name, value in one.items() if name != "logprobs")
+        elif isinstance(one, list):
+            waiting.extend(one)
+    return count
+
+
+_EXCHANGE: ContextVar[Exchange | None] = ContextVar("jurygraph_exchange", default=None)
+
+
+@contextmanager
+def guarded(json: bool = False) -> Iterator[Exchange]:
+    """Guard every request that is sent by httpx in this context, and collect what came of them.
+
+    With `json`, a reply that is not one valid JSON value is refused, before its readers repeat it in their errors.
+    """
+    _guard_httpx()
+    exchange = Exchange(json)
+    token = _EXCHANGE.set(exchange)
+    try:
+        yield exchange
+    finally:
+        _EXCHANGE.reset(token)
+
+
+@cache
+def _guard_httpx() -> None:
+    import httpx
+
+    guard_async_transport(httpx.AsyncHTTPTransport)
+    _guard_sync_transport(httpx.HTTPTransport)
+
+
+@cache
+def guard_async_transport(transport: Any) -> None:
+    """Guard a class of httpx's async transports."""
+    send: Callable[[Any, httpx.Request], Awaitable[httpx.Response]] = transport.handle_async_request
+
+    @wraps(send)
+    async def handle(self: Any, request: "httpx.Request") -> "httpx.Response":
+        exchange = _EXCHANGE.get()
+        if exchange is None:
+            return await send(self, request)
+        exchange.begin(request)
+        with _failures(exchange, request):
+            response = await send(self, request)
+            try:
+                body = _Body(response)
+                async for chunk in response.stream:  # type: ignore[union-attr]
+                    if not body.add(chunk):
+                        break
+            finally:
+                await response.aclose()
+            return exchange.finish(request, response, body)
+
+    transport.handle_async_request = handle
+
+
+def _guard_sync_transport(transport: Any) -> None:
+    """Guard a class of httpx's sync transports: some providers and chat models have no other."""
+    send: Callable[[Any, httpx.Request], httpx.Response] = transport.handle_request
+
+    @wraps(send)
+    def handle(self: Any, request: "httpx.Request") -> "httpx.Response":
+        exchange = _EXCHANGE.get()
+        if exchange is None:
+            return send(self, request)
+        exchange.begin(request)
+        with _failures(exchange, request):
+            response = send(self, request)
+            try:
+                body = _Body(response)
+                for chunk in response.stream:  # type: ignore[union-attr]
+                    if not body.add(chunk):
+                        break
+            finally:
+                response.close()
+            return exchange.finish(request, response, body)
+
+    transport.handle_request = handle
+
+
+@contextmanager
+def _failures(exchange: Exchange, request: "httpx.Request") -> Iterator[None]:
+    """Remember why a request failed; what is refused here is raised as an error that every client of httpx expects."""
+    import httpx
+
+    try:
+        yield
+    except Fault as fault:
+        exchange.fail(request, fault)
+        raise _transport_error(str(fault), request) from fault
+    except httpx.RequestError as error:
+        exchange.fail(request, _fault_of(error))
+        raise
+
+
+def _fault_of(error: "httpx.RequestError") -> Fault | None:
+    """Return what a transport says is wrong, where the clients would say less."""
+    import aiohttp
+
+    cause = error.__cause__
+    if isinstance(cause, aiohttp.ClientResponseError):
+        return Fault("unreadable", f"what came is no HTTP: {cause.message}")
+    return None
+
+
+def _transport_error(message: str, request: "httpx.Request") -> "httpx.TransportError":
+    import httpx
+
+    return httpx.TransportError(message, request=request)

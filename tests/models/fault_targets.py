@@ -1,0 +1,276 @@
+"""The backends and embedders that the fault modes are tried on, and a process of its own in which one meets them.
+
+    python -m tests.models.fault_targets TARGET URL_OR_FOLDER MODE...
+
+prints, as JSON, what each mode came to and the most memory that the process had until then.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import warnings
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, Field
+
+from jurygraph.models.asking import Reply, Request
+from jurygraph.models.backend import Backend
+from jurygraph.models.embedding.embedder import Embedder
+from jurygraph.models.faults import Fault
+from jurygraph.models.retries import RetryPolicy
+from jurygraph.models.structured import read
+from jurygraph.schema import Message
+from tests.models.faults import (
+    REPLY,
+    RIGHT,
+    TIMEOUT,
+    VECTORS,
+    Chat,
+    anthropic_chat,
+    embeddings,
+    ollama_chat,
+    ollama_generate,
+    openai_chat,
+    ranking,
+)
+
+COUNTED = "counted"
+"""What a mode came to where its reply was taken for a right one."""
+
+LATE = "late"
+"""What it came to where nothing was known long after the time was over."""
+
+_PATIENCE = 30.0
+
+
+class Answered(BaseModel):
+    """What is asked for."""
+
+    met: bool
+    probability: float = Field(ge=0.0, le=1.0)
+
+
+class Target(NamedTuple):
+    """Somebody who is asked over HTTP: at a server's URL, for a model by its name.
+
+    `right` is the body of a reply that counts; `chat` makes one of a text, where replies have any.
+    """
+
+    ask: Callable[[str, str], Awaitable[None]]
+    right: bytes
+    chat: Chat | None = None
+
+
+def _request(provider: str, model: str) -> Request:
+    asked = (Message(role="system", content="You judge."), Message(role="user", content="Is it so?"))
+    return Request(provider=provider, model=model, messages=asked, answer=Answered.model_json_schema())
+
+
+async def _complete(backend: Backend) -> None:
+    try:
+        is_first = backend.model.endswith("right")  # which waits for its library to be loaded
+        request = _request(backend.provider, backend.model)
+        reply: Reply = await backend.complete(request, _PATIENCE if is_first else TIMEOUT)
+    finally:
+        await backend.close()
+    read(reply, Answered)
+
+
+async def _native(url: str, model: str) -> None:
+    from jurygraph.models.backends.openai_compatible import OpenAICompatible
+
+    await _complete(OpenAICompatible(f"{url}/v1", model, "sk-0123456789"))
+
+
+def _litellm(provider: str, path: str = "") -> Callable[[str, str], Awaitable[None]]:
+    async def ask(url: str, model: str) -> None:
+        from jurygraph.models.backends.litellm import LiteLLM
+
+        await _complete(LiteLLM(f"{provider}/{model}", f"{url}{path}"))
+
+    return ask
+
+
+async def _chat_model(url: str, model: str) -> None:
+    from jurygraph.models.backends.chat_model import ChatModel
+    from tests.models.fault_chat_model import OpenAIChat
+
+    await _complete(ChatModel(OpenAIChat(url=f"{url}/v1", model_name=model)))
+
+
+async def _native_embedder(url: str, model: str) -> None:
+    from jurygraph.models.embedding import openai_compatible
+
+    _once(openai_compatible)
+    await openai_compatible.EndpointEmbedder(f"{url}/v1", model).embed(["a"])
+
+
+async def _native_reranker(url: str, model: str) -> None:
+    from jurygraph.models.embedding import openai_compatible
+
+    _once(openai_compatible)
+    await openai_compatible.EndpointReranker(f"{url}/v1", model).score("q", ["a"])
+
+
+def _litellm_embedder(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
+    async def ask(url: str, model: str) -> None:
+        from jurygraph.models.embedding import litellm
+
+        _once(litellm)
+        os.environ[variable] = f"{url}/v1"
+        await litellm.LiteLLMEmbedder(f"{provider}/{model}").embed(["a"])
+
+    return ask
+
+
+def _litellm_reranker(provider: str, variable: str) -> Callable[[str, str], Awaitable[None]]:
+    async def ask(url: str, model: str) -> None:
+        from jurygraph.models.embedding import litellm
+
+        _once(litellm)
+        os.environ[variable] = url
+        await litellm.LiteLLMReranker(f"{provider}/{model}").score("q", ["a"])
+
+    return ask
+
+
+def _once(module: Any) -> None:
+    """One attempt, within the time that the modes are made for."""
+    module.TIMEOUT, module._POLICY = TIMEOUT, RetryPolicy(attempts=1)
+
+
+TARGETS: Mapping[str, Target] = {
+    "openai-compatible": Target(_native, openai_chat(RIGHT), openai_chat),
+    "litellm openai": Target(_litellm("openai", "/v1"), openai_chat(RIGHT), openai_chat),
+    "litellm hosted_vllm": Target(_litellm("hosted_vllm", "/v1"), openai_chat(RIGHT), openai_chat),
+    "litellm anthropic": Target(_litellm("anthropic"), anthropic_chat(RIGHT), anthropic_chat),
+    "litellm ollama_chat": Target(_litellm("ollama_chat"), ollama_chat(RIGHT), ollama_chat),
+    "litellm ollama": Target(_litellm("ollama"), ollama_generate(RIGHT), ollama_generate),
+    "chat_model": Target(_chat_model, openai_chat(RIGHT), openai_chat),
+    "openai-compatible embedder": Target(_native_embedder, embeddings()),
+    "openai-compatible reranker": Target(_native_reranker, ranking()),
+    "litellm embedder openai": Target(_litellm_embedder("openai", "OPENAI_API_BASE"), embeddings()),
+    "litellm embedder hosted_vllm": Target(_litellm_embedder("hosted_vllm", "HOSTED_VLLM_API_BASE"), embeddings()),
+    "litellm reranker hosted_vllm": Target(_litellm_reranker("hosted_vllm", "HOSTED_VLLM_API_BASE"), ranking()),
+    "litellm reranker cohere": Target(_litellm_reranker("cohere", "COHERE_API_BASE"), ranking()),
+}
+"""Everybody who is asked over HTTP."""
+
+
+async def _gguf(folder: str, mode: str) -> None:
+    """llama.cpp's pieces are planted: the engine itself is tried by `test_engines`."""
+    from jurygraph.models.backends.gguf import Gguf
+
+    path = Path(folder) / "planted.gguf"
+    path.write_bytes(b"GGUF")
+    text, finish = planted_reply(mode)
+
+    class Engine:
+        async def ask(self, body: Any) -> list[dict[str, Any]]:
+            return [
+                {"choices": [{"delta": {"content": text}, "finish_reason": None}]},
+                {"choices": [{"delta": {}, "finish_reason": finish}]},
+            ]
+
+        async def close(self) -> None:
+            """It holds nothing."""
+
+    backend = Gguf(path)
+    backend._engine = Engine()  # type: ignore[assignment]
+    await _complete(backend)
+
+
+async def _replay(folder: str, mode: str) -> None:
+    from jurygraph.models.backends.replay import Replay
+    from jurygraph.models.recording import Recorder
+    from jurygraph.safety.redaction import Redactor
+
+    text, finish = planted_reply(mode)
+    path = Path(folder) / f"{mode}.jsonl"
+    with closing(Recorder(path, Redactor([]))) as recorder:
+        recorder.add(_request("litellm", "openai/tiny"), Reply(text=text, finish=finish), None)
+    await _complete(Replay(path))
+
+
+async def _gguf_embedder(folder: str, mode: str) -> None:
+    from jurygraph.models.embedding.gguf import GgufEmbedder
+
+    path = Path(folder) / "planted.gguf"
+    path.write_bytes(b"GGUF")
+    given = [{"index": place, "embedding": one} for place, one in enumerate(VECTORS.get(mode, [[0.6, 0.8]]))]
+    embedder = GgufEmbedder(path)
+    embedder._server = SimpleNamespace(handle_embeddings=lambda asked: {"data": given})
+    await _embed(embedder)
+
+
+async def _sentence_transformer(folder: str, mode: str) -> None:
+    from jurygraph.models.embedding.sentence_transformer import SentenceTransformerEmbedder
+
+    embedder = SentenceTransformerEmbedder("tiny")
+    embedder._model._model = SimpleNamespace(encode=lambda *_, **__: VECTORS.get(mode, [[0.6, 0.8]]))
+    await _embed(embedder)
+
+
+async def _embed(embedder: Embedder) -> None:
+    try:
+        await embedder.embed(["a"])
+    finally:
+        embedder.close()
+
+
+def planted_reply(mode: str) -> tuple[str, str]:
+    """The text of a mode's reply, and why it ended; those that count, for any other name."""
+    if mode not in REPLY:
+        return RIGHT, "stop"
+    text, finish = json.loads(REPLY[mode].reply(lambda text, finish="stop": json.dumps([text, finish]).encode()))
+    return text, finish
+
+
+LOCAL: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
+    "gguf": _gguf,
+    "replay": _replay,
+    "gguf embedder": _gguf_embedder,
+    "sentence-transformers": _sentence_transformer,
+}
+"""Those that answer in this process: asked with a folder for their files, and the name of a mode."""
+
+KEYS = ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY", "COHERE_API_KEY")
+
+
+async def outcome(ask: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
+    """The kind of the fault that a question ends with; `COUNTED` where there is none."""
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await ask(place, mode)
+    except Fault as fault:
+        return fault.kind
+    except TimeoutError:
+        return LATE
+    return COUNTED
+
+
+def peak() -> float:
+    """The most MiB of memory that this process had at once; not the maximum of `getrusage`, which its parent's is."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("this system does not say it")
+
+
+def main(name: str, place: str, *modes: str) -> None:
+    ask = TARGETS[name].ask if name in TARGETS else LOCAL[name]
+    met = {}
+    for mode in modes:
+        found = asyncio.run(outcome(ask, place, mode))
+        met[mode] = (found, peak())
+    print(json.dumps(met))
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(*sys.argv[1:])

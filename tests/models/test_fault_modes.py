@@ -1,0 +1,152 @@
+"""One conformance suite of fault modes for every backend and embedder.
+
+Whatever a provider answers in place of a right reply ends as the fault that it is, in time, and never as credit.
+Nothing reaches another server, and no reply, however large it is or becomes, takes the memory of the process.
+"""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jurygraph.models.embedding import litellm, openai_compatible
+from tests.models.embedding.server import reading
+from tests.models.fault_targets import COUNTED, KEYS, LOCAL, TARGETS, outcome
+from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body
+from tests.models.server import Answer, Server
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
+
+MOST_MEMORY = 400.0
+"""MiB that a process may have at once, litellm's own 170 included."""
+
+_ADDRESSES = ("OPENAI_API_BASE", "HOSTED_VLLM_API_BASE", "COHERE_API_BASE")
+_IN_PROCESS = "it answers in this process: there is no HTTP that could go wrong"
+_NO_TEXT = "it gives numbers: there is no text that could be malformed"
+_NO_VECTORS = "it gives a text"
+_OVER_HTTP = "its numbers are JSON, and what is no JSON number is tried by the modes of HTTP"
+
+every_target = pytest.mark.parametrize("name", TARGETS)
+every_local = pytest.mark.parametrize("name", LOCAL)
+
+
+def modes_of(name: str) -> list[str]:
+    """The modes that are tried on a target."""
+    if name in TARGETS:
+        return [*HTTP, *(REPLY if TARGETS[name].chat else ())]
+    return list(REPLY if name in ("gguf", "replay") else VECTORS)
+
+
+def not_tried(name: str) -> Mapping[str, str]:
+    """The modes that are not tried on a target, each with the reason."""
+    is_chat = name in ("gguf", "replay") or (name in TARGETS and TARGETS[name].chat is not None)
+    reasons = {} if name in TARGETS else dict.fromkeys(HTTP, _IN_PROCESS)
+    if is_chat:
+        return reasons | dict.fromkeys(VECTORS, _NO_VECTORS)
+    return reasons | dict.fromkeys(REPLY, _NO_TEXT) | (dict.fromkeys(VECTORS, _OVER_HTTP) if name in TARGETS else {})
+
+
+def kinds(mode: str) -> frozenset[str]:
+    if mode in VECTORS:
+        return frozenset({"unreadable"})
+    return HTTP[mode].kinds if mode in HTTP else REPLY[mode].kinds
+
+
+@contextmanager
+def provider(name: str) -> Iterator[tuple[Server, Server]]:
+    """A server that answers by the mode that a model's name says, and another that should hear nothing."""
+    target = TARGETS[name]
+
+    def script(body: dict[str, Any], number: int) -> Answer:
+        mode = body["model"].rpartition("/")[2]
+        if mode in HTTP:
+            return HTTP[mode].answer(Planted(target.right, other.url))
+        assert target.chat is not None or mode == "right"
+        return json_body(REPLY[mode].reply(target.chat) if mode in REPLY and target.chat else target.right)
+
+    gzip_bomb(target.right)  # which takes a while, once
+    with reading(lambda body, number: json_body(target.right)) as other, reading(script) as server:
+        yield server, other
+
+
+def address(server: Server) -> str:
+    return server.url.removesuffix("/v1")
+
+
+@pytest.mark.parametrize("name", [*TARGETS, *LOCAL])
+def test_every_mode_is_tried_on_every_target_or_is_left_out_for_a_reason(name: str) -> None:
+    tried, left_out = modes_of(name), not_tried(name)
+    assert sorted([*tried, *left_out]) == sorted([*HTTP, *REPLY, *VECTORS])
+    assert all(left_out.values())
+
+
+@pytest.fixture
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys, and whatever the targets set, put back afterwards."""
+    for key in (*KEYS, *_ADDRESSES):
+        monkeypatch.setenv(key, "sk-0123456789")
+    for key in _ADDRESSES:
+        monkeypatch.delenv(key)
+    for module in (litellm, openai_compatible):
+        monkeypatch.setattr(module, "TIMEOUT", module.TIMEOUT)
+        monkeypatch.setattr(module, "_POLICY", module._POLICY)
+
+
+@every_target
+@pytest.mark.usefixtures("surroundings")
+def test_what_matters_most_ends_as_the_fault_that_it_is(name: str) -> None:
+    modes = [mode for mode in QUICK if mode in modes_of(name)]
+    with provider(name) as (server, other):
+        met = {mode: asyncio.run(outcome(TARGETS[name].ask, address(server), mode)) for mode in ("right", *modes)}
+        assert met.pop("right") == COUNTED
+        assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
+        assert [seen.body["model"] for seen in server.requests] == ["right", *modes]  # each once
+        assert other.count == 0
+
+
+@every_local
+def test_in_this_process_every_mode_ends_as_the_fault_that_it_is(name: str, tmp_path: Path) -> None:
+    ask = LOCAL[name]
+    assert asyncio.run(outcome(ask, str(tmp_path), "right")) == COUNTED
+    met = {mode: asyncio.run(outcome(ask, str(tmp_path), mode)) for mode in modes_of(name)}
+    assert {mode: found for mode, found in met.items() if found not in kinds(mode)} == {}
+
+
+def in_a_process_of_its_own(name: str, place: str, *modes: str) -> dict[str, tuple[str, float]]:
+    """What each mode came to, and the most memory that the process had until then."""
+    environment = {**os.environ, **dict.fromkeys(KEYS, "sk-0123456789"), "PYTHONPATH": str(Path(__file__).parents[2])}
+    made = subprocess.run(
+        [sys.executable, "-m", "tests.models.fault_targets", name, place, *modes],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    met: dict[str, tuple[str, float]] = json.loads(made.stdout.splitlines()[-1])
+    return met
+
+
+@pytest.mark.slow
+@every_target
+def test_every_mode_ends_as_the_fault_that_it_is_in_little_memory(name: str) -> None:
+    modes = modes_of(name)
+    with provider(name) as (server, other):
+        met = in_a_process_of_its_own(name, address(server), "right", *modes)
+        assert met.pop("right")[0] == COUNTED
+        assert {mode: found for mode, (found, _) in met.items() if found not in kinds(mode)} == {}
+        assert {mode: memory for mode, (_, memory) in met.items() if memory >= MOST_MEMORY} == {}
+        assert (server.count, other.count) == (1 + len(modes), 0)
+
+
+@pytest.mark.slow
+@every_local
+def test_in_a_process_of_its_own_every_mode_takes_little_memory(name: str, tmp_path: Path) -> None:
+    met = in_a_process_of_its_own(name, str(tmp_path), *modes_of(name))
+    assert {mode: memory for mode, (_, memory) in met.items() if memory >= MOST_MEMORY} == {}
