@@ -22,7 +22,8 @@ from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import LEDGER, SEAL
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import canonical
-from tests.runs.made import PLAIN, lines, score, seal, write_tasks
+from tests.runs.made import PLAIN, checked, lines, score, seal, write_tasks
+from tests.runs.making.test_rescoring import again
 from tests.runs.store.test_ledger import changed
 
 ENCODED, PRIVATE, PUBLIC = serialization.Encoding, serialization.PrivateFormat, serialization.PublicFormat
@@ -227,6 +228,18 @@ class TestSigner:
             found(sealed, key_file)
         seal(sealed, key_file)
         assert found(sealed, key_file)
+
+    def test_so_must_what_came_after_it_in_the_run_that_it_refers_to(
+        self, plain: Path, tmp_path: Path, key_file: Path
+    ) -> None:
+        again(plain, tmp_path / "other")
+        seal(tmp_path / "other", key_file)
+        assert checked(tmp_path / "other", signer=key_file).sealed
+        erase(plain, "response", "t1/r0", "asked for")
+        with pytest.raises(TraceMismatch, match=r"plain/seal\.json: is missing"):
+            checked(tmp_path / "other", signer=key_file)
+        seal(plain, key_file)
+        assert checked(tmp_path / "other", signer=key_file).base
 
     def test_a_run_must_be_sealed_where_a_signer_is_asked_for(self, plain: Path, key_file: Path) -> None:
         with pytest.raises(TraceMismatch, match=r"seal\.json: is missing"):
