@@ -116,15 +116,15 @@ class _Body:
     def add(self, chunk: bytes) -> bool:
         """Add what came. Return whether more is wanted."""
         self._received += len(chunk)
-        if self._skipped or self._received > self._most:
-            return self._refuse_rest()
+        if self._skipped:
+            return False
         try:
             self._content += self._decoded(chunk)
         except zlib.error as error:
             if not self._is_error:
                 raise Fault("unreadable", f"the reply is no valid {_ENCODING}: {error}") from None
             return False
-        return len(self._content) <= self._most or self._refuse_rest()
+        return max(self._received, len(self._content)) <= self._most or self._refuse_rest()
 
     def finish(self) -> bytes:
         """Return the whole body."""
