@@ -140,6 +140,12 @@ def zstd_bomb(content: bytes) -> bytes:
     return b"".join(packer.compress(piece) for piece in padded(content, _BOMB)) + packer.flush()
 
 
+def make_bombs(content: bytes) -> None:
+    """Make all of them before a server has to answer in time."""
+    for make in (gzip_bomb, deflate_bomb, zstd_bomb, gzip_twice):
+        make(content)
+
+
 @cache
 def gzip_twice(content: bytes) -> bytes:
     return gzip.compress(gzip_bomb(content))

@@ -19,7 +19,7 @@ import pytest
 from jurygraph.models.embedding import litellm, openai_compatible
 from tests.models.embedding.server import reading
 from tests.models.fault_targets import COUNTED, KEYS, LOCAL, TARGETS, outcome
-from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body
+from tests.models.faults import HTTP, QUICK, REPLY, VECTORS, Planted, gzip_bomb, json_body, make_bombs
 from tests.models.server import Answer, Server
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*ReadOnly.*:UserWarning", "ignore:Pydantic serializer.*:UserWarning")
@@ -137,6 +137,7 @@ def in_a_process_of_its_own(name: str, place: str, *modes: str) -> dict[str, tup
 @every_target
 def test_every_mode_ends_as_the_fault_that_it_is_in_little_memory(name: str) -> None:
     modes = modes_of(name)
+    make_bombs(TARGETS[name].right)
     with provider(name) as (server, other):
         met = in_a_process_of_its_own(name, address(server), "right", *modes)
         assert met.pop("right")[0] == COUNTED

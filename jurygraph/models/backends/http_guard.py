@@ -66,7 +66,7 @@ class Exchange:
 
         content = body.finish()
         if response.status_code < 300:
-            _require_few_values(content)
+            require_few_values(content)
             if self._json:
                 _require_json(content)
         self.bodies.append(content)
@@ -116,15 +116,15 @@ class _Body:
     def add(self, chunk: bytes) -> bool:
         """Add what came. Return whether more is wanted."""
         self._received += len(chunk)
-        if self._skipped or self._received > self._most:
-            return self._refuse_rest()
+        if self._skipped:
+            return False
         try:
             self._content += self._decoded(chunk)
         except zlib.error as error:
             if not self._is_error:
                 raise Fault("unreadable", f"the reply is no valid {_ENCODING}: {error}") from None
             return False
-        return len(self._content) <= self._most or self._refuse_rest()
+        return max(self._received, len(self._content)) <= self._most or self._refuse_rest()
 
     def finish(self) -> bytes:
         """Return the whole body."""
@@ -148,7 +148,7 @@ class _Body:
         return False
 
 
-def _require_few_values(content: bytes) -> None:
+def require_few_values(content: bytes | bytearray) -> None:
     """Raise `Fault` where a reply has so many values that a client would hold up everything else with reading it."""
     if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
         raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
@@ -164,7 +164,7 @@ def _require_json(content: bytes) -> None:
         raise Fault("unreadable", f"the reply is no JSON: {error}; it begins with {begins!r}") from None
 
 
-def _objects(content: bytes) -> int:
+def _objects(content: bytes | bytearray) -> int:
     """Count the objects of a JSON text, without those under `logprobs`; 0 where it is no JSON, as its readers say."""
     try:
         waiting = [from_json(content)]

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict  # pydantic takes typing's own from Pyth
 from yarl import URL
 
 from jurygraph.models.backends.complaints import complaint_in
-from jurygraph.models.backends.http_guard import LARGEST
+from jurygraph.models.backends.http_guard import LARGEST, require_few_values
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.embedding.embedder import (
     TIMEOUT,
@@ -125,6 +125,7 @@ class _Path(OpenAICompatible):
             raise self._complained(got.status, got.headers, complaint_in(got.content))
         if len(got.content) > LARGEST:
             raise self._fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
+        require_few_values(got.content)
         try:
             return answer.validate_json(got.content)
         except ValidationError as error:
