@@ -122,8 +122,9 @@ def _try_all(
         time.sleep(0.02)
 
 
-_SURVIVED, _NOT_APPLIED, _TIMEOUT = 0, 3, 4
-_OUTCOMES = {_SURVIVED: "survived", _NOT_APPLIED: "not applied", _TIMEOUT: "timeout"}
+_SURVIVED, _KILLED, _NOT_APPLIED, _TIMEOUT = 0, 1, 3, 4
+_OUTCOMES = {_SURVIVED: "survived", _KILLED: "killed", _NOT_APPLIED: "not applied", _TIMEOUT: "timeout"}
+"""By exit status; a process that ends otherwise has been killed by what its mutant did, or is broken itself."""
 
 
 def _start(run: Callable[[], int]) -> int:
@@ -131,7 +132,7 @@ def _start(run: Callable[[], int]) -> int:
     process = os.fork()
     if process:
         return process
-    code = 1
+    code = _NOT_APPLIED
     try:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
@@ -162,10 +163,13 @@ def _wait(process: int, seconds: float) -> int | None:
 def _try(session: pytest.Session, mutant: dict[str, Any], items: Sequence[pytest.Item]) -> int:
     if not _apply(mutant):
         return _NOT_APPLIED
-    for item, following in zip(items, [*items[1:], None], strict=True):
-        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
-        if session.testsfailed:
-            return 1
+    try:
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+            if session.testsfailed:
+                return _KILLED
+    except BaseException:  # noqa: BLE001 - what a mutant does to pytest itself is noticed
+        return _KILLED
     return _SURVIVED
 
 
@@ -176,7 +180,8 @@ def _try_from_import(session: pytest.Session, mutant: dict[str, Any]) -> int:
         file.flush()
         command = [sys.executable, "-m", "pytest", "-p", "tests.mutants.server", "-p", "no:cacheprovider", "-x", "-q"]
         environment = {**os.environ, IMPORTED: file.name}
-        return subprocess.run([*command, *session.config.args], env=environment, check=False).returncode and 1
+        code = subprocess.run([*command, *session.config.args], env=environment, check=False).returncode
+        return {0: _SURVIVED, 1: _KILLED, 2: _KILLED}.get(code, _NOT_APPLIED)  # 2: a test file cannot be imported
 
 
 def _import_mutant(mutant: dict[str, Any]) -> None:
@@ -201,7 +206,7 @@ def _apply(mutant: dict[str, Any]) -> bool:
     changed = dict(_changed(original, compile(mutant["source"], path, "exec")))
     defaults = _literal_defaults(mutant["source"])
     applied = False
-    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+    for function in [one for one in gc.get_objects() if type(one) is FunctionType]:  # isinstance may run a test's code
         code = function.__code__
         if code.co_filename != path:
             continue

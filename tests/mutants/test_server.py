@@ -74,3 +74,14 @@ def test_the_live_functions_change_and_the_file_does_not(
 
 def test_what_changes_no_function_is_told(module: ModuleType) -> None:
     assert not mutate(module, "add_one = adder(1)", "add_one = adder(2)")
+
+
+def test_an_object_whose_class_cannot_be_read_is_passed_over(module: ModuleType) -> None:
+    class Classless:
+        @property  # type: ignore[misc]
+        def __class__(self) -> type:  # type: ignore[override]
+            raise RuntimeError("no class")
+
+    held = [Classless()]
+    assert mutate(module, "number + step", "number - step")
+    assert held
