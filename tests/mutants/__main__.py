@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.mutants.mutations import Mutant, sample_mutants
+from tests.mutants.mutations import Mutant, harmless, sample_mutants
 from tests.mutants.rooms import ROOMS, Room
 from tests.mutants.server import JOB
 
@@ -77,18 +77,22 @@ def _try_room(
 ) -> Outcome:
     drawn = sample_mutants(room.modules, options.sample, f"{options.seed}:{name}")
     mutants = [mutant for mutant in drawn if mutant.identity not in known]
+    control = harmless(mutants)
     with tempfile.TemporaryDirectory(prefix="jurygraph-mutants-") as folder:
         results = Path(folder, "results")
         job = {
             "modules": sorted({mutant.module for mutant in mutants}),
-            "mutants": [mutant.to_json() for mutant in mutants],
+            "mutants": [mutant.to_json() for mutant in (*mutants, control)],
             "results": str(results),
             "processes": options.processes,
         }
         Path(folder, "job").write_text(json.dumps(job), encoding="utf-8")
         _run_tests(room.tests, Path(folder, "job"))
         rows = [json.loads(line) for line in results.read_text(encoding="utf-8").splitlines()]
-    tried = [(mutants[row["mutant"]], row["outcome"]) for row in sorted(rows, key=lambda row: row["mutant"])]
+    outcomes = {row["mutant"]: row["outcome"] for row in rows}
+    if (how := outcomes.pop(len(mutants))) != "survived":
+        sys.exit(f"{name}: {how}, a change that does nothing ({control.module}:{control.line}): no figure would hold")
+    tried = [(mutant, outcomes[place]) for place, mutant in enumerate(mutants)]
     return Outcome(name, tried, len(drawn) - len(mutants))
 
 

@@ -8,7 +8,7 @@ import ast
 import difflib
 import random
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +57,18 @@ def sample_mutants(modules: Sequence[str], size: int, seed: str) -> list[Mutant]
         if mutant is not None:
             drawn.setdefault(mutant.identity, mutant)
     return sorted(drawn.values(), key=lambda mutant: (mutant.module, mutant.line, mutant.after))
+
+
+def harmless(mutants: Sequence[Mutant]) -> Mutant:
+    """Return a change that does nothing, where one of these mutants is: no test may notice it."""
+    for mutant in mutants:
+        lines = Path(mutant.module).read_text(encoding="utf-8").splitlines()
+        first = lines[mutant.lines[0] - 1]
+        lines.insert(mutant.lines[0] - 1, f"{first[: len(first) - len(first.lstrip())]}harmless = 1")
+        source = "\n".join(lines) + "\n"
+        if _compiles(source):
+            return replace(mutant, before="", after="harmless = 1", source=source)
+    raise ValueError("there is no mutant beside which a statement can stand")
 
 
 def _files(path: Path) -> list[Path]:

@@ -4,7 +4,8 @@ from typing import get_args
 
 import pytest
 
-from jurygraph.safety.attacks.library import Suite, _full_width, _thinned, load_attacks
+from jurygraph.safety.attacks.library import Suite, _full_width, _thinned, attack_text, load_attacks
+from jurygraph.schema import Task
 
 
 def test_a_thinned_copy_lacks_every_thirtieth_word() -> None:
@@ -24,3 +25,16 @@ def test_every_attack_names_its_suite_and_its_language(suite: Suite) -> None:
     for attack in attacks:
         assert attack.suite == suite
         assert attack.id.startswith(f"{suite}/{attack.language}/")
+
+
+def test_attacks_with_a_body_have_different_ones_and_each_always_the_same() -> None:
+    task = Task(id="t", query="What is right?")
+    attacks = [attack for attack in load_attacks() if "{body}" in attack.text]
+    texts = [attack_text(attack, task) for attack in attacks]
+    assert texts == [attack_text(attack, task) for attack in attacks]
+    around = [attack.text.split("{body}", 1) for attack in attacks]
+    bodies = [
+        str(text).removeprefix(first).removesuffix(last) for text, (first, last) in zip(texts, around, strict=True)
+    ]
+    assert len(set(bodies)) > 1
+    assert all("{body}" not in body for body in bodies)

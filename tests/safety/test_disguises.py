@@ -81,6 +81,10 @@ class TestBase64:
         one, two = (b64encode(text.encode()).decode() for text in (first, second))
         assert seen(f"{one} and {two}")["in base64"] == f"{first}\n{second}"
 
+    def test_bytes_that_are_no_letters_are_passed_over_after_its_beginning(self) -> None:
+        raw = SAID.encode() + b"\xff\xfe" + b"and more"
+        assert seen(b64encode(raw[: len(raw) // 3 * 3]).decode())["in base64"].startswith(f"{SAID}and")
+
     def test_what_is_no_text_says_nothing(self) -> None:
         assert seen(f"{PLAIN}: {b64encode(bytes(range(128, 200))).decode()}") == {}
         piece = b64encode(f"{SAID}....".encode()).decode()

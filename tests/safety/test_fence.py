@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.safety.fence import Fence, fence_around
+from jurygraph.safety.fence import Fence, fence_around, project_key
 
 NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -121,3 +121,10 @@ def test_a_fence_that_is_down_leaves_the_text_as_it_is(text: str, name: str) -> 
     fence = Fence(up=False)
     assert fence.around(text, name) == text
     assert fence.marks == []
+
+
+def test_the_key_of_a_project_is_empty_unless_its_environment_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JURYGRAPH_FENCE_KEY", raising=False)
+    assert project_key() == b""
+    monkeypatch.setenv("JURYGRAPH_FENCE_KEY", "schlüssel")
+    assert project_key() == "schlüssel".encode()

@@ -179,12 +179,19 @@ class TestRecord:
         assert list(ledger.stored_texts(1, 1)) == []
         assert read_header(ledger).tasks.sha256 == ERASED
 
-    @pytest.mark.parametrize("body", [{}, {"tasks": 1}, {"tasks": {"name": "x"}, "evaluators": {}, "config": {"x": 1}}])
-    def test_a_first_record_that_is_none_is_refused(self, tmp_path: Path, body: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        ("body", "kind"),
+        [
+            ({}, "ValidationError"),
+            ({"tasks": 1}, "TypeError"),
+            ({"tasks": {"name": "x"}, "evaluators": {}, "config": {"x": 1}}, "ValidationError"),
+        ],
+    )
+    def test_a_first_record_that_is_none_is_refused(self, tmp_path: Path, body: dict[str, Any], kind: str) -> None:
         ledger = Ledger.create(tmp_path / "run.sqlite")
         ledger.append(Draft("run", "run-1", body))
         ledger.commit()
         with pytest.raises(
-            TraceMismatch, match=r"(?s)record 1: is no beginning of a run \(\w+: .*\); it has been changed"
+            TraceMismatch, match=rf"(?s)record 1: is no beginning of a run \({kind}: .*\); it has been changed"
         ):
             read_header(ledger)

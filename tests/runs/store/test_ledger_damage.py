@@ -60,6 +60,13 @@ class TestTexts:
             ledger.texts(commitments(ledger))
 
 
+def test_records_that_are_appended_together_keep_all_their_texts(path: Path) -> None:
+    ledger = Ledger.create(path)
+    drafts = [Draft("trace", f"r{number}", {}, [f"text {number}".encode()]) for number in range(3)]
+    assert ledger.append(*drafts) == 3
+    assert ledger.texts(commitments(ledger)) == {number + 1: {0: f"text {number}".encode()} for number in range(3)}
+
+
 class TestChained:
     def test_goes_as_far_as_it_is_asked_to(self, path: Path) -> None:
         ledger = filled(path, 4)

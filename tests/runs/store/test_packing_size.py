@@ -18,6 +18,7 @@ from jurygraph.runs.store.packing import (
     unpack_verdict,
 )
 from jurygraph.schema import Evidence, Failure, Response, Verdict
+from jurygraph.schema.verdict import ExampleUse, Shrinkage
 from tests.graphs.cast import criterion, decided, planned, task, told
 from tests.runs.store.test_packing import QUESTION, SHAPE, STAMP, packed, through_json, trace
 
@@ -135,3 +136,11 @@ def test_a_failure_that_said_nothing_says_nothing_again_and_an_erased_one_says_s
     erased = unpack_verdict(body["verdicts"][0], "r", SHAPE, {}).failure
     assert erased is not None
     assert erased.message == ERASED
+
+
+def test_the_examples_of_a_verdict_and_how_far_it_was_drawn_to_another_come_back() -> None:
+    use = ExampleUse(item="i", reviewer="ann", score=4.0, fingerprint="f", dropped="it is the same")
+    shrinkage = Shrinkage(weight=0.25, toward=0.5, call="c", examples=(use,))
+    verdict = Verdict(**STAMP, about="r", responses=("r",), score=0.25, examples=(use,), shrinkage=shrinkage)
+    body, texts = packed(trace(verdict))
+    assert unpack_verdict(body["verdicts"][0], "r", SHAPE, dict(enumerate(texts))) == verdict
