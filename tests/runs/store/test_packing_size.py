@@ -81,7 +81,7 @@ def test_of_a_reward_that_is_what_it_is_only_value_counts_and_terms_are_stored()
         ({"coverage": 0.9}, {"coverage"}),
         ({"status": "degraded", "notes": ("it is",)}, {"notes", "status"}),
     ],
-    ids=lambda value: str(value),
+    ids=lambda value: str(value) if isinstance(value, dict) else " ".join(sorted(value)),
 )
 def test_what_differs_is_stored_too(changed: dict[str, Any], kept: set[str]) -> None:
     plan = planned({"evaluators": [told("tone")]}, task())
