@@ -61,7 +61,11 @@ def test_a_reply_of_very_many_values_is_too_large_and_log_probabilities_are_not(
     assert kind_of(raw(json.dumps([1] * (MOST_VALUES + 1)))) == "too-large"
 
 
-@pytest.mark.parametrize("ending", [gzip.compress(b"{}")[:-1], gzip.compress(b"{}") + b"x", gzip.compress(b"{}") * 2])
+@pytest.mark.parametrize(
+    "ending",
+    [gzip.compress(b"{}")[:-1], gzip.compress(b"{}") + b"x", gzip.compress(b"{}") * 2],
+    ids=["cut", "followed", "twice"],
+)
 def test_a_compressed_reply_is_whole_and_ends_where_it_ends(ending: bytes) -> None:
     assert kind_of(packed(ending)) == "unreadable"
 

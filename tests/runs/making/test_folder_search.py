@@ -57,6 +57,7 @@ def zipped(path: Path, **members: bytes) -> Path:
         (b"\0" + TEXT.encode(), True),
         (b"", False),
     ],
+    ids=["text", "within", "other", "packed", "other packed", "not packed", "binary", "empty"],
 )
 def test_text_is_searched_also_where_it_is_packed(tmp_path: Path, content: bytes, holds: bool) -> None:
     (tmp_path / "file").write_bytes(content)
@@ -85,6 +86,7 @@ def test_every_member_of_a_zip_file_is_searched(tmp_path: Path) -> None:
         (b"PK\x03\x04\xff and no directory", "is a zip file with too many members, or a damaged one"),
         (b"PK\xff" + b"PK\x05\x06" + bytes(8) + b"\xff" * 4 + bytes(6), "is a zip file with too many members"),
     ],
+    ids=["UTF-16", "PNG", "Parquet", "packed twice", "cut", "no gzip", "no directory", "many members"],
 )
 def test_what_cannot_be_searched_is_said_not_to_be(tmp_path: Path, content: bytes, why: str) -> None:
     (tmp_path / "file").write_bytes(content)
