@@ -103,7 +103,7 @@ def test_the_latency_is_the_time_from_the_question_to_the_reply() -> None:
             return await super().complete(request, timeout)
 
     answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Slow(1, 1))
-    assert answered.call.latency >= 0.015
+    assert 0.015 <= answered.call.latency < 60.0
 
 
 @pytest.mark.parametrize("secret_in", ["text", "tokens"])
