@@ -350,6 +350,24 @@ def test_the_range_is_open_where_one_of_two_components_is() -> None:
     assert reward.range[0] >= 1.0
 
 
+def test_nothing_is_told_beside_a_component_of_which_nothing_was_judged() -> None:
+    config = {
+        "evaluators": [told("better", scope="pair")],
+        "components": {"rank": {"combiner": "bradley-terry", "inputs": {"pairs": {"of": "better"}}}},
+        "reward": {"rank": 1.0},
+        "failure": {"min_coverage": 0.0},
+    }
+    plan = planned(config, task())
+    answers = {
+        place: BY_RESPONSE if "c" in place[2] else Verdict(score=0.75)
+        for question in plan.survey.questions
+        for place in places(question, "abc")
+    }
+    rewards = Scene(config, task(), plan, answers).rewards("abc")
+    assert sorted(rewards["a"].figures) == ["rank"]
+    assert rewards["c"].figures == {}
+
+
 @pytest.mark.parametrize("weight", [1.0, 0.0])
 def test_under_the_strict_rule_no_dropping_and_no_lack_of_weight_hides_a_failure(weight: float) -> None:
     failure = {"rule": "strict", "group_rule": "drop-criterion", "min_coverage": 0.0}

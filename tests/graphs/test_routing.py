@@ -145,6 +145,7 @@ def test_a_judges_own_value_of_a_pair_says_nothing_of_the_second_response() -> N
     passing, settled = after_pairs(own, own, own, reduce="min", on="native")
     assert passing == ["a"]
     assert {settled[name].status for name in "bc"} == {"abstained"}
+    assert {settled[name].reason for name in "bc"} == {"gate, which it depends on, was not judged"}
 
 
 def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:

@@ -47,6 +47,8 @@ ANSWERS: dict[str, Any] = {
     "no class": Classless(),
     "surrogate in a call": Verdict(score=1.0, call="\ud800"),
     "surrogate in evidence": Verdict.model_construct(status="ok", score=1.0, evidence=({"quote": "\ud800"},)),
+    "off the scale": Verdict.model_construct(status="ok", score=7.0),
+    "not applicable": Verdict(status="not_applicable"),
     "gated": Verdict(score=1.0, gated_by="group-of-one"),
     "ok and failed": Verdict(score=1.0, failure=Verdict.failed("k", "m").failure),
     "list for a group": Endless([1.0]),
@@ -211,3 +213,24 @@ def test_a_quotation_off_the_limits_is_not_looked_for_and_stays_unverified() -> 
     found = [one.verified for one in trace.verdicts[0].evidence]
     assert found == [False, *[True] * 99, *[False] * 6]
     assert [one.quote for one in trace.verdicts[0].evidence] == [long, *[short] * 105]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (Untold(), "it has no message: SystemExit"),
+        (ValueError("\ud83d is half"), "\\ud83d is half"),
+        (ValueError("x" * 600), "x" * 500),
+    ],
+)
+def test_a_message_is_one_that_can_be_written(error: Exception, message: str) -> None:
+    assert failure_of(error, Redactor(())).message == message
+
+
+def test_a_verdict_that_is_none_is_told_by_the_field() -> None:
+    use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": "off the scale"}}
+    (trace,) = scored({"evaluators": [use]}, task(), response("a"))
+    failure = trace.verdicts[0].failure
+    assert failure is not None
+    assert failure.kind == "malformed"
+    assert "score" in failure.message

@@ -1,7 +1,8 @@
 """What a gateway knows already, and what it lets go of."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -9,20 +10,24 @@ from typing import Any, TypeVar
 import pytest
 
 from jurygraph.models.asking import Reply, Request, Token
+from jurygraph.models.budget import Budget
 from jurygraph.models.cache import Cache
+from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, Limits
-from jurygraph.models.limiter import Limiter
+from jurygraph.models.limiter import Limiter, Turn
 from jurygraph.models.prices import Price
+from jurygraph.models.retries import RetryPolicy
 from jurygraph.models.sink import Answered
 from tests.models.test_gateway import Kept
 from tests.models.test_token_limit import Bills, asked
 
 T = TypeVar("T")
+ONCE = Limits(retries=RetryPolicy(1, 0.0, 0.0))
 
 
 def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = None, **parts: Any) -> T:
     async def whole() -> T:
-        gateway = Gateway(backend or Bills(11, 7), Limiter(4), Limits(), **parts)  # type: ignore[arg-type]
+        gateway = Gateway(backend or Bills(11, 7), Limiter(4), ONCE, **parts)  # type: ignore[arg-type]
         try:
             return await do(gateway)
         finally:
@@ -98,7 +103,7 @@ def test_the_latency_is_the_time_from_the_question_to_the_reply() -> None:
             return await super().complete(request, timeout)
 
     answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Slow(1, 1))
-    assert answered.call.latency >= 0.015
+    assert 0.015 <= answered.call.latency < 60.0
 
 
 @pytest.mark.parametrize("secret_in", ["text", "tokens"])
@@ -115,6 +120,55 @@ def test_a_secret_that_a_server_echoes_is_kept_nowhere_and_its_tokens_neither(se
     assert answered.reply.tokens == ()
     assert answered.reply.served == "tiny"
     assert "0123456789abcdef" not in answered.reply.model_dump_json()
+
+
+def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
+    kept = Kept()
+
+    class Slow(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            await asyncio.sleep(0.02)
+            return await super().complete(request, timeout)
+
+    async def leave(gateway: Gateway) -> int:
+        asking = asyncio.create_task(gateway.ask(asked()))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await gateway.settle()
+        return kept.times
+
+    assert with_gateway(leave, backend=Slow(1, 1), sink=kept) == 1
+
+
+def test_a_fault_keeps_the_time_that_the_provider_named() -> None:
+    class Throttles(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            raise Fault("rate-limit", "too many", 400.0)
+
+    with pytest.raises(Fault, match="too many") as caught:
+        with_gateway(lambda gateway: gateway.ask(asked()), backend=Throttles(1, 1))
+    assert (caught.value.kind, caught.value.retry_after) == ("rate-limit", 400.0)
+
+
+def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
+    class Late(Limiter):
+        @asynccontextmanager
+        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+            assert until is not None
+            async with super().turn(tokens) as turn:
+                await asyncio.sleep(until - asyncio.get_running_loop().time() + 0.01)
+                yield turn
+
+    async def ask(budget: Budget) -> None:
+        gateway = Gateway(Bills(1, 1), Late(1), ONCE, budget=budget)  # type: ignore[arg-type]
+        with pytest.raises(Fault) as caught:
+            await gateway.ask(asked(), asyncio.get_running_loop().time() + 0.01)
+        assert caught.value.kind == "deadline"
+        await gateway.close()
+
+    budget = Budget()
+    asyncio.run(ask(budget))
+    assert budget.calls == 0
 
 
 async def _known(gateway: Gateway, text: str) -> bool:

@@ -105,6 +105,11 @@ def test_a_letter_a_digit_or_a_sign_of_mathematics_says_something(text: str) -> 
     assert stopped(text) is None
 
 
+@pytest.mark.parametrize(("length", "gate"), [(30, None), (31, "bare-opener")])
+def test_an_opener_is_the_answer_where_the_reference_is_a_word_that_holds_it(length: int, gate: str | None) -> None:
+    assert stopped("Solution", reference="solution".ljust(length, "x")) == gate
+
+
 @pytest.mark.parametrize("text", ["∞ !", "… ≤ …", "㈱ 😂", "★ ∑", "「㎏」"])
 def test_one_telling_sign_among_others_is_enough(text: str) -> None:
     assert stopped(text) is None

@@ -1,6 +1,9 @@
 """Items that were labelled alike are one pattern; with other weights they are a smaller panel."""
 
+from types import SimpleNamespace
+
 import numpy as np
+import pytest
 
 from jurygraph.aggregation.consensus.patterns import patterns
 from jurygraph.aggregation.consensus.votes import encode
@@ -36,3 +39,12 @@ def test_what_weighs_nothing_is_left_out_and_its_items_are_of_no_pattern() -> No
     assert both.of.tolist() == rows.of.tolist()
     assert (both.weight.tolist(), both.code.tolist()) == ([0.5, 3.0], rows.code.tolist())
     assert (both.row.tolist(), both.start.tolist(), both.cells) == ([0, 0, 1, 1], [0, 2], 4)
+
+
+def test_items_whose_marks_coincide_are_not_taken_for_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where two patterns should share a sum, every item is a pattern of its own."""
+    marks = SimpleNamespace(integers=lambda low, high, size, dtype: np.zeros(size, dtype=dtype))
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: marks)
+    made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)))
+    assert made.of.tolist() == [0, 1, -1, 2]
+    assert made.code.tolist() == [0, 3, 0, 3, 1, 3]

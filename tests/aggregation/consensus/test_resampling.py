@@ -141,6 +141,22 @@ class TestRefits:
             assert one.low == pytest.approx(low, abs=1e-6)
             assert one.high == pytest.approx(high, abs=1e-6)
 
+    def test_the_published_resamples_count_an_item_once_and_start_anew(self) -> None:
+        item, annotator, label, agent = panel(seed=4, items=24)
+        fitted = consensus.fit(item, annotator, label, "paper")
+        values = [0.0, 1.0, 5.0]
+        found = consensus.refit_intervals(fitted, agent, values=values, published=True)
+        draw = np.random.RandomState(42)
+        scores = []
+        for _ in range(10):
+            rows = np.isin(item, draw.choice(24, 24, replace=True))
+            again = consensus.fit(item[rows], annotator[rows], label[rows], "paper", classes=range(3))
+            scores.append({k: v.score for k, v in again.agent_scores(agent[rows], values, bootstrap=0).items()})
+        for name, one in found.agents.items():
+            low, high = np.nanpercentile([each.get(name, np.nan) for each in scores], [2.5, 97.5])
+            assert (one.low, one.high) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
+            assert one.score == fitted.agent_scores(agent, values, bootstrap=0)[name].score
+
     def test_gold_items_stay_gold(self) -> None:
         item, annotator, label, agent = panel()
         fitted = consensus.fit(item, annotator, label, gold=dict.fromkeys(range(60), 0))

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -283,3 +284,8 @@ class TestRequests:
         with pytest.raises(Fault, match="the run holds no reply to this request") as caught:
             asyncio.run(absent.complete(self.request(), 1.0))
         assert caught.value.kind == "unrecorded"
+
+    def test_a_model_that_gives_no_log_probabilities_gives_no_other_tokens(self) -> None:
+        able = SimpleNamespace(form="text", logprobs=False, top_logprobs=20)
+        backend: Any = SimpleNamespace(provider="p", endpoint=None, model="m", capabilities=able)
+        assert Identity.of(backend).top_logprobs is None

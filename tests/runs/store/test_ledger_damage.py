@@ -1,6 +1,7 @@
 """What has been taken out of a ledger, or put into it, is found where it is looked for."""
 
 import sqlite3
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -65,6 +66,12 @@ def test_records_that_are_appended_together_keep_all_their_texts(path: Path) -> 
     drafts = [Draft("trace", f"r{number}", {}, [f"text {number}".encode()]) for number in range(3)]
     assert ledger.append(*drafts) == 3
     assert ledger.texts(commitments(ledger)) == {number + 1: {0: f"text {number}".encode()} for number in range(3)}
+
+
+def test_a_record_says_when_it_was_appended_in_milliseconds(path: Path) -> None:
+    before = time.time_ns() // 1_000_000
+    ledger = filled(path, 1)
+    assert before <= ledger.at(1).at <= time.time_ns() // 1_000_000
 
 
 class TestChained:
@@ -187,6 +194,15 @@ class TestOtherPrograms:
             ledger.compact()
         other.close()
         ledger.compact()
+
+    def test_one_who_reads_does_not_keep_it_from_being_settled(self, path: Path) -> None:
+        ledger, other = filled(path), sqlite3.connect(path)
+        ledger._connection.execute("PRAGMA busy_timeout = 10")
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM records").fetchone()
+        ledger.settle()
+        assert other.execute("SELECT count(*) FROM records").fetchone() == (3,)
+        other.close()
 
     def test_one_who_writes_holds_it(self, path: Path) -> None:
         ledger, other = filled(path), sqlite3.connect(path, isolation_level=None)
