@@ -80,7 +80,7 @@ def _show_table(run: "Run", limit: int | None) -> None:
         names: dict[str, None] = {}
         for one in islice(read_outlines(run), limit):
             components = one.components
-            if components.keys() - names.keys():
+            if not components.keys() <= names.keys():
                 names.update(dict.fromkeys(components))
             known = [one.response_id, one.agent or "-", one.status, number(one.value), number(one.coverage)]
             rows.add([*known, *(number(components.get(name)) for name in names)])
