@@ -44,23 +44,24 @@ def show(
         jurygraph show run --response task-1/a
         jurygraph show run --json | jq .reward.value
     """
-    from jurygraph.cli.traces import trace_lines
     from jurygraph.runs.run import Run
-    from jurygraph.runs.store.lines import line_of
 
     opened = Run.open(run)
     if response is None:
         _show_all(opened, limit, json)
         return
+    from jurygraph.cli.traces import trace_lines
+    from jurygraph.runs.store.lines import line_of
+
     trace = opened.find(response)
     for line in [line_of(trace)] if json else trace_lines(trace, opened.decision_of(trace.task_id)):
         out(line)
 
 
 def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
-    from jurygraph.runs.store.lines import line_of
-
     if as_json:
+        from jurygraph.runs.store.lines import line_of
+
         for trace in islice(run.traces(), limit):
             out(line_of(trace))
         return
@@ -79,7 +80,8 @@ def _show_table(run: "Run", limit: int | None) -> None:
         names: dict[str, None] = {}
         for one in islice(read_outlines(run), limit):
             components = one.components
-            names.update(dict.fromkeys(components))
+            if not components.keys() <= names.keys():
+                names.update(dict.fromkeys(components))
             known = [one.response_id, one.agent or "-", one.status, number(one.value), number(one.coverage)]
             rows.add([*known, *(number(components.get(name)) for name in names)])
         header = ["response", "agent", "status", "reward", "coverage", *names]

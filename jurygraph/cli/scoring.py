@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.making.branch import Branch
     from jurygraph.runs.making.session import Session
     from jurygraph.schema import Config
-    from jurygraph.sources import Work
+    from jurygraph.sources import CheckedFiles, Work
     from jurygraph.sources.profiles import ProfilesFile
 
 
@@ -127,7 +127,11 @@ class _Sitting:
         outside = bool(self.options["allow_files_outside"])
         with (
             read_work(
-                self.file, self.options["responses"], self.options["edges_from"], allow_files_outside=outside
+                self.file,
+                self.options["responses"],
+                self.options["edges_from"],
+                allow_files_outside=outside,
+                checked=_files_of(self.run),
             ) as work,
             profiles_of(stated, work) as profiles,
         ):
@@ -175,6 +179,19 @@ def _not_there(run: Path) -> Path:
     beside = run if run.name not in ("", "..") else run.resolve()
     numbered = (beside.with_name(f"{beside.name}-{number}") for number in count(2))
     return next(folder for folder in numbered if not folder.exists())
+
+
+def _files_of(folder: Path) -> "CheckedFiles | None":
+    """Return the files of a run that is complete; None where there is no such run."""
+    from jurygraph.runs.run import Run
+    from jurygraph.sources import CheckedFiles
+
+    run = Run.complete(folder)
+    if run is None:
+        return None
+    with closing(run):
+        header = run.header
+        return CheckedFiles(header.tasks, header.responses, (header.asked.tasks, header.asked.responses))
 
 
 def _branch(folder: Path) -> "Branch":

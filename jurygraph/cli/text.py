@@ -5,7 +5,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from tempfile import TemporaryFile
@@ -87,8 +87,11 @@ def out_json(value: Any) -> None:
 
 
 def number(value: float | None) -> str:
-    """Four decimals, or a dash where there is no number."""
-    return "-" if value is None else f"{round(value, 4) + 0.0:.4f}"
+    """Four decimals, or a dash where there is no number; never minus zero."""
+    if value is None:
+        return "-"
+    text = f"{value:.4f}"
+    return "0.0000" if text == "-0.0000" else text
 
 
 def plain(value: float | None) -> str:
@@ -98,9 +101,9 @@ def plain(value: float | None) -> str:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Aligned lines; the first `left` columns to the left, the others, numbers, to the right."""
-    cells = [[visible(cell, _WIDEST) for cell in row] for row in (header, *rows)]
-    widths = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    lines = [_aligned(row, widths, left) for row in cells]
+    columns = [_visible_cells(column) for column in zip(header, *rows, strict=True)]
+    widths = [_width(column) for column in columns]
+    lines = list(_aligned(columns, widths, left))
     return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
 
 
@@ -108,17 +111,34 @@ _WIDEST = 160
 """Characters of a cell."""
 
 
-def _aligned(cells: Sequence[str], widths: Sequence[int], left: int) -> str:
-    return "  ".join(_padded(c, w, i < left) for i, (c, w) in enumerate(zip(cells, widths, strict=True))).rstrip()
+def _visible_cells(cells: Sequence[str]) -> Sequence[str]:
+    """Return the cells of a column as they are printed."""
+    text = "".join(cells)
+    if text.isascii() and text.isprintable() and max(map(len, cells)) <= _WIDEST:  # checked once for all of them
+        return cells
+    return [visible(cell, _WIDEST) for cell in cells]
 
 
-def _padded(cell: str, width: int, left: bool) -> str:
-    space = " " * (width - _width(cell))
-    return cell + space if left else space + cell
+def _width(cells: Sequence[str]) -> int:
+    """Return how many places of a terminal the widest of some cells takes."""
+    return max(map(_length_of(cells), cells))
 
 
-def _width(cell: str) -> int:
-    return len(cell) if cell.isascii() else cell_len(cell)
+def _length_of(cells: Sequence[str]) -> Callable[[str], int]:
+    return len if "".join(cells).isascii() else cell_len
+
+
+def _aligned(columns: Sequence[Sequence[str]], widths: Sequence[int], left: int) -> Iterator[str]:
+    """Return a line for each row; the first `left` columns are aligned to the left, the others to the right."""
+    padded = [_padded(cells, width, i < left) for i, (cells, width) in enumerate(zip(columns, widths, strict=True))]
+    return ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
+
+
+def _padded(cells: Sequence[str], width: int, left: bool) -> list[str]:
+    length = _length_of(cells)
+    if left:
+        return [cell + " " * (width - length(cell)) for cell in cells]
+    return [" " * (width - length(cell)) + cell for cell in cells]
 
 
 class SpooledTable:
@@ -128,28 +148,39 @@ class SpooledTable:
         self._file = file
         self._left = left
         self._widths: list[int] = []
+        self._rows: list[Sequence[str]] = []
 
     def add(self, row: Sequence[str]) -> None:
         """Add a row; a later one may have more columns."""
-        cells = [visible(cell, _WIDEST) for cell in row]
-        self._widen(cells)
-        self._file.write(json.dumps(cells) + "\n")
+        if self._rows and (len(self._rows) == _AT_ONCE or len(self._rows[0]) != len(row)):
+            self._write()
+        self._rows.append(row)
 
-    def _widen(self, cells: Sequence[str]) -> None:
-        self._widths += [0] * (len(cells) - len(self._widths))
-        widest = [max(width, _width(cell)) for width, cell in zip(self._widths, cells, strict=False)]
-        self._widths[: len(widest)] = widest
+    def _write(self) -> None:
+        """Write the rows that were added, which all have the same number of columns, column by column."""
+        columns = [_visible_cells(column) for column in zip(*self._rows, strict=True)]
+        self._widen(columns)
+        self._file.write(json.dumps(columns) + "\n")
+        self._rows = []
+
+    def _widen(self, columns: Sequence[Sequence[str]]) -> None:
+        self._widths += [0] * (len(columns) - len(self._widths))
+        for place, cells in enumerate(columns):
+            self._widths[place] = max(self._widths[place], _width(cells))
 
     def lines(self, header: Sequence[str], missing: str) -> Iterator[str]:
         """Return the header and all rows as aligned lines; `missing` fills rows that have fewer columns."""
-        first = [visible(cell, _WIDEST) for cell in header]
+        if self._rows:
+            self._write()
+        first = [_visible_cells([cell]) for cell in header]
         self._widen(first)
-        yield _aligned(first, self._widths, self._left)
+        yield from _aligned(first, self._widths, self._left)
         yield "  ".join("─" * width for width in self._widths)
         self._file.seek(0)
         for line in self._file:
-            cells: list[str] = json.loads(line)
-            yield _aligned([*cells, *[missing] * (len(first) - len(cells))], self._widths, self._left)
+            columns: list[list[str]] = json.loads(line)
+            columns += [[missing] * len(columns[0])] * (len(first) - len(columns))
+            yield from _aligned(columns, self._widths, self._left)
 
 
 @contextmanager

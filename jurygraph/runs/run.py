@@ -5,11 +5,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.graphs.rewarding import Row
-from jurygraph.runs.reading import Scored, read_group
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import Draft, Record
 from jurygraph.runs.store.drafts import remove_leftovers, write_whole
@@ -30,6 +28,9 @@ from jurygraph.schema import Call, Config, Decision, Plan, Purpose, Response, Ta
 from jurygraph.schema.plan import as_planned
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import nearest
+
+if TYPE_CHECKING:
+    from jurygraph.runs.reading import Scored
 
 
 class Run:
@@ -216,6 +217,8 @@ class Run:
 
     def drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
         """A task's whole group as records to be."""
+        from jurygraph.graphs.rewarding import Row
+
         known = {response.id: response for response in responses}
         shape = Shape.of(plan.survey)
         shared = shared_lists(traces)
@@ -280,7 +283,7 @@ class Run:
         """The decision of a task."""
         return self.decision(self.ledger.require("task", task_id).content["decision"])
 
-    def scored(self) -> Iterator[Scored]:
+    def scored(self) -> "Iterator[Scored]":
         """Every trace with its response, in the order of the tasks."""
         for group in self.source.ledger.records("group", up_to=self.extent):
             yield from self.group(group)
@@ -289,13 +292,15 @@ class Run:
         """Every trace, in the order of the tasks."""
         return (one.trace for one in self.scored())
 
-    def group(self, group: Record) -> list[Scored]:
+    def group(self, group: Record) -> "list[Scored]":
         """The traces of a group, whose record is that of the run which holds the verdicts."""
+        from jurygraph.runs.reading import read_group
+
         return read_group(self, group)
 
-    def group_of(self, task_id: str) -> list[Scored]:
+    def group_of(self, task_id: str) -> "list[Scored]":
         """The traces of a task's group."""
-        return read_group(self, self.source.ledger.require("group", task_id))
+        return self.group(self.source.ledger.require("group", task_id))
 
     def own(self, record: Record) -> Record:
         """This run's own record of a trace, given that of the run which holds its verdicts."""

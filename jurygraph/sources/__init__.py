@@ -3,9 +3,10 @@
 from jurygraph.sources.complaint import nearest, shortened
 from jurygraph.sources.config import line_of_key, parse_config, read_config
 from jurygraph.sources.files import FileMark
-from jurygraph.sources.tasks import Work, read_tasks, read_work
+from jurygraph.sources.tasks import CheckedFiles, Work, read_tasks, read_work
 
 __all__ = [
+    "CheckedFiles",
     "FileMark",
     "Work",
     "line_of_key",

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
@@ -18,24 +19,58 @@ from jurygraph.sources.json_lines import read_again, read_lines, refuse
 Pair = tuple[Task, tuple[Response, ...]]
 
 
+class CheckedFiles(NamedTuple):
+    """TASKS and RESPONSES whose lines were all checked earlier, and how many tasks and responses they have."""
+
+    tasks: FileMark
+    responses: FileMark | None
+    extent: tuple[int, int]
+
+
 class Work:
     """Tasks with their responses, in the order of the tasks file, of which a pair at a time is in memory.
 
     `tasks`, `responses` and `edges` are the marks of the files they come from, which stay open until `close`. `graphs`
-    is of how many tasks the last has a line.
+    is of how many tasks the last has a line. The first method that needs a line checks all of them; `extent` needs none
+    where it is given.
     """
 
     def __init__(
-        self, tasks: TextFile, responses: TextFile | None, edges: EdgesFile | None, index: Index, held: ExitStack
+        self,
+        tasks: TextFile,
+        responses: TextFile | None,
+        edges: EdgesFile | None,
+        held: ExitStack,
+        *,
+        folder: Path | None,
+        extent: tuple[int, int] | None,
     ) -> None:
+        """Take files that `held` closes; `folder` is the one below which tasks may name files."""
         self.tasks: FileMark = tasks.mark
         self.responses: FileMark | None = None if responses is None else responses.mark
         self.edges: FileMark | None = None if edges is None else edges.mark
         self.graphs = 0 if edges is None else len(edges)
-        self._tasks, self._responses, self._edges, self._index, self._held = tasks, responses, edges, index, held
+        self._tasks, self._responses, self._edges, self._held = tasks, responses, edges, held
+        self._folder, self._extent = folder, extent
+
+    @cached_property
+    def _index(self) -> Index:
+        return self._held.enter_context(
+            closing(_checked_index(self._tasks, self._responses, self._edges, self._folder))
+        )
+
+    def check(self) -> None:
+        """Check every line. Raises `InputError` with file, line and field."""
+        with temporary_room():
+            self._index  # noqa: B018 - it is made now
 
     def extent(self, start: int = 0, stop: int | None = None) -> tuple[int, int]:
         """How many tasks there are from the one numbered `start` (from 0) up to `stop`, and responses to them."""
+        if self._extent is not None and (start, stop) == (0, None):
+            return self._extent
+        if self._extent is not None and start >= self._extent[0]:
+            return 0, 0
+        self.check()
         return self._index.extent(start, stop)
 
     def pairs(self, start: int = 0, stop: int | None = None) -> Iterator[Pair]:
@@ -43,6 +78,7 @@ class Work:
 
         Raises `InputError` where a file was changed since it was checked, or a reviewed graph does not fit its task.
         """
+        self.check()
         for number, place in self._index.tasks(start, stop):
             task, responses = read_again(self._tasks, place, TaskLine).split()
             if self._responses is not None:
@@ -52,6 +88,7 @@ class Work:
 
     def line(self, task_id: str) -> int | None:
         """The line of a task in its file; None where there is no such task."""
+        self.check()
         return self._index.line_of(task_id)
 
     def close(self) -> None:
@@ -83,29 +120,50 @@ def read_work(
     edges: str | Path | None = None,
     *,
     allow_files_outside: bool = False,
+    checked: CheckedFiles | None = None,
 ) -> Work:
     """As `read_tasks`, for files of any size: every line is checked here, and none is kept in memory.
 
-    `edges` names a TASKS file of which the graphs of the rubrics are taken.
+    `edges` names a TASKS file of which the graphs of the rubrics are taken. Where the files have the SHA-256 of those
+    that were `checked` earlier, their lines are checked when one is needed.
     """
     if edges is not None and str(edges) == "-":
         raise InputError("reviewed graphs are read from a file; name it")
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
-    with temporary_room(), ExitStack() as held:
-        index = held.enter_context(closing(Index()))
+    folder = None if allow_files_outside else folder_of_tasks(path)
+    with temporary_room(), ExitStack() as failed:
+        held = failed.enter_context(ExitStack())
         tasks = held.enter_context(closing(TextFile(path)))
-        _check_tasks(tasks, index, responses is not None, None if allow_files_outside else folder_of_tasks(path))
-        apart = None
-        if responses is not None:
-            apart = held.enter_context(closing(TextFile(responses)))
-            _check_responses(apart, index)
+        apart = None if responses is None else held.enter_context(closing(TextFile(responses)))
         graphs = None if edges is None else held.enter_context(closing(EdgesFile(edges)))
+        known = checked is not None and graphs is None and _are_same(checked, tasks, apart)
+        extent = checked.extent if checked is not None and known else None
+        work = Work(tasks, apart, graphs, held, folder=folder, extent=extent)
+        if not known:
+            work.check()
+        failed.pop_all()
+        return work
+
+
+def _are_same(checked: CheckedFiles, tasks: TextFile, responses: TextFile | None) -> bool:
+    there = [mark and mark.sha256 for mark in (checked.tasks, checked.responses)]
+    return there == [tasks.mark.sha256, responses and responses.mark.sha256]
+
+
+def _checked_index(tasks: TextFile, responses: TextFile | None, graphs: EdgesFile | None, folder: Path | None) -> Index:
+    """Return the index of files of which every line was checked."""
+    with ExitStack() as failed:
+        index = failed.enter_context(closing(Index()))
+        _check_tasks(tasks, index, responses is not None, folder)
+        if responses is not None:
+            _check_responses(responses, index)
         if graphs is not None:
             graphs.check(lambda name: index.number_of(name) is not None, index.task_ids)
         index.sort()
         _refuse_lonely(tasks, index)
-        return Work(tasks, apart, graphs, index, held.pop_all())
+        failed.pop_all()
+        return index
 
 
 def _check_tasks(file: TextFile, index: Index, responses_apart: bool, folder: Path | None) -> None:

@@ -99,14 +99,18 @@ class Summary:
         """Count one trace as it is stored; `message_of` reads what a failed verdict says."""
         self._count_reward(outline, outline.value, outline.status, outline.coverage)
         verdicts = outline.body["verdicts"]
-        self._count_statuses([verdict.get("status", "ok") for verdict in verdicts])
-        for verdict in verdicts:
-            if verdict.get("status") == "failed" and "failure" in verdict:
+        statuses = [verdict.get("status", "ok") for verdict in verdicts]
+        self._count_statuses(statuses)
+        for verdict, verdict_status in zip(verdicts, statuses, strict=True):
+            if verdict_status == "failed" and "failure" in verdict:
                 cause, kind = verdict["failure"]
                 self._failure(cause, kind, partial(message_of, verdict)).verdicts += 1
 
     def _count_reward(self, of: Trace | TraceOutline, value: float | None, status: str, coverage: float) -> None:
-        self.agents.setdefault(of.agent, AgentRow(of.agent)).add(value, status, coverage)
+        agent = of.agent
+        if agent not in self.agents:
+            self.agents[agent] = AgentRow(agent)
+        self.agents[agent].add(value, status, coverage)
         self.tasks += of.task_id != self._task
         self._task = of.task_id
         self.responses += 1
@@ -116,7 +120,10 @@ class Summary:
             self._least, self.lowest = least, of.response_id
 
     def _count_statuses(self, statuses: Sequence[str]) -> None:
-        self.judged += statuses.count("ok")
+        judged = statuses.count("ok")
+        self.judged += judged
+        if judged == len(statuses):
+            return
         self.abstained += statuses.count("abstained")
         self.unanswered += statuses.count("failed")
         self.not_applicable += statuses.count("not_applicable")

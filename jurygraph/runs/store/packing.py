@@ -8,12 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import TypeAdapter
 
-from jurygraph.graphs.rewarding import Row
-from jurygraph.graphs.routing import identity_of
 from jurygraph.schema import (
     Audience,
     Counts,
@@ -37,6 +35,9 @@ from jurygraph.schema import (
     digest_of,
 )
 from jurygraph.schema.profile import Profiles
+
+if TYPE_CHECKING:
+    from jurygraph.graphs.rewarding import Row
 
 ERASED = "erased"
 """Stands where a text or its digest was."""
@@ -102,6 +103,8 @@ class Shape:
         return {question.id: (place, self._stamped(question)) for place, question in enumerate(self.questions)}
 
     def _stamped(self, question: Question) -> Mapping[str, Any]:
+        from jurygraph.graphs.routing import identity_of
+
         audience, member = self.members[int(question.view)]
         return {**vars(_UNSTATED), **identity_of(question, audience, member)}
 
@@ -149,7 +152,7 @@ def read_views(content: Mapping[str, Any]) -> list[TaskView]:
     return [TaskView.model_validate({**common, **view}) for view in content["views"]]
 
 
-def pack_reward(row: Row) -> Body:
+def pack_reward(row: "Row") -> Body:
     """A reward as it is stored; a contribution is the decision's weight times the value."""
     value, terms, counts = row.value, row.terms, row.counts
     body: Body = {
@@ -175,6 +178,8 @@ def pack_reward(row: Row) -> Body:
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     """The reward again."""
+    from jurygraph.graphs.rewarding import Row
+
     value, terms = body["value"], body["terms"]
     judged, abstained, failed, not_applicable = body["counts"]
     return Row(
