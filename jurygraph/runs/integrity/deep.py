@@ -11,6 +11,7 @@ from importlib.metadata import version
 from typing import NamedTuple
 
 from pydantic import JsonValue
+from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import Recalled
@@ -231,7 +232,7 @@ def _alike_but_for_secrets(name: str, there: Verdict | Material, here: Verdict |
 
     Which secrets are known depends on the environment: who verifies a run need not have those of who made it.
     """
-    one, other = (two.model_dump(mode="json")[name] for two in (there, here))
+    one, other = (to_jsonable_python(getattr(two, name)) for two in (there, here))
     return _alike(one, other) or _alike(other, one)
 
 

@@ -140,6 +140,7 @@ class Ledger:
             self.unsigned = len(base.links) - 1 - origin["records"] if base else 0
         elif kind == "group":
             self._group, self._group_end = key, seq + body["size"]
+            self._lists = body.get("shown", [])  # of responses, which verdicts name by their numbers
         elif kind == "trace":
             self._trace(seq, key, body)
         elif kind == "close":
@@ -166,17 +167,21 @@ class Ledger:
         self._members.append((key, body, texts))
         if seq == self._group_end:
             survey = self.known["survey", self.known["task", self._group]["survey"]]
-            self.judged.update(verdicts_of(survey, self._members))
+            self.judged.update(verdicts_of(survey, self._members, self._lists))
             self._members = []
 
 
-def verdicts_of(survey: dict[str, Any], members: list[tuple[str, dict[str, Any], dict[int, str]]]) -> dict[str, str]:
+def verdicts_of(
+    survey: dict[str, Any], members: list[tuple[str, dict[str, Any], dict[int, str]]], lists: list[list[str]]
+) -> dict[str, str]:
     """By response: a digest of the verdicts and calls that its trace must show; a pair's verdict may belong to both."""
     found: dict[str, list[Any]] = {key: [] for key, _, _ in members}
     for key, body, texts in members:
         for packed in body["verdicts"]:
             question = survey["questions"][packed["question"]]
             verdict = unpacked(packed, key, question, survey["members"][int(question["view"])], texts)
+            if isinstance(verdict["responses"], int):
+                verdict["responses"] = lists[verdict["responses"]]
             found[key].append(verdict)
             if (question["scope"], question["pairs"]) == ("pair", "unordered") and verdict["responses"]:
                 found[verdict["responses"][1]].append(verdict)
