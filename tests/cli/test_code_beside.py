@@ -30,7 +30,7 @@ def commands(folder: Path) -> list[tuple[object, ...]]:
     ]
 
 
-@pytest.mark.parametrize("evaluator", ["maths.accuracy", "manners.polite"])
+@pytest.mark.parametrize("evaluator", [pytest.param("maths.accuracy", marks=pytest.mark.slow), "manners.polite"])
 def test_what_the_config_does_not_name_never_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, evaluator: str
 ) -> None:

@@ -81,6 +81,7 @@ def test_files_elsewhere_may_be_allowed(project: Path, run: Command) -> None:
     assert run("verify", "run", "--deep", "--allow-files-outside").code == 0
 
 
+@pytest.mark.slow
 def test_tasks_from_standard_input_are_of_the_current_folder(project: Path) -> None:
     for file, code in (("places.csv", 0), ("link.csv", 2)):
         words = [JURYGRAPH, "score", "-", "--config", "jury.yaml", "--out", "run"]
