@@ -27,7 +27,7 @@ from jurygraph.graphs.secret_fields import refuse_secrets_in_config
 from jurygraph.graphs.side_by_side import in_order
 from jurygraph.graphs.state import AnnotateInput, PrepareState, Roster, ScoreState
 from jurygraph.safety.fence import project_key
-from jurygraph.safety.known_secrets import process_redactor, redacted_errors
+from jurygraph.safety.known_secrets import redacted_errors
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Rubric, Task, Trace
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import parse_config, read_config
@@ -81,12 +81,12 @@ class Jury:
         self.evaluators, self.derivers = apart_now(lambda: _load(config), config.langsmith)
         seats = {name: one.seat for name, one in self.evaluators.items()}
         self.combiners: Mapping[str, Combiner] = load_combiners(config, seats.values())
-        self._roster = Roster(config, self.evaluators, self.derivers, self.combiners)
         check_recipe(config, seats)
         if gateway is None and config.model != "none":
             gateway = _gateway(config, sink, max_cost, max_calls)
         self.gateway = gateway
-        self._know_secrets()
+        secrets = () if gateway is None else gateway.backend.secrets
+        self._roster = Roster(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
         self.domain = None if config.annotation is None else load_domain(config.annotation.domain).name
         self._judge = None if gateway is None else gateway.backend.model
         self.purpose = purpose_of(config.purpose, self._judge)
@@ -97,12 +97,6 @@ class Jury:
         self._loop: Loop | None = None
         self._loop_made = threading.Lock()
         self._opened = False
-
-    def _know_secrets(self) -> None:
-        """Take the redactor of the process as it is now: what user code imports and opens may add to the environment,
-        as one that reads a `.env` file does."""
-        secrets = () if self.gateway is None else self.gateway.backend.secrets
-        self._roster = replace(self._roster, redactor=process_redactor(secrets))
 
     @classmethod
     def from_config(cls, source: str | Path | Mapping[str, Any] | Config, **limits: Any) -> Self:
@@ -318,7 +312,6 @@ class Jury:
         if not self._opened:
             for evaluator in self.evaluators.values():
                 open_evaluator(evaluator, self.config.langsmith)
-            self._know_secrets()
             self._opened = True
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -1,10 +1,11 @@
 """Standard output and error of the command line, redacted: whatever Python writes there passes the redactor.
 
 That holds for results, messages, tracebacks, warnings, log records, what threads and event loops say of errors that
-nobody caught, and what a user's code prints. It does not hold for what child processes and C code write to the
-descriptors, nor for bytes of an export, which are as they are in the run.
+nobody caught, and what a user's code prints, as text or as bytes. It does not hold for what child processes and C code
+write to the descriptors, nor for bytes of an export, which are as they are in the run.
 """
 
+import io
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -35,18 +36,22 @@ def known_redactor() -> "Redactor":
 def redacted_streams(for_good: bool) -> Iterator[None]:
     """Redact both streams; `for_good` leaves them so, as what runs at the end of the process may write there, too."""
     streams = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast("TextIO", _RedactedStream(stream)) for stream in streams)
+    below = sys.__stdout__, sys.__stderr__
+    sys.stdout, sys.stderr = (cast("TextIO", RedactedStream(stream)) for stream in streams)
+    if for_good:
+        sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr  # type: ignore[misc, assignment]
     try:
         yield
     finally:
         for stream in (sys.stdout, sys.stderr):
-            if isinstance(stream, _RedactedStream):
+            if isinstance(stream, RedactedStream):
                 stream.flush()
         if not for_good:
             sys.stdout, sys.stderr = streams
+            sys.__stdout__, sys.__stderr__ = below  # type: ignore[misc]
 
 
-class _RedactedStream:
+class RedactedStream:
     """A text stream that redacts whole lines, and what was written when it is flushed."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -54,6 +59,7 @@ class _RedactedStream:
         self._held: list[str] = []
         self._size = 0
         self._lock = threading.RLock()
+        self.buffer = _RedactedBytes(self)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -78,6 +84,13 @@ class _RedactedStream:
                 self._emit()
         return len(text)
 
+    def write_as_is(self, content: bytes) -> None:
+        """Write bytes of an export behind what was written so far, as they are in the run."""
+        with self._lock:
+            self.flush()
+            self._stream.buffer.write(content)
+            self._stream.buffer.flush()
+
     def writelines(self, lines: Sequence[str]) -> None:
         """Write the lines."""
         for line in lines:
@@ -93,3 +106,24 @@ class _RedactedStream:
         held, self._held, self._size = "".join(self._held), [], 0
         if held:
             self._stream.write(known_redactor().text(held))
+
+
+class _RedactedBytes(io.RawIOBase):
+    """Bytes that are written to a redacted stream."""
+
+    def __init__(self, stream: RedactedStream) -> None:
+        self._stream = stream
+
+    def writable(self) -> bool:
+        """Bytes can be written, and not read."""
+        return True
+
+    def write(self, content: Any) -> int:
+        """Write bytes as text of UTF-8; others are shown as escapes."""
+        raw = bytes(content)
+        self._stream.write(raw.decode("utf-8", "backslashreplace"))
+        return len(raw)
+
+    def flush(self) -> None:
+        """Write what is held."""
+        self._stream.flush()

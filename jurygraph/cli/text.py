@@ -15,6 +15,7 @@ import typer
 from rich.cells import cell_len
 
 from jurygraph.cli.boundary import Exit
+from jurygraph.cli.streams import RedactedStream
 from jurygraph.safety.unseen import UNSEEN
 
 
@@ -54,7 +55,10 @@ def out(line: str | bytes) -> None:
     A terminal gets control characters as escapes; a file or a pipe gets bytes as they are.
     """
     try:
-        typer.echo(_for_terminal(line) if sys.stdout.isatty() else line)
+        if isinstance(line, bytes) and isinstance(sys.stdout, RedactedStream) and not sys.stdout.isatty():
+            sys.stdout.write_as_is(line + b"\n")
+        else:
+            typer.echo(_for_terminal(line) if sys.stdout.isatty() else line)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(Exit.NOBODY_READS) from None

@@ -84,11 +84,12 @@ async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) ->
     answered = await apart(ask, roster.config.langsmith)
 
     def take() -> list[Verdict]:
+        redactor = roster.redactor
         return [
             verdict
             for slots_of_one, answers in zip(asked.values(), answered, strict=True)
             for slot, answer in zip(slots_of_one, answers, strict=True)
-            for verdict in take_answer(slot, answer, survey.views[slot.question.view], roster.redactor)
+            for verdict in take_answer(slot, answer, survey.views[slot.question.view], redactor)
         ]
 
     return await search_off_loop(take, max((len(one.text) for slot in slots for one in slot.responses), default=0))
@@ -110,7 +111,8 @@ async def derive_jobs(jobs: Sequence[Job], survey: Survey, roster: Roster) -> li
     results = await apart(lambda: asyncio.gather(*map(derived, jobs)), roster.config.langsmith)
 
     def take() -> list[Material]:
-        return [take_material(job, result, roster.redactor) for job, result in zip(jobs, results, strict=True)]
+        redactor = roster.redactor
+        return [take_material(job, result, redactor) for job, result in zip(jobs, results, strict=True)]
 
     return await search_off_loop(take, max((len(job.response.text) for job in jobs), default=0))
 

@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from jurygraph.agents.graph_annotator.answers import CheckedRoles
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 class Roster:
     """Who can be asked, and the config that says how their answers count: the context of both graphs.
 
-    `gateway` leads to the model, where there is one. `redactor` strikes secrets out of whatever is taken in.
+    `gateway` leads to the model, where there is one. `secrets` are known beside those of the environment.
     """
 
     config: Config
@@ -50,7 +50,12 @@ class Roster:
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
     gateway: "Consultation | None" = None
-    redactor: Redactor = field(default_factory=process_redactor)
+    secrets: tuple[str, ...] = ()
+
+    @property
+    def redactor(self) -> Redactor:
+        """The redactor of the process, with the environment as it is now: user code may add to it."""
+        return process_redactor(self.secrets)
 
     @property
     def seats(self) -> dict[str, Seat]:

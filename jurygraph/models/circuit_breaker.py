@@ -18,8 +18,8 @@ from jurygraph.models.faults import Fault, too_late
 
 log = logging.getLogger(__name__)
 
-OUTAGE_KINDS = frozenset({"connection", "timeout", "server"})
-"""Faults that suggest that the server is away."""
+OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
+"""Faults that suggest that the server is away; a proxy may answer in its place, with a page that nobody can read."""
 
 _NOT_SENT = frozenset({"deadline", "budget"})
 """Faults of our own, which tell nothing about the server."""

@@ -72,6 +72,8 @@ class Text:
         self.text = text
         self._folded, self._starts = _fold_with_offsets(text)
         self._supporting: dict[str, Passage | None] = {}
+        self.size = max(len(text), len(self._folded))
+        """Letters, as written or folded, whichever are more: one sign may fold to many."""
 
     def prepared(self) -> "Text":
         """The text itself, with all worked out that takes time in proportion to its length."""
@@ -228,9 +230,9 @@ class RecentTexts:
         with self._lock:
             if read.text not in self._texts:
                 self._texts[read.text] = read
-                self._letters += len(read.text)
+                self._letters += read.size
             while self._letters > self._most and len(self._texts) > 1:
-                self._letters -= len(self._texts.popitem(last=False)[0])
+                self._letters -= self._texts.popitem(last=False)[1].size
             return read
 
 

@@ -33,6 +33,7 @@ _OF_BASE64 = _KEPT[:-1] + b"+/-_"
 _MOST_ESCAPES = 4  # levels of escapes within escapes
 _MEMORY = 1 << 28  # bytes that RE2 may take
 _FEWEST_DISTINCT, _LONG_WORD, _LONG_NUMBER = 5, 12, 12
+_LONGEST_SIMPLE = 256  # characters of a simple secret that are looked for with escapes: its pattern is large
 
 _ESCAPE = re.compile(
     rb"%(?P<percent>[0-9A-Fa-f]{2})"
@@ -75,7 +76,7 @@ class Redactor:
             for form, shared in _folded_forms(raw):
                 _add_form(self._forms, form, shared)
             if not _is_distinctive(fold(raw)):
-                simple.append(b"".join(map(_character, secret)))
+                simple.append(b"".join(map(_character, secret[:_LONGEST_SIMPLE])))
         self._folded = _any_of(map(re.escape, self._forms))
         self._written = _any_of(map(re.escape, written))
         self._simple = _any_of(simple)

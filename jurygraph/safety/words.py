@@ -4,9 +4,9 @@ import unicodedata
 from collections.abc import Callable
 from functools import lru_cache
 
-_HYPHENS = "-\u2010\u2011"
-_IN_NUMBERS = ".,:/"
-_SIGNS = "-+\u2212"
+_HYPHENS = "-\u2010\u2011\ufe63\uff0d"
+_IN_NUMBERS = ".,:/_'"
+_SIGNS = "-+\u2212\ufe63\uff0d"
 _FIXED_SPACES = "\u00a0\u2009\u202f"
 """Spaces that group digits, as in 1 250; a usual space may stand between two numbers."""
 _LONGEST_ENDING = 2
@@ -35,8 +35,9 @@ def cuts_word(text: str, place: int, written: Callable[[int], str]) -> bool:
 
     Letters and digits are one word, and so are those with a hyphen, an underscore or an apostrophe between them, but
     for a word of three letters or more behind an apostrophe (`l'hôtel`). Digits are one number with a point, comma,
-    colon, slash or fixed space between them, and with the sign before it; a range, such as 7-9, is two. `written` gives
-    the original character at a place of the folded text, since dashes are folded to hyphens.
+    colon, slash, underscore, apostrophe or fixed space between them, and with the sign before it; a range, such as
+    7-9, is two. `written` gives the original character at a place of the folded text, since dashes are folded to
+    hyphens.
     """
     if not 0 < place < len(text):
         return False
@@ -69,4 +70,5 @@ def _joins(text: str, place: int, written: Callable[[int], str]) -> bool:
 def _follows_elision(text: str, place: int) -> bool:
     """Whether a word begins at a place behind an apostrophe, as in l'hôtel; endings such as in isn't are none."""
     beginning = text[place : place + _LONGEST_ENDING + 1]
-    return text[place - 1] == "'" and len(beginning) > _LONGEST_ENDING and all(map(is_word_letter, beginning))
+    is_word = not beginning[:1].isdigit() and all(map(is_word_letter, beginning))
+    return text[place - 1] == "'" and len(beginning) > _LONGEST_ENDING and is_word

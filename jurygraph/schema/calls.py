@@ -79,7 +79,8 @@ class CallsConfig(Noun):
         for name in _names(parameters):
             if _SECRET.fullmatch(name):
                 raise ValueError(f"`{name}` is a secret or an address, and a config holds none; {_HOW}")
-        for name in parameters:
+        extra = parameters.get("extra_body")
+        for name in (*parameters, *(extra if isinstance(extra, dict) else ())):
             if name in _OURS:
                 raise ValueError(f"`{name}` is for the calls themselves to set; leave it out")
         _check_limits({name: parameters[name] for name in _LIMITS if name in parameters})

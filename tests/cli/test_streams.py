@@ -1,12 +1,15 @@
 """Whatever Python writes to the streams of the command line is redacted, line by line."""
 
 import io
+import subprocess
 import sys
 import threading
 
+import click
 import pytest
 
 from jurygraph.cli.streams import redacted_streams
+from jurygraph.cli.text import out
 
 SECRET = "sk-canary-0123456789abcdef"
 
@@ -48,12 +51,44 @@ def test_what_a_thread_dies_of_is_redacted(capsys: pytest.CaptureFixture[str]) -
     assert SECRET not in said
 
 
-def test_bytes_and_what_else_a_stream_can_do_pass_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def ascii_stdout(monkeypatch: pytest.MonkeyPatch) -> io.TextIOWrapper:
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
     monkeypatch.setattr(sys, "stdout", stream)
+    return stream
+
+
+def written_to(stream: io.TextIOWrapper) -> bytes:
+    content: bytes = stream.buffer.getvalue()  # type: ignore[attr-defined]
+    return content
+
+
+def test_bytes_are_redacted_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = ascii_stdout(monkeypatch)
     with redacted_streams(for_good=False):
         assert sys.stdout.encoding == "utf-8"  # so that click writes to it, and not to the bytes below
-        sys.stdout.buffer.write(SECRET.encode())
+        sys.stdout.buffer.write(SECRET[:9].encode())
+        sys.stdout.buffer.write(SECRET[9:].encode())
+        click.echo(f" {SECRET}\xff".encode("latin-1"))
         with pytest.raises(TypeError):
             sys.stdout.write(b"")  # type: ignore[call-overload]
-    assert stream.buffer.getvalue() == SECRET.encode()  # type: ignore[attr-defined]
+    assert written_to(stream) == b"[redacted] [redacted]\\xff\n"
+
+
+def test_an_export_is_written_as_it_is_behind_what_was_written_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = ascii_stdout(monkeypatch)
+    with redacted_streams(for_good=False):
+        print("first", end=" ")
+        out(SECRET.encode())
+    assert written_to(stream) == b"first " + SECRET.encode() + b"\n"
+
+
+def test_the_streams_below_are_redacted_in_a_process_of_its_own() -> None:
+    script = """
+import os, sys
+from jurygraph.cli.streams import redacted_streams
+with redacted_streams(for_good=True):
+    sys.__stdout__.write(os.environ["CANARY_API_KEY"])
+    sys.__stderr__.buffer.write(os.environ["CANARY_API_KEY"].encode())
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert (ended.stdout, ended.stderr) == (b"[redacted]", b"[redacted]")

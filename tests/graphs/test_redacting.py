@@ -1,5 +1,6 @@
 """What user code gives and raises is redacted where it is taken in; what a plan would keep for good is refused."""
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -182,6 +183,19 @@ def test_secrets_that_are_known_only_after_opening_are_redacted(monkeypatch: pyt
     monkeypatch.delenv(NAME)
     monkeypatch.setattr(Says, "open", lambda self: monkeypatch.setenv(NAME, SECRET))
     assert verdict_of("Says").reason == "it says [redacted]"
+
+
+class Loads(Evaluator):
+    def answer(self, ask: Ask) -> float:
+        os.environ[NAME] = SECRET
+        raise ValueError(f"401 {SECRET}")
+
+
+def test_secrets_that_an_evaluator_loads_while_it_works_are_redacted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(NAME)
+    failure = verdict_of("Loads").failure
+    assert failure is not None
+    assert failure.message.startswith("401 [redacted]")
 
 
 def test_verdicts_do_not_depend_on_which_secrets_are_known(monkeypatch: pytest.MonkeyPatch) -> None:

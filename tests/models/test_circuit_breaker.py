@@ -188,7 +188,7 @@ class TestOpening:
                     continue
             return breaker
 
-        assert run(fail()).outages == (kind in {"connection", "timeout", "server"})
+        assert run(fail()).outages == (kind in {"connection", "timeout", "server", "unreadable"})
 
     def test_a_request_of_an_outage_that_is_over_counts_for_nothing(self) -> None:
         async def late() -> tuple[int, int]:

@@ -220,3 +220,9 @@ def test_a_backslash_before_a_letter_of_an_escape_hides_nothing(letter: str) -> 
     for written in (secret, secret.lower(), " ".join(secret)):
         for text in (written, json.dumps(written)[1:-1], json.dumps(json.dumps(written))[3:-3], quote(written)):
             assert redactor.text(f"<{text}>") == "<[redacted]>"
+
+
+def test_a_long_secret_of_signs_alone_is_struck_out_without_a_large_pattern() -> None:
+    secret = "!#%" * 40_000
+    redactor = Redactor([secret])
+    assert redactor.text(f"it is {secret}.") == "it is [redacted]."

@@ -44,7 +44,8 @@ def test_other_parameters_are_the_providers(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["model", "messages", "response_format", "stream", "n", "tools"])
 def test_what_the_calls_set_is_refused(name: str) -> None:
-    assert refused(parameters={name: 1}).endswith(f"`{name}` is for the calls themselves to set; leave it out")
+    for parameters in ({name: 1}, {"extra_body": {name: 1}}):
+        assert refused(parameters=parameters).endswith(f"`{name}` is for the calls themselves to set; leave it out")
 
 
 @pytest.mark.parametrize("limit", [0, -1, 4000.0, "4000", True])

@@ -91,25 +91,26 @@ class Ledger:
         return {number: self.links[number].hex() for number in range(self.settled, len(self.links))}
 
     def _read(self) -> None:
-        nothing: tuple[str, dict[str, Any]] = ("texts.jsonl", {})
+        end: Any = object()
         unread = lines(self._folder / "texts.jsonl")
-        place, text = next(unread, nothing)
+        place, text = next(unread, ("texts.jsonl", end))
         for where, record in lines(self._folder / "records.jsonl"):
             with within(where):
                 commitments = self._chained(**record)
             texts: dict[int, str] = {}
             for number, stated in enumerate(commitments, start=record["seq"] << 20):
                 with within(place):
-                    if text.get("id") != number:
+                    if text is end or text.get("id") != number:
                         self._missing.add(number)
                         continue
                     salt, content = bytes.fromhex(text["salt"]), text["content"].encode()
-                    require(salt.hex() == text["salt"] and sha256(salt + content) == stated, "is not what was written")
+                    same = len(text) == 3 and salt.hex() == text["salt"] and sha256(salt + content) == stated
+                    require(same, "is not what was written")
                     texts[number & 0xFFFFF] = text["content"]
-                place, text = next(unread, nothing)
+                place, text = next(unread, ("texts.jsonl", end))
             with within(where):
                 self._join(record["seq"], record["kind"], record["key"], json.loads(record["body"]), texts)
-        require(not text, f"{place}: no record speaks of it, or not there")
+        require(text is end, f"{place}: no record speaks of it, or not there")
         require(len(self.links) > max(1, self._group_end), "records.jsonl: ends too early")
         wrong = "is missing and was not erased, or was erased and is there"
         require(not self._missing, f"texts.jsonl: text {min(self._missing, default=0)} {wrong}")

@@ -69,8 +69,10 @@ def _erased(run: Run, what: What, name: str, reason: str) -> Erased:
     copies = _copies(run, own)
     tasks = {record.seq: record.key for record in ledger.records("task")} if copies else {}
     left = {one for one in copies if one // MOST_TEXTS in tasks and one not in own}
-    gone = sorted({*own, *copies} - left)
-    outside = _erased_outside(run, what, name, own, gone)  # first: then nobody knows what to look for
+    known = {*own, *copies} - left
+    fragments = _fragments(run, own, known)
+    gone = sorted(known | _quoting(run, fragments))
+    outside = _erased_outside(run, what, name, fragments, gone)  # first: then nobody knows what to look for
     discard_planning(run.folder)  # its texts too; what is still to be planned is asked again
     ledger.append(Draft("erasure", name, {"what": what, "reason": reason, "ids": gone}))
     ledger.erase(gone)
@@ -94,10 +96,20 @@ class _Outside(NamedTuple):
     unreached: list[str]
 
 
-def _erased_outside(run: Run, what: What, name: str, own: Mapping[int, bytes], gone: Collection[int]) -> _Outside:
+def _quoting(run: Run, fragments: Fragments) -> set[int]:
+    """The texts of calls and verdicts that quote what is erased, such as a reply about another response."""
+    quoting = set()
+    for text in run.ledger.stored_texts(1, run.ledger.count):
+        if fragments.found_in(text.content):
+            kind = run.ledger.at(text.id // MOST_TEXTS).kind
+            if kind == "call" or (kind == "trace" and text.id % MOST_TEXTS != 0):
+                quoting.add(text.id)
+    return quoting
+
+
+def _erased_outside(run: Run, what: What, name: str, fragments: Fragments, gone: Collection[int]) -> _Outside:
     """Erase from the recording, the cache and the exports in the run's folder, in this order."""
     unreached: list[str] = []
-    fragments = _fragments(run, own, gone)
     keys = _keys_of_calls(run, [*gone, *_erased_before(run, name)])
     calls = _erased_calls(run, keys, fragments, unreached)
     replies = _erased_replies(keys, fragments, unreached)

@@ -54,9 +54,12 @@ def draft_of(path: Path, private: bool = True) -> Iterator[Path]:
 
 def remove_leftovers(folder: Path) -> None:
     """Remove drafts in a folder whose writers were killed."""
-    with suppress(OSError):  # a folder that cannot be read or written has nothing to tidy up for us
-        for name in sorted(os.listdir(folder)):
-            if _NAME.fullmatch(name):
+    names: list[str] = []
+    with suppress(OSError):  # a folder that cannot be read has nothing to tidy up for us
+        names = sorted(os.listdir(folder))
+    for name in names:
+        if _NAME.fullmatch(name):
+            with suppress(OSError):  # a link or another thing of that name is none of ours, and stops nothing
                 _remove_unlocked(folder / name)
 
 

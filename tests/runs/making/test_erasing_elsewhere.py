@@ -99,6 +99,18 @@ def test_a_quotation_in_a_cached_reply_to_somebody_else_goes_too(scored: Scored)
         assert cache.get("e" * 64) is not None
 
 
+def test_a_quotation_in_what_was_said_of_another_response_goes_too(tmp_path: Path) -> None:
+    said = "It resembles the other one: 'I take back: «naïve» 'quoted' and \"twice\", for'"
+    with serving(lambda body, number: judged(body, reason=said)) as server:
+        scored = Scored(tmp_path, server)
+        assert held(SECRET[20:50], scored.run)
+        done = erase(scored.run, "response", "t/a", "")
+    assert done.elsewhere > 0
+    assert held(SECRET[20:50], *scored.places) == []
+    assert held(OTHER, scored.run)
+    checked(scored.run)
+
+
 def test_a_reply_that_was_dropped_from_the_cache_before_leaves_nothing_in_its_file(scored: Scored) -> None:
     with Cache(scored.cache) as cache:
         cache.put({"f" * 64: Stored(Reply(text=SECRET * 9), None)})

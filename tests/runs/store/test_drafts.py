@@ -93,3 +93,11 @@ def test_what_only_looks_like_a_draft_stays(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".jurygraph-0123456789abcdee.draft")
     remove_leftovers(tmp_path)
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_what_only_looks_like_a_draft_keeps_none_that_is_one(tmp_path: Path) -> None:
+    (tmp_path / ".jurygraph-0000000000000000.draft").symlink_to("nowhere")
+    leftover = tmp_path / ".jurygraph-0123456789abcdef.draft"
+    leftover.write_text("words of a response")
+    remove_leftovers(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == [".jurygraph-0000000000000000.draft"]
