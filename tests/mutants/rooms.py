@@ -17,6 +17,7 @@ def _graphs(*names: str) -> tuple[str, ...]:
 _STORE = (
     "chain",
     "digests",
+    "drafts",
     "folder",
     "folder_making",
     "header",
@@ -25,6 +26,7 @@ _STORE = (
     "ledger_damage",
     "lines",
     "lock",
+    "log_files",
     "packing",
     "packing_size",
     "writer",
@@ -50,10 +52,10 @@ ROOMS: dict[str, Room] = {
         ),
     ),
     "gateway": Room(
-        ("jurygraph/models/gateway.py",),
+        ("jurygraph/models/gateway.py", "jurygraph/models/circuit_breaker.py"),
         tuple(
             f"tests/models/test_{name}.py"
-            for name in ("gateway", "gateway_known", "token_limit", "recording", "retries")
+            for name in ("gateway", "gateway_known", "circuit_breaker", "token_limit", "recording", "retries")
         ),
     ),
     "safety": Room(("jurygraph/safety",), ("tests/safety",)),
