@@ -93,3 +93,9 @@ def test_what_only_looks_like_a_draft_stays(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / ".jurygraph-0123456789abcdee.draft")
     remove_leftovers(tmp_path)
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_file_whose_folder_is_missing_is_named_in_the_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        write_whole(tmp_path / "missing" / "seal.json", b"text")
+    assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / "missing" / "seal.json"), None)

@@ -115,6 +115,15 @@ def test_a_sum_that_was_erased_agrees_with_any_file() -> None:
     assert list(differences(erased, header(tasks=TASKS))) == []
 
 
+def test_a_difference_in_a_list_is_named_with_its_place() -> None:
+    safe, unsafe = (
+        header({"evaluators": ["criteria"], "safety": {"gates": ["empty-response", gate]}})
+        for gate in ("punctuation-only", "bare-opener")
+    )
+    sentence = 'config safety.gates[1] is "punctuation-only" in the run and "bare-opener" here'
+    assert list(differences(safe, unsafe)) == [sentence]
+
+
 def test_gates_do_not_change_what_a_model_is_asked() -> None:
     assert asking(header({"safety": {"gates": []}}).config) == asking(header().config)
     assert sorted(asking(header().config)) == ["calls", "model", "safety"]

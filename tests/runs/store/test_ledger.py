@@ -169,6 +169,24 @@ class TestFile:
         changed(path, "DROP INDEX records_by_key")
         assert "records_by_key" in next(Ledger.open(path).faults())
 
+    def test_an_index_that_lacks_a_record_is_a_fault_in_words_of_sqlite(self, path: Path) -> None:
+        filled(path).close()
+        found = "SELECT * FROM sqlite_schema WHERE name = 'records_by_key'"
+        with sqlite3.connect(path) as connection:
+            (index,) = connection.execute(found)
+        connection.close()
+        hide = "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'records_by_key'"
+        with sqlite3.connect(path) as connection:
+            connection.executescript(hide)
+        connection.close()
+        changed(path, "UPDATE records SET key = 'r9' WHERE seq = 2")
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", index)
+        connection.close()
+        faults = list(Ledger.open(path).faults())
+        assert faults == ["row 2 missing from index records_by_key"]
+
     def test_a_full_disk_is_said_plainly_and_nothing_is_half_written(self, path: Path) -> None:
         ledger = filled(path)
         ledger._connection.execute("PRAGMA max_page_count = 10")  # SQLite's own stand-in for a full disk

@@ -186,6 +186,21 @@ class TestTrace:
         assert (body["agent"], places[body["response"]]) == ("a", b"text")
         assert Call.model_validate(body["calls"][0]) == call
 
+    def test_labels_and_data_come_back_without_each_other(self) -> None:
+        data = Response(id="r", text="text", data={"x": 1})
+        for labels, response in (({"gold": 1}, RESPONSE), ({}, data), ({}, RESPONSE)):
+            body, texts = packed(trace(labels=labels), response)
+            assert unpack_about(body, dict(enumerate(texts))) == {"labels": labels, "data": response.data}
+            assert ("about" in body) == bool(labels or response.data)
+
+    def test_what_was_written_is_stored_as_compact_json_in_its_own_letters(self) -> None:
+        _, texts = packed(trace(labels={"größe": [1, 2]}))
+        assert texts[1] == '{"labels":{"größe":[1,2]},"data":null}'.encode()
+
+    def test_what_a_trace_does_not_have_is_not_stored(self) -> None:
+        body, texts = packed(trace())
+        assert (sorted(body), list(texts)) == (["group", "response", "reward", "verdicts"], [b"text"])
+
     def test_erased_material_is_known_by_its_name(self) -> None:
         body, _ = packed(trace(material=(Material(name="m", response="r", data=SECRET),)))
         again = unpack_material(body["material"][0], "r", {})
