@@ -285,14 +285,28 @@ class TestGivingUp:
             "the model server has not answered for 20 s: what it is asked fails from here on, until it answers"
         ]
 
+    @pytest.mark.parametrize(("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s: what it is")])
+    def test_an_outage_is_timed_from_its_own_first_failure(
+        self, caplog: pytest.LogCaptureFixture, wait: float, ends: str
+    ) -> None:
+        async def late() -> list[Answered | Fault]:
+            await asyncio.sleep(1000.0)
+            return await ask_all(reaching(Server((1000.0, 1060.0)), breaker=CircuitBreaker(wait=wait)), 40)
+
+        with caplog.at_level(logging.WARNING):
+            faults = [result for result in run(late()) if isinstance(result, Fault) and result.kind == "outage"]
+        assert any(ends in record.getMessage() for record in caplog.records)
+        assert caplog.records[0].getMessage().startswith("the model server has not answered for 1 s (connection)")
+        assert all(str(fault).startswith("the model server has not answered for 20 s;") for fault in faults)
+        assert bool(faults) == (wait == 20.0)
+
     def test_whoever_comes_at_the_time_of_a_probe_sends_it_and_whoever_comes_earlier_fails(self) -> None:
         async def come() -> tuple[str, bool]:
             breaker = CircuitBreaker(after=1, wait=0.0)
             with await breaker.admit():
                 raise Fault("connection", "refused")
-            with pytest.raises(Fault, match="refused"):
-                with await breaker.admit():
-                    raise Fault("connection", "refused")  # the probe at the limit fails: given up
+            with pytest.raises(Fault, match="refused"), await breaker.admit():
+                raise Fault("connection", "refused")  # the probe at the limit fails: given up
             due = breaker._probe_at
             with pytest.raises(Fault) as early:
                 await breaker.admit()

@@ -41,7 +41,16 @@ ROOMS: dict[str, Room] = {
     "routing": Room(
         ("jurygraph/graphs/routing.py", "jurygraph/graphs/taking.py"),
         _graphs(
-            "routing", "data_routing", "taking", "user_code", "recall", "gates", "score", "answering", "derived_data"
+            "routing",
+            "data_routing",
+            "redacting",
+            "taking",
+            "user_code",
+            "recall",
+            "gates",
+            "score",
+            "answering",
+            "derived_data",
         ),
     ),
     "store": Room(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.safety.redaction import Redactor
+from jurygraph.safety.redaction import Redactor, fits_redacted
 
 SECRET = 'sk-canary/+ "ä\\1'
 PLAIN = "sk-canary-0123456789"
@@ -220,3 +220,34 @@ def test_a_backslash_before_a_letter_of_an_escape_hides_nothing(letter: str) -> 
     for written in (secret, secret.lower(), " ".join(secret)):
         for text in (written, json.dumps(written)[1:-1], json.dumps(json.dumps(written))[3:-3], quote(written)):
             assert redactor.text(f"<{text}>") == "<[redacted]>"
+
+
+def test_a_redactor_says_whether_it_knows_a_secret() -> None:
+    assert Redactor(["sk-0123456789abcdef"]).has_secrets
+    assert not Redactor(["short"]).has_secrets
+
+
+pieces = st.text("ab ", max_size=3)
+
+
+@given(st.lists(pieces, min_size=2, max_size=4), st.data())
+def test_a_redacted_text_fits_what_it_may_have_come_of(parts: list[str], data: st.DataObject) -> None:
+    between = [data.draw(pieces) for _ in parts[1:]]
+    text = parts[0] + "".join(secret + part for secret, part in zip(between, parts[1:], strict=True))
+    assert fits_redacted("[redacted]".join(parts), text)
+
+
+@pytest.mark.parametrize(
+    ("redacted", "text"),
+    [
+        ("the key", "the key"),
+        ("the [redacted]", "a key"),
+        ("[redacted] key", "the kex"),
+        ("a[redacted]b[redacted]c", "axyzc"),
+        ("a[redacted]b[redacted]b", "axb"),
+        ("ab[redacted]bc", "abc"),
+        ("a[redacted]b[redacted]c[redacted]d", "a c b d"),
+    ],
+)
+def test_a_redacted_text_does_not_fit_another(redacted: str, text: str) -> None:
+    assert not fits_redacted(redacted, text)

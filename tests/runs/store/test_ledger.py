@@ -119,6 +119,13 @@ class TestLooking:
         assert ledger.find("trace", "r9") is None
         assert (ledger.repeated("erasure"), ledger.repeated("trace")) == ("r1", None)
 
+    def test_the_first_texts_of_a_kind_are_those_of_its_records(self, path: Path) -> None:
+        ledger = filled(path)
+        ledger.append(Draft("plan", "p", {}, [b"another"]), Draft("trace", "none", {}))
+        ledger.commit()
+        assert [text.content for text in ledger.first_texts("trace")] == [b"text 0", b"text 1", b"text 2"]
+        assert [text.content for text in ledger.first_texts("plan")] == [b"another"]
+
     def test_texts_are_found_by_what_they_hold(self, path: Path) -> None:
         assert [text.id for text in filled(path).containing(b"ext 1")] == [2 * MOST_TEXTS]
 

@@ -19,6 +19,7 @@ from jurygraph.runs.store.packing import (
     shown_in,
     unpack_about,
     unpack_material,
+    unpack_message,
     unpack_reward,
     unpack_verdict,
 )
@@ -172,6 +173,17 @@ class TestVerdict:
             ERASED,
             3,
         )
+
+    def test_the_message_of_a_failure_is_found_without_the_rest_and_an_erased_one_says_so(self) -> None:
+        failure = Failure(cause="response", kind="k", message=SECRET)
+        body, texts = packed(trace(Verdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure)))
+        (stored,) = body["verdicts"]
+        assert unpack_message(stored, dict(enumerate(texts))) == SECRET
+        assert unpack_message(stored, {}) == ERASED
+        reason = Verdict(**STAMP, about="r", responses=("r",), score=0.5, reason="a reason")
+        for verdict in (reason, Verdict(**STAMP, about="r", responses=("r",), score=0.5)):
+            body, texts = packed(trace(verdict))
+            assert unpack_message(body["verdicts"][0], dict(enumerate(texts))) == ""
 
 
 class TestTrace:
