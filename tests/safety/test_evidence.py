@@ -177,6 +177,11 @@ def test_a_short_line_is_found_wherever_it_stands_without_the_spaces_around_it()
     assert Text(f"a\n{line}-").supports(f"{line}-") is None, "65 are none"
 
 
+def test_odd_characters_beside_an_accent_that_stands_alone_are_found_at_their_places() -> None:
+    assert Text("ab ﬁ´ﬂ c").find("ﬂ") == Passage(5, 6, "ﬂ")
+    assert Text("ab ﬁ´ﬂ c").find("fl c") == Passage(5, 8, "ﬂ c")
+
+
 def test_letters_that_are_words_weigh_more() -> None:
     assert Text("我们坐早上的航班去新奥尔良").supports("航班") is not None
     assert Text("我们坐早上的航班去新奥尔良").supports("坐") is None

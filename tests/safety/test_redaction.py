@@ -251,3 +251,10 @@ def test_a_redacted_text_fits_what_it_may_have_come_of(parts: list[str], data: s
 )
 def test_a_redacted_text_does_not_fit_another(redacted: str, text: str) -> None:
     assert not fits_redacted(redacted, text)
+
+
+def test_base64_that_is_cut_within_the_last_character_of_a_secret_is_struck_out_to_its_end() -> None:
+    secret = "sk-0123456789abcdef"
+    code = base64.b64encode(secret.encode()).decode().rstrip("=")
+    for shown in (code, code[:-1]):
+        assert Redactor([secret]).text(f"code {shown}") == "code [redacted]"

@@ -20,6 +20,7 @@ CUT = [
     ("It costs 1\u00a0250 dollars per night", "250 dollars per night"),
     ("Use 0.5 litres of water", "5 litres of water"),
     ("Use .5 litres of water", "5 litres of water"),
+    (".5 litres of water", "5 litres of water"),
     ("It is -5 degrees outside", "5 degrees outside"),
     ("It is \u22125 degrees outside", "5 degrees outside"),
     ("The bus leaves at 17:40 sharp", "40 sharp today or leaves at 17"),
