@@ -132,6 +132,20 @@ class TestWaiting:
 
         assert run(alone()).reply.text == "yes"
 
+    def test_who_has_waited_may_wait_again_unless_it_is_not_to_be_repeated(self) -> None:
+        async def wait(may_repeat: bool) -> bool:
+            breaker = CircuitBreaker(after=1)
+            with await breaker.admit():
+                raise Fault("connection", "refused")
+            probing = await breaker.admit()
+            waiting = asyncio.create_task(breaker.admit(may_repeat=may_repeat))
+            await asyncio.sleep(0.0)
+            probing.__exit__(None, None, None)
+            return (await waiting).__exit__(Fault, Fault("connection", "refused"), None)
+
+        assert run(wait(True))
+        assert not run(wait(False))
+
     def test_who_failed_a_probe_probes_again_after_those_who_wait(self) -> None:
         class Poison(Server):
             """Fails at one question for ever."""

@@ -269,6 +269,27 @@ def test_a_fault_keeps_the_time_that_the_provider_named() -> None:
     assert (caught.value.kind, caught.value.retry_after) == ("rate-limit", 400.0)
 
 
+def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() -> None:
+    class Throttles(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            raise Fault("rate-limit", "too many", 400.0)
+
+    class Notes(Limiter):
+        def throttled(self, turn: Turn, retry_after: float | None = None) -> None:
+            named.append(retry_after)
+            super().throttled(turn, retry_after)
+
+    async def ask() -> None:
+        gateway = Gateway(Throttles(1, 1), Notes(1), ONCE)  # type: ignore[arg-type]
+        with pytest.raises(Fault, match="too many"):
+            await gateway.ask(asked())
+        await gateway.close()
+
+    named: list[float | None] = []
+    asyncio.run(ask())
+    assert named == [400.0]
+
+
 def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
     class Late(Limiter):
         @asynccontextmanager
