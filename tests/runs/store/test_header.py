@@ -90,6 +90,8 @@ def test_the_other_way_round_it_is_the_other_way_round() -> None:
 def test_a_setting_that_a_reward_hangs_on_is_a_difference_and_one_of_the_calls_alone_is_none() -> None:
     here = {"calls": {"timeout": 7, "concurrency": 3, "attempts": 9, "cache": False, "deadline": 9}}
     assert list(differences(header(), header(here))) == []
+    prices = {"calls": {"prices": {"tiny": {"input": 1.0, "output": 2.0}}}}
+    assert list(differences(header(), header(prices))) == []
     assert list(differences(header(), header({"failure": {"min_coverage": 0.5}}))) == [
         "config failure.min_coverage is 0.8 in the run and 0.5 here"
     ]
