@@ -258,3 +258,13 @@ def test_base64_that_is_cut_within_the_last_character_of_a_secret_is_struck_out_
     code = base64.b64encode(secret.encode()).decode().rstrip("=")
     for shown in (code, code[:-1]):
         assert Redactor([secret]).text(f"code {shown}") == "code [redacted]"
+
+
+def test_a_simple_secret_may_hold_half_a_character() -> None:
+    assert Redactor(["aaaaaaaa\ud800"]).text("it is aaaaaaaa\ud800.") == "it is [redacted]."
+
+
+@pytest.mark.parametrize("write", ["&#{code:d};", "&#x{code:x};", "%{code:02x}", "\\u{code:04x}", "\\x{code:02x}"])
+def test_a_distinctive_secret_is_struck_out_however_its_characters_are_escaped(write: str) -> None:
+    secret = "sk-0123456789abcdef"
+    assert Redactor([secret]).text("".join(write.format(code=ord(char)) for char in secret)) == "[redacted]"
