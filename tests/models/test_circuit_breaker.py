@@ -18,6 +18,7 @@ from jurygraph.models.faults import RETRIED, Fault
 from jurygraph.models.gateway import Gateway, Limits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.prices import Price
+from jurygraph.models.retries import RetryPolicy
 from jurygraph.models.sink import Answered
 from jurygraph.schema import Message
 from tests.examples import at_most
@@ -122,6 +123,29 @@ class TestWaiting:
 
         assert run(alone()).call.attempts > 4
 
+    def test_a_question_with_one_attempt_waits_for_the_server_too(self) -> None:
+        limits = Limits(retries=RetryPolicy(attempts=1))
+
+        async def alone() -> Answered:
+            gateway = Gateway(Server((0.0, 3.0)), Limiter(1), limits, breaker=CircuitBreaker(after=1))
+            return await gateway.ask(question(1))
+
+        assert run(alone()).reply.text == "yes"
+
+    def test_who_has_waited_may_wait_again_unless_it_is_not_to_be_repeated(self) -> None:
+        async def wait(may_repeat: bool) -> bool:
+            breaker = CircuitBreaker(after=1)
+            with await breaker.admit():
+                raise Fault("connection", "refused")
+            probing = await breaker.admit()
+            waiting = asyncio.create_task(breaker.admit(may_repeat=may_repeat))
+            await asyncio.sleep(0.0)
+            probing.__exit__(None, None, None)
+            return (await waiting).__exit__(Fault, Fault("connection", "refused"), None)
+
+        assert run(wait(True))
+        assert not run(wait(False))
+
     def test_who_failed_a_probe_probes_again_after_those_who_wait(self) -> None:
         class Poison(Server):
             """Fails at one question for ever."""
@@ -201,6 +225,18 @@ class TestOpening:
 
         assert run(late()) == (19, 1)
 
+    def test_every_outage_is_counted(self) -> None:
+        async def go_away_and_come_back(times: int) -> int:
+            breaker = CircuitBreaker(after=1)
+            for _ in range(times):
+                with await breaker.admit():
+                    raise Fault("connection", "refused")
+                with await breaker.admit():
+                    pass
+            return breaker.outages
+
+        assert [run(go_away_and_come_back(times)) for times in range(4)] == [0, 1, 2, 3]
+
     def test_a_timeout_at_the_deadline_of_a_group_tells_nothing_of_the_server(self) -> None:
         async def impatient() -> int:
             breaker = CircuitBreaker(after=2)
@@ -254,6 +290,45 @@ class TestGivingUp:
         results = run(ask_all(reaching(server, breaker=CircuitBreaker(wait=30.0)), 40))
         assert len(kinds(results)) >= 1
         assert not any(isinstance(result, Answered) for result in results)
+
+    def test_giving_up_is_announced(self, caplog: pytest.LogCaptureFixture) -> None:
+        with caplog.at_level(logging.WARNING):
+            run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
+        gave_up = [record.getMessage() for record in caplog.records if "fails from here on" in record.getMessage()]
+        assert gave_up == [
+            "the model server has not answered for 20 s: what it is asked fails from here on, until it answers"
+        ]
+
+    @pytest.mark.parametrize(("wait", "ends"), [(300.0, "answers again, after 62 s"), (20.0, "for 20 s: what it is")])
+    def test_an_outage_is_timed_from_its_own_first_failure(
+        self, caplog: pytest.LogCaptureFixture, wait: float, ends: str
+    ) -> None:
+        async def late() -> list[Answered | Fault]:
+            await asyncio.sleep(1000.0)
+            return await ask_all(reaching(Server((1000.0, 1060.0)), breaker=CircuitBreaker(wait=wait)), 40)
+
+        with caplog.at_level(logging.WARNING):
+            faults = [result for result in run(late()) if isinstance(result, Fault) and result.kind == "outage"]
+        assert any(ends in record.getMessage() for record in caplog.records)
+        assert caplog.records[0].getMessage().startswith("the model server has not answered for 1 s (connection)")
+        assert all(str(fault).startswith("the model server has not answered for 20 s;") for fault in faults)
+        assert bool(faults) == (wait == 20.0)
+
+    def test_whoever_comes_at_the_time_of_a_probe_sends_it_and_whoever_comes_earlier_fails(self) -> None:
+        async def come() -> tuple[str, bool]:
+            breaker = CircuitBreaker(after=1, wait=0.0)
+            with await breaker.admit():
+                raise Fault("connection", "refused")
+            with pytest.raises(Fault, match="refused"), await breaker.admit():
+                raise Fault("connection", "refused")  # the probe at the limit fails: given up
+            due = breaker._probe_at
+            with pytest.raises(Fault) as early:
+                await breaker.admit()
+            await asyncio.sleep(due - now())
+            assert now() == due
+            return early.value.kind, (await breaker.admit()).is_probe
+
+        assert run(come()) == ("outage", True)
 
 
 class TestLimits:

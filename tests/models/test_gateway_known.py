@@ -18,10 +18,12 @@ from jurygraph.models.limiter import Limiter, Turn
 from jurygraph.models.prices import Price
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.models.sink import Answered
+from jurygraph.schema import Message
 from tests.models.test_gateway import Kept
 from tests.models.test_token_limit import Bills, asked
 
 T = TypeVar("T")
+SECRET = "sk-0123456789abcdef"
 ONCE = Limits(retries=RetryPolicy(1, 0.0, 0.0))
 
 
@@ -122,6 +124,123 @@ def test_a_secret_that_a_server_echoes_is_kept_nowhere_and_its_tokens_neither(se
     assert "0123456789abcdef" not in answered.reply.model_dump_json()
 
 
+def test_tokens_without_a_secret_are_kept() -> None:
+    tokens = (Token(text="yes", logprob=-0.1, others=(("no", -2.5),)),)
+
+    class Spells(Bills):
+        secrets = (SECRET,)
+
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            return Reply(text="yes", tokens=tokens)
+
+    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Spells(1, 1))
+    assert answered.reply == Reply(text="yes", tokens=tokens)
+
+
+def test_a_secret_among_the_tokens_that_might_have_stood_there_is_kept_nowhere() -> None:
+    class Considers(Bills):
+        secrets = (SECRET,)
+
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            return Reply(text="yes", tokens=(Token(text="yes", logprob=-0.1, others=((SECRET, -2.5), ("no", -3.5))),))
+
+    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Considers(1, 1))
+    assert answered.reply == Reply(text="yes")
+
+
+@pytest.mark.parametrize("field", ["text", "finish", "refusal", "served"])
+def test_a_secret_is_redacted_wherever_a_server_echoes_it(field: str) -> None:
+    class Echoes(Bills):
+        secrets = (SECRET,)
+
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            return Reply.model_validate({"text": "yes", field: f"it is {SECRET}"})
+
+    answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Echoes(1, 1))
+    assert answered.reply == Reply.model_validate({"text": "yes", field: "it is [redacted]"})
+
+
+def test_a_secret_in_a_fault_is_redacted_and_the_errors_behind_it_are_left_out() -> None:
+    class Refuses(Bills):
+        secrets = (SECRET,)
+
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            raise Fault("unauthorised", f"the key {SECRET} is not known") from ValueError(SECRET)
+
+    with pytest.raises(Fault, match=r"^the key \[redacted\] is not known$") as caught:
+        with_gateway(lambda gateway: gateway.ask(asked()), backend=Refuses(1, 1))
+    assert (caught.value.kind, caught.value.attempts, caught.value.__cause__) == ("unauthorised", 1, None)
+
+
+def test_a_request_with_a_secret_is_sent_as_it_is_and_kept_without_it(tmp_path: Path) -> None:
+    sent: list[Request] = []
+    kept: list[Request] = []
+
+    class Listens(Bills):
+        secrets = (SECRET,)
+
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            sent.append(request)
+            return await super().complete(request, timeout)
+
+    class Store(Kept):
+        async def keep(self, request: Request, answered: Answered) -> None:
+            kept.append(request)
+
+    messages = (Message(role="system", content="Grade."), Message(role="user", content=f"Is {SECRET} a prime?"))
+    clean = (messages[0], Message(role="user", content="Is [redacted] a prime?"))
+    request = asked(messages=messages)
+    for _ in range(2):  # the second time it comes from the cache
+        with_gateway(lambda gateway: gateway.ask(request), Listens(1, 1), sink=Store(), cache=Cache(tmp_path))
+    assert sent == [request]
+    assert [(one.messages, one.model) for one in kept] == [(clean, request.model)] * 2
+
+
+def test_to_settle_is_to_wait_for_what_fails_too() -> None:
+    class Fails(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            await asyncio.sleep(0.02 if "first" in request.messages[0].content else 0.04)
+            ended.append(request)
+            raise Fault("rejected", "no")
+
+    async def leave(gateway: Gateway) -> int:
+        asking = [asyncio.create_task(gateway.ask(asked(text))) for text in ("first", "second")]
+        await asyncio.sleep(0)
+        for one in asking:
+            one.cancel()
+        await gateway.settle()
+        return len(ended)
+
+    ended: list[Request] = []
+    assert with_gateway(leave, backend=Fails(1, 1)) == 2
+
+
+def test_the_backend_is_let_go_of_once_nothing_is_under_way() -> None:
+    events: list[str] = []
+
+    class Lingers(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            try:
+                await asyncio.sleep(60.0)
+            finally:
+                await asyncio.sleep(0.02)
+                events.append("ended")
+            return self.reply
+
+        async def close(self) -> None:
+            events.append("closed")
+
+    async def leave(gateway: Gateway) -> None:
+        asking = asyncio.create_task(gateway.ask(asked()))
+        await asyncio.sleep(0.01)
+        await gateway.close()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+    with_gateway(leave, backend=Lingers(1, 1))
+    assert events == ["ended", "closed", "closed"]
+
+
 def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
     kept = Kept()
 
@@ -148,6 +267,27 @@ def test_a_fault_keeps_the_time_that_the_provider_named() -> None:
     with pytest.raises(Fault, match="too many") as caught:
         with_gateway(lambda gateway: gateway.ask(asked()), backend=Throttles(1, 1))
     assert (caught.value.kind, caught.value.retry_after) == ("rate-limit", 400.0)
+
+
+def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() -> None:
+    class Throttles(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            raise Fault("rate-limit", "too many", 400.0)
+
+    class Notes(Limiter):
+        def throttled(self, turn: Turn, retry_after: float | None = None) -> None:
+            named.append(retry_after)
+            super().throttled(turn, retry_after)
+
+    async def ask() -> None:
+        gateway = Gateway(Throttles(1, 1), Notes(1), ONCE)  # type: ignore[arg-type]
+        with pytest.raises(Fault, match="too many"):
+            await gateway.ask(asked())
+        await gateway.close()
+
+    named: list[float | None] = []
+    asyncio.run(ask())
+    assert named == [400.0]
 
 
 def test_a_turn_that_comes_too_late_reserves_nothing() -> None:

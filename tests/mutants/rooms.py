@@ -17,6 +17,7 @@ def _graphs(*names: str) -> tuple[str, ...]:
 _STORE = (
     "chain",
     "digests",
+    "drafts",
     "folder",
     "folder_making",
     "header",
@@ -25,6 +26,7 @@ _STORE = (
     "ledger_damage",
     "lines",
     "lock",
+    "log_files",
     "packing",
     "packing_size",
     "writer",
@@ -39,7 +41,16 @@ ROOMS: dict[str, Room] = {
     "routing": Room(
         ("jurygraph/graphs/routing.py", "jurygraph/graphs/taking.py"),
         _graphs(
-            "routing", "data_routing", "taking", "user_code", "recall", "gates", "score", "answering", "derived_data"
+            "routing",
+            "data_routing",
+            "redacting",
+            "taking",
+            "user_code",
+            "recall",
+            "gates",
+            "score",
+            "answering",
+            "derived_data",
         ),
     ),
     "store": Room(
@@ -50,10 +61,10 @@ ROOMS: dict[str, Room] = {
         ),
     ),
     "gateway": Room(
-        ("jurygraph/models/gateway.py",),
+        ("jurygraph/models/gateway.py", "jurygraph/models/circuit_breaker.py"),
         tuple(
             f"tests/models/test_{name}.py"
-            for name in ("gateway", "gateway_known", "token_limit", "recording", "retries")
+            for name in ("gateway", "gateway_known", "circuit_breaker", "token_limit", "recording", "retries")
         ),
     ),
     "safety": Room(("jurygraph/safety",), ("tests/safety",)),

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from importlib.machinery import SourceFileLoader
 from itertools import accumulate
 from pathlib import Path
@@ -85,7 +85,10 @@ def _measure(session: pytest.Session, modules: Sequence[str], baseline: Path) ->
     coverage = Coverage(data_file=None, include=[str(Path(module).resolve()) for module in modules], config_file=False)
     coverage.start()
     seconds: dict[str, float] = {}
-    for item, following in zip(session.items, [*session.items[1:], None], strict=True):
+    caches = _caches(modules)
+    for before, item, following in zip([None, *session.items], session.items, [*session.items[1:], None], strict=False):
+        if before is None or before.path != item.path:  # else one file alone would reach what is cached for all
+            _clear(caches)
         coverage.switch_context(item.nodeid)
         start = time.monotonic()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -163,6 +166,7 @@ def _wait(process: int, seconds: float) -> int | None:
 def _try(session: pytest.Session, mutant: dict[str, Any], items: Sequence[pytest.Item]) -> int:
     if not _apply(mutant):
         return _NOT_APPLIED
+    _clear(_caches([mutant["module"]]))  # collecting the tests may have filled them
     try:
         for item, following in zip(items, [*items[1:], None], strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
@@ -171,6 +175,21 @@ def _try(session: pytest.Session, mutant: dict[str, Any], items: Sequence[pytest
     except BaseException:  # noqa: BLE001 - what a mutant does to pytest itself is noticed
         return _KILLED
     return _SURVIVED
+
+
+def _caches(modules: Sequence[str]) -> list[Any]:
+    """Return the functions of these modules that keep what they have returned."""
+    paths = {str(Path(module).resolve()) for module in modules}
+    kept = [one for one in gc.get_objects() if type(one) is _CACHED and type(one.__wrapped__) is FunctionType]
+    return [one for one in kept if one.__wrapped__.__code__.co_filename in paths]
+
+
+_CACHED = type(lru_cache(lambda: None))
+
+
+def _clear(caches: Sequence[Any]) -> None:
+    for one in caches:
+        one.cache_clear()
 
 
 def _try_from_import(session: pytest.Session, mutant: dict[str, Any]) -> int:

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.mutants.server import _apply
+from tests.mutants.server import _apply, _caches, _clear
 
 SOURCE = """
+from functools import cache
+
 class Counter:
     def __init__(self, step=1, *, start=0):
         self.step, self.count = step, start
@@ -31,6 +33,11 @@ def adder(step):
 
 
 add_one = adder(1)
+
+
+@cache
+def constant():
+    return 1
 """
 
 
@@ -85,3 +92,11 @@ def test_an_object_whose_class_cannot_be_read_is_passed_over(module: ModuleType)
     held = [Classless()]
     assert mutate(module, "number + step", "number - step")
     assert held
+
+
+def test_what_a_function_has_kept_is_forgotten(module: ModuleType) -> None:
+    assert module.constant() == 1
+    assert mutate(module, "return 1", "return 2")
+    assert module.constant() == 1
+    _clear(_caches([str(module.__file__)]))
+    assert module.constant() == 2

@@ -147,6 +147,41 @@ def test_a_whole_line_bears_a_verdict_however_short() -> None:
     assert Text("So 18 it is, as asked").supports("18") is None
 
 
+def test_part_of_a_line_bears_a_verdict_from_eight_letters_on() -> None:
+    text = Text("So it is: abcdefgh, as we asked, and 12 34 56 7 beside it")
+    assert text.supports("abcdefgh") is not None
+    assert text.supports("as we ask") is None, "it cuts a word"
+    assert text.supports("as we") is None
+    assert text.supports("12 34 56 7") is None, "seven digits"
+    assert text.supports("12 34 56 7 b") is None, "it cuts a word"
+    assert text.supports("and 12 34 56") is not None
+
+
+def test_passages_of_few_letters_are_found_between_words_and_beside_signs() -> None:
+    def places(text: str, quotation: str) -> list[int]:
+        return [one.start for one in Text(text).between_words(quotation)]
+
+    assert places("a cat, a dog and Anna", "a") == [0, 7]
+    assert places("f(5) is (5), not (57)", "(5)") == [1, 8]
+    assert places("f(5) is 5), not 5)x", "5)") == [2, 8, 16]
+    assert places("x1 1 21", "1") == [3]
+
+
+def test_a_short_line_is_found_wherever_it_stands_without_the_spaces_around_it() -> None:
+    text = "first\r\n  no  \nno\n\t yes"
+    assert Text(text).supports("no") == Passage(9, 11, "no")
+    assert Text(text).supports("yes") == Passage(19, 22, "yes")
+    assert Text(text).supports("first") == Passage(0, 5, "first")
+    line = "1" * 7 + "-" * 57
+    assert Text(f"a\n{line}").supports(line) == Passage(2, 66, line), "64 characters are a short line"
+    assert Text(f"a\n{line}-").supports(f"{line}-") is None, "65 are none"
+
+
+def test_odd_characters_beside_an_accent_that_stands_alone_are_found_at_their_places() -> None:
+    assert Text("ab ﬁ´ﬂ c").find("ﬂ") == Passage(5, 6, "ﬂ")
+    assert Text("ab ﬁ´ﬂ c").find("fl c") == Passage(5, 8, "ﬂ c")
+
+
 def test_letters_that_are_words_weigh_more() -> None:
     assert Text("我们坐早上的航班去新奥尔良").supports("航班") is not None
     assert Text("我们坐早上的航班去新奥尔良").supports("坐") is None
@@ -320,6 +355,19 @@ def test_a_response_is_folded_once_for_all_verdicts_on_it(monkeypatch: pytest.Mo
     asyncio.run(verdicts())
     assert read_text(text).find("of its own") is not None
     assert len(made) == 1
+
+
+def test_a_short_text_is_folded_once_too() -> None:
+    recent = RecentTexts(most_letters=100)
+    assert recent.get("short") is None
+    assert recent.read("short") is recent.read("short") is recent.get("short")
+
+
+def test_the_text_that_was_read_last_is_kept_longest() -> None:
+    recent = RecentTexts(most_letters=100)
+    for text in ("a" * 40, "b" * 40, "a" * 40, "c" * 40):
+        recent.read(text)
+    assert [recent.get(letter * 40) is not None for letter in "abc"] == [True, False, True]
 
 
 def test_texts_are_kept_up_to_a_number_of_letters() -> None:

@@ -4,7 +4,9 @@ import os
 
 import pytest
 
-from jurygraph.safety.known_secrets import found_in, is_placeholder, process_redactor, variable_of
+from jurygraph.errors import InputError
+from jurygraph.safety.known_secrets import found_in, is_placeholder, process_redactor, redacted_errors, variable_of
+from jurygraph.safety.redaction import Redactor
 
 PLAIN = "sk-canary-0123456789"
 
@@ -96,3 +98,11 @@ def test_the_redactor_of_the_process_is_built_once_and_knows_the_environment(mon
 
 def test_the_redactor_of_the_process_knows_secrets_that_are_given_unless_they_are_placeholders() -> None:
     assert process_redactor(["test1234", PLAIN]).text(f"test1234 {PLAIN}") == "test1234 [redacted]"
+
+
+def test_our_own_errors_lose_their_secrets_on_the_way_out_and_others_stay_as_they_are() -> None:
+    with pytest.raises(InputError) as ours, redacted_errors(Redactor([PLAIN])):
+        raise InputError(f"a line says {PLAIN}", 7)
+    assert ours.value.args == ("a line says [redacted]", 7)
+    with pytest.raises(ValueError, match=PLAIN), redacted_errors(Redactor([PLAIN])):
+        raise ValueError(PLAIN)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.safety.redaction import Redactor
+from jurygraph.safety.redaction import Redactor, fits_redacted
 
 SECRET = 'sk-canary/+ "ä\\1'
 PLAIN = "sk-canary-0123456789"
@@ -226,3 +226,51 @@ def test_a_long_secret_of_signs_alone_is_struck_out_without_a_large_pattern() ->
     secret = "!#%" * 40_000
     redactor = Redactor([secret])
     assert redactor.text(f"it is {secret}.") == "it is [redacted]."
+
+
+def test_a_redactor_says_whether_it_knows_a_secret() -> None:
+    assert Redactor(["sk-0123456789abcdef"]).has_secrets
+    assert not Redactor(["short"]).has_secrets
+
+
+pieces = st.text("ab ", max_size=3)
+
+
+@given(st.lists(pieces, min_size=2, max_size=4), st.data())
+def test_a_redacted_text_fits_what_it_may_have_come_of(parts: list[str], data: st.DataObject) -> None:
+    between = [data.draw(pieces) for _ in parts[1:]]
+    text = parts[0] + "".join(secret + part for secret, part in zip(between, parts[1:], strict=True))
+    assert fits_redacted("[redacted]".join(parts), text)
+
+
+@pytest.mark.parametrize(
+    ("redacted", "text"),
+    [
+        ("the key", "the key"),
+        ("the [redacted]", "a key"),
+        ("[redacted] key", "the kex"),
+        ("a[redacted]b[redacted]c", "axyzc"),
+        ("a[redacted]b[redacted]b", "axb"),
+        ("ab[redacted]bc", "abc"),
+        ("a[redacted]b[redacted]c[redacted]d", "a c b d"),
+    ],
+)
+def test_a_redacted_text_does_not_fit_another(redacted: str, text: str) -> None:
+    assert not fits_redacted(redacted, text)
+
+
+def test_base64_that_is_cut_within_the_last_character_of_a_secret_is_struck_out_to_its_end() -> None:
+    secret = "sk-0123456789abcdef"
+    code = base64.b64encode(secret.encode()).decode().rstrip("=")
+    for shown in (code, code[:-1]):
+        assert Redactor([secret]).text(f"code {shown}") == "code [redacted]"
+
+
+def test_a_simple_secret_may_hold_half_a_character() -> None:
+    assert Redactor(["aaaaaaaa\ud800"]).text("it is aaaaaaaa\ud800.") == "it is [redacted]."
+
+
+@pytest.mark.parametrize("write", ["&#{code:d};", "&#x{code:x};", "%{code:02x}", "\\u{code:04x}", "\\x{code:02x}"])
+def test_a_distinctive_secret_is_struck_out_however_its_characters_are_escaped(write: str) -> None:
+    secret = "sk-0123456789abcdef"
+    assert Redactor([secret]).text("".join(write.format(code=ord(char)) for char in secret)) == "[redacted]"

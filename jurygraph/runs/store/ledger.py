@@ -374,17 +374,6 @@ def _reading(path: Path) -> Iterator[None]:
         raise TraceMismatch(f"{path}: is damaged ({error}); it has been changed") from None
 
 
-def _make_private(path: Path) -> None:
-    """Make the file where it is missing, for its owner alone; SQLite gives its log the same mode."""
-    try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    except FileExistsError:
-        return  # it is not opened: closing it would take locks from those who use it in this process
-    except OSError as error:
-        wrong = f"cannot be written ({error.strerror})"
-        raise InputError(f"{path}: {wrong}; free some space, or name another folder with --out") from None
-
-
 def _recover(path: Path) -> None:
     """Let SQLite take back what a killed process left half-done, which somebody who only reads may not do."""
     left = path.with_name(f"{path.name}-journal")

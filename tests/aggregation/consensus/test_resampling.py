@@ -157,6 +157,21 @@ class TestRefits:
             assert (one.low, one.high) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
             assert one.score == fitted.agent_scores(agent, values, bootstrap=0)[name].score
 
+    def test_an_annotator_has_the_intervals_of_its_own_accuracy_leniency_and_strictness(self) -> None:
+        item, annotator, label, agent = panel(seed=4, items=24)
+        fitted = consensus.fit(item, annotator, label, "paper")
+        found = consensus.refit_intervals(fitted, agent, published=True).annotators
+        draw = np.random.RandomState(42)
+        drawn_rows = [np.isin(item, draw.choice(24, 24, replace=True)) for _ in range(10)]
+        again = [
+            consensus.fit(item[rows], annotator[rows], label[rows], "paper", classes=range(3)).annotators()
+            for rows in drawn_rows
+        ]
+        assert list(found) == list(fitted.annotators())
+        for name, intervals in found.items():
+            each = [[one[name].accuracy, one[name].leniency, one[name].strictness] for one in again]
+            np.testing.assert_allclose(np.transpose(intervals), np.percentile(each, [2.5, 97.5], axis=0), atol=1e-6)
+
     def test_gold_items_stay_gold(self) -> None:
         item, annotator, label, agent = panel()
         fitted = consensus.fit(item, annotator, label, gold=dict.fromkeys(range(60), 0))

@@ -1,5 +1,6 @@
 """Drafts: nobody can guess or link to them, and those of killed writers are removed."""
 
+import errno
 import os
 import signal
 import stat
@@ -101,3 +102,18 @@ def test_what_only_looks_like_a_draft_keeps_none_that_is_one(tmp_path: Path) -> 
     leftover.write_text("words of a response")
     remove_leftovers(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == [".jurygraph-0000000000000000.draft"]
+
+
+def test_a_file_whose_folder_is_missing_is_named_in_the_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as caught:
+        write_whole(tmp_path / "missing" / "seal.json", b"text")
+    assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / "missing" / "seal.json"), None)
+
+
+def test_a_file_is_written_where_none_can_be_locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(number: int, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    write_whole(tmp_path / "seal.json", b"text")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("seal.json", b"text")]

@@ -1,6 +1,8 @@
 """The folder of a run is made, named and refused in words that say what to type."""
 
 import hashlib
+import os
+import re
 from pathlib import Path
 
 import pytest
@@ -11,11 +13,15 @@ from jurygraph.runs.store.folder import (
     CONFIG,
     LEDGER,
     LOCK,
+    PLANNING,
     SEAL,
     config_text,
     digest,
+    discard_planning,
+    folder_from,
     make,
     refuse_foreign,
+    refuse_links,
     require,
     typed,
     unmake,
@@ -69,6 +75,31 @@ class TestMade:
         unmake(tmp_path, [])
         assert [one.name for one in tmp_path.iterdir()] == [SEAL]
 
+    def test_answers_of_an_unfinished_planning_stay_with_their_folder(self, tmp_path: Path) -> None:
+        folder = tmp_path / "run"
+        made = make(folder)
+        for name in (LEDGER, PLANNING, f"{PLANNING}-wal"):
+            (folder / name).touch()
+        unmake(folder, made)
+        assert sorted(one.name for one in folder.iterdir()) == [PLANNING, f"{PLANNING}-wal"]
+        with pytest.raises(InputError, match="holds no run yet, it was stopped while it planned; `jurygraph score`"):
+            require(folder)
+
+    def test_discarding_the_planning_removes_its_database_and_what_lies_beside_it(self, tmp_path: Path) -> None:
+        for name in (LEDGER, *(PLANNING + suffix for suffix in ("", "-wal", "-shm", "-journal"))):
+            (tmp_path / name).touch()
+        discard_planning(tmp_path)
+        discard_planning(tmp_path)
+        assert [one.name for one in tmp_path.iterdir()] == [LEDGER]
+
+    def test_a_folder_is_for_its_owner_alone(self, tmp_path: Path) -> None:
+        before = os.umask(0)
+        try:
+            make(tmp_path / "run")
+        finally:
+            os.umask(before)
+        assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
+
     def test_where_none_can_be_made_it_says_so(self, tmp_path: Path) -> None:
         (tmp_path / "file").touch()
         wrong = r"cannot be made \(Not a directory\); name a folder that you may write to with --out"
@@ -83,6 +114,38 @@ class TestMade:
             refuse_foreign(tmp_path)
         with pytest.raises(InputError, match=r"letter\.txt: is a file; name a folder with --out"):
             refuse_foreign(tmp_path / "letter.txt")
+
+    def test_a_run_that_was_not_finished_may_be_made_again(self, tmp_path: Path) -> None:
+        (tmp_path / CONFIG).write_bytes(config_text(parse_config({"evaluators": ["criteria"]})))
+        for name in (LOCK, f"{LEDGER}-wal", f"{LEDGER}-shm"):
+            (tmp_path / name).touch()
+        refuse_foreign(tmp_path)
+
+    def test_a_config_of_somebody_else_is_not_overwritten(self, tmp_path: Path) -> None:
+        (tmp_path / CONFIG).write_text("mine: true")
+        with pytest.raises(InputError, match="is no run, and not empty"):
+            refuse_foreign(tmp_path)
+
+    def test_no_ledger_is_made_beside_the_log_of_another(self, tmp_path: Path) -> None:
+        (tmp_path / f"{LEDGER}-wal").write_bytes(b"records")
+        wrong = rf"{LEDGER}-wal: is the log of a {LEDGER} that is not there; put {LEDGER} back beside it"
+        with pytest.raises(InputError, match=wrong):
+            refuse_foreign(tmp_path)
+
+    @pytest.mark.parametrize(("kind", "what"), [("link", "a symbolic link"), ("folder", "no regular file")])
+    def test_a_file_of_a_run_is_a_file(self, tmp_path: Path, kind: str, what: str) -> None:
+        refuse_links(tmp_path)
+        (tmp_path / LEDGER).touch()
+        refuse_links(tmp_path)
+        seal = tmp_path / SEAL
+        seal.mkdir() if kind == "folder" else seal.symlink_to("nowhere")
+        with pytest.raises(InputError, match=rf"^{re.escape(str(seal))}: is {what}, .*; put the file there$"):
+            refuse_links(tmp_path)
+
+
+def test_another_folder_is_named_as_seen_from_the_run(tmp_path: Path) -> None:
+    assert folder_from(tmp_path / "a", tmp_path / "b" / "c") == "../b/c"
+    assert folder_from(tmp_path / "a", None) is None
 
 
 def test_the_copy_of_a_config_is_yaml_with_a_warning_on_top() -> None:

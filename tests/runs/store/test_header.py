@@ -90,6 +90,8 @@ def test_the_other_way_round_it_is_the_other_way_round() -> None:
 def test_a_setting_that_a_reward_hangs_on_is_a_difference_and_one_of_the_calls_alone_is_none() -> None:
     here = {"calls": {"timeout": 7, "concurrency": 3, "attempts": 9, "cache": False, "deadline": 9}}
     assert list(differences(header(), header(here))) == []
+    prices = {"calls": {"prices": {"tiny": {"input": 1.0, "output": 2.0}}}}
+    assert list(differences(header(), header(prices))) == []
     assert list(differences(header(), header({"failure": {"min_coverage": 0.5}}))) == [
         "config failure.min_coverage is 0.8 in the run and 0.5 here"
     ]
@@ -113,6 +115,15 @@ def test_a_combiner_that_only_one_of_them_uses_is_no_difference() -> None:
 def test_a_sum_that_was_erased_agrees_with_any_file() -> None:
     erased = header(tasks=FileMark(name="tasks.jsonl", sha256=ERASED))
     assert list(differences(erased, header(tasks=TASKS))) == []
+
+
+def test_a_difference_in_a_list_is_named_with_its_place() -> None:
+    safe, unsafe = (
+        header({"evaluators": ["criteria"], "safety": {"gates": ["empty-response", gate]}})
+        for gate in ("punctuation-only", "bare-opener")
+    )
+    sentence = 'config safety.gates[1] is "punctuation-only" in the run and "bare-opener" here'
+    assert list(differences(safe, unsafe)) == [sentence]
 
 
 def test_gates_do_not_change_what_a_model_is_asked() -> None:

@@ -14,6 +14,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.models.asking import Request
+from jurygraph.models.backend import Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.runs.integrity.deep import Deep, verify_deep
 from jurygraph.runs.making import session
@@ -238,6 +239,13 @@ class TestVerifiedWithoutAModel:
 
 class TestRequests:
     """What the requests in a ledger tell of the model that they were for."""
+
+    @pytest.mark.parametrize(("logprobs", "top"), [(True, 5), (False, None)])
+    def test_are_named_by_the_model_and_what_it_can_do(self, logprobs: bool, top: int | None) -> None:
+        able = Capabilities("native", logprobs=logprobs, top_logprobs=5)
+        backend = SimpleNamespace(provider="p", endpoint="http://e", model="m", capabilities=able)
+        expected = Identity(provider="p", endpoint="http://e", model="m", form="native", top_logprobs=top)
+        assert Identity.of(backend) == expected  # type: ignore[arg-type]
 
     def told(self, path: Path, *requests: Request, erased: int | None = None) -> Identity | None:
         ledger = Ledger.create(path / "run.sqlite")

@@ -119,6 +119,13 @@ class TestLooking:
         assert ledger.find("trace", "r9") is None
         assert (ledger.repeated("erasure"), ledger.repeated("trace")) == ("r1", None)
 
+    def test_the_first_texts_of_a_kind_are_those_of_its_records(self, path: Path) -> None:
+        ledger = filled(path)
+        ledger.append(Draft("plan", "p", {}, [b"another"]), Draft("trace", "none", {}))
+        ledger.commit()
+        assert [text.content for text in ledger.first_texts("trace")] == [b"text 0", b"text 1", b"text 2"]
+        assert [text.content for text in ledger.first_texts("plan")] == [b"another"]
+
     def test_texts_are_found_by_what_they_hold(self, path: Path) -> None:
         assert [text.id for text in filled(path).containing(b"ext 1")] == [2 * MOST_TEXTS]
 
@@ -168,6 +175,24 @@ class TestFile:
         filled(path).close()
         changed(path, "DROP INDEX records_by_key")
         assert "records_by_key" in next(Ledger.open(path).faults())
+
+    def test_an_index_that_lacks_a_record_is_a_fault_in_words_of_sqlite(self, path: Path) -> None:
+        filled(path).close()
+        found = "SELECT * FROM sqlite_schema WHERE name = 'records_by_key'"
+        with sqlite3.connect(path) as connection:
+            (index,) = connection.execute(found)
+        connection.close()
+        hide = "PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 'records_by_key'"
+        with sqlite3.connect(path) as connection:
+            connection.executescript(hide)
+        connection.close()
+        changed(path, "UPDATE records SET key = 'r9' WHERE seq = 2")
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute("INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)", index)
+        connection.close()
+        faults = list(Ledger.open(path).faults())
+        assert faults == ["row 2 missing from index records_by_key"]
 
     def test_a_full_disk_is_said_plainly_and_nothing_is_half_written(self, path: Path) -> None:
         ledger = filled(path)

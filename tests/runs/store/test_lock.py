@@ -1,5 +1,6 @@
 """One writer at a time, and the second is told who it is."""
 
+import errno
 import os
 import re
 import socket
@@ -62,6 +63,21 @@ def test_what_is_no_lock_of_ours_is_refused_and_stays_as_it_is(tmp_path: Path, k
     assert mine.exists() == (kind != "dangling")
     assert kind == "dangling" or mine.read_text() == "my thesis"
     assert kind != "file" or lock.read_text() == "my notes"
+
+
+def test_a_folder_that_cannot_be_written_or_locked_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    missing = tmp_path / "missing"
+    wrong = f"{missing}: cannot be written (No such file or directory); name a folder that you may write to with --out"
+    with pytest.raises(InputError, match=f"^{re.escape(wrong)}$"):
+        hold(missing / "run.lock")
+
+    def refuse(file: object, how: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    wrong = f"{tmp_path}: cannot be locked there (No locks available); name a folder on a local disk with --out"
+    with pytest.raises(InputError, match=f"^{re.escape(wrong)}$"):
+        hold(tmp_path / "run.lock")
 
 
 def test_a_lock_is_for_its_owner_alone(tmp_path: Path) -> None:

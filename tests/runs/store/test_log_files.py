@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.store.log_files import check_log_files
 
 
 def write(path: Path, *values: int) -> Ledger:
@@ -112,3 +114,30 @@ def test_the_journal_of_another_run_is_named(finished: Path, pages: int) -> None
     with pytest.raises(TraceMismatch, match="is not the journal of the run"):
         Ledger.open(finished)
     assert finished.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("code", "raised"),
+    [
+        (sqlite3.SQLITE_BUSY, sqlite3.OperationalError),
+        (sqlite3.SQLITE_IOERR_READ, sqlite3.OperationalError),
+        (sqlite3.SQLITE_CORRUPT, TraceMismatch),
+        (None, TraceMismatch),
+    ],
+)
+def test_a_log_that_cannot_be_read_is_another_one_only_if_its_content_is_wrong(
+    killed: Path, code: int | None, raised: type[Exception]
+) -> None:
+    class Fails(sqlite3.Connection):
+        def execute(self, *given: object) -> sqlite3.Cursor:
+            error = sqlite3.OperationalError("it cannot be read")
+            if code is not None:
+                error.sqlite_errorcode = code
+            raise error
+
+    def connected(path: Path, mode: str) -> sqlite3.Connection:
+        address = f"{path.as_uri()}?mode={mode}"
+        return sqlite3.connect(address, uri=True, factory=Fails if mode == "ro" else sqlite3.Connection)
+
+    with pytest.raises(raised):
+        check_log_files(killed, connected)

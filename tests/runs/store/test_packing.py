@@ -19,6 +19,7 @@ from jurygraph.runs.store.packing import (
     shown_in,
     unpack_about,
     unpack_material,
+    unpack_message,
     unpack_reward,
     unpack_verdict,
 )
@@ -173,6 +174,17 @@ class TestVerdict:
             3,
         )
 
+    def test_the_message_of_a_failure_is_found_without_the_rest_and_an_erased_one_says_so(self) -> None:
+        failure = Failure(cause="response", kind="k", message=SECRET)
+        body, texts = packed(trace(Verdict(**STAMP, about="r", responses=("r",), status="failed", failure=failure)))
+        (stored,) = body["verdicts"]
+        assert unpack_message(stored, dict(enumerate(texts))) == SECRET
+        assert unpack_message(stored, {}) == ERASED
+        reason = Verdict(**STAMP, about="r", responses=("r",), score=0.5, reason="a reason")
+        for verdict in (reason, Verdict(**STAMP, about="r", responses=("r",), score=0.5)):
+            body, texts = packed(trace(verdict))
+            assert unpack_message(body["verdicts"][0], dict(enumerate(texts))) == ""
+
 
 class TestTrace:
     def test_labels_data_material_and_calls_come_back(self) -> None:
@@ -185,6 +197,21 @@ class TestTrace:
         assert unpack_material(body["material"][0], "r", places) == material
         assert (body["agent"], places[body["response"]]) == ("a", b"text")
         assert Call.model_validate(body["calls"][0]) == call
+
+    def test_labels_and_data_come_back_without_each_other(self) -> None:
+        data = Response(id="r", text="text", data={"x": 1})
+        for labels, response in (({"gold": 1}, RESPONSE), ({}, data), ({}, RESPONSE)):
+            body, texts = packed(trace(labels=labels), response)
+            assert unpack_about(body, dict(enumerate(texts))) == {"labels": labels, "data": response.data}
+            assert ("about" in body) == bool(labels or response.data)
+
+    def test_what_was_written_is_stored_as_compact_json_in_its_own_letters(self) -> None:
+        _, texts = packed(trace(labels={"größe": [1, 2]}))
+        assert texts[1] == '{"labels":{"größe":[1,2]},"data":null}'.encode()
+
+    def test_what_a_trace_does_not_have_is_not_stored(self) -> None:
+        body, texts = packed(trace())
+        assert (sorted(body), list(texts)) == (["group", "response", "reward", "verdicts"], [b"text"])
 
     def test_erased_material_is_known_by_its_name(self) -> None:
         body, _ = packed(trace(material=(Material(name="m", response="r", data=SECRET),)))

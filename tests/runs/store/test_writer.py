@@ -1,5 +1,6 @@
 """Group commits: what is said to be durable is there, and an error reaches whoever writes next."""
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,14 @@ def test_an_error_ends_the_writing_and_is_raised(tmp_path: Path) -> None:
         writer.close()
     ledger.close()
     assert Ledger.open(tmp_path / "run.sqlite").count == 2, "what was durable stays, and nothing is half-written"
+
+
+def test_it_keeps_no_process_alive_and_is_known_by_its_name(tmp_path: Path) -> None:
+    writer = Writer(Ledger.create(tmp_path / "run.sqlite"))
+    (thread,) = [one for one in threading.enumerate() if one.name == "jurygraph-ledger"]
+    assert thread.daemon
+    writer.close()
+    assert not thread.is_alive()
 
 
 def test_it_writes_while_the_ledger_that_it_writes_is_read(tmp_path: Path) -> None:

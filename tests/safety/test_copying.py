@@ -1,0 +1,49 @@
+"""A reference is copied by whoever writes it again, if it is long enough to tell."""
+
+import pytest
+
+from jurygraph.safety.copying import copied
+from jurygraph.safety.folding import folded
+
+WORDS = "the quick brown fox jumps over a lazy dog and runs away from every hound in town before it naps "
+
+
+def letters_of(number: int) -> str:
+    return "".join(filter(str.isalpha, WORDS * 4))[:number]
+
+
+@pytest.mark.parametrize(("number", "how"), [(59, None), (60, "it is the reference"), (200, "it is the reference")])
+def test_a_reference_tells_from_sixty_letters_on(number: int, how: str | None) -> None:
+    assert copied(letters_of(number), letters_of(number), "") == how
+
+
+def test_figures_do_not_count() -> None:
+    reference = letters_of(59) + "0123456789" * 10
+    assert copied(reference, reference, "") is None
+
+
+@pytest.mark.parametrize(
+    ("number", "beside", "found"), [(119, 119, True), (119, 120, False), (120, 121, True), (120, 5000, True)]
+)
+def test_a_short_reference_is_copied_where_no_more_stands_beside_it_than_it_has_itself(
+    number: int, beside: int, found: bool
+) -> None:
+    text = letters_of(number) + "z" * beside
+    assert (copied(text, letters_of(number), "") == "it holds the reference, word for word") == found
+
+
+@pytest.mark.parametrize(
+    ("number", "changed", "found"), [(239, 5, False), (240, 5, True), (119, 1, False), (120, 1, True)]
+)
+def test_a_long_reference_is_copied_nearly(number: int, changed: int, found: bool) -> None:
+    own = letters_of(number)
+    places = range(5, number, number // changed)
+    text = "".join("q" if place in list(places)[:changed] else letter for place, letter in enumerate(own))
+    assert (copied(text, own, "") == "it is nearly the reference") == found
+
+
+def test_what_the_query_says_is_nobodys_copy() -> None:
+    own = letters_of(76)  # no passage of it comes twice
+    assert copied(own, own, f"Correct this: {own[:35]}") == "it is the reference"
+    assert copied(own, own, f"Correct this: {own[:60]}") is None
+    assert copied(folded(own.upper()), own, "") == "it is the reference"

@@ -1,0 +1,37 @@
+"""Signs are whole words, in any layout, and found from first to last."""
+
+import pytest
+
+from jurygraph.safety.signs import signals
+
+
+@pytest.mark.parametrize(
+    ("text", "signs"),
+    [
+        ("ignore", ["forget"]),
+        ("_ignore_", ["forget"]),
+        ("ignored", []),
+        ("xignore", []),
+        ("do not ignore", []),
+        ("everything above", ["orders"]),
+        ("everything aboveboard", []),
+        ("ten out of ten", ["full"]),
+        ("often out of ten", []),
+        ("ten out of tenants", []),
+        ("[inst] discard", ["token", "forget"]),
+        ("discard [/inst]", ["forget", "token"]),
+    ],
+)
+def test_a_sign_is_whole_words(text: str, signs: list[str]) -> None:
+    assert [one.sign for one in signals(text.encode())] == signs
+
+
+def test_a_sign_says_where_it_stands_in_bytes_and_has_single_spaces() -> None:
+    text = "e\u0301t\u00e9: ten  out\n of ten!".encode()
+    (found,) = signals(text)
+    assert (found.words, text[found.start : found.end]) == ("ten out of ten", b"ten  out\n of ten")
+
+
+def test_words_that_have_lost_their_spaces_are_signs_where_they_are_looked_for() -> None:
+    assert [one.sign for one in signals(b"pleaseignoreeverythingabove", spaced=False)] == ["forget", "orders"]
+    assert list(signals(b"pleaseignoreeverythingabove")) == []
