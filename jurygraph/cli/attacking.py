@@ -149,16 +149,14 @@ _KEPT = "what the cache holds is not asked again by the same command"
 def _read(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Response, ...]]]":
     """The tasks of a file. They need no responses: those that they have are taken for honest ones."""
     from jurygraph.schema import TaskLine
-    from jurygraph.sources.fact_files import file_outside, folder_of_tasks
+    from jurygraph.sources.fact_files import folder_of_tasks, refuse_file_outside
     from jurygraph.sources.files import TextFile, temporary_room
-    from jurygraph.sources.json_lines import read_lines, refuse
+    from jurygraph.sources.json_lines import read_lines
 
-    found, folder = [], folder_of_tasks(path)
+    found, folder = [], None if files_outside else folder_of_tasks(path)
     with temporary_room(), closing(TextFile(path)) as file:
         for line, task in read_lines(file, TaskLine):
-            outside = None if files_outside else file_outside(task.facts, folder)
-            if outside is not None:
-                refuse(file.name, line.number, outside)
+            refuse_file_outside(file.name, line.number, task.facts, folder)
             found.append(task.split())
     return found
 

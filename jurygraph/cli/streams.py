@@ -36,7 +36,6 @@ def known_redactor() -> "Redactor":
 def redacted_streams(for_good: bool) -> Iterator[None]:
     """Redact both streams; `for_good` leaves them so, as what runs at the end of the process may write there, too."""
     streams = sys.stdout, sys.stderr
-    below = sys.__stdout__, sys.__stderr__
     sys.stdout, sys.stderr = (cast("TextIO", RedactedStream(stream)) for stream in streams)
     if for_good:
         sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr  # type: ignore[misc, assignment]
@@ -48,7 +47,6 @@ def redacted_streams(for_good: bool) -> Iterator[None]:
                 stream.flush()
         if not for_good:
             sys.stdout, sys.stderr = streams
-            sys.__stdout__, sys.__stderr__ = below  # type: ignore[misc]
 
 
 class RedactedStream:

@@ -24,15 +24,20 @@ def visible(text: str, limit: int | None = None) -> str:
     told = text if limit is None else short(text, limit)
     if told.isascii() and told.isprintable():  # nearly every id and number
         return told
-    return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], told)
+    return _UNSEEN.sub(_escape, told)
 
 
 _UNSEEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
+_UNSEEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
+
+
+def _escape(found: re.Match[str]) -> str:
+    return json.dumps(found[0])[1:-1]
 
 
 def visible_lines(text: str) -> str:
     """The text with control and other unseen characters written as escapes, but for line feeds and tabs."""
-    return re.sub(f"[\x00-\x08\x0b-\x1f{UNSEEN}]", lambda found: json.dumps(found[0])[1:-1], text)
+    return _UNSEEN_IN_LINES.sub(_escape, text)
 
 
 def short(text: str, limit: int) -> str:

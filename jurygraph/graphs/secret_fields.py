@@ -27,8 +27,10 @@ def refuse_secrets_in_config(config: Config) -> None:
 
 def refuse_secrets_in_plan(task: Task, survey: Survey, decision: Decision, redactor: Redactor) -> None:
     """Raise PlanError naming what user code put a secret into: a question, a derivation or a component."""
+    if not redactor.has_secrets or redactor.finds(task.model_dump_json()):
+        return
     for name, made in _named(survey, decision):
-        if not redactor.finds(made.model_dump_json()) or redactor.finds(task.model_dump_json()):
+        if not redactor.finds(made.model_dump_json()):
             continue
         for place, value in _secret_texts(made.model_dump(mode="json"), redactor):
             raise PlanError(f"task {task.id!r}: {name}, {place}: holds the secret of {_variable(value)}, {_KEPT}")

@@ -11,7 +11,6 @@ The hash shows damage, not forgery; against that the folder must be one that nob
 import logging
 import os
 import sqlite3
-import stat
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from hashlib import sha256
@@ -26,6 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 from jurygraph.errors import InputError
 from jurygraph.models.asking import Reply
 from jurygraph.schema.task import NonNegative
+from jurygraph.sources.files import create_private_file
 
 SCHEMA_VERSION = 1
 
@@ -238,21 +238,12 @@ def _claim(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         _refuse_shared(folder, folder.stat())
         database = folder / DBNAME
-        _make_private(database)
+        create_private_file(database, _ELSEWHERE)  # SQLite gives its log the same mode
         _refuse_shared(database, database.lstat())
     except (FileExistsError, NotADirectoryError):
         raise InputError(f"{folder}: is no folder but a file, or lies in one; {_ELSEWHERE}") from None
     except OSError as error:
         raise InputError(f"{folder}: cannot be written ({error.strerror}); {_ELSEWHERE}") from None
-
-
-def _make_private(database: Path) -> None:
-    """Make the file where it is missing, for its owner alone; SQLite gives its log the same mode."""
-    try:
-        os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
-    except FileExistsError:  # it is not opened: closing it would take locks from those who use it in this process
-        if not stat.S_ISREG(database.lstat().st_mode):
-            raise InputError(f"{database}: is a link, or no file; {_ELSEWHERE}") from None
 
 
 def _refuse_shared(path: Path, state: os.stat_result) -> None:

@@ -11,10 +11,11 @@ circuit is open instead of holding them, so none fits.
 import asyncio
 import logging
 from collections import deque
+from functools import partial
 from types import TracebackType
 from typing import Self
 
-from jurygraph.models.faults import Fault, too_late
+from jurygraph.models.faults import Fault, wait_for_turn
 
 log = logging.getLogger(__name__)
 
@@ -71,15 +72,8 @@ class CircuitBreaker:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         self._schedule_probe()
-        try:
-            async with asyncio.timeout_at(until):
-                return Attempt(self, until, may_repeat, is_probe=await turn)
-        except TimeoutError:
-            self._withdraw(turn)
-            raise too_late() from None
-        except asyncio.CancelledError:
-            self._withdraw(turn)
-            raise
+        is_probe = await wait_for_turn(turn, until, partial(self._withdraw, turn))
+        return Attempt(self, until, may_repeat, is_probe)
 
     def _enter_loop(self) -> None:
         """Forget who waited in an event loop before this one: they are gone with it."""

@@ -21,10 +21,14 @@ empty         response        no      the reply has no text
 malformed     response        no      the reply is not what was asked for, after repair too
 """
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 from jurygraph.errors import ModelError
 from jurygraph.schema import Cause, Failure
+
+T = TypeVar("T")
 
 RETRIED = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
 BY_RESPONSE = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
@@ -58,6 +62,22 @@ def kind_of_status(status: int) -> str:
 def too_late() -> "Fault":
     """What a question meets once the time for its group is over."""
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
+
+
+async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: Callable[[], None]) -> T:
+    """Return what a turn brings, and call `withdraw` where nobody waits for it any longer.
+
+    Raises `Fault` of kind `deadline` where `until`, a time of the running loop, comes first.
+    """
+    try:
+        async with asyncio.timeout_at(until):
+            return await turn
+    except TimeoutError:
+        withdraw()
+        raise too_late() from None
+    except asyncio.CancelledError:
+        withdraw()
+        raise
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:

@@ -152,7 +152,7 @@ class Gateway:
 
     async def _asked(self, request: Request, until: float | None) -> Answered:
         start, sent, repeats = monotonic(), 0, 0
-        load = _Load(size_of(request), longest_reply(request, self.limits.max_tokens))
+        load = _Load(size_of(request), reply_limit(request.parameters, self.limits.max_tokens))
 
         async def once() -> Answered:
             nonlocal sent, repeats
@@ -276,11 +276,6 @@ def size_of(request: Request) -> int:
     texts = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
     schema = request.answer if request.form == "native" else None
     return texts + (0 if schema is None else len(canonical(schema)))
-
-
-def longest_reply(request: Request, usual: int) -> int:
-    """The most tokens that a reply may have."""
-    return reply_limit(request.parameters, usual)
 
 
 def _time_left(timeout: float, until: float | None) -> float:

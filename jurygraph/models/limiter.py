@@ -7,9 +7,10 @@ from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.faults import too_late
+from jurygraph.models.faults import wait_for_turn
 from jurygraph.models.retry_after import LONGEST
 
 log = logging.getLogger(__name__)
@@ -61,15 +62,7 @@ class Limiter:
         turn = Turn(0, tokens, self._home().create_future())
         self._waiting.append(turn)
         self._give()
-        try:
-            async with asyncio.timeout_at(until):
-                await turn.given  # goes straight on where it was given at once
-        except TimeoutError:
-            self._withdraw(turn)
-            raise too_late() from None
-        except asyncio.CancelledError:
-            self._withdraw(turn)
-            raise
+        await wait_for_turn(turn.given, until, partial(self._withdraw, turn))  # goes straight on where it was given
         try:
             yield turn
         finally:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from jurygraph.sources.complaint import Complaint, quoted
+from jurygraph.sources.json_lines import refuse
 
 ALLOW = "--allow-files-outside"
 
@@ -23,6 +24,13 @@ def file_outside(facts: Mapping[str, Any] | None, folder: Path) -> Complaint | N
             wrong = f"is {quoted(file)}, which is not below {home}"
             return Complaint(field, wrong, f"move the file there, or allow files elsewhere with {ALLOW}")
     return None
+
+
+def refuse_file_outside(name: str, line: int, facts: Mapping[str, Any] | None, folder: Path | None) -> None:
+    """Raise `InputError` where the task in this line of a file names a table file that is not below a folder."""
+    wrong = None if folder is None else file_outside(facts, folder)
+    if wrong is not None:
+        refuse(name, line, wrong)
 
 
 def _files(facts: Mapping[str, Any] | None) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -36,6 +36,19 @@ def temporary_room() -> Iterator[None]:
         raise InputError(f"{wrong}; set TMPDIR to a folder that has more than the files to read need") from None
 
 
+def create_private_file(path: Path, how: str) -> None:
+    """Create an empty file for its owner alone, where there is none.
+
+    One that is there is not opened: closing it would drop the locks that this process holds on it. Raises `InputError`,
+    which ends with `how` to mend it, where the path is a symbolic link, or something else than a file.
+    """
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        if not stat.S_ISREG(path.lstat().st_mode):
+            raise InputError(f"{path}: is a link, or no file; {how}") from None
+
+
 class FileMark(Noun):
     """A file as it was read: its name, and the SHA-256 of its bytes."""
 

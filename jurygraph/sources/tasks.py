@@ -11,7 +11,7 @@ from jurygraph.errors import InputError
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
 from jurygraph.sources.complaint import Complaint, nearest, quoted
 from jurygraph.sources.edges import EdgesFile
-from jurygraph.sources.fact_files import file_outside, folder_of_tasks
+from jurygraph.sources.fact_files import folder_of_tasks, refuse_file_outside
 from jurygraph.sources.files import FileMark, Line, TextFile, temporary_room
 from jurygraph.sources.index import Index
 from jurygraph.sources.json_lines import read_again, read_lines, refuse
@@ -179,9 +179,7 @@ def _check_tasks(file: TextFile, index: Index, responses_apart: bool, folder: Pa
             _refuse_taken(file, line, "response", response.id, ("responses", place, "id"), earlier)
         if not task.query and not isinstance(task.query, str):
             refuse(file.name, line.number, Complaint(("query",), "is an empty list", "give it one message at least"))
-        outside = None if folder is None else file_outside(task.facts, folder)
-        if outside is not None:
-            refuse(file.name, line.number, outside)
+        refuse_file_outside(file.name, line.number, task.facts, folder)
     if number < 0:
         raise InputError(f"{file.name}: the file is empty; write one task a line, each a JSON object")
 

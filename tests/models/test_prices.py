@@ -99,6 +99,7 @@ def test_what_the_user_states_comes_before_what_is_known_otherwise() -> None:
         ({}, 100),
         ({"temperature": 0.0, "top_logprobs": 500}, 100),
         ({"max_tokens": 20}, 20),
+        ({"max_completion_tokens": 7}, 7),
         ({"max_tokens": 20, "max_completion_tokens": 50}, 50),
         ({"max_tokens": None, "max_completion_tokens": 50}, 50),
         ({"max_tokens": 20, "extra_body": {"max_tokens": 9000}}, 9000),

@@ -9,7 +9,7 @@ import pytest
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.budget import Budget
 from jurygraph.models.faults import Fault
-from jurygraph.models.gateway import Gateway, Limits, longest_reply, size_of
+from jurygraph.models.gateway import Gateway, Limits, size_of
 from jurygraph.models.limiter import Limiter, Turn
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message, canonical
@@ -100,13 +100,6 @@ def test_a_schema_weighs_where_the_provider_puts_it_before_the_messages() -> Non
     for form in ("instructed", "text"):
         assert size_of(asked(answer=SCHEMA, form=form)) == 13
     assert size_of(asked(form="native")) == 13
-
-
-def test_the_longest_reply_is_what_the_request_allows_or_the_usual() -> None:
-    assert longest_reply(asked(), 16) == 16
-    assert longest_reply(asked(parameters={"max_tokens": 5}), 16) == 5
-    assert longest_reply(asked(parameters={"max_completion_tokens": 7}), 16) == 7
-    assert longest_reply(asked(parameters={"max_tokens": 5, "max_completion_tokens": 7}), 16) == 7
 
 
 def test_a_request_that_the_budget_refuses_is_charged_nothing() -> None:

@@ -1,13 +1,12 @@
 """What a judge quotes: which of it stands in the response, and what is wrong with the rest."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel
 
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.safety.evidence import LONG_TEXT, Text
+from jurygraph.safety.evidence import LONG_TEXT, Text, search_off_loop
 from jurygraph.schema import Evidence
 from jurygraph.sources.complaint import shortened
 
@@ -25,7 +24,7 @@ def off_loop(flaw: Callable[[T], str | None], letters: int) -> "Flaw[T]":
     """A check of a reply's quotations, in a thread where the texts in which they are looked for have many letters."""
 
     async def in_thread(reply: T) -> str | None:
-        return await asyncio.to_thread(flaw, reply)
+        return await search_off_loop(lambda: flaw(reply), letters)
 
     return in_thread if letters >= LONG_TEXT else flaw
 

@@ -21,7 +21,7 @@ from jurygraph.graphs.tracing import group_statistics
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record
 from jurygraph.runs.store.packing import Body, Shape, pack_reward, read_shared_lists, unpack_verdict
-from jurygraph.schema import Decision
+from jurygraph.schema import Decision, Verdict
 
 _ROWS = 512  # more do not fit the caches
 
@@ -37,6 +37,15 @@ class Group(NamedTuple):
     decision: str
     traces: Sequence[Record]
     bodies: Sequence[Body]
+
+    def verdicts(self, shape: Shape) -> list[Verdict]:
+        """Return the verdicts of its traces, without their texts."""
+        shared = read_shared_lists(self.body)
+        return [
+            unpack_verdict(verdict, trace.key, shape, {}, shared)
+            for trace, body in zip(self.traces, self.bodies, strict=True)
+            for verdict in body["verdicts"]
+        ]
 
 
 class Recomputed(NamedTuple):
@@ -119,14 +128,8 @@ class Recomputation:
             yield Recomputed(record, body, pack_reward(row))
 
     def _group(self, group: Group, shape: Shape, decision: Decision) -> Iterator[Recomputed]:
-        shared = read_shared_lists(group.body)
-        verdicts = [
-            unpack_verdict(verdict, trace.key, shape, {}, shared)
-            for trace, body in zip(group.traces, group.bodies, strict=True)
-            for verdict in body["verdicts"]
-        ]
         names = [trace.key for trace in group.traces]
-        rewards = decide(decision, shape.questions, names, verdicts, self._combiners)
+        rewards = decide(decision, shape.questions, names, group.verdicts(shape), self._combiners)
         for trace, body, reward in zip(group.traces, group.bodies, rewards, strict=True):
             yield Recomputed(trace, body, pack_reward(Row.of(reward)))
 

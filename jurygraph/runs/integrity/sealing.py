@@ -9,7 +9,8 @@ from jurygraph.runs.integrity.seal import Seal, check_seal, signed
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.progress import Report
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import SEAL, typed, write_whole
+from jurygraph.runs.store.drafts import write_whole
+from jurygraph.runs.store.folder import SEAL, typed
 from jurygraph.runs.store.keys import private_key
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from jurygraph.runs.integrity.recomputing import Group, groups_of
 from jurygraph.runs.making.rescoring import Decisions
 from jurygraph.runs.progress import Report
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.packing import Shape, read_shared_lists, unpack_verdict
+from jurygraph.runs.store.packing import Shape
 from jurygraph.schema import Config, Spec
 from jurygraph.schema.confusions import Confusions
 
@@ -99,14 +99,8 @@ def _with(config: Config, component: str, params: Params) -> Config:
 
 def _votes(group: Group, shape: Shape, spec: Spec, rule: str) -> Iterator[Vote]:
     """What the judges said of a group, as the component hears it: what a gate settled was said by nobody."""
-    shared = read_shared_lists(group.body)
-    verdicts = [
-        unpack_verdict(verdict, trace.key, shape, {}, shared)
-        for trace, body in zip(group.traces, group.bodies, strict=True)
-        for verdict in body["verdicts"]
-    ]
     names = sorted(trace.key for trace in group.traces)
-    table = lay_out(shape.questions, names, verdicts)
+    table = lay_out(shape.questions, names, group.verdicts(shape))
     levels = levels_of(spec.params)
     for judge, stated in spec.inputs.items():
         cells = table.cells(stated, rule, spec.direction, "counted")

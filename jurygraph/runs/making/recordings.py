@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jurygraph.errors import InputError
 from jurygraph.runs.making.fragments import Fragments
-from jurygraph.runs.store.folder import write_whole
+from jurygraph.runs.store.drafts import write_whole
 
 _LONGEST_LINE = 16 << 20
 

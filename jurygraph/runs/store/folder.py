@@ -10,7 +10,6 @@ from pathlib import Path
 from ruamel.yaml import YAML
 
 from jurygraph.errors import InputError
-from jurygraph.runs.store.drafts import write_whole as write_whole
 from jurygraph.schema import Config
 
 LEDGER, CONFIG, LOCK, SEAL = "run.sqlite", "config.yaml", "run.lock", "seal.json"

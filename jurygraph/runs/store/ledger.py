@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.chain import MOST_TEXTS, START, Draft, Record, Text, commitment, link_of, linked, named
 from jurygraph.runs.store.log_files import check_log_files
+from jurygraph.sources.files import create_private_file
 
 SCHEMA_VERSION = 2
 """Version 1 was a folder of JSON lines."""
@@ -62,9 +63,7 @@ class Ledger:
     def create(cls, path: Path) -> "Ledger":
         """A new ledger, open for writing; one that is there is opened."""
         with _reading(path):
-            os.close(
-                os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-            )  # its log has that mode
+            create_private_file(path, "put the file there")  # SQLite gives its log the same mode
             connection = _connected(path, "rw")
             connection.execute("BEGIN IMMEDIATE")  # all of it or nothing is there after a kill
             if not _tables(connection):

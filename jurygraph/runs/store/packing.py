@@ -319,14 +319,11 @@ def unpack_verdict(
     expected = shape.expected[shape.questions[body["question"]].id][1]
     fields = {**expected, "about": response_id, "responses": (response_id,)}
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}
-    gone = "text" in body and body["text"] not in texts
-    written = json.loads(texts[body["text"]]) if "text" in body and not gone else {}
+    written = _read_written(body, texts)
     fields |= {name: written[name] for name in ("reason", "native") if name in written}
-    if gone:
-        fields["reason"] = ERASED
     if "failure" in body:
         cause, kind = body["failure"]
-        fields["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", ERASED if gone else "")}
+        fields["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", "")}
     if "evidence" in body:
         fields["evidence"] = list(_unpack_evidence(body["evidence"], written))
     if not isinstance(fields["responses"], int):
@@ -337,12 +334,18 @@ def unpack_verdict(
 
 def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
     """Return what the failure of a stored verdict says, as `unpack_verdict` has it."""
-    if "text" not in body:
-        return ""
-    if body["text"] not in texts:
-        return ERASED
-    message: str = json.loads(texts[body["text"]]).get("message", "")
+    message: str = _read_written(body, texts).get("message", "")
     return message
+
+
+def _read_written(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
+    """Return what somebody wrote in a stored verdict, as `_written` packed it, or that it was erased."""
+    if "text" not in body:
+        return {}
+    if body["text"] not in texts:
+        return {"reason": ERASED, "message": ERASED}
+    written: Body = json.loads(texts[body["text"]])
+    return written
 
 
 def _unpack_evidence(stored: Sequence[Any], written: Mapping[str, Any]) -> Iterator[Body]:
