@@ -183,6 +183,17 @@ def test_a_majority_of_the_samples_is_one_verdict_and_none_is_as_bad_as_the_wors
     assert heard(question(samples=3), *votes(*given), reduce="majority") == ([value], [outcome])
 
 
+@pytest.mark.parametrize(("met", "is_met"), [((True, True, False), True), ((True, False, False), False)])
+def test_a_majority_has_met_the_criterion_if_half_of_those_who_agree_on_its_score_say_so(
+    met: tuple[bool, ...], is_met: bool
+) -> None:
+    given = votes(*(Verdict(score=0.75, met=one) for one in met))
+    found = lay_out([question(samples=3)], ["a"], given).heard(
+        "q", Input(questions=("q",), weights=(1.0,), reduce="majority")
+    )
+    assert found.met.tolist() == [[is_met]]
+
+
 def test_what_staged_screening_left_out_stays_left_out_of_a_majority() -> None:
     screened = Verdict(status="not_applicable", gated_by="gate")
     given = screened.model_copy(update={"question": "q", "about": "a"})

@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import logging
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -311,7 +312,8 @@ class TestGivingUp:
             faults = [result for result in run(late()) if isinstance(result, Fault) and result.kind == "outage"]
         assert any(ends in record.getMessage() for record in caplog.records)
         assert caplog.records[0].getMessage().startswith("the model server has not answered for 1 s (connection)")
-        assert all(str(fault).startswith("the model server has not answered for 20 s;") for fault in faults)
+        # a question whose own pause before its next attempt, which is drawn at random, ends later is told a later time
+        assert all(re.match(r"the model server has not answered for 2\d s;", str(fault)) for fault in faults)
         assert bool(faults) == (wait == 20.0)
 
     def test_whoever_comes_at_the_time_of_a_probe_sends_it_and_whoever_comes_earlier_fails(self) -> None:
