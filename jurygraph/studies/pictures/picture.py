@@ -163,13 +163,13 @@ def _closing_edges(n: int, ends: list[tuple[int, int]]) -> set[tuple[int, int]]:
         while path:
             node = path[-1]
             is_found[node] = is_on_path[node] = True
-            child = next(left[node], None)
-            if child is None:
+            below = next(left[node], None)
+            if below is None:
                 is_on_path[path.pop()] = False
-            elif is_on_path[child]:
-                closing.add((node, child))
-            elif not is_found[child]:
-                path.append(child)
+            elif is_on_path[below]:
+                closing.add((node, below))
+            elif not is_found[below]:
+                path.append(below)
     return closing
 
 
