@@ -56,11 +56,20 @@ def measure(responses: int = RESPONSES) -> Iterator[Figure]:
 
 
 def _rubrics(folder: Path) -> Iterator[Figure]:
-    run = _score(folder / "rubric", [_task(0, 1, _chain(CRITERIA))], RUBRIC)
-    yield from _command(f"explain a rubric of {CRITERIA:,} criteria", "explain", run, "--response", "0/0")
-    tasks = _write(folder / "chain.jsonl", [_task(0, 1, _chain(CHAIN))])
-    picture = folder / "chain.svg"
-    yield from _command(f"the SVG of a chain of {CHAIN:,}", "graph", "--task", tasks, "-o", picture)
+    runs = [_score(folder / name, [_task(0, 1, _chain(CRITERIA))], RUBRIC) for name in ("rubric", "again")]
+    yield from _command(f"explain a rubric of {CRITERIA:,} criteria", "explain", runs[0], "--response", "0/0")
+    yield from _command(f"compare two runs of {CRITERIA:,} criteria", "compare", *runs)
+    star = [(0, n) for n in range(1, CHAIN)]
+    far = [(n, n + CHAIN // 2) for n in range(CHAIN // 2)]
+    shapes = {
+        "a chain": _chain(CHAIN),
+        "a star": _graph(CHAIN, star),
+        "a chain and a star": _graph(CHAIN, [*_links(CHAIN), *star[1:]]),
+        "a chain and far edges": _graph(CHAIN, [*_links(CHAIN), *far]),
+    }
+    for name, rubric in shapes.items():
+        tasks, picture = _write(folder / f"{name}.jsonl", [_task(0, 1, rubric)]), folder / f"{name}.svg"
+        yield from _command(f"the SVG of {name} of {CHAIN:,}", "graph", "--task", tasks, "-o", picture)
 
 
 def _groups(folder: Path) -> Iterator[Figure]:
@@ -73,6 +82,8 @@ def _responses(folder: Path, responses: int) -> Iterator[Figure]:
     run = _score(folder / "many", [_task(number, 8) for number in range(responses // 8)], RULES)
     yield from _command(f"show {responses:,} responses", "show", run)
     yield from _command(f"go on with a finished run of {responses:,}", "score", tasks, "--out", run)
+    nowhere = folder / "many" / "none"
+    yield from _command(f"a dry run of {responses:,}", "score", tasks, "--dry-run", "--out", nowhere)
 
 
 def _blanks(folder: Path) -> Iterator[Figure]:
@@ -94,9 +105,17 @@ def _task(number: int, responses: int, rubric: Mapping[str, Any] | None = None) 
 
 
 def _chain(criteria: int) -> dict[str, Any]:
+    return _graph(criteria, _links(criteria))
+
+
+def _links(criteria: int) -> list[tuple[int, int]]:
+    return [(n, n + 1) for n in range(criteria - 1)]
+
+
+def _graph(criteria: int, edges: Iterable[tuple[int, int]]) -> dict[str, Any]:
     return {
         "criteria": [{"id": f"c{n}", "text": f"Criterion {n} holds.", "weight": 1.0} for n in range(criteria)],
-        "edges": [{"parent": f"c{n}", "child": f"c{n + 1}", "kind": "weak"} for n in range(criteria - 1)],
+        "edges": [{"parent": f"c{parent}", "child": f"c{child}", "kind": "weak"} for parent, child in edges],
     }
 
 

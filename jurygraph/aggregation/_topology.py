@@ -47,10 +47,13 @@ def _refuse_cycle(left: list[int], edges: Sequence[Edge], names: Sequence[str] |
     """Name one cycle: each node that is left has a parent that is left, so walking up must come round."""
     among = set(left)
     parent_of = {child: parent for parent, child in sorted(edges, reverse=True) if parent in among and child in among}
-    path = [left[0]]
-    while (parent := parent_of[path[-1]]) not in path:
-        path.append(parent)
-    ring = path[path.index(parent) :][::-1]
+    node = left[0]
+    for _ in left:
+        node = parent_of[node]
+    ring = [node]
+    while (parent := parent_of[ring[-1]]) != node:
+        ring.append(parent)
+    ring.reverse()
     start = ring.index(min(ring))
     cycle = ring[start:] + ring[: start + 1]
     raise GraphCycleError(cycle, names=list(names) if names else None)

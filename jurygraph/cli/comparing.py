@@ -14,6 +14,8 @@ from jurygraph.cli.text import number, out, out_json, table, visible
 
 if TYPE_CHECKING:
     from jurygraph.runs.figures.comparison import Comparison, Flip
+    from jurygraph.runs.run import Run
+    from jurygraph.schema import Trace
 
 
 def compare(
@@ -43,7 +45,7 @@ def compare(
 
     asked = Gate.parse(",".join(gate)) if gate else None
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
-        comparison = compared(a.traces(), b.traces(), passing=passing)
+        comparison = compared(_each_trace(a), _each_trace(b), passing=passing)
     if json:
         out_json(comparison.model_dump(mode="json"))
     else:
@@ -53,6 +55,12 @@ def compare(
     say_missed(missed)
     if missed:
         raise typer.Exit(Exit.SOME_FAILED)
+
+
+def _each_trace(run: "Run") -> "Iterator[Trace]":
+    """The traces of a run, which is closed behind the last: what it has read makes room for the other."""
+    yield from run.traces()
+    run.close()
 
 
 def _lines(comparison: "Comparison", flips: int) -> Iterator[str]:

@@ -1,5 +1,7 @@
 """prepare: once a task, from the task alone to a frozen plan."""
 
+from collections.abc import Awaitable, Callable, Mapping
+from functools import cache
 from typing import Any
 
 from langgraph.graph import END, START, StateGraph
@@ -18,7 +20,7 @@ from jurygraph.graphs.planning import (
 )
 from jurygraph.graphs.recipe import decision_of, freeze_specs
 from jurygraph.graphs.secret_fields import refuse_secrets_in_plan
-from jurygraph.graphs.state import PrepareOutput, PrepareState, Roster
+from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, Roster
 from jurygraph.graphs.weighing import weigh_stakeholders
 from jurygraph.schema import Audience, Plan, Rubric, Task
 from jurygraph.schema.plan import with_graph
@@ -127,6 +129,40 @@ def _audiences(roster: Roster) -> list[Audience]:
     return [evaluator.audience for evaluator in roster.evaluators.values()]
 
 
+async def _annotate(state: PrepareState, runtime: Runtime[Roster]) -> Update:
+    annotated = await _annotate_graph().ainvoke(AnnotateInput(task=state["task"]), context=runtime.context)
+    return {"rubric": annotated["rubric"]}
+
+
+@cache
+def _annotate_graph() -> annotate.AnnotateGraph:
+    return annotate.build()
+
+
+_STEPS: Mapping[str, Callable[[PrepareState, Runtime[Roster]], Awaitable[Update | Command[str]]]] = {
+    "read": _read,
+    "profiles": _profiles,
+    "weigh": _weigh,
+    "annotate": _annotate,
+    "question": _question,
+    "recipe": _recipe,
+    "freeze": _freeze,
+}
+_AFTER = {"profiles": "weigh", "annotate": "question", "question": "recipe", "recipe": "freeze", "freeze": END}
+"""What follows a step that does not say so itself."""
+
+
+async def prepare_directly(start: PrepareState, roster: Roster) -> Plan:
+    """Return the plan that the compiled graph makes, without what a graph keeps of its steps: that takes most of the
+    time, and a forecast of many tasks needs the plans alone."""
+    state, runtime, step = start.copy(), Runtime(context=roster), "read"
+    while step != END:
+        made = await _STEPS[step](state, runtime)
+        step, update = (str(made.goto), made.update) if isinstance(made, Command) else (_AFTER[step], made)
+        state.update(update)  # type: ignore[typeddict-item]
+    return state["plan"]
+
+
 def build() -> PrepareGraph:
     """The compiled graph: read (→ profiles) → weigh (→ annotate) → question → recipe → freeze."""
     graph = StateGraph(PrepareState, context_schema=Roster, output_schema=PrepareOutput)
@@ -138,9 +174,6 @@ def build() -> PrepareGraph:
     graph.add_node("recipe", _recipe)
     graph.add_node("freeze", _freeze)
     graph.add_edge(START, "read")
-    graph.add_edge("profiles", "weigh")
-    graph.add_edge("annotate", "question")
-    graph.add_edge("question", "recipe")
-    graph.add_edge("recipe", "freeze")
-    graph.add_edge("freeze", END)
+    for step, after in _AFTER.items():
+        graph.add_edge(step, after)
     return graph.compile(name="prepare")

@@ -1,7 +1,8 @@
 """score: once a task, for its whole group of responses: route ⇄ branches, then statistics → decide → trace."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any, get_args
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast, get_args
 
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -59,13 +60,40 @@ async def _trace(state: ScoreState, runtime: Runtime[Roster]) -> Update:
     return {"traces": write_traces(state, known if gateway is None else {**known, **gateway.calls})}
 
 
+_ASKING: Mapping[str, Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]] = {
+    "derive": _derive,
+    **{branch: _answer(branch) for branch in BRANCHES},
+}
+
+
+async def ask_directly(start: ScoreState, roster: Roster) -> None:
+    """Ask all that the compiled graph asks about a group, and make no rewards of the answers.
+
+    A forecast of many groups notes the requests alone: what a graph keeps of its steps takes most of the time.
+    """
+    state, runtime = start.copy(), Runtime(context=roster)
+    while True:
+        _add(state, cast(Update, (await _route(state)).update))
+        steps = [_ASKING[step] for step in state["work"].branches]
+        if not steps:
+            return
+        for update in await asyncio.gather(*(step(state, runtime) for step in steps)):
+            _add(state, update)
+
+
+def _add(state: ScoreState, update: Update) -> None:
+    """Update a state as the graph does: verdicts and material are added to those that are there."""
+    added = {name: [*state[name], *update[name]] for name in ("material", "verdicts") if name in update}
+    state.update(cast(ScoreState, {**update, **added}))
+
+
 def build() -> ScoreGraph:
     """The compiled graph. Every branch leads back to `route` by an edge of its own; `route` says where to go next."""
     graph = StateGraph(ScoreState, context_schema=Roster, output_schema=ScoreOutput)
     graph.add_node("route", _route, destinations=("derive", *BRANCHES, "statistics"))
     graph.add_node("derive", _derive)
     for branch in BRANCHES:
-        graph.add_node(branch, _answer(branch))  # type: ignore[arg-type]
+        graph.add_node(branch, _ASKING[branch])  # type: ignore[arg-type]
     graph.add_node("statistics", _statistics)
     graph.add_node("decide", _decide)
     graph.add_node("trace", _trace)

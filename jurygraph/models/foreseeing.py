@@ -22,4 +22,4 @@ def noted_beyond_known(gateway: Gateway, at_once: int) -> tuple[Unsent, Gateway]
 
 def _before(backend: Unsent, gateway: Gateway, at_once: int) -> Gateway:
     """A gateway like this one that keeps nothing, before another backend."""
-    return Gateway(backend, Limiter(at_once), replace(gateway.limits, deadline=None))
+    return Gateway(backend, Limiter(at_once), replace(gateway.limits, deadline=None), redactor=gateway.redactor)

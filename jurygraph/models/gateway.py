@@ -68,7 +68,7 @@ class Gateway:
         self._cache = cache
         self.sink: CallSink = sink or Nowhere()
         self._recorder = recorder
-        self._redactor = process_redactor(backend.secrets) if redactor is None else redactor
+        self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
         self._flying: dict[str, asyncio.Task[Answered]] = {}
         self._unstored: dict[str, Stored] = {}
 
@@ -181,30 +181,30 @@ class Gateway:
 
     def _redacted(self, fault: Fault) -> Fault:
         """A fault without secrets that a server may have sent back, and without the errors that led to it."""
-        clean = Fault(fault.kind, self._redactor.text(str(fault)), fault.retry_after)
+        clean = Fault(fault.kind, self.redactor.text(str(fault)), fault.retry_after)
         clean.attempts = fault.attempts
         return clean
 
     def _clean_request(self, request: Request) -> Request:
         """A request as it is kept: without secrets. It was sent, and has its digest, as its prompt says."""
-        if not any(self._redactor.finds(message.content) for message in request.messages):
+        if not any(self.redactor.finds(message.content) for message in request.messages):
             return request
         messages = [
-            message.model_copy(update={"content": self._redactor.text(message.content)}) for message in request.messages
+            message.model_copy(update={"content": self.redactor.text(message.content)}) for message in request.messages
         ]
         return request.model_copy(update={"messages": tuple(messages)})
 
     def _clean(self, reply: Reply) -> Reply:
         """A reply without secrets that a server may have sent back, in tokens neither."""
         given = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
-        changed = {name: clean for name, text in given.items() if (clean := self._redactor.text(text)) != text}
+        changed = {name: clean for name, text in given.items() if (clean := self.redactor.text(text)) != text}
         if not changed and not self._finds_in_tokens(reply.tokens):
             return reply
         return reply.model_copy(update={**changed, "tokens": ()})
 
     def _finds_in_tokens(self, tokens: Sequence[Token]) -> bool:
         spelled, others = (token.text for token in tokens), (other for token in tokens for other, _ in token.others)
-        return bool(tokens) and (self._redactor.finds("".join(spelled)) or self._redactor.finds("\n".join(others)))
+        return bool(tokens) and (self.redactor.finds("".join(spelled)) or self.redactor.finds("\n".join(others)))
 
     async def _admitted(self, turn: Turn, until: float | None, may_repeat: bool) -> Attempt:
         """Leave to send, once the server is not known to be away. Who waits for that keeps the turn: so do the probes.
@@ -273,9 +273,13 @@ class _Load(NamedTuple):
 
 def size_of(request: Request) -> int:
     """Bytes of all that the model reads: its messages, and a schema that a provider may put before them."""
-    texts = sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
     schema = request.answer if request.form == "native" else None
-    return texts + (0 if schema is None else len(canonical(schema)))
+    return size_of_messages(request) + (0 if schema is None else len(canonical(schema)))
+
+
+def size_of_messages(request: Request) -> int:
+    """Bytes of the messages alone."""
+    return sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
 
 
 def _time_left(timeout: float, until: float | None) -> float:

@@ -116,6 +116,8 @@ class Run:
 
     def close(self) -> None:
         """Let go of the run, so that another process can write it; one that was never committed leaves nothing."""
+        self.shape.cache_clear()
+        self.decision.cache_clear()
         if "base" in vars(self) and self.base is not None:
             self.base.close()
         if self._lock is None:

@@ -122,11 +122,14 @@ def _secrets_of_address(address: str) -> Iterator[str]:
 
 
 @contextmanager
-def redacted_errors(redactor: Redactor | None = None) -> Iterator[None]:
-    """Redact the messages of jurygraph's own errors on their way out; what led to them is left as it is."""
+def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
+    """Redact the messages of jurygraph's own errors on their way out; what led to them is left as it is.
+
+    The secrets are those given, and those of the environment as it is when an error comes.
+    """
     try:
         yield
     except JurygraphError as error:
-        known = redactor or process_redactor()
+        known = process_redactor(secrets)
         error.args = tuple(known.text(one) if isinstance(one, str) else one for one in error.args)
         raise

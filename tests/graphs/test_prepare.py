@@ -13,6 +13,7 @@ from jurygraph.graphs import annotate, draw, prepare, score
 from jurygraph.graphs.state import PrepareState
 from jurygraph.schema import Constraint, Plan, Stakeholder, Task
 from tests.graphs.cast import TOLD, by_id, criterion, jury, planned, response, said, scored, task, told
+from tests.steps import count_steps
 
 CONFIG = {
     "evaluators": [
@@ -59,6 +60,27 @@ def test_the_plan_is_the_same_in_any_order_of_the_task_and_the_config() -> None:
     plans = [planned(c, t) for c in (CONFIG, reversed_config()) for t in (full_task(), full_task(reverse=True))]
     assert len({plan.digest for plan in plans}) == 1
     assert len({plan.model_dump_json() for plan in plans}) == 1
+
+
+def test_a_plan_that_is_foreseen_is_that_which_is_made() -> None:
+    with jg.Jury.from_config(CONFIG) as one:
+        foreseen, asked = asyncio.run(one.aforesee(full_task()))
+    assert foreseen == planned(CONFIG, full_task())
+    assert not asked
+
+
+def test_to_foresee_a_small_plan_takes_a_fraction_of_the_steps_of_the_graph() -> None:
+    with jury(told("tone")) as one:
+
+        def plan() -> None:
+            asyncio.run(one.aprepare(task()))
+
+        def foresee() -> None:
+            asyncio.run(one.aforesee(task()))
+
+        for work in (plan, foresee):  # whatever is imported or compiled once is not counted
+            work()
+        assert count_steps(foresee) < count_steps(plan) / 2
 
 
 def test_a_plan_survives_being_written_and_read() -> None:

@@ -55,6 +55,13 @@ def test_an_unknown_id_names_the_nearest(plain: Path) -> None:
         Run.open(plain).find("t2/r9")
 
 
+def test_a_run_that_is_closed_holds_nothing_of_what_was_read(rich: Path) -> None:
+    run = Run.open(rich)
+    assert list(run.traces())
+    run.close()
+    assert (run.shape.cache_info().currsize, run.decision.cache_info().currsize) == (0, 0)
+
+
 def test_a_run_tells_how_far_it_has_come(plain: Path) -> None:
     run = Run.open(plain)
     assert (run.tasks_planned, run.tasks_scored, run.closed) == (4, 4, True)

@@ -128,8 +128,7 @@ def compare(
     slots: dict[_Slot, int] = {}
     sides = _Side("A", slots), _Side("B", slots)
     for side, traces in zip(sides, (a, b), strict=True):
-        for trace in traces:
-            side.add(trace)
+        side.add_all(traces)
     ids = _paired(*sides)
     rewards, verdicts = _Rewards.of(*sides, ids), _Verdicts.of(*sides, ids)
     return Comparison(
@@ -173,8 +172,12 @@ class _Side:
     scores: "array[float]" = field(default_factory=lambda: array("d"))
     met: "array[int]" = field(default_factory=lambda: array("b"))
 
-    def add(self, trace: Trace) -> None:
-        """Keep what counts of a trace."""
+    def add_all(self, traces: Iterable[Trace]) -> None:
+        """Keep what counts of each trace, and nothing else of the last: the other run takes as much room."""
+        for trace in traces:
+            self._add(trace)
+
+    def _add(self, trace: Trace) -> None:
         if trace.response_id in self.responses:
             raise InputError(f"response {trace.response_id!r} stands twice in run {self.name}; compare whole runs")
         task, agent = sys.intern(trace.task_id), trace.agent and sys.intern(trace.agent)

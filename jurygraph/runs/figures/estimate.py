@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jurygraph.models.asking import Request
-from jurygraph.models.gateway import Gateway, size_of
+from jurygraph.models.gateway import Gateway, size_of, size_of_messages
 from jurygraph.models.prices import TEMPLATE_TOKENS, Price, cost, reply_limit
 from jurygraph.runs.store.digests import Digests
 
@@ -65,7 +65,7 @@ class Estimator:
 
 def _estimate(request: Request, usual: int) -> Estimate:
     read, longest = size_of(request), reply_limit(request.parameters, usual)
-    least = size_of(request.model_copy(update={"answer": None}))
+    least = size_of_messages(request)
     most = read + TEMPLATE_TOKENS * len(request.messages)
     repair = most + longest + TEMPLATE_TOKENS * 2 + _REPAIR
     return Estimate(

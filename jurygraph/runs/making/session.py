@@ -139,24 +139,31 @@ class Session:
 
         `report` is told how many responses a group has.
         """
-        expected, estimator, evaluators = Forecast(), self._estimator(), self.jury.evaluators
+        estimator = self._estimator()
         try:
-            for task, group in self._work.pairs(self.done, self.limit):
-                plan = await self._foreseen(task, estimator)
-                if plan is None:
-                    expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
-                else:
-                    recalled = self._branch.recall(task, group, plan) if self._branch else NOTHING
-                    expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
-                    if estimator is not None:
-                        asked = unscreened(plan, evaluators)
-                        estimator.add(await self.jury.arequests(task, group, asked, recalled))
-                        estimator.add(await self._about_canary(task, asked))
-                report(len(group))
+            with _collected_seldom():
+                expected = await self._expected(estimator, report)
         finally:
             if self.jury.gateway is not None:
                 await self.jury.gateway.close()
         return expected if estimator is None else replace(expected, model=estimator.estimate())
+
+    async def _expected(self, estimator: "Estimator | None", report: Report) -> Forecast:
+        """What is still to be asked; what of that a model would be asked is told the estimator."""
+        expected, evaluators = Forecast(), self.jury.evaluators
+        for task, group in self._work.pairs(self.done, self.limit):
+            plan = await self._foreseen(task, estimator)
+            if plan is None:
+                expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
+            else:
+                recalled = self._branch.recall(task, group, plan) if self._branch else NOTHING
+                expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
+                if estimator is not None:
+                    asked = unscreened(plan, evaluators)
+                    estimator.add(await self.jury.arequests(task, group, asked, recalled))
+                    estimator.add(await self._about_canary(task, asked))
+            report(len(group))
+        return expected
 
     async def _about_canary(self, task: Task, plan: Plan) -> "list[Request]":
         """What the model would be asked about the canary of a task."""
@@ -170,7 +177,8 @@ class Session:
         """
         gateway = self.jury.gateway
         if gateway is None or estimator is None:
-            return (await self._planned(task))[1]
+            with self._placed(task):
+                return (await self.jury.aforesee(task, *self._stated(task)))[0]
         sink, gateway.sink = gateway.sink, self._found
         try:
             with self._placed(task):

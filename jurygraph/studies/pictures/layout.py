@@ -1,13 +1,16 @@
 """Where the boxes of a graph stand, parents above children, and where its edges run: in layers (Sugiyama).
 
-A row holds a few boxes, so that a broad graph grows downwards. An edge that passes a row has a lane of its own there.
+A row holds a few boxes, so that a broad graph grows downwards. An edge that passes a row has a lane of its own there;
+in a large graph, long edges run in trunks to the right of all rows.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import ceil, sqrt
+
+from jurygraph.studies.pictures.trunks import Trunks, find_trunks
 
 WIDTH, LANE = 236.0, 8.0
 _APART, _LANES_APART = 30.0, 16.0
@@ -43,38 +46,64 @@ class Layout:
     height: float
 
 
-def lay_out(heights: Sequence[float], edges: Sequence[tuple[int, int]], order: Sequence[int]) -> Layout:
-    """The layout of nodes of these heights; `order` is a topological one. The same input gives the same layout."""
-    rows, chains = _layers(len(heights), edges, order)
-    above, below = _neighbours(chains, up=True), _neighbours(chains, up=False)
+def lay_out(
+    heights: Sequence[float],
+    edges: Sequence[tuple[int, int]],
+    order: Sequence[int],
+    styles: Sequence[Hashable] | None = None,
+) -> Layout:
+    """The layout of nodes of these heights; `order` is a topological one. The same input gives the same layout.
+
+    `styles` says how each edge is drawn: only edges of the same style share a line. None where all are drawn alike.
+    """
+    rows, row_of = _rows_of_nodes(len(heights), edges, order)
+    trunks = find_trunks(edges, row_of, styles or [None] * len(edges))
+    rows, chains = _with_lanes(rows, row_of, edges, trunks)
+    in_rows = [chain for number, chain in enumerate(chains) if number not in trunks.of_edge]
+    above, below = _neighbours(in_rows, up=True), _neighbours(in_rows, up=False)
     rows = _untangled(rows, above, below)
     x = _across(rows, above, below, len(heights))
-    tops, feet = _down(rows, chains, heights)
+    breadth = max(x[item] + _breadth(item, len(heights)) / 2 for row in rows for item in row)
+    columns = [breadth + _LANES_APART + LANE / 2 + (LANE + _LANES_APART) * column for column in trunks.columns]
+    x |= {_trunk(number): at for number, at in enumerate(columns)}
     row_of = {item: number for number, row in enumerate(rows) for item in row}
+    tops, feet = _down(rows, row_of, chains, heights)
     boxes = tuple(Box(x[i] - WIDTH / 2, tops[row_of[i]], height) for i, height in enumerate(heights))
     leaves, enters = _ports(chains, x, up=False), _ports(chains, x, up=True)
     routes = []
-    for number, (first, *lanes, last) in enumerate(chains):
-        passed = [(x[lane], y) for lane in lanes for y in (tops[row_of[lane]], feet[row_of[lane]])]
+    for number, (first, *passed, last) in enumerate(chains):
+        straight = [(x[item], y) for item in passed for y in _extent(item, row_of, (first, last), tops, feet)]
         begin, out = leaves[number], boxes[first].y + boxes[first].height
-        routes.append(((begin, out), (begin, feet[row_of[first]]), *passed, (enters[number], boxes[last].y)))
-    width = max(x[item] + _breadth(item, len(heights)) / 2 for row in rows for item in row)
-    return Layout(boxes, tuple(routes), width, feet[-1])
+        routes.append(((begin, out), (begin, feet[row_of[first]]), *straight, (enters[number], boxes[last].y)))
+    return Layout(boxes, tuple(routes), max([breadth, *(at + LANE / 2 for at in columns)]), feet[-1])
 
 
-def _layers(n: int, edges: Sequence[tuple[int, int]], order: Sequence[int]) -> tuple[Rows, list[list[int]]]:
-    """The rows, lanes (numbered from n) among them, and for each edge what it touches: its parent, lanes and child."""
-    parents: dict[int, list[int]] = {node: [] for node in range(n)}
-    for parent, child in edges:
-        parents[child].append(parent)
-    depth: dict[int, int] = {}
-    for node in order:
-        depth[node] = 1 + max((depth[parent] for parent in parents[node]), default=-1)
-    rows, row_of = _rows_of_nodes(parents, depth, alone=set(range(n)).difference(*edges))
+def _trunk(number: int) -> int:
+    """The item that a trunk is: nodes are numbered from 0 on, lanes after them, and trunks from -1 down."""
+    return -1 - number
+
+
+def _extent(
+    item: int, row_of: Mapping[int, int], ends: tuple[int, int], tops: Sequence[float], feet: Sequence[float]
+) -> tuple[float, float]:
+    """From where to where an edge with these ends runs straight down: through a lane's row, or along its trunk."""
+    if item < 0:
+        return tops[row_of[ends[0]] + 1], feet[row_of[ends[1]] - 1]
+    return tops[row_of[item]], feet[row_of[item]]
+
+
+def _with_lanes(
+    rows: Rows, row_of: Mapping[int, int], edges: Sequence[tuple[int, int]], trunks: Trunks
+) -> tuple[Rows, list[list[int]]]:
+    """The rows with lanes (numbered after the nodes), and for each edge what it touches: its parent, the lanes that it
+    passes or its trunk, and its child."""
     lefts: Rows = [[] for _ in rows]
     rights: Rows = [[] for _ in rows]
-    chains, lane = [], n
+    chains, lane = [], len(row_of)
     for number, (parent, child) in enumerate(edges):
+        if number in trunks.of_edge:
+            chains.append([parent, _trunk(trunks.of_edge[number]), child])
+            continue
         passed = range(row_of[parent] + 1, row_of[child])
         for row in passed:  # as many begin on the left as on the right
             (lefts if number % 2 else rights)[row].append(lane + row - passed.start)
@@ -83,11 +112,15 @@ def _layers(n: int, edges: Sequence[tuple[int, int]], order: Sequence[int]) -> t
     return [[*reversed(left), *row, *right] for left, row, right in zip(lefts, rows, rights, strict=True)], chains
 
 
-def _rows_of_nodes(
-    parents: Mapping[int, Sequence[int]], depth: Mapping[int, int], alone: set[int]
-) -> tuple[Rows, dict[int, int]]:
+def _rows_of_nodes(n: int, edges: Sequence[tuple[int, int]], order: Sequence[int]) -> tuple[Rows, dict[int, int]]:
     """Return the nodes of each row, and the row of each node; nodes without edges stand below the others."""
-    n = len(parents)
+    parents: dict[int, list[int]] = {node: [] for node in range(n)}
+    for parent, child in edges:
+        parents[child].append(parent)
+    depth: dict[int, int] = {}
+    for node in order:
+        depth[node] = 1 + max((depth[parent] for parent in parents[node]), default=-1)
+    alone = set(range(n)).difference(*edges)
     most = max(4, ceil(1.2 * sqrt(n)))
     rows: Rows = []
     row_of: dict[int, int] = {}
@@ -204,12 +237,13 @@ def _spread(wanted: Sequence[float], offsets: Sequence[float]) -> list[float]:
     return [place + offset for place, offset in zip(places, offsets, strict=True)]
 
 
-def _down(rows: Rows, chains: Sequence[Sequence[int]], heights: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Where each row begins and ends; a gap that many edges cross is larger."""
-    row_of = {item: number for number, row in enumerate(rows) for item in row}
+def _down(
+    rows: Rows, row_of: Mapping[int, int], chains: Sequence[Sequence[int]], heights: Sequence[float]
+) -> tuple[list[float], list[float]]:
+    """Where each row begins and ends; a gap that many lines cross is larger."""
     crossing = [0] * len(rows)
-    for upper, _ in (pair for chain in chains for pair in pairwise(chain)):
-        crossing[row_of[upper]] += 1
+    for upper, lower in {pair for chain in chains for pair in pairwise(chain)}:
+        crossing[row_of[upper] if upper in row_of else row_of[lower] - 1] += 1
     tops, feet = [0.0], [0.0]
     for number, row in enumerate(rows):
         feet[number] = tops[number] + max((heights[item] for item in row if item < len(heights)), default=0.0)
@@ -220,13 +254,16 @@ def _down(rows: Rows, chains: Sequence[Sequence[int]], heights: Sequence[float])
 
 
 def _ports(chains: Sequence[Sequence[int]], x: Mapping[int, float], up: bool) -> list[float]:
-    """Where each edge enters the head of its child (`up`) or leaves the foot of its parent: side by side."""
+    """Where each edge enters the head of its child (`up`) or leaves the foot of its parent: side by side, but for edges
+    of one trunk."""
     sides: dict[int, list[int]] = {}
     for number, chain in enumerate(chains):
         sides.setdefault(chain[-1 if up else 0], []).append(number)
     at = [0.0] * len(chains)
     for node, numbers in sides.items():
-        ranked = sorted(numbers, key=lambda number: x[chains[number][-2 if up else 1]])
-        for place, number in enumerate(ranked, start=1):
-            at[number] = x[node] + WIDTH * 0.8 * (place / (len(ranked) + 1) - 0.5)
+        nearest = {number: chains[number][-2 if up else 1] for number in numbers}
+        ranked = sorted(set(nearest.values()), key=lambda item: (x[item], item))
+        places = {item: place for place, item in enumerate(ranked, start=1)}
+        for number, item in nearest.items():
+            at[number] = x[node] + WIDTH * 0.8 * (places[item] / (len(ranked) + 1) - 0.5)
     return at

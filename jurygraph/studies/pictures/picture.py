@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jurygraph.aggregation import gear
-from jurygraph.errors import GraphCycleError
 from jurygraph.schema import Criterion, Edge, Rubric
 
 
@@ -147,12 +146,31 @@ def _order(names: list[str], ends: list[tuple[int, int]]) -> tuple[int, ...]:
 
 def _order_of_most(names: list[str], ends: list[tuple[int, int]]) -> tuple[int, ...]:
     """The nodes, parents before children but for one edge of each cycle that is met."""
-    while True:
-        try:
-            return _order(names, ends)
-        except GraphCycleError as error:
-            closing = (error.cycle[-2], error.cycle[-1])
-            ends = [pair for pair in ends if pair != closing]
+    closing = _closing_edges(len(names), ends)
+    return _order(names, [pair for pair in ends if pair not in closing])
+
+
+def _closing_edges(n: int, ends: list[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Return the edges that close a cycle in a depth-first search from the first node on."""
+    children: list[list[int]] = [[] for _ in range(n)]
+    for parent, child in ends:
+        children[parent].append(child)
+    left = [iter(sorted(found)) for found in children]
+    is_found, is_on_path = [False] * n, [False] * n
+    closing: set[tuple[int, int]] = set()
+    for start in range(n):
+        path = [] if is_found[start] else [start]
+        while path:
+            node = path[-1]
+            is_found[node] = is_on_path[node] = True
+            below = next(left[node], None)
+            if below is None:
+                is_on_path[path.pop()] = False
+            elif is_on_path[below]:
+                closing.add((node, below))
+            elif not is_found[below]:
+                path.append(below)
+    return closing
 
 
 def _whose(scores: Scores) -> str:

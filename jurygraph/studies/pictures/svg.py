@@ -31,7 +31,8 @@ def svg(picture: Picture) -> str:
     """The document, with titles that tell the full texts and reasons; the same picture gives the same text."""
     texts = [_lines(node) for node in picture.nodes]
     heights = [_height(node, lines) for node, lines in zip(picture.nodes, texts, strict=True)]
-    layout = lay_out(heights, list(map(_downward, picture.links)), picture.order)
+    styles = [(link.edge.kind, link.upward) for link in picture.links]
+    layout = lay_out(heights, list(map(_downward, picture.links)), picture.order, styles)
     width = max(layout.width, _NARROWEST)
     heading = wrapped(picture.title, width * SIZE / _HEADING, 2)
     top = _MARGIN + 22.0 * len(heading) + 8.0

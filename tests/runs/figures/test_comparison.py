@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -486,3 +487,21 @@ def test_another_process_gives_the_same_bits():
 def test_scipy_is_loaded_by_comparing_alone():
     code = "import sys, jurygraph, jurygraph.runs.figures.comparison; sys.exit('scipy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, cwd=ROOT).returncode == 0
+
+
+# Large runs
+
+
+def test_of_the_first_run_no_trace_is_held_while_the_second_is_read():
+    held = []
+
+    def first():
+        for one in run([0.5, 1.0]):
+            held.append(weakref.ref(one))
+            yield one
+
+    def second():
+        assert [one() for one in held] == [None, None]
+        yield from run([0.5, 1.0])
+
+    assert compare(first(), second()).paired == 2

@@ -119,6 +119,15 @@ class TestCalls:
             pairs = 3 * unknown
             assert told.expected.calls + pairs == server.count == 2 + 3 + unknown
 
+    def test_no_rewards_are_made_of_what_nobody_answered(
+        self, tmp_path: Path, server: Server, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        decided: list[str] = []
+        monkeypatch.setattr("jurygraph.graphs.score.decide", lambda *_: decided.append("a reward"))
+        tasks = write_tasks(tmp_path, [line("a", *TEXTS)])
+        assert calls(forecast(tmp_path / "run", tasks, config(server.url))) == (2, 2, 4)
+        assert not decided
+
     def test_tokens_are_reckoned_from_what_is_sent(self, tmp_path: Path, server: Server) -> None:
         tasks = write_tasks(tmp_path, [line("a", "roses: „rot“", criteria=2)])
         told = forecast(tmp_path / "run", tasks, config(server.url, max_tokens=100))

@@ -40,6 +40,15 @@ def graphs(draw: st.DrawFn, most: int = 24) -> tuple[int, list[tuple[int, int]]]
 
 
 @st.composite
+def tall_graphs(draw: st.DrawFn) -> tuple[int, list[tuple[int, int]]]:
+    """A chain of so many nodes, and edges most of which pass many of them."""
+    n = draw(st.integers(30, 60))
+    starts = draw(st.lists(st.integers(0, n - 2), min_size=n, max_size=2 * n))
+    others = [(start, draw(st.integers(start + 1, n - 1))) for start in starts]
+    return n, sorted({*((node, node + 1) for node in range(n - 1)), *others})
+
+
+@st.composite
 def pictures(draw: st.DrawFn) -> Picture:
     """A picture with or without a response."""
     n, pairs = draw(graphs(most=6))

@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from jurygraph.aggregation import gear
 from jurygraph.studies.pictures.layout import Box, Layout, count_inversions, lay_out
 from tests.examples import at_most
-from tests.studies.pictures.rubrics import graphs
+from tests.studies.pictures.rubrics import graphs, tall_graphs
 
 Graph = tuple[int, list[tuple[int, int]]]
 few = settings(max_examples=at_most(40))
+any_graph = st.one_of(graphs(), tall_graphs())
 
 
 def laid_out(graph: Graph) -> Layout:
@@ -31,7 +32,7 @@ def inside(x: float, upper: float, lower: float, box: Box) -> bool:
 
 
 @few
-@given(graphs())
+@given(any_graph)
 def test_no_box_lies_over_another_or_outside_the_picture(graph: Graph) -> None:
     layout = laid_out(graph)
     assert len(layout.boxes) == graph[0]
@@ -44,14 +45,14 @@ def test_no_box_lies_over_another_or_outside_the_picture(graph: Graph) -> None:
 
 
 @few
-@given(graphs())
+@given(any_graph)
 def test_a_child_lies_below_its_parents(graph: Graph) -> None:
     boxes = laid_out(graph).boxes
     assert all(boxes[parent].y + boxes[parent].height < boxes[child].y for parent, child in graph[1])
 
 
 @few
-@given(graphs())
+@given(any_graph)
 def test_an_edge_leads_from_the_foot_of_its_parent_to_the_head_of_its_child(graph: Graph) -> None:
     layout = laid_out(graph)
     for (parent, child), route in zip(graph[1], layout.routes, strict=True):
@@ -63,7 +64,7 @@ def test_an_edge_leads_from_the_foot_of_its_parent_to_the_head_of_its_child(grap
 
 
 @few
-@given(graphs())
+@given(any_graph)
 def test_no_edge_runs_through_a_box(graph: Graph) -> None:
     layout = laid_out(graph)
     for route in layout.routes:
@@ -76,7 +77,7 @@ def test_no_edge_runs_through_a_box(graph: Graph) -> None:
 
 
 @few
-@given(graphs())
+@given(any_graph)
 def test_the_same_graph_is_laid_out_the_same(graph: Graph) -> None:
     assert laid_out(graph) == laid_out(graph)
 
@@ -89,6 +90,15 @@ def test_a_broad_graph_grows_downwards() -> None:
 def test_what_no_edge_touches_stands_below_the_graph() -> None:
     boxes = laid_out((4, [(1, 2)])).boxes
     assert boxes[1].y < boxes[2].y < boxes[0].y == boxes[3].y
+
+
+def test_where_many_edges_are_long_they_run_beside_the_rows_in_one_line() -> None:
+    chain = [(node, node + 1) for node in range(59)]
+    layout = laid_out((60, [*chain, *((0, node) for node in range(10, 60))]))
+    begun = {route[:3] for route in layout.routes[len(chain) :]}
+    assert len(begun) == 1
+    *_, (x, _) = begun.pop()
+    assert max(box.x + box.width for box in layout.boxes) < x < layout.width
 
 
 def test_edges_are_untangled_where_they_can_be() -> None:

@@ -1,5 +1,6 @@
 """The words on a picture."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from jurygraph.errors import GraphCycleError
 from jurygraph.schema import Annotation, Criterion, Edge, Rubric
 from jurygraph.studies.pictures.picture import Node, Score, Scores, picture_of
+from tests.steps import growth
 from tests.studies.pictures.rubrics import rubric_of
 
 
@@ -92,6 +94,16 @@ def test_edges_that_go_round_are_drawn_where_a_run_made_no_use_of_them() -> None
     assert 1 <= sum(link.upward for link in picture.links) <= 2
     for link in picture.links:
         assert (f"{link.edge.parent} → {link.edge.child}" in picture.summary) is link.upward
+
+
+def test_four_times_as_many_cycles_take_no_square_of_the_steps() -> None:
+    def draw(criteria: int) -> Callable[[], object]:
+        pairs = [pair for i in range(criteria - 1) for pair in ((i, i + 1), (i + 1, i))]
+        found = Scores("r", "flat", 1.0, {f"c{i}": Score(1, 1) for i in range(criteria)}, {})
+        rubric = rubric_of(criteria, pairs)
+        return lambda: picture_of("t", rubric, found)
+
+    assert growth(draw, 30) < 6
 
 
 def test_edges_that_go_round_are_refused_without_a_response() -> None:

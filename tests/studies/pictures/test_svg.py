@@ -127,9 +127,18 @@ def one_edge(criteria: int) -> list[tuple[int, int]]:
     return [(0, criteria - 1)]
 
 
+def chain_and_star(criteria: int) -> list[tuple[int, int]]:
+    return [*chain(criteria), *star(criteria)[1:]]
+
+
+def chain_and_long_edges(criteria: int) -> list[tuple[int, int]]:
+    return [*chain(criteria), *((number, number + criteria // 2) for number in range(criteria // 2))]
+
+
 @pytest.mark.parametrize(
     ("edges_of", "most"),
-    [(chain, 6), (star, 10), (one_edge, 6)],  # rows hold some √n boxes, and long edges pass every row: n√n
+    # rows hold some √n boxes, and a short edge passes a few of them: n√n at most
+    [(chain, 6), (star, 8), (one_edge, 6), (chain_and_star, 6), (chain_and_long_edges, 6)],
 )
 def test_a_rubric_of_four_times_as_many_criteria_takes_no_square_of_the_steps(
     edges_of: Callable[[int], list[tuple[int, int]]], most: float
