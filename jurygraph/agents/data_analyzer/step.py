@@ -15,7 +15,7 @@ MOST = 1e100
 
 
 class Groups(NamedTuple):
-    """Rows in the order of their groups: `order` [n], the index in it where each group `starts` [g], and `sizes` [g]."""
+    """Rows in the order of their groups: `order` [n], and the start of each group in it (`starts` [g]) and `sizes` [g]."""
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
