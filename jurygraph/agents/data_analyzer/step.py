@@ -15,7 +15,7 @@ MOST = 1e100
 
 
 class Groups(NamedTuple):
-    """Rows in the order of their groups: `order` [n], and the start in it and size of each group (`starts`, `sizes` [g])."""
+    """Rows in group order: `order` [n], the start of each group in it (`starts` [g]), and the group `sizes` [g]."""
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
