@@ -104,9 +104,8 @@ class _Rubric(Combiner):
         positive = weights > 0
         q_low = np.minimum(
             self._support(low, live, p_low, params, positive),
-            self._support(
-                low, judged_criteria(low), p_low, params, positive
-            ),  # a criterion that a gate stopped supports no gain
+            # A criterion that a gate stopped supports no gain.
+            self._support(low, judged_criteria(low), p_low, params, positive),
         )
         propagated = self._support(high, live, p_high, params, positive)
         counted = self._support(high, judged_criteria(high), p_high, params, positive)

@@ -82,16 +82,16 @@ class _ParsedConstraints(NamedTuple):
 
 
 async def read_profiles(
-    task: Task, stated: ProfilesLine | None, consultation: "Consultation | None"
+    task: Task, given_profiles: ProfilesLine | None, consultation: "Consultation | None"
 ) -> Profiles | None:
-    """Return the parsed profiles of a task: those in `stated`, and the others as read by the model, if there is one.
+    """Return the parsed profiles of a task: `given_profiles`, and the others as read by the model, if there is one.
 
-    Returns None if nothing is read. Raises `InputError` if `stated` does not fit the task, `PlanError` if no constraint
-    is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
+    Returns None if nothing is read. Raises `InputError` if `given_profiles` does not fit the task, `PlanError` if no
+    constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
-    for wrong in () if stated is None else misfits(task, stated):
+    for wrong in () if given_profiles is None else misfits(task, given_profiles):
         raise InputError(f"profiles of task {task.id!r}, field {wrong.field}: {wrong}")
-    by_hand = None if stated is None else stated.by_hand()
+    by_hand = None if given_profiles is None else given_profiles.by_hand()
     named = {stakeholder.id for stakeholder in by_hand.stakeholders} if by_hand else set()
     unread = [
         stakeholder

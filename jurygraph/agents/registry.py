@@ -152,7 +152,7 @@ def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any])
         raise
     except InputError as error:
         raise ConfigError(f"{role} {name!r}: {error}") from error
-    except (Exception, SystemExit) as error:  # the user's class may raise anything; the config names it
+    except (Exception, SystemExit) as error:  # the user's class may raise anything: the config is at fault
         raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}") from error
 
 
@@ -206,10 +206,7 @@ def _import(role: str, path: str, known: Iterable[str]) -> Any:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
             raise ConfigError(_unknown_message(role, path, known)) from error
         raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or mend the module") from error
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # the user's module may raise anything; the config names it
+    except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
         cause = f"{type(error).__name__}: {error}"
         raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; mend the module") from error
     if not hasattr(module, attribute):

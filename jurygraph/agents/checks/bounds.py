@@ -64,7 +64,7 @@ def _closeness(span: _Interval, bound: _Interval) -> float:
         if bound.high <= 0 or span.high == math.inf:
             return 0.0
         return max(0.0, 1.0 - (span.high - bound.high) / bound.high)
-    return span.low / bound.low  # measures are never negative, so the bound is above 0
+    return span.low / bound.low  # measures are never negative, so the lower bound is above 0
 
 
 def _describe_bound(bound: _Interval) -> str:

@@ -1,4 +1,4 @@
-"""How a response differs from the others of its group: new sequences of words, and Self-BLEU (our formulas)."""
+"""The difference of a response from the others of its group: new sequences of words, and Self-BLEU (our formulas)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -65,15 +65,15 @@ def _describe_difference(finding: Finding, column: str) -> str:
     return f"{column} is {actual or 'not told'}, not {claimed or 'left open'}"
 
 
-async def look_up(stated: ClaimsStated, tables: Mapping[str, Table], data: Any) -> list[Finding]:
+async def look_up(kind: ClaimsStated, tables: Mapping[str, Table], data: Any) -> list[Finding]:
     """Look up all claims of one kind. After 200 unknown names, similar ones are no longer searched."""
     findings: list[Finding] = []
     misses = 0
-    claims = read_claims(stated, data)
+    claims = read_claims(kind, data)
     for claim in claims:
         findings.append(await _look_up_claim(claim, tables, hint=misses < _MAX_HINTS))
         misses += findings[-1]["found"] in ("near", "unknown")
-    return findings if stated.merged is None else _merge(claims, findings, stated.merged)
+    return findings if kind.merged is None else _merge(claims, findings, kind.merged)
 
 
 async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) -> Finding:

@@ -36,9 +36,9 @@ class Table(ABC):
     digest: str | None = None
     """SHA-256 of the source of the rows if that is not in the task."""
 
-    def __init__(self, name: str, stated: TableStated) -> None:
+    def __init__(self, name: str, spec: TableStated) -> None:
         self.name = name
-        self.stated = stated
+        self.stated = spec
 
     @property
     def columns(self) -> frozenset[str] | None:
@@ -92,13 +92,13 @@ class Table(ABC):
 class InlineTable(Table):
     """Rows in the task itself."""
 
-    def __init__(self, name: str, stated: TableStated) -> None:
-        super().__init__(name, stated)
+    def __init__(self, name: str, spec: TableStated) -> None:
+        super().__init__(name, spec)
         self._by_key: dict[Key, list[Row]] = {}
         self._places: dict[str, set[Key]] = {}
         self._names: dict[Key, set[str]] = {}
-        self._columns = frozenset(column for row in stated.rows or () for column in row)
-        for number, values in enumerate(stated.rows or (), start=1):
+        self._columns = frozenset(column for row in spec.rows or () for column in row)
+        for number, values in enumerate(spec.rows or (), start=1):
             first, *rest = key = self.key_of(values)
             self._by_key.setdefault(key, []).append(Row(number, values))
             self._places.setdefault(first, set()).add(tuple(rest))
@@ -131,19 +131,19 @@ class FileTable(Table):
     Raises `InputError` if the file cannot be read, changes while it is read, or leaves no room for its index.
     """
 
-    def __init__(self, name: str, stated: TableStated) -> None:
-        super().__init__(name, stated)
-        self._path = Path(stated.file or "").absolute()
+    def __init__(self, name: str, spec: TableStated) -> None:
+        super().__init__(name, spec)
+        self._path = Path(spec.file or "").absolute()
         self._state = _state(self._path)
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
         with temporary_room():
-            self._columns = self._read(Path(stated.file or ""), stated.table)
+            self._columns = self._read(Path(spec.file or ""), spec.table)
         if not self._columns:
-            raise InputError(f"{stated.file}: holds no rows, so nothing could be found in it; name another file")
+            raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
         if not self.fresh:
-            raise InputError(f"{stated.file}: changed while it was read; leave it as it is and prepare again")
-        _refuse_repeated(self, self._first_repeated_key() if stated.unique else None)
+            raise InputError(f"{spec.file}: changed while it was read; leave it as it is and prepare again")
+        _refuse_repeated(self, self._first_repeated_key() if spec.unique else None)
 
     def _read(self, path: Path, table: str | None) -> frozenset[str]:
         """Index the rows and return their columns."""
@@ -227,8 +227,8 @@ class ToolTable(Table):
     answer such as {"error": "not found"}.
     """
 
-    def __init__(self, name: str, stated: TableStated, tool: Any = None) -> None:
-        super().__init__(name, stated)
+    def __init__(self, name: str, spec: TableStated, tool: Any = None) -> None:
+        super().__init__(name, spec)
         self._tool = tool
 
     async def find(self, key: Key) -> Sequence[Row]:

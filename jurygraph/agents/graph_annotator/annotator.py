@@ -46,11 +46,11 @@ class Annotator:
         self._task, self._rubric, self._domain, self._consultation = task, rubric, domain, consultation
         self._by_id = {criterion.id: criterion for criterion in by_id(rubric.criteria)}
 
-    async def roles(self, asked: Sequence[str]) -> CheckedRoles:
+    async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
         from jurygraph.models.consultation import each_answered  # imported lazily: only needed with a model
 
-        parts = await each_answered(self._ask_roles(batch) for batch in _batches(sorted(asked), ROLES_AT_ONCE))
+        parts = await each_answered(self._ask_roles(batch) for batch in _batches(sorted(names), ROLES_AT_ONCE))
         return CheckedRoles(
             {name: role for part in parts for name, role in part.roles.items()},
             {name: why for part in parts for name, why in part.unassigned.items()},

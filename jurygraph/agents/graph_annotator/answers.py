@@ -27,14 +27,16 @@ class CheckedRoles:
         return [*(f"{_quote(name)} {why}" for name, why in self.unassigned.items()), *self.beside]
 
 
-def check_roles(replies: Iterable[StatedRole], asked: Mapping[str, Criterion]) -> CheckedRoles:
-    """Validate the roles of a reply about the criteria `asked`, by their ids."""
+def check_roles(replies: Iterable[StatedRole], criteria: Mapping[str, Criterion]) -> CheckedRoles:
+    """Validate the roles of a reply about `criteria`, which are given by their ids."""
     roles: dict[str, set[Role]] = defaultdict(set)
     for reply in replies:
         roles[reply.criterion].add(reply.role)
-    checked = CheckedRoles(beside=tuple(f"{_quote(name)} was not asked about" for name in sorted({*roles} - {*asked})))
-    for name in sorted(asked):
-        why = _wrong_role(asked[name], sorted(roles[name]))
+    checked = CheckedRoles(
+        beside=tuple(f"{_quote(name)} was not asked about" for name in sorted({*roles} - {*criteria}))
+    )
+    for name in sorted(criteria):
+        why = _wrong_role(criteria[name], sorted(roles[name]))
         if why is None:
             checked.roles[name] = next(iter(roles[name]))
         else:
@@ -69,9 +71,9 @@ class CheckedEdges:
 
 
 def check_edges(
-    edges: Iterable[StatedEdge], asked: Sequence[Pair], roles: Mapping[str, Role], known: Iterable[str]
+    edges: Iterable[StatedEdge], requested: Sequence[Pair], roles: Mapping[str, Role], known: Iterable[str]
 ) -> CheckedEdges:
-    """Validate a reply about the pairs `asked`; `known` are the ids of all criteria.
+    """Validate a reply about the pairs `requested`; `known` are the ids of all criteria.
 
     A pair with two different kinds gets none, and of two equal answers the more confident counts.
     """
@@ -81,7 +83,7 @@ def check_edges(
     ids = frozenset(known)
     for edge in sorted(edges, key=_sort_key):
         pair = Pair(edge.parent, edge.child)
-        why = _wrong_pair(pair, asked, roles, ids) or _wrong_kind(edge, pair, roles)
+        why = _wrong_pair(pair, requested, roles, ids) or _wrong_kind(edge, pair, roles)
         if why is None:
             by_pair[pair].append(edge)
         else:
@@ -94,7 +96,7 @@ def check_edges(
             answers[pair] = pair_edges[0]
             rejected += [(edge, "the pair is listed twice") for edge in pair_edges[1:]]
     rejected_pairs = {Pair(edge.parent, edge.child) for edge, _ in rejected}
-    unanswered = {pair: "was not answered" for pair in asked if pair not in answers and pair not in rejected_pairs}
+    unanswered = {pair: "was not answered" for pair in requested if pair not in answers and pair not in rejected_pairs}
     return CheckedEdges(answers, tuple(rejected), unanswered)
 
 
@@ -102,9 +104,9 @@ def _sort_key(edge: StatedEdge) -> tuple[str, str, str, int, str]:
     return edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason
 
 
-def _wrong_pair(pair: Pair, asked: Sequence[Pair], roles: Mapping[str, Role], ids: frozenset[str]) -> str | None:
-    """Return why an answer's pair is not one of the pairs asked for; None if it is."""
-    if pair in asked:
+def _wrong_pair(pair: Pair, requested: Sequence[Pair], roles: Mapping[str, Role], ids: frozenset[str]) -> str | None:
+    """Return why an answer's pair is not one of the requested pairs; None if it is."""
+    if pair in requested:
         return None
     unknown = [name for name in pair if name not in ids]
     if unknown:
@@ -112,7 +114,7 @@ def _wrong_pair(pair: Pair, asked: Sequence[Pair], roles: Mapping[str, Role], id
     if pair.parent == pair.child:
         return "it joins a criterion to itself"
     if not kinds_between(roles, pair):
-        if Pair(pair.child, pair.parent) in asked:
+        if Pair(pair.child, pair.parent) in requested:
             return "it is the wrong way round: the pair that was asked about has the other direction"
         roles_of_pair = [roles.get(name, "criterion without role") for name in pair]
         return f"a criterion of role {roles_of_pair[0]} licenses none of role {roles_of_pair[1]}"

@@ -40,5 +40,5 @@ def candidates(roles: Mapping[str, Role]) -> tuple[Pair, ...]:
 
 
 def in_order(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
-    """Return the pairs in the order in which they are asked about, independent of their order here."""
+    """Return the pairs in the order in which a model gets them, independent of their order here."""
     return tuple(sorted(pairs, key=lambda pair: (min(pair), max(pair), pair)))

@@ -46,13 +46,13 @@ def frozen(
     task: Task,
     rubric: Rubric,
     stood: Standing,
-    asked: Iterable[Pair],
+    requested: Iterable[Pair],
     edges: Sequence[Edge],
     record: Annotation,
 ) -> Rubric:
     """Return the rubric with its roles and its graph, ordered by id; the order of the criteria is kept.
 
-    `record` has what is new about the pairs `asked`; what still holds of the previous record is added.
+    `record` has what is new about the pairs `requested`; what still holds of the previous record is added.
     """
     criteria = tuple(
         criterion.model_copy(update={"role": stood.roles.get(criterion.id, record.roles.get(criterion.id))})
@@ -65,7 +65,7 @@ def frozen(
         "seen": {
             criterion.id: seen(task, criterion, criterion.role) for criterion in criteria if criterion.role is not None
         },
-        "rejected": tuple(sorted({*stood.still_rejected(asked), *record.rejected}, key=_sort_key)),
+        "rejected": tuple(sorted({*stood.still_rejected(requested), *record.rejected}, key=_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=lambda pair: (pair.parent, pair.child))),
     }
     annotation = record.model_copy(update=update)

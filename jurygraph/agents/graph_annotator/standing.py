@@ -14,7 +14,7 @@ _DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The known state of a task's rubric: the known roles, the criteria unchanged since they were asked about
+    """The known state of a task's rubric: the known roles, the criteria unchanged since their annotation
     (`settled`), and the record of the annotation. Hand-written edges stay; edges that an annotator `found` stay unless
     they close a cycle, so those that an earlier projection `cut` may come back."""
 
@@ -40,15 +40,15 @@ class Standing:
             and frozenset(pair) not in by_hand
         )
 
-    def still_rejected(self, asked: Iterable[Pair]) -> Iterator[RejectedEdge]:
-        """Yield the earlier rejections that still hold: pairs in `asked` get new ones."""
-        asked_pairs = set(asked)
-        asked_undirected = {frozenset(pair) for pair in asked_pairs}
+    def still_rejected(self, requested: Iterable[Pair]) -> Iterator[RejectedEdge]:
+        """Yield the earlier rejections that still hold: pairs in `requested` get new ones."""
+        requested_pairs = set(requested)
+        requested_undirected = {frozenset(pair) for pair in requested_pairs}
         for edge in () if self.record is None else self.record.rejected:
             ends = Pair(edge.parent, edge.child)
-            is_superseded = ends in asked_pairs if edge.stage == "vote" else frozenset(ends) in asked_undirected
+            is_superseded = ends in requested_pairs if edge.stage == "vote" else frozenset(ends) in requested_undirected
             is_invalid = edge.parent == edge.child or not self.settled.issuperset(ends)
-            if edge.stage != "projection" and not is_superseded and not (asked_pairs and is_invalid):
+            if edge.stage != "projection" and not is_superseded and not (requested_pairs and is_invalid):
                 yield edge
 
 
@@ -93,9 +93,8 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
         is_unchanged = record is not None and record.seen.get(criterion.id) == seen(task, criterion, role)
         if is_unchanged:
             settled.add(criterion.id)
-        if (
-            is_unchanged or record is None or record.roles.get(criterion.id) != role
-        ):  # a role read from other words is asked for again
+        # A role that was annotated from other words is annotated again.
+        if is_unchanged or record is None or record.roles.get(criterion.id) != role:
             roles[criterion.id] = role
     return roles, frozenset(settled)
 
