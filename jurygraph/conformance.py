@@ -56,7 +56,7 @@ def check_evaluator(
             if _is_response_scope(jury):
                 _check_same(first, _verdicts(jury, task, responses[::-1]), "with the responses in reverse order")
                 one_by_one = [v for r in responses for v in _verdicts(jury, task, [r])]
-                _check_same(first, sorted(one_by_one, key=_place), "with each response alone")
+                _check_same(first, sorted(one_by_one, key=_sort_key), "with each response alone")
             reordered = [_reverse_noun_keys(response) for response in responses]
             _check_same(
                 first, _verdicts(jury, _reverse_task(task), reordered), "with the task's parts in reverse order"
@@ -71,10 +71,10 @@ def check_evaluator(
 
 def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[Verdict]:
     traces = jury.score(task, responses)
-    return sorted((v for trace in traces for v in trace.verdicts), key=_place)
+    return sorted((v for trace in traces for v in trace.verdicts), key=_sort_key)
 
 
-def _place(verdict: Verdict) -> tuple[Any, ...]:
+def _sort_key(verdict: Verdict) -> tuple[Any, ...]:
     return verdict.question, verdict.about, verdict.responses, verdict.sample
 
 
@@ -124,10 +124,10 @@ def _check_bounds(verdicts: Sequence[Verdict]) -> None:
 def _check_round_trip(verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
         try:
-            again = Verdict.model_validate_json(verdict.model_dump_json())
+            reread = Verdict.model_validate_json(verdict.model_dump_json())
         except ValueError as error:
             raise AssertionError(f"{verdict.question}: cannot be written and read: {error}") from error
-        assert again.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
+        assert reread.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
 
 
 def _check_same(first: Sequence[Verdict], second: Sequence[Verdict], when: str) -> None:

@@ -52,11 +52,11 @@ class Product(Combiner):
         return super().freeze(inputs, params)
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        values, some = input_means(cells)
+        values, applies = input_means(cells)
         product = values[:, 0]
         for column in range(1, values.shape[1]):
             product = product * values[:, column]
-        return Component(product, np.asarray(some.all(axis=1)), _parts(cells, values))
+        return Component(product, np.asarray(applies.all(axis=1)), _parts(cells, values))
 
 
 class _Rubric(Combiner):

@@ -89,12 +89,12 @@ class FunctionEvaluator(Adapted):
         self._check_signature(params, whole=True)
 
     def answer(self, ask: Ask) -> Any:
-        shown = (ask.responses,) if self.scope == "group" else ask.responses
+        responses = (ask.responses,) if self.scope == "group" else ask.responses
         if self.scope == "response":
             material: dict[str, Any] = {name: ask.material[0][name] for name in self.needs}
         else:
-            material = {name: tuple(each[name] for each in ask.material) for name in self.needs}
-        return self.function(ask.task, *shown, **material, **ask.question.params)
+            material = {name: tuple(materials[name] for materials in ask.material) for name in self.needs}
+        return self.function(ask.task, *responses, **material, **ask.question.params)
 
     def _check_signature(self, params: Mapping[str, Any], whole: bool) -> None:
         """Raise ConfigError if the function cannot be called so; `whole` unless the config adds some arguments."""

@@ -78,7 +78,7 @@ class _ParsedConstraints(NamedTuple):
     """The accepted constraints of a reply, and the problems of the rejected ones, in sentences."""
 
     kept: list[ReadConstraint]
-    wrong: list[str]
+    problems: list[str]
 
 
 async def read_profiles(
@@ -89,8 +89,8 @@ async def read_profiles(
     Returns None if nothing is read. Raises `InputError` if `given_profiles` does not fit the task, `PlanError` if no
     constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
-    for wrong in () if given_profiles is None else misfits(task, given_profiles):
-        raise InputError(f"profiles of task {task.id!r}, field {wrong.field}: {wrong}")
+    for misfit in () if given_profiles is None else misfits(task, given_profiles):
+        raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
     by_hand = None if given_profiles is None else given_profiles.by_hand()
     named = {stakeholder.id for stakeholder in by_hand.stakeholders} if by_hand else set()
     unread = [
@@ -101,9 +101,9 @@ async def read_profiles(
     if not unread or consultation is None:
         return by_hand
     profiles = _merge_profiles(by_hand, await _read_by_model(task, unread, consultation))
-    whole = with_profiles(task, profiles)
-    if profiles.tensions_by is None and not task.tensions and len(whole.stakeholders) > 1:
-        profiles = await _add_tensions(profiles, whole, consultation)
+    task_with_profiles = with_profiles(task, profiles)
+    if profiles.tensions_by is None and not task.tensions and len(task_with_profiles.stakeholders) > 1:
+        profiles = await _add_tensions(profiles, task_with_profiles, consultation)
     return profiles
 
 
@@ -122,14 +122,14 @@ async def _read_by_model(task: Task, people: Sequence[Stakeholder], consultation
     """Read each profile by itself with the model. All are read before the first failure is raised."""
     from jurygraph.models.consultation import each_answered  # imported lazily: only needed with a model
 
-    found = await each_answered(_read_constraints(task, person, consultation) for person in people)
+    results = await each_answered(_read_constraints(task, person, consultation) for person in people)
     read, by, dropped = [], {}, []
-    for person, (model, constraints) in zip(people, found, strict=True):
+    for person, (model, constraints) in zip(people, results, strict=True):
         if not constraints.kept:
-            raise _no_constraints_error(task, person, constraints.wrong)
+            raise _no_constraints_error(task, person, constraints.problems)
         read.append(ReadStakeholder(id=person.id, constraints=tuple(constraints.kept)))
         by[person.id] = model
-        dropped += [f"{person.id}: {why}" for why in constraints.wrong]
+        dropped += [f"{person.id}: {why}" for why in constraints.problems]
     return Profiles(stakeholders=tuple(read), by=by, dropped=tuple(dropped))
 
 
@@ -152,19 +152,19 @@ async def _read_constraints(
 def sorted_out(reply: StatedConstraints, text: Text) -> _ParsedConstraints:
     """Accept the first constraints that quote the profile, named by their order, and list problems of the others."""
     kept: list[ReadConstraint] = []
-    wrong: list[str] = []
+    problems: list[str] = []
     for listed in reply.constraints:
         passage, words = text.supports(listed.quote), " ".join(listed.text.split())
         if not words:
-            wrong.append(f"a constraint that rests on {_quote(listed.quote)} says nothing")
+            problems.append(f"a constraint that rests on {_quote(listed.quote)} says nothing")
         elif passage is None:
             is_in_text = text.find(listed.quote) is not None
             why = "is too short, or cuts a word" if is_in_text else "does not stand in the profile"
-            wrong.append(f"{_quote(words)} rests on {_quote(listed.quote)}, which {why}")
+            problems.append(f"{_quote(words)} rests on {_quote(listed.quote)}, which {why}")
         elif words.casefold() in {constraint.text.casefold() for constraint in kept}:
-            wrong.append(f"{_quote(words)} is listed twice")
+            problems.append(f"{_quote(words)} is listed twice")
         elif len(kept) == MOST:
-            wrong.append(f"{_quote(words)} comes after {MOST} others, which is the most")
+            problems.append(f"{_quote(words)} comes after {MOST} others, which is the most")
         else:
             degree = DEGREES[listed.restrictiveness]
             name = f"c{len(kept) + 1}"
@@ -172,19 +172,19 @@ def sorted_out(reply: StatedConstraints, text: Text) -> _ParsedConstraints:
                 id=name, text=words, kind=listed.kind, restrictiveness=degree, quote=passage.text
             )
             kept.append(constraint)
-    return _ParsedConstraints(kept, wrong)
+    return _ParsedConstraints(kept, problems)
 
 
 def _constraint_flaw(parsed: _ParsedConstraints) -> str | None:
     """Return what the repair prompt says about the reply; None if the reply is fine."""
-    if parsed.wrong:
+    if parsed.problems:
         hint = f"list at most {MOST}, each once, and quote for each a clause of the profile letter by letter"
-        return f"{'; '.join(parsed.wrong)}; {hint}"
+        return f"{'; '.join(parsed.problems)}; {hint}"
     return None if parsed.kept else "no constraint is listed; read the profile again, and list what it says"
 
 
-def _no_constraints_error(task: Task, person: Stakeholder, wrong: Sequence[str]) -> PlanError:
-    why = f" ({'; '.join(wrong)})" if wrong else ""
+def _no_constraints_error(task: Task, person: Stakeholder, problems: Sequence[str]) -> PlanError:
+    why = f" ({'; '.join(problems)})" if problems else ""
     problem = f"no constraint was found in the profile of stakeholder {person.id!r}{why}"
     remedy = "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
     return PlanError(f"task {task.id!r}: {problem}; {remedy}")
@@ -197,15 +197,15 @@ async def _add_tensions(profiles: Profiles, task: Task, consultation: "Consultat
     """Add the tensions that the model finds among all stakeholders, except for pairs whose checks already show one."""
     prompt, people = load_prompt("tensions"), by_id(task.stakeholders)
     names = {f"stakeholder_{place}": person for place, person in enumerate(people, start=1)}
-    shown = [{"name": name, "text": "\n".join(_constraint_lines(person))} for name, person in names.items()]
-    request = consultation.request(prompt, StatedTensions, {"query": _query_text(task), "people": shown})
+    people_shown = [{"name": name, "text": "\n".join(_constraint_lines(person))} for name, person in names.items()]
+    request = consultation.request(prompt, StatedTensions, {"query": _query_text(task), "people": people_shown})
     try:
         judged = await consultation.judge(request, StatedTensions, lambda reply: _tension_flaw(reply, names))
     except Fault as fault:
         raise _read_error(f"task {task.id!r}: what pulls its stakeholders apart", fault) from fault
-    kept, wrong = _parse_tensions(judged.value, names)
+    kept, problems = _parse_tensions(judged.value, names)
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
-    dropped = (*profiles.dropped, *(f"tensions: {why}" for why in wrong))
+    dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
     update = {"tensions": tensions, "tensions_by": _reader_name(request.model, prompt), "dropped": dropped}
     return profiles.model_copy(update=update)
 
@@ -217,29 +217,29 @@ def _constraint_lines(person: Stakeholder) -> Iterator[str]:
 
 
 def _tension_flaw(reply: StatedTensions, names: Mapping[str, Stakeholder]) -> str | None:
-    _, wrong = _parse_tensions(reply, names)
-    return f"{'; '.join(wrong)}; the names are {', '.join(names)}" if wrong else None
+    _, problems = _parse_tensions(reply, names)
+    return f"{'; '.join(problems)}; the names are {', '.join(names)}" if problems else None
 
 
 def _parse_tensions(reply: StatedTensions, names: Mapping[str, Stakeholder]) -> tuple[list[ReadTension], list[str]]:
     """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
     kept: dict[tuple[str, str], ReadTension] = {}
-    wrong: list[str] = []
+    problems: list[str] = []
     for listed in reply.tensions:
         pair = f"{_quote(listed.one)} and {_quote(listed.other)}"
         unknown = [name for name in (listed.one, listed.other) if name not in names]
         if unknown:
-            wrong.append(f"{_quote(unknown[0])} is nobody's name")
+            problems.append(f"{_quote(unknown[0])} is nobody's name")
             continue
         first, second = by_id((names[listed.one], names[listed.other]))
         if first is second:
-            wrong.append(f"{_quote(listed.one)} is paired with itself")
+            problems.append(f"{_quote(listed.one)} is paired with itself")
         elif (first.id, second.id) in kept:
-            wrong.append(f"the pair of {pair} is listed twice")
+            problems.append(f"the pair of {pair} is listed twice")
         elif not shown_by_checks(first, second):
             strength, reason = DEGREES[listed.strength], _restore_ids(listed.reason, names)
             kept[first.id, second.id] = ReadTension(between=(first.id, second.id), strength=strength, reason=reason)
-    return list(kept.values()), wrong
+    return list(kept.values()), problems
 
 
 def _restore_ids(reason: str, names: Mapping[str, Stakeholder]) -> str:

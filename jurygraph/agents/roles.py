@@ -240,8 +240,8 @@ class Cells:
         """Return the mean over the live columns by |weight| [R], and a mask [R] of the rows with any live column."""
         size = np.where(self.live, np.abs(self.weight), 0.0)
         total = aggregation.total(size)
-        some: Bools = np.greater(total, 0.0)
-        return aggregation.total(size * self.value) / np.where(some, total, 1.0), some
+        has_live: Bools = np.greater(total, 0.0)
+        return aggregation.total(size * self.value) / np.where(has_live, total, 1.0), has_live
 
 
 @dataclass(frozen=True, slots=True)

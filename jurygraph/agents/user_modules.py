@@ -47,7 +47,7 @@ class _FolderFinder(PathEntryFinder):
         self._allowed = allowed
 
     def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in self._allowed and _importer() not in self._allowed:
+        if name not in self._allowed and _importing_module() not in self._allowed:
             return None
         spec = self._files.find_spec(name, target)
         if spec is not None:
@@ -84,7 +84,7 @@ def allow_modules_beside(*configs: Config, folder: Path) -> bool:
     for key, name in (named_code for config in configs for named_code in code_named_by(config)):
         spec = files.find_spec(name)
         if spec is not None:
-            _refuse_taken(key, name, spec)
+            _require_free_name(key, name, spec)
             named.add(name)
     if named:
         _allow(home, named)
@@ -93,7 +93,7 @@ def allow_modules_beside(*configs: Config, folder: Path) -> bool:
 
 def _allow(home: str, named: set[str]) -> None:
     hook = next((hook for hook in sys.path_hooks if isinstance(hook, _Hook)), None)
-    if hook is None and home not in map(_resolved, sys.path):
+    if hook is None and home not in map(_resolve, sys.path):
         hook = _Hook(home)
         sys.path_hooks.insert(0, hook)
         sys.path_importer_cache.pop(home, None)
@@ -126,7 +126,7 @@ def _paths(config: Config) -> Iterator[tuple[str, Any]]:
 
 def _forget_other_folders(home: str) -> None:
     """Undo the folder of an earlier config and its imports: modules here may have the same names."""
-    for hook in [one for one in sys.path_hooks if isinstance(one, _Hook)]:
+    for hook in [candidate for candidate in sys.path_hooks if isinstance(candidate, _Hook)]:
         if hook.folder == home and home in sys.path:
             continue
         sys.path_hooks.remove(hook)
@@ -138,32 +138,32 @@ def _forget_other_folders(home: str) -> None:
                 del sys.modules[name]
 
 
-def _refuse_taken(key: str, name: str, spec: ModuleSpec) -> None:
+def _require_free_name(key: str, name: str, spec: ModuleSpec) -> None:
     """Raise ConfigError if a file next to the config has a name that resolves to another module already."""
     try:
-        other = find_spec(name) if spec.loader is not None else None
+        existing = find_spec(name) if spec.loader is not None else None
     except ValueError:
         raise ConfigError(f"{key}: {name!r} names no module that can be imported; rename it") from None
-    if other is None or other.loader is None or _same_file(other, spec):
+    if existing is None or existing.loader is None or _same_file(existing, spec):
         return  # a namespace package (no __init__.py) hides nothing: a regular module of that name comes first
     file = Path(str(spec.origin))
-    shown = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
-    owner = "a module of Python itself" if name in sys.stdlib_module_names else f"an installed module ({other.origin})"
-    wrong = f"{shown} beside the config has the name of {owner}, which would be imported in its place"
-    raise ConfigError(f"{key}: {wrong}; rename {shown}, and name it so in the config")
+    module_file = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
+    owner = (
+        "a module of Python itself" if name in sys.stdlib_module_names else f"an installed module ({existing.origin})"
+    )
+    problem = f"{module_file} beside the config has the name of {owner}, which would be imported in its place"
+    raise ConfigError(f"{key}: {problem}; rename {module_file}, and name it so in the config")
 
 
 def _same_file(first: ModuleSpec, second: ModuleSpec) -> bool:
-    return (
-        first.origin is not None and second.origin is not None and _resolved(first.origin) == _resolved(second.origin)
-    )
+    return first.origin is not None and second.origin is not None and _resolve(first.origin) == _resolve(second.origin)
 
 
-def _resolved(path: str) -> str:
+def _resolve(path: str) -> str:
     return str(Path(path).resolve())
 
 
-def _importer() -> str | None:
+def _importing_module() -> str | None:
     """Return the outermost module whose import is in progress."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:

@@ -40,11 +40,12 @@ class _Welfare(Combiner):
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         columns = [
-            _utility(one, params.get("hard", {}).get(name, ()), params.get("cap")) for name, one in cells.items()
+            _utility(stakeholder_cells, params.get("hard", {}).get(name, ()), params.get("cap"))
+            for name, stakeholder_cells in cells.items()
         ]
         utility = np.stack([value for value, _ in columns], axis=1)
         has_utility = np.stack([present_rows for _, present_rows in columns], axis=1)
-        weight = np.where(has_utility, np.array([one.mass for one in cells.values()]), 0.0)
+        weight = np.where(has_utility, np.array([stakeholder_cells.mass for stakeholder_cells in cells.values()]), 0.0)
         present = np.asarray(has_utility.any(axis=1))
         scale = np.where(has_utility.all(axis=1) | ~present, 1.0, aggregation.total(weight))
         value = self._welfare(weight / scale[:, None], utility, has_utility, params)
@@ -52,7 +53,7 @@ class _Welfare(Combiner):
         return Component(value, present, parts, _figures(utility, cells, params.get("soft", {})))
 
     @abstractmethod
-    def _welfare(self, weight: Floats, utility: Floats, some: Bools, params: Mapping[str, Any]) -> Floats:
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
         """Return R [R] from the weights, the utilities and the mask of utilities that exist, each [R,n]."""
 
 
@@ -64,7 +65,7 @@ class Stakeholders(_Welfare):
 
     name = "stakeholders"
 
-    def _welfare(self, weight: Floats, utility: Floats, some: Bools, params: Mapping[str, Any]) -> Floats:
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
         return np.asarray(aggregation.total(weight * utility))
 
 
@@ -74,9 +75,9 @@ class Egalitarian(_Welfare):
     name = "egalitarian"
     takes = ("floor",)
 
-    def _welfare(self, weight: Floats, utility: Floats, some: Bools, params: Mapping[str, Any]) -> Floats:
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
         weighted = np.asarray(aggregation.total(weight * utility))
-        least = np.asarray(stakeholders.minimum(np.where(some, utility, 1.0)))
+        least = np.asarray(stakeholders.minimum(np.where(has_utility, utility, 1.0)))
         return np.where(least < params["floor"], np.minimum(weighted, least), weighted)
 
 
@@ -85,8 +86,8 @@ class Nash(_Welfare):
 
     name = "nash"
 
-    def _welfare(self, weight: Floats, utility: Floats, some: Bools, params: Mapping[str, Any]) -> Floats:
-        counted = np.where(some, utility, 1.0)
+    def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
+        counted = np.where(has_utility, utility, 1.0)
         product = counted[:, 0]
         for column in range(1, counted.shape[1]):
             product = product * counted[:, column]

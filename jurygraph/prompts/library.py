@@ -109,7 +109,7 @@ class Prompt(Noun):
         filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
         constant_messages = self._constant_messages[manner.fence, manner.reminder]
         messages = tuple(
-            _message(role, template.render(filled)) if varies else constant_messages[index]
+            _build_message(role, template.render(filled)) if varies else constant_messages[index]
             for index, (role, template, varies) in enumerate(self._templates)
         )
         return Rendered(messages, tuple(fence.marks))
@@ -138,7 +138,7 @@ class Prompt(Noun):
         """Return the messages without variables, by their indices, for every manner."""
         return {
             (fence, reminder): {
-                index: _message(role, template.render({"fence": fence, "reminder": reminder}))
+                index: _build_message(role, template.render({"fence": fence, "reminder": reminder}))
                 for index, (role, template, varies) in enumerate(self._templates)
                 if not varies
             }
@@ -155,7 +155,7 @@ def _is_hashable(key: tuple[Any, ...]) -> bool:
     return True
 
 
-def _message(role: str, content: str) -> Message:
+def _build_message(role: str, content: str) -> Message:
     return Message(role=cast(Any, role), content=content)
 
 
@@ -166,12 +166,12 @@ def _environment() -> Any:
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["fenced"] = pass_context(_fenced)
+    environment.filters["fenced"] = pass_context(_fence_text)
     environment.filters["few_shot"] = pass_context(_few_shot)
     return environment
 
 
-def _fenced(context: Any, text: str, name: str) -> str:
+def _fence_text(context: Any, text: str, name: str) -> str:
     fence: Fence = context[_FENCE]
     return fence.around(text, name)
 
@@ -201,10 +201,10 @@ def load_prompt(name: str) -> Prompt:
     return parse_prompt(prompt_source(name))
 
 
-def parse_prompt(text: str, **usual: Any) -> Prompt:
+def parse_prompt(text: str, **defaults: Any) -> Prompt:
     """Parse a prompt file: YAML between two lines of `---`, then a section `## system`, `## user`, … per message.
 
-    `usual` holds defaults for keys missing in the YAML. Raises ValueError for an invalid text; a prompt that extends
+    `defaults` holds values for keys missing in the YAML. Raises ValueError for an invalid text; a prompt that extends
     another must have exactly one section, `## user`.
     """
     start, *front = text.split("---\n", 2)
@@ -213,7 +213,7 @@ def parse_prompt(text: str, **usual: Any) -> Prompt:
     metadata = YAML(typ="safe", pure=True).load(front[0])
     if not isinstance(metadata, dict):
         raise ValueError("the front matter holds keys and values, such as `id: NAME`")
-    prompt = Prompt(sections=tuple(_sections(front[1])), **{**usual, **metadata})
+    prompt = Prompt(sections=tuple(_sections(front[1])), **{**defaults, **metadata})
     if prompt.extends is not None and [role for role, _ in prompt.sections] != ["user"]:
         raise ValueError(f"prompt {prompt.id!r} extends {prompt.extends!r}; give it one section, headed `## user`")
     return prompt

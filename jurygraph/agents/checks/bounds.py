@@ -23,18 +23,18 @@ class _Interval(NamedTuple):
     high: float
 
 
-def bounded(check: Check, measure: Measure, what: str, unknown: Unknown, at: Sequence[Item]) -> Decided:
+def bounded(check: Check, measure: Measure, label: str, unknown: Unknown, at: Sequence[Item]) -> Decided:
     """Decide a bound on a measure. Unshown values count as the worst case."""
     bound = _Interval(*check.bound)
     worlds = [[measure(unshown, untold) for untold in (False, True)] for unshown in (False, True)]
     values = [value for world in worlds for value in world if value is not None]
     span = _Interval(min(values), max(values))
     if all(_reaches(value, bound.low) and _stays_within(value, bound.high) for value in values):
-        return Decided(True, 1.0, f"{what} is {_describe_measure(span)}, as asked", at)
+        return Decided(True, 1.0, f"{label} is {_describe_measure(span)}, as asked", at)
     if _is_outside([span.low, span.high], bound) and len(values) == 4:
-        reason = f"{what} is {_describe_measure(span)}, not {_describe_bound(bound)}"
+        reason = f"{label} is {_describe_measure(span)}, not {_describe_bound(bound)}"
         return Decided(False, _closeness(span, bound), reason, at)
-    reason = f"{what} is {_describe_measure(span)}, and {_describe_bound(bound)} is asked for"
+    reason = f"{label} is {_describe_measure(span)}, and {_describe_bound(bound)} is asked for"
     if any(_is_outside(world, bound) for world in worlds):
         return unknown.unproven(reason)
     return unknown.undecided(reason)

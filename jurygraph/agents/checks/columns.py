@@ -36,10 +36,10 @@ def decide_column(check: Check, items: Sequence[Item]) -> Decided:
     column_values = _read_column(check, items)
     label = f"{check.column} of {check.values}"
     if check.includes is not None:
-        return _includes(label, check.includes, column_values)
+        return _decide_includes(label, check.includes, column_values)
     if check.excludes is not None:
-        return _excludes(label, check.excludes, column_values)
-    return _distinct(label, column_values)
+        return _decide_excludes(label, check.excludes, column_values)
+    return _decide_distinct(label, column_values)
 
 
 def _read_column(check: Check, items: Sequence[Item]) -> _ColumnValues:
@@ -56,7 +56,7 @@ def _read_column(check: Check, items: Sequence[Item]) -> _ColumnValues:
     return column_values
 
 
-def _includes(label: str, wanted: Sequence[Scalar], column_values: _ColumnValues) -> Decided:
+def _decide_includes(label: str, wanted: Sequence[Scalar], column_values: _ColumnValues) -> Decided:
     absent = [missing_value for missing_value in wanted if not column_values.among([missing_value], "yes")]
     at = [entry.item for entry in column_values.among(wanted, "yes")]
     if not absent:
@@ -70,7 +70,7 @@ def _includes(label: str, wanted: Sequence[Scalar], column_values: _ColumnValues
     return Decided(False, share, reason, at)
 
 
-def _excludes(label: str, barred: Sequence[Scalar], column_values: _ColumnValues) -> Decided:
+def _decide_excludes(label: str, barred: Sequence[Scalar], column_values: _ColumnValues) -> Decided:
     violations = column_values.among(barred, "yes")
     perhaps = [*column_values.among(barred, "unshown", "untold"), *column_values.anything]
     if not violations:
@@ -79,13 +79,13 @@ def _excludes(label: str, barred: Sequence[Scalar], column_values: _ColumnValues
             [entry.truth for entry in perhaps],
             column_values.unknown,
         )
-    wrong = {id(entry.item) for entry in (*violations, *perhaps)}
-    items = {id(entry.item) for entry in column_values.values if entry.truth == "yes"} | wrong
+    violating_ids = {id(entry.item) for entry in (*violations, *perhaps)}
+    items = {id(entry.item) for entry in column_values.values if entry.truth == "yes"} | violating_ids
     reason = f"{label} includes {_quote_values([entry.value for entry in violations])}"
-    return Decided(False, 1.0 - len(wrong) / len(items), reason, [entry.item for entry in violations])
+    return Decided(False, 1.0 - len(violating_ids) / len(items), reason, [entry.item for entry in violations])
 
 
-def _distinct(label: str, column_values: _ColumnValues) -> Decided:
+def _decide_distinct(label: str, column_values: _ColumnValues) -> Decided:
     entries_by_value: dict[Hashable, list[_Value]] = {}
     for entry in column_values.values:
         entries_by_value.setdefault(key(entry.value), []).append(entry)

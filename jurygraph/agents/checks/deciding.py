@@ -156,5 +156,5 @@ def _check_currencies(addends: Sequence[_Addend]) -> Decided | None:
     priced = {addend.price.currency: addend for addend in addends if addend.price is not None and addend.price.currency}
     if len(priced) < 2:
         return None
-    own = any(addend.own for addend in addends if addend.price is not None and addend.price.currency)
-    return Decided(False if own else None, 0.0, f"{' and '.join(sorted(priced))} are mixed, and no rate is stated")
+    is_own = any(addend.own for addend in addends if addend.price is not None and addend.price.currency)
+    return Decided(False if is_own else None, 0.0, f"{' and '.join(sorted(priced))} are mixed, and no rate is stated")

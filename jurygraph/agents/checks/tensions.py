@@ -26,30 +26,32 @@ class Pull(NamedTuple):
     why: str
 
 
-def tensions(one: Stakeholder, other: Stakeholder) -> list[Pull]:
+def tensions(first: Stakeholder, second: Stakeholder) -> list[Pull]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
-    return [pull for pair in product(_checks(one.constraints), _checks(other.constraints)) for pull in _pulls(*pair)]
+    return [
+        pull for pair in product(_checks(first.constraints), _checks(second.constraints)) for pull in _find_pull(*pair)
+    ]
 
 
 def contradictions(constraints: Sequence[Constraint]) -> list[Pull]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
     hard = _checks(c for c in constraints if c.kind == "hard")
-    return [pull for pair in combinations(hard, 2) for pull in _pulls(*pair) if pull.strength == 1.0]
+    return [pull for pair in combinations(hard, 2) for pull in _find_pull(*pair) if pull.strength == 1.0]
 
 
 def _checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
     """Return the checks with their constraints' ids, ordered by id."""
-    parsed = ((constraint.id, _read(constraint)) for constraint in sorted(constraints, key=lambda c: c.id))
+    parsed = ((constraint.id, _parse_check(constraint)) for constraint in sorted(constraints, key=lambda c: c.id))
     return [(name, check) for name, check in parsed if check is not None]
 
 
-def _pulls(first: tuple[str, Check], second: tuple[str, Check]) -> Iterator[Pull]:
+def _find_pull(first: tuple[str, Check], second: tuple[str, Check]) -> Iterator[Pull]:
     tension = _find_tension(first[1], second[1])
     if tension is not None:
         yield Pull(first[0], second[0], *tension)
 
 
-def _read(constraint: Constraint) -> Check | None:
+def _parse_check(constraint: Constraint) -> Check | None:
     """Return a constraint's check; None without one in this vocabulary, since another evaluator may use it."""
     try:
         return None if constraint.check is None else Check.model_validate(constraint.check)
@@ -148,13 +150,16 @@ def _tests_conflict(first: Test, second: Test) -> bool:
 
 def _is_excluded(first: Test, second: Test) -> bool:
     """Return true if the second test bars every value that the first allows, or requires of a list."""
-    allowed, barred = _allowed(first), [*(second.none_of or ()), *([second.is_not] if _is_plain(second.is_not) else [])]
+    allowed, barred = (
+        _allowed_values(first),
+        [*(second.none_of or ()), *([second.is_not] if _is_constant(second.is_not) else [])],
+    )
     listed = first.has is not None and second.has_not is not None and same(first.has, second.has_not)
     return listed or (allowed is not None and all(is_one_of(value, barred) for value in allowed))
 
 
 def _is_disjoint(first: Test, second: Test) -> bool:
-    allowed, others_allowed = _allowed(first), _allowed(second)
+    allowed, others_allowed = _allowed_values(first), _allowed_values(second)
     if (
         allowed is not None
         and others_allowed is not None
@@ -168,13 +173,13 @@ def _is_disjoint(first: Test, second: Test) -> bool:
 
 def _is_above(first: Test, second: Test) -> bool:
     """Return true if the lower bound of the first test is above the upper bound of the second."""
-    least, most = _least(first), _most(second)
+    least, most = _lower_end(first), _upper_end(second)
     return least is not None and most is not None and (compared(least, most) or 0) > 0
 
 
 def _is_beyond(first: Test, second: Test) -> bool:
     """Return true if every value that the first test allows is outside the bounds of the second."""
-    allowed, least, most = _allowed(first), _least(second), _most(second)
+    allowed, least, most = _allowed_values(first), _lower_end(second), _upper_end(second)
     return allowed is not None and all(
         (least is not None and (compared(value, least) or 0) < 0)
         or (most is not None and (compared(value, most) or 0) > 0)
@@ -182,19 +187,19 @@ def _is_beyond(first: Test, second: Test) -> bool:
     )
 
 
-def _least(test: Test) -> Any:
+def _lower_end(test: Test) -> Any:
     return test.between[0] if test.between else None if isinstance(test.at_least, Column) else test.at_least
 
 
-def _most(test: Test) -> Any:
+def _upper_end(test: Test) -> Any:
     return test.between[1] if test.between else None if isinstance(test.at_most, Column) else test.at_most
 
 
-def _allowed(test: Test) -> Sequence[Any] | None:
-    if _is_plain(test.equals):
+def _allowed_values(test: Test) -> Sequence[Any] | None:
+    if _is_constant(test.equals):
         return [test.equals]
     return test.one_of
 
 
-def _is_plain(value: object) -> bool:
+def _is_constant(value: object) -> bool:
     return value is not None and not isinstance(value, Column)

@@ -102,16 +102,16 @@ def _same(first: Any, second: Any) -> bool:
     return compared(first, second) == 0 or key(first) == key(second)
 
 
-def compared(one: Any, other: Any) -> int | None:
+def compared(value: Any, other: Any) -> int | None:
     """Return -1, 0 or 1: numbers compare by value, moments by time; None if the two are not comparable.
 
     A number without a currency compares with any; amounts in two currencies do not.
     """
-    first, second = amount(one), amount(other)
+    first, second = amount(value), amount(other)
     if first is not None and second is not None:
         currencies_differ = first.currency and second.currency and first.currency != second.currency
         return None if currencies_differ else (first.number > second.number) - (first.number < second.number)
-    moments = [moment(text) for text in (one, other) if isinstance(text, str)]
+    moments = [moment(text) for text in (value, other) if isinstance(text, str)]
     if len(moments) == 2 and moments[0] and moments[1] and _is_present(moments[0]) == _is_present(moments[1]):
         return (_present_values(moments[0]) > _present_values(moments[1])) - (
             _present_values(moments[0]) < _present_values(moments[1])

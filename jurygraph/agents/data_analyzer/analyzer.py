@@ -108,14 +108,14 @@ class Analyzer:
 
     def _leave_unit_scale(self, step: Step) -> None:
         """Test components that leave [0, 1] on the plain scale from now on, against a new baseline."""
-        left = np.array([leaves_unit(series, step) for series in self.series])
-        if left.any():
+        leaving = np.array([leaves_unit(series, step) for series in self.series])
+        if leaving.any():
             self.series = tuple(
                 series._replace(scale="plain") if has_left else series
-                for series, has_left in zip(self.series, left, strict=True)
+                for series, has_left in zip(self.series, leaving, strict=True)
             )
-            self._detectors.restart(left)
-            self._recent.forget(left)
+            self._detectors.restart(leaving)
+            self._recent.forget(leaving)
 
     def _calibrate(self, step: Step) -> None:
         if self._calibration is not None:

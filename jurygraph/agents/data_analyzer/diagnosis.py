@@ -60,50 +60,52 @@ class Diagnosis:
         before, self._last_hack_step = self._last_hack_step, step
         return before is None or step - before > TOGETHER
 
-    def _within(self, step: int, series: str, direction: str) -> Alert | None:
+    def _recent_alert(self, step: int, series: str, direction: str) -> Alert | None:
         alert = self._last_alert.get(series)
         return alert if alert is not None and alert.direction == direction and step - alert.step <= TOGETHER else None
 
-    def _rose(self, step: int, series: str, fall: Alert) -> bool:
+    def _has_risen(self, step: int, series: str, fall: Alert) -> bool:
         """Return true if a series rose while accuracy fell, and not before, nor when accuracy recovered."""
-        rise = self._within(step, series, "up")
+        rise = self._recent_alert(step, series, "up")
         is_near = rise is not None and fall.since - NEAR <= rise.since <= fall.step + NEAR
         return is_near and series not in self._rose_with_accuracy
 
-    def _reward_fell(self, fall: Alert) -> bool:
+    def _has_reward_fallen(self, fall: Alert) -> bool:
         """Return true if the reward fell with accuracy."""
         reward_alert = self._last_alert.get(REWARD)
         if reward_alert is None or reward_alert.direction == "up" or reward_alert.step < fall.since - NEAR:
             return self._shared_fall >= _MIN_SHARE_FELL
         return self._shared_fall >= _MIN_SHARE_FELL or reward_alert.size <= _MIN_SHARE_FELL * fall.size
 
-    def _reward_holds(self, fall: Alert) -> bool:
+    def _has_reward_held(self, fall: Alert) -> bool:
         """Return true if the reward hardly moved when accuracy fell, and has no alert since."""
         reward_alert = self._last_alert.get(REWARD)
         return self._shared_fall < _MAX_SHARE_HELD and (reward_alert is None or reward_alert.step < fall.since - NEAR)
 
     def _diagnose_wrong_answers(self, step: int) -> Alert | None:
         """Return a hack if reward or format holds or rises while accuracy falls."""
-        fall = self._within(step, ACCURACY, "down")
-        if fall is None or self._reward_fell(fall):
+        fall = self._recent_alert(step, ACCURACY, "down")
+        if fall is None or self._has_reward_fallen(fall):
             return None
-        evidence = [f"{_short(name)} rises" for name in (REWARD, FORMAT) if self._rose(step, name, fall)]
-        if "reward rises" not in evidence and self._reward_holds(fall):
+        evidence = [f"{_short_name(name)} rises" for name in (REWARD, FORMAT) if self._has_risen(step, name, fall)]
+        if "reward rises" not in evidence and self._has_reward_held(fall):
             evidence.append("reward holds")
         if not evidence:
             return None
-        evidence += [f"{_short(name)} rises" for name in (LENGTH, CORRELATION) if self._rose(step, name, fall)]
+        evidence += [
+            f"{_short_name(name)} rises" for name in (LENGTH, CORRELATION) if self._has_risen(step, name, fall)
+        ]
         return _build_hack(step, fall, ["accuracy falls", *evidence])
 
     def _diagnose_length(self, step: int) -> Alert | None:
         """Return a hack if responses grow, and longer ones get higher rewards."""
-        length, correlation = self._within(step, LENGTH, "up"), self._within(step, CORRELATION, "up")
+        length, correlation = self._recent_alert(step, LENGTH, "up"), self._recent_alert(step, CORRELATION, "up")
         if length is None or correlation is None:
             return None
         return _build_hack(step, length, ["length rises", "length_reward rises"])
 
 
-def _short(name: str) -> str:
+def _short_name(name: str) -> str:
     return name.removeprefix("component.")
 
 

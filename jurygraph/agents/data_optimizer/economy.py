@@ -49,16 +49,16 @@ def freshness(text: str) -> float:
 
     A sentence, or a piece of 40 words of one, is a repetition if it occurred before unchanged, or if at least 0.8 of
     its distinct 3-grams occurred in earlier sentences."""
-    seen: set[tuple[str, ...]] = set()
+    seen_units: set[tuple[str, ...]] = set()
     seen_grams: set[tuple[str, ...]] = set()
     total = repeated = 0
     for unit in _units(text[:READ]):
         unit_grams = set(grams(unit, _GRAM_SIZE))
-        is_repeated = unit in seen or (
+        is_repeated = unit in seen_units or (
             bool(unit_grams) and len(unit_grams & seen_grams) >= _MIN_OVERLAP * len(unit_grams)
         )
         total, repeated = total + len(unit), repeated + (len(unit) if is_repeated else 0)
-        seen.add(unit)
+        seen_units.add(unit)
         seen_grams |= unit_grams
     return 1.0 - repeated / total if total else 0.0
 

@@ -73,15 +73,15 @@ class Efficiency(_Optimizer):
 
     def answer(self, ask: Ask) -> Answer | Sequence[Answer]:
         if ask.question.subject == "length":
-            return self._lengths(ask)
+            return self._length_verdicts(ask)
         if is_silent(ask.response.text):
             return _NO_WORDS
         if ask.question.subject == "redundancy":
             score = economy.freshness(ask.response.text)
             return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
-        return self._compression(ask.response.text)
+        return self._compression_verdict(ask.response.text)
 
-    def _lengths(self, ask: Ask) -> list[Answer]:
+    def _length_verdicts(self, ask: Ask) -> list[Answer]:
         lengths = [_length(response.text) for response in ask.responses]
         baseline = economy.baseline(_length(ask.task.reference or ""), lengths)
         return [self._length(length, baseline) for length in lengths]
@@ -92,7 +92,7 @@ class Efficiency(_Optimizer):
         score = economy.brevity(length, baseline, self._limit)
         return Verdict(score=score, native=length, reason=f"{length} words, where {baseline:g} cost nothing")
 
-    def _compression(self, text: str) -> Verdict:
+    def _compression_verdict(self, text: str) -> Verdict:
         if len(text) < economy.SHORTEST:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
         score = economy.density(text)
@@ -135,36 +135,36 @@ class Diversity(_Optimizer):
         return questions if self._embedder is None else [*questions, self.question(view, "embedding", layer="model")]
 
     def answer(self, ask: Ask) -> Any:
-        group = _group(
+        group = _build_group(
             tuple(response.text for response in ask.responses), words_of(ask.task.query), ask.task.reference or ""
         )
         if ask.question.subject == "embedding":
-            return self._spread(group, ask)
+            return self._embedding_verdicts(group, ask)
         parts = group.distinct() if ask.question.subject == "distinct" else group.unlike()
         label = "new sequences of words" if ask.question.subject == "distinct" else "1 - BLEU against the others"
         return [
-            Verdict(score=score, reason=f"{label}: {score:.3f}, of {known:.1%} known words")
-            for score, known in zip(parts, group.known, strict=True)
+            Verdict(score=score, reason=f"{label}: {score:.3f}, of {known_share:.1%} known words")
+            for score, known_share in zip(parts, group.known, strict=True)
         ]
 
-    async def _spread(self, group: Group, ask: Ask) -> list[Answer]:
+    async def _embedding_verdicts(self, group: Group, ask: Ask) -> list[Answer]:
         assert self._embedder is not None
-        places = [place for place, known in enumerate(group.known) if known > 0.0]
+        places = [place for place, known_share in enumerate(group.known) if known_share > 0.0]
         embeddings = await self._embedder.embed([ask.responses[place].text for place in places])
         vectors = dict(zip(places, embeddings, strict=True))
         return [
-            _COPIED if copy else _embedding_verdict(place, vectors, known) if place in vectors else _UNKNOWN
-            for place, (copy, known) in enumerate(zip(group.copies(), group.known, strict=True))
+            _COPIED if copy else _embedding_verdict(place, vectors, known_share) if place in vectors else _UNKNOWN
+            for place, (copy, known_share) in enumerate(zip(group.copies(), group.known, strict=True))
         ]
 
 
 @lru_cache(maxsize=2)
-def _group(texts: tuple[str, ...], query: str, reference: str) -> Group:
+def _build_group(texts: tuple[str, ...], query: str, reference: str) -> Group:
     """Cached, since the same group is read for each part of its diversity."""
     return Group(texts, (query, reference))
 
 
-def _embedding_verdict(place: int, vectors: Mapping[int, Floats | Fault], known: float) -> Verdict:
+def _embedding_verdict(place: int, vectors: Mapping[int, Floats | Fault], known_share: float) -> Verdict:
     vector = vectors[place]
     if isinstance(vector, Fault):
         return Verdict(status="failed", failure=vector.failure, reason=str(vector))
@@ -173,7 +173,7 @@ def _embedding_verdict(place: int, vectors: Mapping[int, Floats | Fault], known:
     if other_vectors and not cosines:
         return Verdict.failed("group", "there is nothing to compare with: the others could not be embedded")
     cosine = max(cosines, default=0.0)
-    score = known * (1.0 - min(1.0, max(0.0, cosine)))
+    score = known_share * (1.0 - min(1.0, max(0.0, cosine)))
     return Verdict(score=score, native=cosine, reason=f"cosine with the nearest other {cosine:.3f}")
 
 

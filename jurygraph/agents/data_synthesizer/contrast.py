@@ -63,7 +63,7 @@ class Contrast(Combiner):
                 raise PlanError(f"question {question.id!r} is not asked once of each response alone; ask it so")
         by_id = {question.id: question for question in questions}
         for name, (original, contrast) in params["asked"].items():
-            _refuse_mismatch(name, by_id[original], by_id[contrast])
+            _require_same_question(name, by_id[original], by_id[contrast])
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         cell_pairs = [(cells[original], cells[contrast]) for original, contrast in sorted(params["twos"].items())]
@@ -84,7 +84,7 @@ class Contrast(Combiner):
         return Component(value, present, {}, {"pairs": judged, **margins})
 
 
-def _refuse_mismatch(name: str, original: Question, contrast: Question) -> None:
+def _require_same_question(name: str, original: Question, contrast: Question) -> None:
     """Raise PlanError unless two inputs are the same question, about the response and about its contrasts."""
     if original.of != SUBMITTED or contrast.of == SUBMITTED:
         raise PlanError(f"input {name!r} has to ask of the responses (no `of`), and {name}{OF}... of their contrasts")

@@ -44,10 +44,10 @@ def _edits_from_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[
         if match is None or _COMPARES.search(line) or UNSURE.search(line):
             continue
         for field in _columns_in_line(row, line, set(table.stated.key)):
-            other = _first_contradicting(row, field, absent, rows, column)
-            if other is not None:
-                says = f"{field} of {other[column]!r} is {shown(valued(other[field]))}, not {row[field]}"
-                yield replaced("entity", *match.span(), str(other[column]), says)
+            other_row = _first_contradicting(row, field, absent, rows, column)
+            if other_row is not None:
+                says = f"{field} of {other_row[column]!r} is {shown(valued(other_row[field]))}, not {row[field]}"
+                yield replaced("entity", *match.span(), str(other_row[column]), says)
                 break
 
 

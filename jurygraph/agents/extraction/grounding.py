@@ -66,10 +66,11 @@ def with_unknown(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
     A record that the model found but cannot show may still be in the response: leaving it out would credit the response
     with not saying it. As an unknown record no fact confirms it, and no check that depends on it can hold.
     """
-    lost = [left_out.lost for left_out in grounded.left_out]
+    lost_kinds = [left_out.lost for left_out in grounded.left_out]
     unknown = {kind: _unknown_record(fields) for kind, fields in kinds.items()}
     return {
-        kind: [*_as_list(records), *([unknown[kind]] * lost.count(kind))] for kind, records in grounded.data.items()
+        kind: [*_as_list(records), *([unknown[kind]] * lost_kinds.count(kind))]
+        for kind, records in grounded.data.items()
     }
 
 

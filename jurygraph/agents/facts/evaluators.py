@@ -155,15 +155,15 @@ def _verdict_on_kind(claims: Itself[Material], kind: str) -> Verdict:
     findings_of_kind = list({same_claim(finding): finding for finding in reversed(data[kind])}.values())[::-1]
     if not findings_of_kind:
         return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
-    wrong = [finding for finding in findings_of_kind if finding["found"] != "confirmed"]
-    right = len(findings_of_kind) - len(wrong)
-    shown = wrong[:_MAX_WRONG] or findings_of_kind[:_MAX_RIGHT]
-    reasons = [f"{right} of {len(findings_of_kind)} {kind} are confirmed", *map(told, wrong[:_MAX_WRONG])]
-    if len(wrong) > _MAX_WRONG:
-        reasons.append(f"and {len(wrong) - _MAX_WRONG} more")
+    unconfirmed = [finding for finding in findings_of_kind if finding["found"] != "confirmed"]
+    right = len(findings_of_kind) - len(unconfirmed)
+    shown = unconfirmed[:_MAX_WRONG] or findings_of_kind[:_MAX_RIGHT]
+    reasons = [f"{right} of {len(findings_of_kind)} {kind} are confirmed", *map(told, unconfirmed[:_MAX_WRONG])]
+    if len(unconfirmed) > _MAX_WRONG:
+        reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")
     return Verdict(
         score=right / len(findings_of_kind),
-        met=not wrong,
+        met=not unconfirmed,
         native=right,
         scale=(0, len(findings_of_kind)),
         reason="; ".join(reasons),

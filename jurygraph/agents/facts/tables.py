@@ -105,7 +105,7 @@ class InlineTable(Table):
             self._names.setdefault(tuple(rest), set()).add(first)
         for key, rows in self._by_key.items():
             self._by_key[key] = self.ordered(rows)
-        _refuse_repeated(self, next((key for key, rows in self._by_key.items() if len(rows) > 1), None))
+        _require_unique(self, next((key for key, rows in self._by_key.items() if len(rows) > 1), None))
 
     @property
     def columns(self) -> frozenset[str] | None:
@@ -138,14 +138,14 @@ class FileTable(Table):
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
         with temporary_room():
-            self._columns = self._read(Path(spec.file or ""), spec.table)
+            self._columns = self._build_index(Path(spec.file or ""), spec.table)
         if not self._columns:
             raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
         if not self.fresh:
             raise InputError(f"{spec.file}: changed while it was read; leave it as it is and prepare again")
-        _refuse_repeated(self, self._first_repeated_key() if spec.unique else None)
+        _require_unique(self, self._first_repeated_key() if spec.unique else None)
 
-    def _read(self, path: Path, table: str | None) -> frozenset[str]:
+    def _build_index(self, path: Path, table: str | None) -> frozenset[str]:
         """Index the rows and return their columns."""
         columns: set[str] = set()
         rows = enumerate(read_rows(path, table), start=1)
@@ -153,14 +153,14 @@ class FileTable(Table):
         self._index.execute("BEGIN")
         while chunk := list(islice(rows, _CHUNK_ROWS)):
             columns.update(column for _, values in chunk for column in values)
-            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", [self._indexed(*row) for row in chunk])
+            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", [self._index_row(*row) for row in chunk])
         self._index.execute("COMMIT")
         self._index.execute("CREATE INDEX by_key ON rows (name, place)")
         self._index.execute("CREATE INDEX by_place ON rows (place, name)")
         self.digest = sha256_of(path)
         return frozenset(columns)
 
-    def _indexed(self, number: int, values: Values) -> tuple[str, str, int, str]:
+    def _index_row(self, number: int, values: Values) -> tuple[str, str, int, str]:
         name, *rest = self.key_of(values)
         return name, json.dumps(rest), number, json.dumps(values)
 
@@ -260,7 +260,7 @@ def _describe_type(value: Any) -> str:
     return type(value).__name__
 
 
-def _refuse_repeated(table: Table, key: Key | None) -> None:
+def _require_unique(table: Table, key: Key | None) -> None:
     if table.stated.unique and key is not None:
         twice = ", ".join(f"{column} {value!r}" for column, value in zip(table.stated.key, key, strict=True))
         raise PlanError(

@@ -73,7 +73,9 @@ def standing(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> Stan
         settled=settled,
         by_hand=tuple(by_hand),
         found=tuple(edge for edge in found if settled.issuperset(_ends(edge))),
-        cut=tuple(edge for edge in _cut(record) if settled.issuperset(_ends(edge)) and _ends(edge) not in hand_written),
+        cut=tuple(
+            edge for edge in _cut_edges(record) if settled.issuperset(_ends(edge)) and _ends(edge) not in hand_written
+        ),
         record=record,
     )
 
@@ -99,7 +101,7 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
     return roles, frozenset(settled)
 
 
-def _cut(record: Annotation | None) -> Iterator[Edge]:
+def _cut_edges(record: Annotation | None) -> Iterator[Edge]:
     """Yield the edges that an earlier projection removed."""
     for rejected in () if record is None else record.rejected:
         if rejected.stage == "projection":

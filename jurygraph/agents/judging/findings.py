@@ -43,8 +43,8 @@ def verdict_on(finding: Finding, text: Text | None, call: str) -> Verdict:
     quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
     if text is None:
         return _build_verdict(finding, finding.reason, taken_over(quotes), call)
-    evidence, lost = sorted_out(quotes, text)
-    reason = f"{finding.reason} [lost: {why_lost(lost, text)}]" if lost else finding.reason
+    evidence, rejected = sorted_out(quotes, text)
+    reason = f"{finding.reason} [lost: {why_lost(rejected, text)}]" if rejected else finding.reason
     unsupported = _unsupported_claims(finding.claims, text)
     if not unsupported:
         return _build_verdict(finding, reason, evidence, call)

@@ -117,7 +117,7 @@ def _read_line(line: str, most: int) -> tuple[int, tuple[Step, ...]]:
     """Return the number of equals signs read in a line, at most `most`, and the equalities at them."""
     annotations = [match.span(1) for match in _ANNOTATION.finditer(line)]
     signs = [equals.start() for equals in islice(_EQUALS.finditer(line), most)]
-    candidates = (_step(line, equals, annotations) for equals in signs)
+    candidates = (_read_step(line, equals, annotations) for equals in signs)
     return len(signs), tuple(step for step in candidates if step)
 
 
@@ -125,11 +125,11 @@ _read_line_cached = lru_cache(maxsize=4096)(_read_line)
 """Cached, since several evaluators read the same line, and all variants of a response but one share it."""
 
 
-def _step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | None:
-    low, high, complete = _bounds(text, equals, annotations)
+def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | None:
+    low, high, complete = _side_limits(text, equals, annotations)
     try:
-        right = _right(text, equals + 1, high)  # first: before an annotation it ends at once
-        left = _left(text, low, equals, complete)
+        right = _read_right(text, equals + 1, high)  # first: before an annotation it ends at once
+        left = _read_left(text, low, equals, complete)
         claimed, exact, how = _compare_sides(left, right)
     except NotArithmetic:
         return None
@@ -140,7 +140,7 @@ def _step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | 
     return Step(text[start:end], start, end, text[start : left.end], claimed, exact, correct, how)
 
 
-def _bounds(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple[int, int, bool]:
+def _side_limits(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple[int, int, bool]:
     """Return the limits of the two sides, and true unless the size limit cuts the left one."""
     nearest = bisect_right(annotations, (equals, equals)) - 1
     first, last = annotations[nearest] if nearest >= 0 else (0, 0)
@@ -152,7 +152,7 @@ def _bounds(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple
     return max(before, cut), min([stop, *after]), before > 0 or cut == first
 
 
-def _left(text: str, low: int, equals: int, complete: bool) -> _Side:
+def _read_left(text: str, low: int, equals: int, complete: bool) -> _Side:
     """Return the longest arithmetic that ends at the equals sign."""
     if low == 0 or text[low - 1] == "\n":
         bullet = _BULLET.match(text, low, equals)
@@ -211,7 +211,7 @@ def _may_belong(text: str, before: Token, first: Token) -> bool:
     return before.text == ")"
 
 
-def _right(text: str, start: int, high: int) -> _Side:
+def _read_right(text: str, start: int, high: int) -> _Side:
     """Return the arithmetic directly after the equals sign, up to the first other token."""
     side: list[Token] = []
     depth = 0
@@ -240,23 +240,23 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
         exact = value(left.tokens, _HUNDREDTH)
     except ZeroDivisionError:
         return claimed, None, "division by zero"
-    how = _how(left, exact, claimed, right.tokens)
+    how = _classify_claim(left, exact, claimed, right.tokens)
     first = right.tokens[:1]
     if how == "wrong" and len(right.tokens) > 1 and right.tokens[1].kind == "operator" and first[0].kind == "number":
         first_value = value(first, _HUNDREDTH)
-        if (other_how := _how(left, exact, first_value, first)) not in ("wrong", "whole"):
+        if (other_how := _classify_claim(left, exact, first_value, first)) not in ("wrong", "whole"):
             return first_value, exact, other_how
     if how == "wrong" and (left.has("%", r"\%") or right.has("%", r"\%")):
-        claimed, exact, how = _as_labels(left, right, claimed, exact)
+        claimed, exact, how = _compare_as_labels(left, right, claimed, exact)
     if how == "wrong" and (left.doubtful or right.doubtful):
         raise NotArithmetic
     return claimed, exact, how
 
 
-def _as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
+def _compare_as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
     """Evaluate a wrong claim again with percent signs ignored."""
     claimed_label, exact_label = value(right.tokens, _LABEL), value(left.tokens, _LABEL)
-    how = _how(left, exact_label, claimed_label, right.tokens)
+    how = _classify_claim(left, exact_label, claimed_label, right.tokens)
     has_sums = left.has("+", "-")
     if how != "wrong" and (not left.has("%", r"\%") or not left.has("*", "/")):
         return claimed_label, exact_label, how
@@ -265,7 +265,7 @@ def _as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) ->
     return claimed, exact, "wrong"
 
 
-def _how(left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[Token]) -> How:
+def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[Token]) -> How:
     difference = abs(claimed - exact)
     has_noise = any(token.kind == "number" and places(token.text) >= 6 for token in (*left.tokens, *right))
     if difference <= (abs(exact) * _NOISE if has_noise else 0):

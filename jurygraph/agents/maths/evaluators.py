@@ -88,18 +88,18 @@ class Calculation(Evaluator):
         steps = arithmetic.steps(ask.response.text)
         if not steps:
             return Verdict(score=0.0, met=False, reason="no calculation is written that reads as plain arithmetic")
-        wrong = [(number, step) for number, step in enumerate(steps, 1) if not step.right]
-        right = len(steps) - len(wrong)
+        wrong_steps = [(number, step) for number, step in enumerate(steps, 1) if not step.right]
+        right = len(steps) - len(wrong_steps)
         reason = f"{right} of {len(steps)} calculations are right"
-        if wrong:
-            reason += "; " + "; ".join(_describe_error(number, step) for number, step in wrong)
+        if wrong_steps:
+            reason += "; " + "; ".join(_describe_error(number, step) for number, step in wrong_steps)
         return Verdict(
             score=right / len(steps),
-            met=not wrong,
+            met=not wrong_steps,
             native=right,
             scale=(0, len(steps)),
             reason=reason,
-            evidence=tuple(_quote(step.quote, step.start, step.end) for _, step in wrong),
+            evidence=tuple(_quote(step.quote, step.start, step.end) for _, step in wrong_steps),
         )
 
 

@@ -81,10 +81,10 @@ def markers(text: str) -> list[Marker]:
     ]
 
 
-def longest_run(found: Iterable[Marker]) -> int:
+def longest_run(step_markers: Iterable[Marker]) -> int:
     """Return the length of the longest run 1, 2, 3, …; other markers between its members do not break it."""
     run = longest = 0
-    for marker in found:
+    for marker in step_markers:
         if marker.number in (1, run + 1):
             run = marker.number
         longest = max(longest, run)

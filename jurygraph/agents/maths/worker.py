@@ -112,12 +112,12 @@ def main() -> int:
     try:
         _prepare()
     except Exception as error:  # noqa: BLE001 - the parent reports any error
-        _reply(replies, {"ready": False, "detail": f"{type(error).__name__}: {error}"[:500]})
+        _send_reply(replies, {"ready": False, "detail": f"{type(error).__name__}: {error}"[:500]})
         return 1
-    _reply(replies, {"ready": True})
+    _send_reply(replies, {"ready": True})
     for line in sys.stdin.buffer:
         status, detail = _answer(line, limit)
-        _reply(replies, {"status": status, "detail": detail})
+        _send_reply(replies, {"status": status, "detail": detail})
         if detail == "MemoryError":
             return 1
     return 0
@@ -170,7 +170,7 @@ def _kill_after(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _reply(replies: BinaryIO, message: dict[str, Any]) -> None:
+def _send_reply(replies: BinaryIO, message: dict[str, Any]) -> None:
     replies.write(json.dumps(message).encode() + b"\n")
     replies.flush()
 

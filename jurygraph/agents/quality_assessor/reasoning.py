@@ -80,8 +80,8 @@ class Reasoning(OneCall):
         gateway = ask.gateway
         assert gateway is not None, "asked without a model"
         task = shared(ask)
-        shown = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
-        variables = {**task, "steps": shown, "facts": _facts(ask.task)}
+        shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
+        variables = {**task, "steps": shown_steps, "facts": _facts(ask.task)}
         reply_model = steps_stated(len(steps))
         request = gateway.request(self._prompt, reply_model, variables, sample=ask.sample, room=ROOM * len(steps))
         slip_by_step = {slip.step: slip for slip in reversed(slips(task["query"], ask.response.text, steps))}
