@@ -198,8 +198,8 @@ class Together(Evaluator):
 class Deriver(ABC):
     """Base class of derivers, which make material from one response for evaluators that list it in `needs`.
 
-    Variants name it in `of` instead. `params` come from the config, as for an evaluator; `asks_model` and `reads_data`
-    mean the same as there. The data of material `data` replaces the response's own data for whatever reads data.
+    Evaluators of variants name it in `of` instead. `params` come from the config, as for an evaluator; `asks_model` and
+    `reads_data` mean the same as there. Material `data` replaces the response's own data for those that read data.
     """
 
     name: str

@@ -164,7 +164,7 @@ def _resolve(path: str) -> str:
 
 
 def _importing_module() -> str | None:
-    """Return the outermost module whose import is in progress."""
+    """Return the top-level name of the module that executes the current import statement."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -31,7 +31,8 @@ def _render_shot(template: str, *values: str) -> str:
     """Render one example. Cached, since it is part of many prompts, and langchain-core compiles the template each time.
 
     Uses the message of langchain-core's few-shot template: its template for a single text would parse the shown values
-    as a template again."""
+    as a template again.
+    """
     from langchain_core.prompts import FewShotChatMessagePromptTemplate  # imported lazily: only needed with examples
 
     example = dict(zip(Shot._fields, values, strict=True))

@@ -51,7 +51,8 @@ class Prompt(Noun):
 
     Tasks, rubrics and responses are values of its variables, never templates themselves. Every template may also test
     the variables `fence` and `reminder` (see `Manner`). A prompt that `extends` another is the `question` in it, and
-    needs that one's variables too."""
+    needs that one's variables too.
+    """
 
     id: Id
     version: Id

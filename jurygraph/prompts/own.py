@@ -15,7 +15,8 @@ def read_prompt(file: Traversable) -> Prompt:
 
     Without a version in the front matter it gets one that changes with its text; without `variables` it has none.
     Raises `InputError` with the cause if the file is missing or no prompt, or if its templates use undeclared
-    variables."""
+    variables.
+    """
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeError) as error:

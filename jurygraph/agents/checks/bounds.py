@@ -12,7 +12,7 @@ from jurygraph.agents.facts.names import shown
 _ROUNDING = 1e-9
 
 Measure = Callable[[bool, bool], float | None]
-"""Computes the measure if all unshown, and all untold, values add to it or not. None if there is nothing to measure,
+"""Compute the measure if all unshown, and all untold, values add to it or not. None if there is nothing to measure,
 which satisfies any bound. Adding values never makes it smaller."""
 
 

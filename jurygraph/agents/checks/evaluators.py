@@ -30,7 +30,7 @@ _MAX_CHARACTERS = 200
 
 
 class Constraints(Evaluator):
-    """Decides each constraint of a stakeholder by its `check`.
+    """Decide each constraint of a stakeholder by its `check`.
 
     A constraint without one abstains, unless another evaluator, such as `preferences`, has a question about it.
 

@@ -117,7 +117,7 @@ def _contains_words(value: Any, expected: Any, _: str | None) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _words_in_text(words: str, text: str) -> bool:
-    """Cached, since the places and days of a group's plans recur often."""
+    """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
     return bool(words) and notation.pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
 
 

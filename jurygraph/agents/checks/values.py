@@ -94,7 +94,7 @@ def is_one_of(value: Any, others: Iterable[Any]) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _same_texts(first: str, second: str) -> bool:
-    """Cached, since the values of a table's rows recur often."""
+    """Compare two texts. Cached, since the values of a table's rows recur often."""
     return _same(first, second)
 
 

@@ -38,7 +38,7 @@ class Settings(Noun):
 
 
 class Analyzer:
-    """Watches one stream of steps. Its memory does not grow with their number."""
+    """Watch one stream of steps. Its memory does not grow with their number."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()

@@ -27,7 +27,7 @@ class Frame(NamedTuple):
 
 
 class Calibration:
-    """Collects the rows of the first steps until the calibration is complete.
+    """Collect the rows of the first steps until the calibration is complete.
 
     Args:
         steps: the number of steps to collect.

@@ -21,7 +21,7 @@ _CLEAR = 1.0
 
 
 class Diagnosis:
-    """Follows the alerts of a stream, and reports each hack once.
+    """Follow the alerts of a stream, and report each hack once.
 
     Only the last alert of each series counts: a series that rose and fell again has not risen.
 

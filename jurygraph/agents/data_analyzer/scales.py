@@ -60,7 +60,8 @@ def fifth_root(index: Floats, bins: int, rows: Floats) -> Measure:
     In control, n PSI is nearly a weighted sum of χ². With independent rows it would be χ² with B - 1 degrees of
     freedom, and its cube root nearly normal (Wilson-Hilferty 1931). Responses to one prompt are correlated, a few
     directions weigh more, and a smaller root fits (Jensen-Solomon 1972): the fifth left no skew in simulated batches,
-    the cube root 0.24. The floor is the sd for independent rows."""
+    the cube root 0.24. The floor is the sd for independent rows.
+    """
     freedom = bins - 1
     size = (freedom / rows) ** (1.0 / 3.0)
     floor = 0.6 * size**-0.4 * np.sqrt(2.0 / (9.0 * freedom)) * size

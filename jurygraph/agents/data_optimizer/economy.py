@@ -48,7 +48,8 @@ def freshness(text: str) -> float:
     """Return 1 - the share of the text's words in sentences that repeat earlier ones; 0 for a text without words.
 
     A sentence, or a piece of 40 words of one, is a repetition if it occurred before unchanged, or if at least 0.8 of
-    its distinct 3-grams occurred in earlier sentences."""
+    its distinct 3-grams occurred in earlier sentences.
+    """
     seen_units: set[tuple[str, ...]] = set()
     seen_grams: set[tuple[str, ...]] = set()
     total = repeated = 0

@@ -37,7 +37,7 @@ class _Optimizer(Evaluator):
 
 
 class Efficiency(_Optimizer):
-    """Scores how concise a response is, in three equal parts.
+    """Score how concise a response is, in three equal parts.
 
     `length`       1 up to the baseline: the number of words of the reference, or the group's median if that is less or
                    there is no reference; from there falling linearly to 0 at `limit` times the baseline. Needs a group:
@@ -100,7 +100,7 @@ class Efficiency(_Optimizer):
 
 
 class Diversity(_Optimizer):
-    """Scores how a response differs from the others of its group, in two or three equal parts; a copy of another scores
+    """Score how a response differs from the others of its group, in two or three equal parts; a copy of another scores
     0.
 
     `distinct`   share of its distinct n-grams (n = 1, 2, 3; the mean) that no other response has
@@ -160,7 +160,7 @@ class Diversity(_Optimizer):
 
 @lru_cache(maxsize=2)
 def _build_group(texts: tuple[str, ...], query: str, reference: str) -> Group:
-    """Cached, since the same group is read for each part of its diversity."""
+    """Return the group. Cached, since the same group is read for each part of its diversity."""
     return Group(texts, (query, reference))
 
 

@@ -44,7 +44,7 @@ class Group:
         }
 
     def copies(self) -> list[bool]:
-        """Return, for each response, if another has the same words, in whatever number of repetitions."""
+        """Return, for each response, true if another has the same words, regardless of repetitions."""
         unrepeated = [_remove_repetition(response_words) for response_words in self._all_words]
         times = Counter(unrepeated)
         return [bool(response_words) and times[response_words] > 1 for response_words in unrepeated]

@@ -56,7 +56,8 @@ def solved(text: str, reference: str | None) -> Answered | bool:
     """Return the plain number that a text gives as its answer, if it equals the reference's; False if it differs.
 
     True if there is no reference, or one without an answer. If the reference's answer is no plain number, answers
-    cannot be compared: False."""
+    cannot be compared: False.
+    """
     reference_text = reference_answer(reference or "")
     if reference_text is None:
         return True

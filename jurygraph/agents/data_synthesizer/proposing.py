@@ -30,7 +30,7 @@ class Proposed:
 
 
 class Proposer:
-    """Asks the model for contrasts, and then which of two texts is worse."""
+    """Ask the model for contrasts, and then which of two texts is worse."""
 
     def __init__(self) -> None:
         self._propose, self._compare = load_prompt("contrast"), load_prompt("contrast-check")
@@ -40,7 +40,8 @@ class Proposer:
         """Return the edits that the model proposes and, without knowing which text is edited, confirms. Raises Fault.
 
         Every passage must occur in the response exactly once: other proposals are shown to the model once for repair,
-        then dropped."""
+        then dropped.
+        """
         assert ask.gateway is not None, "asked without a model"
         text, reply_model = ask.response.text, _proposals(tuple(kinds))
         request = ask.gateway.request(self._propose, reply_model, {**shared(ask), "edits": tuple(kinds)})

@@ -25,7 +25,7 @@ By = Literal["rule", "model"]
 
 
 class Synthesizer(Deriver):
-    """Makes contrasts of a response: variants known to be worse in a known way (MACRM, 3.2; ours).
+    """Make contrasts of a response: variants known to be worse in a known way (MACRM, 3.2; ours).
 
     By rule: a right calculation with another result (`number`), and a name that the task's tables contradict
     (`entity`). Only for a response with the reference's answer: the answer replaced by another number (`answer`), a

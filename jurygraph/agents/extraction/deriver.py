@@ -19,7 +19,7 @@ _HINT = "quote and copy letter by letter from the response, and leave out what i
 
 
 class Extract(Deriver):
-    """Extracts a response's `data` from its text: records of the kinds that the config defines, each with its evidence.
+    """Extract a response's `data` from its text: records of the kinds that the config defines, each with its evidence.
 
     Every record is based on a passage of the response, and every value on words in it (or, for `context`, before it).
     So facts and checks can work on prose, and a response that addresses the model can only make it record what the

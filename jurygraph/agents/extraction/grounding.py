@@ -33,7 +33,7 @@ NOWHERE = (
     f"{LONGEST_PASSAGE}"
 )
 UNKNOWN = "(not found in the response)"
-"""Replaces the text values of a lost record."""
+"""The replacement of the text values of a lost record."""
 TWICE = "it is written down twice, and stated once"
 
 Record = Mapping[str, Any]
@@ -154,7 +154,8 @@ def ground(text: Places, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) ->
     The quoted passage of a record must occur there, and each value in it as whole words: case and every letter count. A
     value of `context` occurs at or before the passage's end, and the nearest occurrence is its evidence. A record that
     misses any of this is left out whole, or without that field if it is optional. Two equal records need two passages,
-    or one of them is left out."""
+    or one of them is left out.
+    """
     data: dict[str, JsonValue] = {}
     evidence: list[Evidence] = []
     left_out: list[LeftOut] = []

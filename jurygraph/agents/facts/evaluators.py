@@ -19,7 +19,7 @@ CLAIMS = "claims"
 
 
 class Claims(Deriver):
-    """Reads all claims of the kinds in the task's `facts` from a response's data, and looks them up in its tables.
+    """Read all claims of the kinds in the task's `facts` from a response's data, and look them up in its tables.
 
     Args:
         tools: langchain-core tools by the names that tasks use for them, each as package.module.tool: a task is data,
@@ -94,7 +94,7 @@ _ROW = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
 class Confirmed(Evaluator):
-    """Scores the share of the claims of a kind that are confirmed, each counted once even if repeated.
+    """Score the share of the claims of a kind that are confirmed, each counted once even if repeated.
 
     A response that claims nothing of the kind, or has no data, is not judged; data without any claim at all scores 0.
 
@@ -135,7 +135,7 @@ class Confirmed(Evaluator):
 
 
 class Itself(Generic[T]):
-    """Wraps a value for comparison by identity, so that results computed from it are cached for the whole audience."""
+    """Wrapper that compares a value by identity, so that results computed from it are cached for the whole audience."""
 
     __slots__ = ("it",)
 

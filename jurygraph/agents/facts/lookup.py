@@ -24,7 +24,8 @@ class Finding(TypedDict):
     `at` are JSONPaths. `row` is the number of the row in `table`, from 1, or None without a row. `values` are the row's
     values, those of the claim that no column holds, and the number of merged claims; without a row, all claimed values.
     `own` are the columns of `values` that come from the response, whatever the row. `alternatives` are the numbers of
-    other rows of the same key with different content."""
+    other rows of the same key with different content.
+    """
 
     at: list[str]
     text: str

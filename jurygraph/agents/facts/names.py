@@ -33,7 +33,7 @@ def normalised(value: Any) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _normalise_short(text: str) -> str:
-    """Cached, since the names of a task's tables recur often."""
+    """Normalise a short text. Cached, since the names of a task's tables recur often."""
     return " ".join(unicodedata.normalize("NFKC", " ".join(text.split())).split())
 
 

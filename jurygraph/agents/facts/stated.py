@@ -91,7 +91,8 @@ class ClaimsStated(Noun):
     `split` separates several claims in one text; a text in `none` claims nothing. `beside` are values of the record
     that contains the claim: numbers, and texts of up to 1,000 characters. Claims are ordered by the record's field
     `order`, or as in the data. With `merged`, equal successive claims become one, and their number is its value of that
-    name."""
+    name.
+    """
 
     at: tuple[str, ...] = Field(min_length=1)
     forms: tuple[Form, ...] = Field(min_length=1)
@@ -118,7 +119,7 @@ class ClaimsStated(Noun):
 
     @cached_property
     def _cached_form_of(self) -> Callable[[str], tuple[Form | None, Mapping[str, str]]]:
-        """Cached, since the responses of a group share most claims."""
+        """Return `_form_of` with a cache, since the responses of a group share most claims."""
         return lru_cache(maxsize=_MAX_CACHED)(partial(_form_of, self.forms))
 
 

@@ -17,7 +17,7 @@ _EMPTY = Verdict(score=0.0, reason="there is nothing in it")
 
 
 class Ranker(Together):
-    """Scores the response as a document for the task's query with a reranker, in [0, 1] (MACRM Eq. 1).
+    """Score the response as a document for the task's query with a reranker, in [0, 1] (MACRM Eq. 1).
 
     A cross-encoder's logit x counts as 1 / (1 + exp(-x)). A server's `relevance_score` counts unchanged, and one
     outside [0, 1] is a failure; with `logits` it counts like a cross-encoder's. If a server compares its documents with

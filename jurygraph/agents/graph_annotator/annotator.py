@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class Annotator:
-    """Asks a model about the rubric of one task."""
+    """Ask a model about the rubric of one task."""
 
     def __init__(self, task: Task, rubric: Rubric, domain: Domain, consultation: "Consultation") -> None:
         self._task, self._rubric, self._domain, self._consultation = task, rubric, domain, consultation
@@ -61,7 +61,8 @@ class Annotator:
         """Return the answers about these pairs, `batch` pairs per request, `votes` samples each.
 
         Every sample has another order of the pairs: a model that always answers the same question alike would be a
-        panel of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
+        panel of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
+        """
         from jurygraph.models.consultation import each_answered
 
         batches = _batches(pairs, batch)

@@ -22,7 +22,8 @@ def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projected:
 
     Weak edges rank below strong ones, and these below activations; then come those of less confidence, then those with
     smaller ids (our reading, since the paper leaves this open). So an edge on no cycle stays, a dropped edge would
-    close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle."""
+    close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle.
+    """
     graph = _GrowingGraph()
     kept, dropped = [], []
     for edge in standing:

@@ -22,7 +22,7 @@ _MAX_ITEMS = 20
 
 
 class Checklist(Judging):
-    """Scores the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most.
+    """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most.
 
     Args:
         items: sentences that hold or do not; four general ones by default.

@@ -13,7 +13,7 @@ _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 
 
 class Criteria(Judging):
-    """Scores how far each criterion of the rubric is met.
+    """Score how far each criterion of the rubric is met.
 
     A criterion is met or not, and its score is P(met); with a `scale`, its position on the scale in [0, 1]; with
     `parts`, the share of their weight that is met.

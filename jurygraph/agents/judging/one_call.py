@@ -9,7 +9,7 @@ from jurygraph.schema import Layer, Verdict
 
 
 class OneCall(Together):
-    """Asks a model once about a response, and reads all verdicts from the reply."""
+    """Ask a model once about a response, and read all verdicts from the reply."""
 
     layer: Layer = "model"
     asks_model = True

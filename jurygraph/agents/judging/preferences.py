@@ -21,7 +21,7 @@ _ANCHORS = (
 
 
 class Preferences(Judging):
-    """Scores how far each wish of a stakeholder is served, from 0 to 4, and each need as met, with a probability.
+    """Score how far each wish of a stakeholder is served, from 0 to 4, and each need as met, with a probability.
 
     Covers the constraints without a `check`. Only the stakeholder's own needs are shown to the model.
     """

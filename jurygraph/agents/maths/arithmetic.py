@@ -100,7 +100,8 @@ def steps(text: str) -> tuple[Step, ...]:
     it ("33.33 * 3 = 100"): such steps are `how="whole"`, for a stricter reader to distinguish. A percent sign divides
     by 100; if it only labels the result ("100 - 20 = 80%") it is ignored. In a chain "2 + 3 = 5 + 4 = 9" a side is
     compared with the whole of the next and with its first number. An annotation and the plain equation around it are
-    one step."""
+    one step.
+    """
     all_steps: list[Step] = []
     start, remaining = 0, STEP_LIMIT
     for line in text.split("\n"):  # no equality spans a line end

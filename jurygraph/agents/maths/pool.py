@@ -131,7 +131,7 @@ class _Shared:
 
 
 class EquivalencePool:
-    """Compares answers with references in `workers` processes, each comparison limited to `time_limit` seconds.
+    """Compare answers with references in `workers` processes, each comparison limited to `time_limit` seconds.
 
     Use it from any thread and any event loop (`asyncio.wrap_future`). Futures settle on a dispatcher's thread.
 

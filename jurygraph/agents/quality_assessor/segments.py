@@ -35,7 +35,8 @@ def segments(text: str) -> tuple[Segment, ...]:
     18, so the answer is 18". A step begins at each marker "1." or "Step 2:" if these count up to 2 at least, and else
     at each line (and so at "First, " there: after it, lines are steps as anywhere); in a single line, at each sentence.
     Text before the first marker belongs to the first step. Every letter or digit of the reasoning belongs to one step,
-    and every step has at least one."""
+    and every step has at least one.
+    """
     start, end, one_line = _reasoning(text)
     edges = [start, *_step_starts(text, start, end, one_line), end]
     steps = [step for step in starmap(partial(_trim, text), pairwise(edges)) if step]
