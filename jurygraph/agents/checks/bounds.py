@@ -12,8 +12,8 @@ from jurygraph.agents.facts.names import shown
 _ROUNDING = 1e-9
 
 Measure = Callable[[bool, bool], float | None]
-"""Compute the measure if all unshown, and all untold, values add to it or not. None if there is nothing to measure,
-which satisfies any bound. Adding values never makes it smaller."""
+"""A function (unshown, untold) that computes the measure; the flags decide if all unshown, and all untold, values add
+to it. None if there is nothing to measure, which satisfies any bound. Adding values never makes it smaller."""
 
 
 class _Interval(NamedTuple):

@@ -128,7 +128,7 @@ class InlineTable(Table):
 class FileTable(Table):
     """Rows of a file, in a temporary SQLite index that ends with the process: memory holds none of them.
 
-    Raises `InputError` if the file cannot be read, changes while it is read, or leaves no room for its index.
+    Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index.
     """
 
     def __init__(self, name: str, spec: TableStated) -> None:

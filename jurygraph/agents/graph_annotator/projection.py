@@ -20,9 +20,9 @@ class Projected(NamedTuple):
 def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projected:
     """Return the edges without those that close a cycle with higher ones; edges in `standing` rank highest.
 
-    Weak edges rank below strong ones, and these below activations; then come those of less confidence, then those with
-    smaller ids (our reading, since the paper leaves this open). So an edge on no cycle stays, a dropped edge would
-    close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle.
+    Weak edges rank below strong ones, and these below activations; within a kind, less confident edges rank lower, and
+    of equal ones those with smaller ids (our reading, since the paper leaves this open). So an edge on no cycle stays,
+    a dropped edge would close a cycle in which it is the lowest, and none could be added back. `standing` has no cycle.
     """
     graph = _GrowingGraph()
     kept, dropped = [], []
