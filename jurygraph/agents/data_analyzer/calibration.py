@@ -18,8 +18,11 @@ MOST_ROWS = 16_384
 
 
 class Frame(NamedTuple):
-    """`conflict` is the least D_pair of a row in conflict; the rewards' bins end at `edges` [B - 1] and held the
-    shares `expected` [B]. None if there was no value, or only a single one, to calibrate with."""
+    """The result of the calibration.
+
+    `conflict` is the least D_pair of a row in conflict; the rewards' bins end at `edges` [B - 1] and held the shares
+    `expected` [B]. None if there was no value, or only a single one, to calibrate with.
+    """
 
     conflict: float | None
     edges: Floats | None

@@ -107,10 +107,10 @@ def at_extremes(components: Sequence[Floats]) -> Share:
 
 
 def stability(rewards: Floats, edges: Floats, expected: Floats) -> Floats:
-    """Return the population stability index Σ (p - q) ln(p / q) of rewards [..., n] over bins that end at `edges` [B -
-    1].
+    """Return the population stability index Σ (p - q) ln(p / q) of rewards [..., n] over bins.
 
-    q [B] is `expected`; p adds half a row to each bin, so that an empty one does not give infinity.
+    The bins end at `edges` [B - 1]. q [B] is `expected`; p adds half a row to each bin, so that an empty one does not
+    give infinity.
     """
     is_number = ~np.isnan(rewards)
     counts_above = [

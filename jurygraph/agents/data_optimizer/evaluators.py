@@ -100,8 +100,7 @@ class Efficiency(_Optimizer):
 
 
 class Diversity(_Optimizer):
-    """Score how a response differs from the others of its group, in two or three equal parts; a copy of another scores
-    0.
+    """Score how a response differs from the others of its group, in two or three equal parts; a copy scores 0.
 
     `distinct`   share of its distinct n-grams (n = 1, 2, 3; the mean) that no other response has
     `self-bleu`  1 - BLEU-4 of its distinct n-grams against all others, smoothed, without the brevity penalty (Zhu et

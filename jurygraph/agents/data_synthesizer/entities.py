@@ -23,10 +23,10 @@ Row = Mapping[str, Any]
 
 
 def other_names(text: str, view: TaskView) -> Iterator[Edit]:
-    """Yield edits that swap a name from a task's table, in a line with a table value of it, for a name with another
-    value.
+    """Yield edits that swap a name from a task's table for a name with another value in that table.
 
-    Tables in the task and in files are read, 1,000 rows of each; tools list no rows.
+    The line of the name must contain a table value of it, which becomes false. Tables in the task and in files are
+    read, 1,000 rows of each; tools list no rows.
     """
     if view.facts is None:
         return

@@ -86,8 +86,8 @@ class Form(ABC):
 class MetOrNot(Form):
     """Met or not. The score is P(met): from the log probabilities of the token of `met`, else the probability given.
 
-    If the log probabilities contradict the reply, the given probability counts too: something unmet, which needs no
-    quotation, so stays below 0.5.
+    If the log probabilities contradict the reply, the given probability is used instead: so something unmet, which
+    needs no quotation, stays below 0.5.
     """
 
     def noun(self, compact: bool) -> type[Noun]:

@@ -67,8 +67,7 @@ _find_answer_cached = lru_cache(maxsize=256)(_find_answer)
 
 
 def reference_answer(text: str) -> str | None:
-    """Return the answer in a reference: its final answer, or the whole text if it is one line of at most 200
-    characters.
+    """Return the answer in a reference: its final answer, or all of it if it is one line of at most 200 characters.
 
     Returns:
         The answer, or None if a longer reference has none.

@@ -47,8 +47,7 @@ def places(number: str) -> int:
 
 
 def value(expression: Sequence[Token], percent: Fraction) -> Fraction:
-    """Return the exact value of an expression's tokens (without blanks and currency signs); a percent sign is
-    `percent`.
+    """Return the exact value of tokens without blanks and currency signs; a percent sign multiplies by `percent`.
 
     Raises:
         NotArithmetic: it is no expression, or nested more than 30 deep.
