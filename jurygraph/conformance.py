@@ -1,11 +1,12 @@
-"""One suite that every evaluator must pass, ours and yours.
+"""A test suite that every evaluator must pass, built-in or custom.
 
     from jurygraph.conformance import check_evaluator
-    check_evaluator("my_package.tone", groups)        # AssertionError says which rule is broken, and how
+    check_evaluator("my_package.tone", groups)        # AssertionError names the broken rule
 
-The rules: asked twice it says the same; a verdict is `ok` with a score in [0, 1], or says why there is none; the order
-and the company of responses (scope `response`), and the order of anything that has none, such as the keys of facts and
-data, change nothing; every verdict survives being written and read; it breaks on no response, however odd.
+The rules: the same question gives the same verdict twice; a verdict is `ok` with a score in [0, 1], or has a reason why
+there is none; the order of responses, the other responses (scope `response`), and the order of unordered data, such as
+the keys of facts and data, have no effect; every verdict survives serialisation; no response, however odd, causes an
+error.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -36,74 +37,78 @@ def check_evaluator(
     derivers: Sequence[str | Mapping[str, Any]] = (),
     model: str = "none",
 ) -> int:
-    """Hold an evaluator, named as in a config, to the rules on these tasks and responses; the number of verdicts seen.
+    """Check an evaluator, named as in a config, on these tasks and responses; return the number of verdicts checked.
 
-    `derivers` give the material that it needs, and `model` is whom it asks: without one an evaluator that asks a model
-    only abstains.
+    `derivers` make the material that it needs, and `model` is the model that it may ask: without one an evaluator that
+    needs a model only abstains.
 
     Raises:
         AssertionError: a rule is broken.
-        ConfigError, PlanError: it cannot be asked at all.
+        ConfigError, PlanError: the evaluator cannot be used at all.
     """
-    seen = 0
+    verdict_count = 0
     with Jury.from_config({"model": model, "evaluators": [use], "derivers": list(derivers)}) as jury:
         for task, responses in groups:
             first = _verdicts(jury, task, responses)
-            seen += len(first)
+            verdict_count += len(first)
             _check_each(first, responses)
             _check_same(first, _verdicts(jury, task, responses), "asked again")
-            if _alone_is_enough(jury):
+            if _is_response_scope(jury):
                 _check_same(first, _verdicts(jury, task, responses[::-1]), "with the responses in reverse order")
                 one_by_one = [v for r in responses for v in _verdicts(jury, task, [r])]
-                _check_same(first, sorted(one_by_one, key=_place), "with each response alone")
-            turned = [_turned(response) for response in responses]
-            _check_same(first, _verdicts(jury, _reversed(task), turned), "with the task's parts in reverse order")
-            odd = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
-            verdicts = _verdicts(jury, task, odd)
-            _check_each(verdicts, odd)
-            seen += len(verdicts)
-    assert seen, "the evaluator was never asked: give it tasks that have its audience"
-    return seen
+                _check_same(first, sorted(one_by_one, key=_sort_key), "with each response alone")
+            reordered = [_reverse_noun_keys(response) for response in responses]
+            _check_same(
+                first, _verdicts(jury, _reverse_task(task), reordered), "with the task's parts in reverse order"
+            )
+            odd_responses = [Response(id=f"odd-{i}", text=text) for i, text in enumerate(ODD_TEXTS)]
+            verdicts = _verdicts(jury, task, odd_responses)
+            _check_each(verdicts, odd_responses)
+            verdict_count += len(verdicts)
+    assert verdict_count, "the evaluator was never asked: give it tasks that have its audience"
+    return verdict_count
 
 
 def _verdicts(jury: Jury, task: Task, responses: Sequence[Response]) -> list[Verdict]:
     traces = jury.score(task, responses)
-    return sorted((v for trace in traces for v in trace.verdicts), key=_place)
+    return sorted((v for trace in traces for v in trace.verdicts), key=_sort_key)
 
 
-def _place(verdict: Verdict) -> tuple[Any, ...]:
+def _sort_key(verdict: Verdict) -> tuple[Any, ...]:
     return verdict.question, verdict.about, verdict.responses, verdict.sample
 
 
-def _alone_is_enough(jury: Jury) -> bool:
+def _is_response_scope(jury: Jury) -> bool:
     return all(evaluator.scope == "response" for evaluator in jury.evaluators.values())
 
 
-def _reversed(task: Task) -> Task:
+def _reverse_task(task: Task) -> Task:
     rubric = task.rubric and task.rubric.model_copy(
         update={"criteria": task.rubric.criteria[::-1], "edges": task.rubric.edges[::-1]}
     )
     stakeholders = tuple(s.model_copy(update={"constraints": s.constraints[::-1]}) for s in task.stakeholders[::-1])
     changes = {"rubric": rubric, "stakeholders": stakeholders, "reviewers": task.reviewers[::-1]}
-    return _turned(task.model_copy(update=changes))
+    return _reverse_noun_keys(task.model_copy(update=changes))
 
 
-def _turned(noun: T) -> T:
-    """With the keys of its facts, data and metadata in reverse order."""
-    loose = ("facts", "data", "metadata")
-    return noun.model_copy(update={n: _keys_reversed(getattr(noun, n)) for n in loose if n in type(noun).model_fields})
+def _reverse_noun_keys(noun: T) -> T:
+    """Return a copy with the keys of its facts, data and metadata in reverse order."""
+    unordered = ("facts", "data", "metadata")
+    return noun.model_copy(
+        update={n: _reverse_keys(getattr(noun, n)) for n in unordered if n in type(noun).model_fields}
+    )
 
 
-def _keys_reversed(value: JsonValue) -> JsonValue:
+def _reverse_keys(value: JsonValue) -> JsonValue:
     if isinstance(value, dict):
-        return {key: _keys_reversed(value[key]) for key in reversed(value)}
-    return [_keys_reversed(one) for one in value] if isinstance(value, list) else value
+        return {key: _reverse_keys(value[key]) for key in reversed(value)}
+    return [_reverse_keys(item) for item in value] if isinstance(value, list) else value
 
 
 def _check_each(verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
     _check_bounds(verdicts)
     _check_round_trip(verdicts)
-    _check_unbroken(verdicts, responses)
+    _check_failures(verdicts, responses)
 
 
 def _check_bounds(verdicts: Sequence[Verdict]) -> None:
@@ -119,25 +124,25 @@ def _check_bounds(verdicts: Sequence[Verdict]) -> None:
 def _check_round_trip(verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
         try:
-            again = Verdict.model_validate_json(verdict.model_dump_json())
+            reread = Verdict.model_validate_json(verdict.model_dump_json())
         except ValueError as error:
             raise AssertionError(f"{verdict.question}: cannot be written and read: {error}") from error
-        assert again.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
+        assert reread.digest == verdict.digest, f"{verdict.question}: changed by writing and reading"
 
 
 def _check_same(first: Sequence[Verdict], second: Sequence[Verdict], when: str) -> None:
     assert len(first) == len(second), f"{len(first)} verdicts, but {len(second)} {when}"
-    for one, other in zip(first, second, strict=True):
-        assert one == other, f"{one.question} about {one.about!r} differs {when}: {_difference(one, other)}"
+    for before, after in zip(first, second, strict=True):
+        assert before == after, f"{before.question} about {before.about!r} differs {when}: {_difference(before, after)}"
 
 
-def _difference(one: Verdict, other: Verdict) -> str:
-    changed = [n for n in Verdict.model_fields if getattr(one, n) != getattr(other, n)]
-    return ", ".join(f"{n} {getattr(one, n)!r} / {getattr(other, n)!r}" for n in changed)
+def _difference(first: Verdict, second: Verdict) -> str:
+    changed = [n for n in Verdict.model_fields if getattr(first, n) != getattr(second, n)]
+    return ", ".join(f"{n} {getattr(first, n)!r} / {getattr(second, n)!r}" for n in changed)
 
 
-def _check_unbroken(verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
-    """No failure but one that the response caused: an exception inside, or an answer that is no verdict, is a bug."""
+def _check_failures(verdicts: Sequence[Verdict], responses: Sequence[Response]) -> None:
+    """Check that only the response causes failures: an exception inside, or an invalid answer, is a bug."""
     text = {response.id: response.text for response in responses}
     for verdict in verdicts:
         failure = verdict.failure

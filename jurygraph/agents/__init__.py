@@ -1,1 +1,1 @@
-"""Derivers and evaluators, and the roles that one's own take on."""
+"""Evaluators, derivers and combiners, and the base classes for custom ones."""

@@ -1,4 +1,4 @@
-"""jurygraph's own combiners: from cells to one component of the reward, by arithmetic alone."""
+"""jurygraph's own combiners: compute one component of the reward from cells, by arithmetic alone."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
@@ -18,9 +18,9 @@ from jurygraph.schema import Edge, Input
 
 
 def input_means(cells: Mapping[str, Cells]) -> tuple[Floats, Bools]:
-    """Mean of every input, side by side: [R,I], and where there is one."""
-    means = [one.mean() for one in cells.values()]
-    return np.stack([value for value, _ in means], axis=1), np.stack([some for _, some in means], axis=1)
+    """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
+    means = [cells_of_input.mean() for cells_of_input in cells.values()]
+    return np.stack([value for value, _ in means], axis=1), np.stack([present for _, present in means], axis=1)
 
 
 def _parts(cells: Mapping[str, Cells], values: Floats) -> dict[str, Floats]:
@@ -28,13 +28,13 @@ def _parts(cells: Mapping[str, Cells], values: Floats) -> dict[str, Floats]:
 
 
 class Mean(Combiner):
-    """Mean of the inputs by their masses, over those that apply."""
+    """Mean of the inputs that apply, weighted by their masses."""
 
     name = "mean"
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        values, some = input_means(cells)
-        size = np.where(some, np.array([one.mass for one in cells.values()]), 0.0)
+        values, present_inputs = input_means(cells)
+        size = np.where(present_inputs, np.array([cells_of_input.mass for cells_of_input in cells.values()]), 0.0)
         total = aggregation.total(size)
         present: Bools = np.greater(total, 0.0)
         parts = _parts(cells, values) if len(cells) > 1 else {}
@@ -52,24 +52,24 @@ class Product(Combiner):
         return super().freeze(inputs, params)
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        values, some = input_means(cells)
+        values, applies = input_means(cells)
         product = values[:, 0]
         for column in range(1, values.shape[1]):
             product = product * values[:, column]
-        return Component(product, np.asarray(some.all(axis=1)), _parts(cells, values))
+        return Component(product, np.asarray(applies.all(axis=1)), _parts(cells, values))
 
 
 class _Rubric(Combiner):
     """R = Σ w_i q_i / Σ_{w_i>0} w_i over the criteria that apply (GEAR Eq. 14); the q_i are the parts.
 
-    Params: `edges` (parent, child, kind, retention) and `kappa`, as far as the aggregation has a use for them.
+    Params: `edges` (parent, child, kind, retention) and `kappa`, if the aggregation uses them.
     """
 
     uses_edges: ClassVar[bool] = True
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa")})
-        if not any(one.weights[0] > 0 for one in inputs.values()):
+        if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
                 "the rubric has no criterion of positive weight, so no reward can be formed from it; give one a "
                 "positive weight"
@@ -88,38 +88,39 @@ class _Rubric(Combiner):
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         p, live = input_means(cells)
         weights = signed_weights(cells)
-        q = self._supported(cells, judged_criteria(cells), p, params, weights > 0)
+        q = self._support(cells, judged_criteria(cells), p, params, weights > 0)
         value, present = _eq14(q, weights, live)
         return Component(value, present, _parts(cells, q))
 
     def bounds(
         self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
     ) -> tuple[Floats, Floats]:
-        """Interval arithmetic: q from 0-fill where w>0 and from 1-fill where w<0 for the least, and vice versa.
+        """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
 
-        The 1-fill is propagated, and never below what the rule for unjudged parents counts.
+        The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
         """
         (p_low, live), (p_high, _) = input_means(low), input_means(high)
         weights = signed_weights(low)
         positive = weights > 0
         q_low = np.minimum(
-            self._supported(low, live, p_low, params, positive),
-            self._supported(low, judged_criteria(low), p_low, params, positive),  # what a gate stopped supports no gain
+            self._support(low, live, p_low, params, positive),
+            # A criterion that a gate stopped supports no gain.
+            self._support(low, judged_criteria(low), p_low, params, positive),
         )
-        propagated = self._supported(high, live, p_high, params, positive)
-        counted = self._supported(high, judged_criteria(high), p_high, params, positive)
-        trusted = self._supported(high, judged_criteria(high), p_high, params, np.zeros_like(positive))
+        propagated = self._support(high, live, p_high, params, positive)
+        counted = self._support(high, judged_criteria(high), p_high, params, positive)
+        trusted = self._support(high, judged_criteria(high), p_high, params, np.zeros_like(positive))
         q_high = np.where(positive, np.maximum(propagated, counted), trusted)
         least, _ = _eq14(np.where(positive, q_low, q_high), weights, live)
         greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, live)
         return least, greatest
 
     @abstractmethod
-    def _supported(
+    def _support(
         self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
-        """q [R,C]: what is left of p [R,C]. An unjudged parent never helps: it does not support a child that is
-        `positive` [C], and does support one that is not."""
+        """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
+        support a `positive` child [C], and does support any other."""
 
 
 class Flat(_Rubric):
@@ -128,7 +129,7 @@ class Flat(_Rubric):
     name = "flat"
     uses_edges = False
 
-    def _supported(
+    def _support(
         self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         return p
@@ -140,7 +141,7 @@ class Gear(_Rubric):
     name = "gear"
     version = "2"
 
-    def _supported(
+    def _support(
         self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
@@ -148,10 +149,10 @@ class Gear(_Rubric):
 
 
 def marginals(graph: gear.Graph, p: Floats, retention: ArrayLike, decided: Bools, positive: Bools) -> Floats:
-    """q of Eq. 12, [R,C], where some criteria were not `decided` [R,C]: for a `positive` child [C] all of these are
-    doubted, and for one that is not all are trusted, however many edges lie between (our reading).
+    """Return q of Eq. 12, [R,C], if some criteria are not `decided` [R,C]: for a `positive` child [C] all of these
+    count as unmet, and for any other child as met, however many edges lie between (our reading).
 
-    Edge by edge alone, what is left of a gain under an unjudged prerequisite would spare a penalty that rests on it.
+    Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
     """
     if decided.all():
         return graph.marginals(p, retention)
@@ -161,11 +162,11 @@ def marginals(graph: gear.Graph, p: Floats, retention: ArrayLike, decided: Bools
 
 
 class _Hard(_Rubric):
-    """q_i = p_i where the parents' decisions hold, else 0."""
+    """q_i = p_i if the parents' decisions hold, else 0."""
 
     mode: ClassVar[Literal["local", "transitive"]]
 
-    def _supported(
+    def _support(
         self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
@@ -183,7 +184,7 @@ class HardLocal(_Hard):
 
 
 class HardTransitive(_Hard):
-    """Hard gating by each parent's gated decision: what λ = 0 gives."""
+    """Hard gating by each parent's gated decision: the same as λ = 0."""
 
     name = "hard-transitive"
     mode = "transitive"
@@ -194,43 +195,45 @@ def _graph(n: int, parents: tuple[int, ...], children: tuple[int, ...]) -> gear.
     return gear.compile(n, parents, children)
 
 
-def _edges(stated: Iterable[Any]) -> list[Edge]:
-    """In the order of their ends: the order of a file decides nothing."""
+def _edges(raw_edges: Iterable[Any]) -> list[Edge]:
+    """Return the validated edges sorted by their ends, so that their order in a file has no effect."""
     try:
-        edges = [Edge.model_validate(edge) for edge in stated]
+        edges = [Edge.model_validate(edge) for edge in raw_edges]
     except ValidationError as error:
         raise PlanError(f"edges: {describe(error)}; an edge has a parent, a child and a kind") from error
     return sorted(edges, key=lambda edge: (edge.parent, edge.child))
 
 
 def _retention(edge: Edge, kappa: float) -> float:
-    """λ = base^κ (GEAR Eq. 17, our reading); an edge's own retention takes the place of its kind's base."""
-    own: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
-    return float(gear.retention([edge.kind], kappa, own)[0])
+    """λ = base^κ (GEAR Eq. 17, our reading); an edge's own retention replaces the base of its kind."""
+    overrides: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
+    return float(gear.retention([edge.kind], kappa, overrides)[0])
 
 
 def signed_weights(cells: Mapping[str, Cells]) -> Floats:
-    """Signed weights of the criteria, [C]."""
-    return np.array([one.mass if one.weight[0] > 0 else -one.mass for one in cells.values()])
+    """Return the signed weights of the criteria, [C]."""
+    return np.array([criterion.mass if criterion.weight[0] > 0 else -criterion.mass for criterion in cells.values()])
 
 
 def judged_criteria(cells: Mapping[str, Cells]) -> Bools:
-    """Which criteria were judged, [R,C]: all of their cells that apply, and at least one."""
-    columns = [(one.judged | ~one.live).all(axis=1) & one.live.any(axis=1) for one in cells.values()]
+    """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
+    columns = [
+        (criterion.judged | ~criterion.live).all(axis=1) & criterion.live.any(axis=1) for criterion in cells.values()
+    ]
     return np.stack(columns, axis=1)
 
 
 def _met(cells: Mapping[str, Cells]) -> Bools:
-    """The judges' own decisions, [R,C]: at least half of those that apply."""
+    """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
     columns = []
-    for one in cells.values():
-        live = np.where(one.live, 1.0, 0.0)
-        columns.append(aggregation.total(live * one.met) * 2 >= aggregation.total(live))
+    for criterion in cells.values():
+        live = np.where(criterion.live, 1.0, 0.0)
+        columns.append(aggregation.total(live * criterion.met) * 2 >= aggregation.total(live))
     return np.stack(columns, axis=1)
 
 
 def _eq14(q: Floats, weights: Floats, live: Bools) -> tuple[Floats, Bools]:
-    """Eq. 14 over the live criteria, [R], and where a live criterion of positive weight was left, [R]."""
+    """Return Eq. 14 over the live criteria [R], and a mask [R] of rows with a live criterion of positive weight."""
     size = np.where(live, weights, 0.0)
     positive = aggregation.total(np.maximum(size, 0.0))
     present: Bools = np.greater(positive, 0.0)

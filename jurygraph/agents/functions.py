@@ -23,11 +23,11 @@ SHOWN = {"response": 1, "pair": 2, "group": 1}
 STAMPED = frozenset(
     ("question", "evaluator", "version", "layer", "subject", "stakeholder", "reviewer", "about", "responses", "sample")
 )
-"""Fields of a verdict that the machine fills; in the state of a graph the same names hold what it was given."""
+"""Verdict fields that the framework fills; in the state of a graph the same names hold the graph's input."""
 
 
 class Adapted(Evaluator):
-    """What function and Runnable evaluators share: their settings come from the decorator."""
+    """Base class of function and Runnable evaluators: their settings come from the decorator."""
 
     def __init__(
         self,
@@ -40,12 +40,14 @@ class Adapted(Evaluator):
         branch: Branch | None,
         needs: Sequence[str],
         own_model: bool,
-        asked: Mapping[str, Any],
+        question_fields: Mapping[str, Any],
     ) -> None:
-        stated = (("layer", layer, Layer), ("audience", audience, Audience), ("scope", scope, Scope))
-        for what, value, known in (*stated, ("branch", branch or "checks", Branch)):
-            if value not in get_args(known):
-                raise ConfigError(f"evaluator {name!r}: {what} is one of {', '.join(get_args(known))}, not {value!r}")
+        choices = (("layer", layer, Layer), ("audience", audience, Audience), ("scope", scope, Scope))
+        for setting, value, allowed in (*choices, ("branch", branch or "checks", Branch)):
+            if value not in get_args(allowed):
+                raise ConfigError(
+                    f"evaluator {name!r}: {setting} is one of {', '.join(get_args(allowed))}, not {value!r}"
+                )
         self.name, self.version = name, version
         self.layer, self.audience, self.scope = layer, audience, scope
         if isinstance(needs, str):
@@ -53,24 +55,24 @@ class Adapted(Evaluator):
         self.needs = tuple(needs)
         self.asks_model = layer in MODEL_LAYERS and not own_model
         self._branch = branch or BRANCH_OF_AUDIENCE[audience]
-        self._asked = dict(asked)
+        self._question_fields = dict(question_fields)
 
     @property
     def branch(self) -> Branch:
         return self._branch
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        return [self.question(view, **self._asked)]
+        return [self.question(view, **self._question_fields)]
 
     def given(self, params: Mapping[str, Any]) -> None:
-        """Take the config's parameters for this evaluator; ConfigError if they do not fit."""
+        """Set the config's parameters for this evaluator. Raises ConfigError if they do not fit."""
         self.params = dict(params)
 
 
 class FunctionEvaluator(Adapted):
-    """A function of `(task, response)`, `(task, first, second)` or `(task, responses)`, by its scope.
+    """A function of `(task, response)`, `(task, first, second)` or `(task, responses)`, depending on its scope.
 
-    Needed material and the config's params come as keyword arguments. It may be `async def`.
+    Needed material and the config's params are passed as keyword arguments. The function may be `async def`.
     """
 
     def __init__(self, function: Callable[..., Any], name: str, version: str | None, **settings: Any) -> None:
@@ -87,25 +89,25 @@ class FunctionEvaluator(Adapted):
         self._check_signature(params, whole=True)
 
     def answer(self, ask: Ask) -> Any:
-        shown = (ask.responses,) if self.scope == "group" else ask.responses
+        responses = (ask.responses,) if self.scope == "group" else ask.responses
         if self.scope == "response":
             material: dict[str, Any] = {name: ask.material[0][name] for name in self.needs}
         else:
-            material = {name: tuple(each[name] for each in ask.material) for name in self.needs}
-        return self.function(ask.task, *shown, **material, **ask.question.params)
+            material = {name: tuple(materials[name] for materials in ask.material) for name in self.needs}
+        return self.function(ask.task, *responses, **material, **ask.question.params)
 
     def _check_signature(self, params: Mapping[str, Any], whole: bool) -> None:
-        """Refuse a function that cannot be called so; `whole` unless some parameters are for the config to fill."""
+        """Raise ConfigError if the function cannot be called so; `whole` unless the config adds some arguments."""
         positional = [None] * (1 + SHOWN[self.scope])
         try:
             signature = inspect.signature(self.function)
             bind = signature.bind if whole else signature.bind_partial
             bind(*positional, **dict.fromkeys(self.needs), **params)
         except (TypeError, ValueError) as error:
-            wanted = {"response": "(task, response)", "pair": "(task, first, second)", "group": "(task, responses)"}
+            calls = {"response": "(task, response)", "pair": "(task, first, second)", "group": "(task, responses)"}
             extra = f" with {', '.join((*self.needs, *params))} as keywords" if self.needs or params else ""
             raise ConfigError(
-                f"evaluator {self.name!r} of scope {self.scope} is called as {wanted[self.scope]}{extra}: {error}; "
+                f"evaluator {self.name!r} of scope {self.scope} is called as {calls[self.scope]}{extra}: {error}; "
                 "change the function, or the params"
             ) from error
 
@@ -113,8 +115,8 @@ class FunctionEvaluator(Adapted):
 class RunnableEvaluator(Adapted):
     """A langchain-core Runnable or compiled LangGraph graph.
 
-    It is given a mapping of `task`, `response` (or `responses` for pairs and groups), `query` and `text`, and the
-    needed `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`.
+    Its input is a mapping with `task`, `response` (or `responses` for pairs and groups), `query`, `text` and the needed
+    `material`; it returns a Verdict, a number, a boolean, or a mapping with `verdict` or `score`.
     """
 
     def __init__(self, runnable: Any, name: str, version: str | None, **settings: Any) -> None:
@@ -133,12 +135,12 @@ class RunnableEvaluator(Adapted):
             state |= {"responses": ask.responses, "material": ask.material}
         result = await self.runnable.ainvoke(state)
         if self.scope == "group" and isinstance(result, Mapping):
-            return [read_answer(one) for one in result["verdicts"]]
+            return [read_answer(verdict) for verdict in result["verdicts"]]
         return read_answer(result)
 
 
 def read_answer(result: Any) -> Answer:
-    """A verdict out of what a Runnable returned. Raises ValueError or pydantic's own error if there is none."""
+    """Convert the result of a Runnable to an answer. Raises ValueError or pydantic's own error if it has none."""
     if not isinstance(result, Mapping):
         return result  # type: ignore[no-any-return]
     if "verdict" in result:
@@ -149,13 +151,16 @@ def read_answer(result: Any) -> Answer:
 
 
 def is_runnable(value: Any) -> bool:
-    """Whether it behaves as a langchain-core Runnable; does not import langchain-core."""
+    """Return true if the value behaves like a langchain-core Runnable; does not import langchain-core."""
     return not inspect.isclass(value) and hasattr(value, "ainvoke") and hasattr(value, "with_config")
 
 
 def source_version(defined: Callable[..., Any]) -> str:
-    """A version that changes with the source of the module that defines a function or class, and so with the constants
-    and helpers that stand beside it; with its own source where there is no module's, and "1" where there is neither."""
+    """Return a version that changes with the source of the module that defines a function or class.
+
+    It so changes with the constants and helpers of that module too. Falls back to the object's own source, and to "1"
+    if no source is available.
+    """
     try:
         source = inspect.getsource(sys.modules[defined.__module__])
     except (OSError, TypeError, KeyError, AttributeError):
@@ -167,9 +172,9 @@ def source_version(defined: Callable[..., Any]) -> str:
 
 
 def states_version(kind: type, role: type) -> bool:
-    """Whether a class, or one between it and its `role`, says its version itself, as all of ours do."""
+    """Return true if a class, or a base class of it up to `role`, sets its own version, as all of ours do."""
     between = kind.__mro__[: kind.__mro__.index(role)]
-    return kind.__module__.startswith("jurygraph.") or any("version" in vars(one) for one in between)
+    return kind.__module__.startswith("jurygraph.") or any("version" in vars(base) for base in between)
 
 
 def adapt(
@@ -191,8 +196,8 @@ def adapt(
 ) -> Adapted:
     """Make an evaluator of a function, Runnable or compiled graph.
 
-    A Runnable is taken to bring its own model (layer `model`, asked even when the config's model is `none`);
-    a function of layer `model` or `residual` is so only if it says `own_model=True`.
+    A Runnable is assumed to bring its own model (layer `model`, used even if the config's model is `none`); a function
+    of layer `model` or `residual` brings its own only with `own_model=True`.
     """
     runnable = is_runnable(target)
     kind: Any = RunnableEvaluator if runnable else FunctionEvaluator
@@ -206,13 +211,13 @@ def adapt(
         branch=branch,
         needs=needs,
         own_model=runnable if own_model is None else own_model,
-        asked={"of": of, "when": when, "pairs": pairs, "samples": samples, "seed": seed},
+        question_fields={"of": of, "when": when, "pairs": pairs, "samples": samples, "seed": seed},
     )
     return adapted
 
 
 REGISTERED: dict[str, Adapted | None] = {}
-"""Evaluators made by the decorator, by name: what the program has imported so far. None where several share a name."""
+"""Evaluators registered by the decorator so far, by name. None for a name that several evaluators share."""
 
 
 @overload
@@ -224,28 +229,28 @@ def evaluator(target: Any, /, *, name: str | None = None, **settings: Any) -> Ev
 def evaluator(target: Any = None, /, *, name: str | None = None, **settings: Any) -> Any:
     """Make and register an evaluator; use it as a decorator, with or without settings (see `adapt`), or call it.
 
-    The config names it by its dotted path, or by `name` (the function's own name unless given) where no other has it.
+    The config refers to it by its dotted path, or by `name` (by default the function's own name) if that is unique.
     """
     if target is None:
         return lambda it: evaluator(it, name=name, **settings)
-    chosen = name or getattr(target, "__name__", None)
-    if not chosen:
+    chosen_name = name or getattr(target, "__name__", None)
+    if not chosen_name:
         raise ConfigError(f"{target!r} has no name of its own: say evaluator(..., name='...')")
-    made = adapt(target, chosen, **settings)
-    earlier = REGISTERED.get(chosen, made)
-    alone = earlier is not None and _origin(earlier) == _origin(made)
-    REGISTERED[chosen] = made if alone else None
-    return made
+    adapted = adapt(target, chosen_name, **settings)
+    earlier = REGISTERED.get(chosen_name, adapted)
+    is_only = earlier is not None and _origin(earlier) == _origin(adapted)
+    REGISTERED[chosen_name] = adapted if is_only else None
+    return adapted
 
 
-def _origin(made: Adapted) -> tuple[str, str | int]:
-    """Where it was defined, so that defining it again replaces it; a Runnable is only ever the same as itself."""
-    target = getattr(made, "function", None) or getattr(made, "runnable", None)
+def _origin(adapted: Adapted) -> tuple[str, str | int]:
+    """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
+    target = getattr(adapted, "function", None) or getattr(adapted, "runnable", None)
     return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))
 
 
 def describe(error: ValidationError) -> str:
-    """A validation error in one line."""
+    """Return the first validation error in one line."""
     first = error.errors(include_url=False)[0]
     where = ".".join(str(part) for part in first["loc"])
     return f"{where}: {first['msg']}" if where else str(first["msg"])

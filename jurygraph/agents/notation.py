@@ -1,6 +1,6 @@
-"""The notations in which tasks speak of texts and data, RE2 patterns and JSONPaths (RFC 9535), and configs of code.
+"""Notations that tasks and configs use: RE2 patterns, JSONPaths (RFC 9535) and dotted paths of code.
 
-The patterns that `match` and `search` take within a JSONPath are RE2 too: nothing here tries all ways to match.
+`match` and `search` within a JSONPath take RE2 patterns too, so no pattern here can backtrack.
 """
 
 import importlib
@@ -18,18 +18,18 @@ _QUIET.log_errors = False
 
 @lru_cache(maxsize=1024)
 def pattern(text: str) -> Any:
-    """An RE2 pattern, compiled: what it takes grows with a text and no faster. Raises ValueError."""
+    """Compile an RE2 pattern; matching takes time linear in the text. Raises ValueError."""
     try:
         return re2.compile(text, _QUIET)
     except re2.error as error:
-        said = error.args[0] if error.args else error
-        words = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
-        raise ValueError(f"is no RE2 pattern ({words}); RE2 has no look-around and no back references") from None
+        detail = error.args[0] if error.args else error
+        message = detail.decode(errors="replace") if isinstance(detail, bytes) else str(detail)
+        raise ValueError(f"is no RE2 pattern ({message}); RE2 has no look-around and no back references") from None
 
 
 @lru_cache(maxsize=1024)
 def path(text: str) -> Any:
-    """A JSONPath, compiled. Raises ValueError."""
+    """Compile a JSONPath. Raises ValueError."""
     try:
         return _ENVIRONMENT.compile(text)
     except jsonpath.JSONPathError as error:
@@ -37,17 +37,17 @@ def path(text: str) -> Any:
 
 
 def path_to(location: tuple[str | int, ...]) -> str:
-    """The JSONPath of one location, normalised as RFC 9535 has it."""
+    """Return the JSONPath of a location, normalised as in RFC 9535."""
     return jsonpath.JSONPathNode(value=None, location=location, parent=None, root=None).path()
 
 
 def place(location: Sequence[str | int]) -> tuple[tuple[bool, str | int], ...]:
-    """Where a path leads, as something that can be sorted: numbers and names do not compare."""
+    """Return a sortable key of a location: numbers and names do not compare with each other."""
     return tuple((isinstance(step, str), step) for step in location)
 
 
 def code(dotted: str) -> Any:
-    """What package.module.name, or package.module:name, is in Python. Raises ValueError."""
+    """Import the object at package.module.name or package.module:name. Raises ValueError."""
     module, _, name = dotted.replace(":", ".").rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
@@ -56,7 +56,7 @@ def code(dotted: str) -> Any:
 
 
 def require(field: str, text: str, read: Callable[[str], Any]) -> None:
-    """Raise ValueError naming the field where its text is not in the notation that `read` reads."""
+    """Raise ValueError naming the field if `read` cannot parse the text."""
     try:
         read(text)
     except ValueError as error:
@@ -64,26 +64,26 @@ def require(field: str, text: str, read: Callable[[str], Any]) -> None:
 
 
 class _Matches(FilterFunction):
-    """`match` and `search`. What is no text, or no pattern, does not match."""
+    """The filter functions `match` and `search`. A value that is no text, or an invalid pattern, does not match."""
 
     arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012 - as the library declares it
     return_type = ExpressionType.LOGICAL
 
-    def __init__(self, how: str) -> None:
-        self._how = how
+    def __init__(self, method: str) -> None:
+        self._method = method
 
-    def __call__(self, text: object, words: object) -> bool:
-        if not isinstance(text, str) or not isinstance(words, str):
+    def __call__(self, text: object, regex: object) -> bool:
+        if not isinstance(text, str) or not isinstance(regex, str):
             return False
         try:
-            return getattr(pattern(words), self._how)(text) is not None
+            return getattr(pattern(regex), self._method)(text) is not None
         except ValueError:
             return False
 
 
 class _Environment(jsonpath.JSONPathEnvironment):
     max_recursion_depth = 300
-    """Deeper than any data can be."""
+    """Greater than the depth of any data accepted here."""
 
     def setup_function_extensions(self) -> None:
         super().setup_function_extensions()

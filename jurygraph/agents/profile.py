@@ -1,7 +1,7 @@
-"""DecompR's offline parser: profiles in text become constraints and tensions, before any response is seen (Eq. 9).
+"""DecompR's offline parser: turn profiles in text into constraints and tensions, before any response is seen (Eq. 9).
 
-A model is shown the task's query and one profile at a time, and nobody else's. Each constraint it lists rests on words
-that stand in the profile; one that does not is shown to the model once, to be repaired, and then dropped.
+The model sees the task's query and one profile at a time, never another's. Each constraint it lists must quote words of
+the profile; one that does not is shown to the model once, to be repaired, and then dropped.
 """
 
 import re
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from jurygraph.models.consultation import Consultation
 
 MOST = 8
-"""Constraints that a profile is read as, at most."""
+"""The largest number of constraints read from a profile."""
 
 Degree = Literal["low", "usual", "high"]
 DEGREES: Mapping[Degree, float] = {"low": 0.5, "usual": 1.0, "high": 1.5}
-"""What a word for α(c), or for the strength of a tension, counts: our reading. The paper fixes α and gives no values,
-and numbers of the model's own would lie on another scale in each reply."""
+"""The numbers behind the words for α(c) and for the strength of a tension: our reading. The paper fixes α and gives no
+values, and numbers of the model's own would be on another scale in each reply."""
 
-_LISTED = 64  # more than count, and still a bound for whoever holds a reply to its schema
-_SHOWN = 80
+_MAX_LISTED = 64  # above what counts, but still a bound for backends that enforce the schema
+_MAX_SHOWN = 80
 
 
 class StatedConstraint(Noun):
@@ -56,7 +56,7 @@ class StatedConstraint(Noun):
 class StatedConstraints(Noun):
     """All that a model states of a profile."""
 
-    constraints: tuple[StatedConstraint, ...] = Field(max_length=_LISTED)
+    constraints: tuple[StatedConstraint, ...] = Field(max_length=_MAX_LISTED)
 
 
 class StatedTension(Noun):
@@ -71,42 +71,46 @@ class StatedTension(Noun):
 class StatedTensions(Noun):
     """All tensions that a model states."""
 
-    tensions: tuple[StatedTension, ...] = Field(max_length=_LISTED)
+    tensions: tuple[StatedTension, ...] = Field(max_length=_MAX_LISTED)
 
 
-class _Sorted(NamedTuple):
-    """What counts of a reply, and why the rest does not, in sentences."""
+class _ParsedConstraints(NamedTuple):
+    """The accepted constraints of a reply, and the problems of the rejected ones, in sentences."""
 
     kept: list[ReadConstraint]
-    wrong: list[str]
+    problems: list[str]
 
 
 async def read_profiles(
-    task: Task, stated: ProfilesLine | None, consultation: "Consultation | None"
+    task: Task, given_profiles: ProfilesLine | None, consultation: "Consultation | None"
 ) -> Profiles | None:
-    """What profiles of a task are read as: as `stated`, and the others by a model, where there is one.
+    """Return the parsed profiles of a task: `given_profiles`, and the others as read by the model, if there is one.
 
-    None where nothing is read. Raises `InputError` where what is stated does not fit the task, `PlanError` where no
-    constraint is found in a profile, and `ModelError` or `BudgetExceeded` where the model gave no reply of use.
+    Returns None if nothing is read. Raises `InputError` if `given_profiles` does not fit the task, `PlanError` if no
+    constraint is found in a profile, and `ModelError` or `BudgetExceeded` if the model gave no usable reply.
     """
-    for wrong in () if stated is None else misfits(task, stated):
-        raise InputError(f"profiles of task {task.id!r}, field {wrong.field}: {wrong}")
-    by_hand = None if stated is None else stated.by_hand()
-    named = {one.id for one in by_hand.stakeholders} if by_hand else set()
-    unread = [one for one in by_id(task.stakeholders) if in_text_alone(one) and one.id not in named]
+    for misfit in () if given_profiles is None else misfits(task, given_profiles):
+        raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
+    by_hand = None if given_profiles is None else given_profiles.by_hand()
+    named = {stakeholder.id for stakeholder in by_hand.stakeholders} if by_hand else set()
+    unread = [
+        stakeholder
+        for stakeholder in by_id(task.stakeholders)
+        if in_text_alone(stakeholder) and stakeholder.id not in named
+    ]
     if not unread or consultation is None:
         return by_hand
-    profiles = _joined(by_hand, await _by_model(task, unread, consultation))
-    whole = with_profiles(task, profiles)
-    if profiles.tensions_by is None and not task.tensions and len(whole.stakeholders) > 1:
-        profiles = await _with_tensions(profiles, whole, consultation)
+    profiles = _merge_profiles(by_hand, await _read_by_model(task, unread, consultation))
+    task_with_profiles = with_profiles(task, profiles)
+    if profiles.tensions_by is None and not task.tensions and len(task_with_profiles.stakeholders) > 1:
+        profiles = await _add_tensions(profiles, task_with_profiles, consultation)
     return profiles
 
 
-def _joined(by_hand: Profiles | None, read: Profiles) -> Profiles:
+def _merge_profiles(by_hand: Profiles | None, read: Profiles) -> Profiles:
     if by_hand is None:
         return read
-    people = sorted((*by_hand.stakeholders, *read.stakeholders), key=lambda one: one.id)
+    people = sorted((*by_hand.stakeholders, *read.stakeholders), key=lambda stakeholder: stakeholder.id)
     update = {"stakeholders": tuple(people), "by": {**by_hand.by, **read.by}, "dropped": read.dropped}
     return by_hand.model_copy(update=update)
 
@@ -114,143 +118,149 @@ def _joined(by_hand: Profiles | None, read: Profiles) -> Profiles:
 # Constraints
 
 
-async def _by_model(task: Task, people: Sequence[Stakeholder], consultation: "Consultation") -> Profiles:
-    """What a model reads in profiles, each by itself. All are read before the first that cannot be is an error."""
-    from jurygraph.models.consultation import each_answered  # nobody pays for it who asks no model
+async def _read_by_model(task: Task, people: Sequence[Stakeholder], consultation: "Consultation") -> Profiles:
+    """Read each profile by itself with the model. All are read before the first failure is raised."""
+    from jurygraph.models.consultation import each_answered  # imported lazily: only needed with a model
 
-    found = await each_answered(_constraints(task, one, consultation) for one in people)
+    results = await each_answered(_read_constraints(task, person, consultation) for person in people)
     read, by, dropped = [], {}, []
-    for person, (model, of) in zip(people, found, strict=True):
-        if not of.kept:
-            raise _nothing_left(task, person, of.wrong)
-        read.append(ReadStakeholder(id=person.id, constraints=tuple(of.kept)))
+    for person, (model, constraints) in zip(people, results, strict=True):
+        if not constraints.kept:
+            raise _no_constraints_error(task, person, constraints.problems)
+        read.append(ReadStakeholder(id=person.id, constraints=tuple(constraints.kept)))
         by[person.id] = model
-        dropped += [f"{person.id}: {why}" for why in of.wrong]
+        dropped += [f"{person.id}: {why}" for why in constraints.problems]
     return Profiles(stakeholders=tuple(read), by=by, dropped=tuple(dropped))
 
 
-async def _constraints(task: Task, person: Stakeholder, consultation: "Consultation") -> tuple[str, _Sorted]:
-    """Who read a profile, and what came of it."""
+async def _read_constraints(
+    task: Task, person: Stakeholder, consultation: "Consultation"
+) -> tuple[str, _ParsedConstraints]:
+    """Return the reader's name and the parsed constraints of one profile."""
     prompt, text = load_prompt("profile"), Text(person.profile)
-    variables = {"query": _query(task), "profile": person.profile}
+    variables = {"query": _query_text(task), "profile": person.profile}
     request = consultation.request(prompt, StatedConstraints, variables)
     try:
-        judged = await consultation.judge(request, StatedConstraints, lambda said: _flaw(sorted_out(said, text)))
+        judged = await consultation.judge(
+            request, StatedConstraints, lambda reply: _constraint_flaw(sorted_out(reply, text))
+        )
     except Fault as fault:
-        raise _unread(f"task {task.id!r}: the profile of stakeholder {person.id!r}", fault) from fault
-    return _reader(request.model, prompt), sorted_out(judged.value, text)
+        raise _read_error(f"task {task.id!r}: the profile of stakeholder {person.id!r}", fault) from fault
+    return _reader_name(request.model, prompt), sorted_out(judged.value, text)
 
 
-def sorted_out(said: StatedConstraints, text: Text) -> _Sorted:
-    """The first constraints that rest on the profile, called by their order, and what is wrong with the others."""
+def sorted_out(reply: StatedConstraints, text: Text) -> _ParsedConstraints:
+    """Accept the first constraints that quote the profile, named by their order, and list problems of the others."""
     kept: list[ReadConstraint] = []
-    wrong: list[str] = []
-    for stated in said.constraints:
-        passage, words = text.supports(stated.quote), " ".join(stated.text.split())
+    problems: list[str] = []
+    for listed in reply.constraints:
+        passage, words = text.supports(listed.quote), " ".join(listed.text.split())
         if not words:
-            wrong.append(f"a constraint that rests on {_quoted(stated.quote)} says nothing")
+            problems.append(f"a constraint that rests on {_quote(listed.quote)} says nothing")
         elif passage is None:
-            there = text.find(stated.quote) is not None
-            why = "is too short, or cuts a word" if there else "does not stand in the profile"
-            wrong.append(f"{_quoted(words)} rests on {_quoted(stated.quote)}, which {why}")
-        elif words.casefold() in {one.text.casefold() for one in kept}:
-            wrong.append(f"{_quoted(words)} is listed twice")
+            is_in_text = text.find(listed.quote) is not None
+            why = "is too short, or cuts a word" if is_in_text else "does not stand in the profile"
+            problems.append(f"{_quote(words)} rests on {_quote(listed.quote)}, which {why}")
+        elif words.casefold() in {constraint.text.casefold() for constraint in kept}:
+            problems.append(f"{_quote(words)} is listed twice")
         elif len(kept) == MOST:
-            wrong.append(f"{_quoted(words)} comes after {MOST} others, which is the most")
+            problems.append(f"{_quote(words)} comes after {MOST} others, which is the most")
         else:
-            degree = DEGREES[stated.restrictiveness]
+            degree = DEGREES[listed.restrictiveness]
             name = f"c{len(kept) + 1}"
-            one = ReadConstraint(id=name, text=words, kind=stated.kind, restrictiveness=degree, quote=passage.text)
-            kept.append(one)
-    return _Sorted(kept, wrong)
+            constraint = ReadConstraint(
+                id=name, text=words, kind=listed.kind, restrictiveness=degree, quote=passage.text
+            )
+            kept.append(constraint)
+    return _ParsedConstraints(kept, problems)
 
 
-def _flaw(found: _Sorted) -> str | None:
-    """What the model is told of its reply."""
-    if found.wrong:
+def _constraint_flaw(parsed: _ParsedConstraints) -> str | None:
+    """Return what the repair prompt says about the reply; None if the reply is fine."""
+    if parsed.problems:
         hint = f"list at most {MOST}, each once, and quote for each a clause of the profile letter by letter"
-        return f"{'; '.join(found.wrong)}; {hint}"
-    return None if found.kept else "no constraint is listed; read the profile again, and list what it says"
+        return f"{'; '.join(parsed.problems)}; {hint}"
+    return None if parsed.kept else "no constraint is listed; read the profile again, and list what it says"
 
 
-def _nothing_left(task: Task, person: Stakeholder, wrong: Sequence[str]) -> PlanError:
-    why = f" ({'; '.join(wrong)})" if wrong else ""
-    what = f"no constraint was found in the profile of stakeholder {person.id!r}{why}"
-    how = "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
-    return PlanError(f"task {task.id!r}: {what}; {how}")
+def _no_constraints_error(task: Task, person: Stakeholder, problems: Sequence[str]) -> PlanError:
+    why = f" ({'; '.join(problems)})" if problems else ""
+    problem = f"no constraint was found in the profile of stakeholder {person.id!r}{why}"
+    remedy = "list its constraints in the task or in a file for --profiles-from, or leave the profile out"
+    return PlanError(f"task {task.id!r}: {problem}; {remedy}")
 
 
 # Tensions
 
 
-async def _with_tensions(profiles: Profiles, task: Task, consultation: "Consultation") -> Profiles:
-    """With the tensions that a model finds among all stakeholders, but for pairs of whom their checks tell as much."""
+async def _add_tensions(profiles: Profiles, task: Task, consultation: "Consultation") -> Profiles:
+    """Add the tensions that the model finds among all stakeholders, except for pairs whose checks already show one."""
     prompt, people = load_prompt("tensions"), by_id(task.stakeholders)
-    names = {f"stakeholder_{place}": one for place, one in enumerate(people, start=1)}
-    shown = [{"name": name, "text": "\n".join(_listed(one))} for name, one in names.items()]
-    request = consultation.request(prompt, StatedTensions, {"query": _query(task), "people": shown})
+    names = {f"stakeholder_{place}": person for place, person in enumerate(people, start=1)}
+    people_shown = [{"name": name, "text": "\n".join(_constraint_lines(person))} for name, person in names.items()]
+    request = consultation.request(prompt, StatedTensions, {"query": _query_text(task), "people": people_shown})
     try:
-        judged = await consultation.judge(request, StatedTensions, lambda said: _tension_flaw(said, names))
+        judged = await consultation.judge(request, StatedTensions, lambda reply: _tension_flaw(reply, names))
     except Fault as fault:
-        raise _unread(f"task {task.id!r}: what pulls its stakeholders apart", fault) from fault
-    kept, wrong = _tensions(judged.value, names)
+        raise _read_error(f"task {task.id!r}: what pulls its stakeholders apart", fault) from fault
+    kept, problems = _parse_tensions(judged.value, names)
     tensions = tuple(sorted(kept, key=lambda tension: tension.between))
-    dropped = (*profiles.dropped, *(f"tensions: {why}" for why in wrong))
-    update = {"tensions": tensions, "tensions_by": _reader(request.model, prompt), "dropped": dropped}
+    dropped = (*profiles.dropped, *(f"tensions: {why}" for why in problems))
+    update = {"tensions": tensions, "tensions_by": _reader_name(request.model, prompt), "dropped": dropped}
     return profiles.model_copy(update=update)
 
 
-def _listed(person: Stakeholder) -> Iterator[str]:
-    yield from (f"- {one.kind}: {one.text or one.id}" for one in by_id(person.constraints))
+def _constraint_lines(person: Stakeholder) -> Iterator[str]:
+    yield from (f"- {constraint.kind}: {constraint.text or constraint.id}" for constraint in by_id(person.constraints))
     if not person.constraints:
         yield "(nothing)"
 
 
-def _tension_flaw(said: StatedTensions, names: Mapping[str, Stakeholder]) -> str | None:
-    _, wrong = _tensions(said, names)
-    return f"{'; '.join(wrong)}; the names are {', '.join(names)}" if wrong else None
+def _tension_flaw(reply: StatedTensions, names: Mapping[str, Stakeholder]) -> str | None:
+    _, problems = _parse_tensions(reply, names)
+    return f"{'; '.join(problems)}; the names are {', '.join(names)}" if problems else None
 
 
-def _tensions(said: StatedTensions, names: Mapping[str, Stakeholder]) -> tuple[list[ReadTension], list[str]]:
-    """The tensions that count, and what is wrong with the others. What checks show is not stated again."""
+def _parse_tensions(reply: StatedTensions, names: Mapping[str, Stakeholder]) -> tuple[list[ReadTension], list[str]]:
+    """Return the accepted tensions and the problems of the others. Pairs whose checks show a tension are left out."""
     kept: dict[tuple[str, str], ReadTension] = {}
-    wrong: list[str] = []
-    for stated in said.tensions:
-        pair = f"{_quoted(stated.one)} and {_quoted(stated.other)}"
-        unknown = [name for name in (stated.one, stated.other) if name not in names]
+    problems: list[str] = []
+    for listed in reply.tensions:
+        pair = f"{_quote(listed.one)} and {_quote(listed.other)}"
+        unknown = [name for name in (listed.one, listed.other) if name not in names]
         if unknown:
-            wrong.append(f"{_quoted(unknown[0])} is nobody's name")
+            problems.append(f"{_quote(unknown[0])} is nobody's name")
             continue
-        one, other = by_id((names[stated.one], names[stated.other]))
-        if one is other:
-            wrong.append(f"{_quoted(stated.one)} is paired with itself")
-        elif (one.id, other.id) in kept:
-            wrong.append(f"the pair of {pair} is listed twice")
-        elif not shown_by_checks(one, other):
-            strength, reason = DEGREES[stated.strength], _with_ids(stated.reason, names)
-            kept[one.id, other.id] = ReadTension(between=(one.id, other.id), strength=strength, reason=reason)
-    return list(kept.values()), wrong
+        first, second = by_id((names[listed.one], names[listed.other]))
+        if first is second:
+            problems.append(f"{_quote(listed.one)} is paired with itself")
+        elif (first.id, second.id) in kept:
+            problems.append(f"the pair of {pair} is listed twice")
+        elif not shown_by_checks(first, second):
+            strength, reason = DEGREES[listed.strength], _restore_ids(listed.reason, names)
+            kept[first.id, second.id] = ReadTension(between=(first.id, second.id), strength=strength, reason=reason)
+    return list(kept.values()), problems
 
 
-def _with_ids(reason: str, names: Mapping[str, Stakeholder]) -> str:
-    """A reason in which the stakeholders have their own names again."""
-    return re.sub(r"\bstakeholder_\d+\b", lambda found: names[found[0]].id if found[0] in names else found[0], reason)
+def _restore_ids(reason: str, names: Mapping[str, Stakeholder]) -> str:
+    """Replace the placeholder names in a reason by the stakeholders' own ids."""
+    return re.sub(r"\bstakeholder_\d+\b", lambda match: names[match[0]].id if match[0] in names else match[0], reason)
 
 
-def _query(task: Task) -> str:
+def _query_text(task: Task) -> str:
     if isinstance(task.query, str):
         return task.query
     return "\n\n".join(f"{message.role}: {message.content}" for message in task.query)
 
 
-def _reader(model: str, prompt: Prompt) -> str:
+def _reader_name(model: str, prompt: Prompt) -> str:
     return f"{model}, prompt {prompt.id} {prompt.edition}"
 
 
-def _unread(what: str, fault: Fault) -> ModelError | BudgetExceeded:
-    said = f"{what} could not be read: {fault}"
-    return BudgetExceeded(said) if fault.kind == "budget" else ModelError(said)
+def _read_error(subject: str, fault: Fault) -> ModelError | BudgetExceeded:
+    message = f"{subject} could not be read: {fault}"
+    return BudgetExceeded(message) if fault.kind == "budget" else ModelError(message)
 
 
-def _quoted(words: str) -> str:
-    return f"“{shortened(words, _SHOWN)}”"
+def _quote(words: str) -> str:
+    return f"“{shortened(words, _MAX_SHOWN)}”"

@@ -1,6 +1,6 @@
-"""From a name in the config to an evaluator, deriver or combiner.
+"""Resolve names in the config to evaluators, derivers and combiners.
 
-Looked up in this order: jurygraph's own, those that the decorator registered, installed plug-ins (entry points
+The lookup order is: jurygraph's own, those registered by the decorator, installed plug-ins (entry points
 `jurygraph.evaluators`, `jurygraph.derivers`, `jurygraph.combiners`), and a dotted path such as `my_package.tone`.
 """
 
@@ -77,39 +77,39 @@ ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
-    """The evaluator that the config names, set up with its params. ConfigError if there is none such."""
-    made = _made_evaluator(_find("evaluator", use.use, OWN_EVALUATORS, REGISTERED), use)
-    made.name, made.params = use.known_as, use.params
-    return made
+    """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
+    evaluator = _make_evaluator(_find("evaluator", use.use, OWN_EVALUATORS, REGISTERED), use)
+    evaluator.name, evaluator.params = use.known_as, use.params
+    return evaluator
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
-    """The deriver that the config names. ConfigError if there is none such."""
-    made = _instance("deriver", use.use, _find("deriver", use.use, OWN_DERIVERS, {}), use.params)
-    if not isinstance(made, Deriver) or not getattr(made, "gives", None):
+    """Return the deriver that the config names. Raises ConfigError if there is none."""
+    deriver = _make_instance("deriver", use.use, _find("deriver", use.use, OWN_DERIVERS, {}), use.params)
+    if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(f"{use.use!r} is no deriver: subclass jurygraph.Deriver and say what it `gives`")
-    made.name, made.params = use.known_as, use.params
-    return made
+    deriver.name, deriver.params = use.known_as, use.params
+    return deriver
 
 
 def load_combiner(name: str) -> Combiner:
-    """The combiner of that name. ConfigError if there is none such."""
-    made = _instance("combiner", name, _find("combiner", name, OWN_COMBINERS, {}), {})
-    if not isinstance(made, Combiner):
+    """Return the combiner of that name. Raises ConfigError if there is none."""
+    combiner = _make_instance("combiner", name, _find("combiner", name, OWN_COMBINERS, {}), {})
+    if not isinstance(combiner, Combiner):
         raise ConfigError(f"{name!r} is no combiner: subclass jurygraph.Combiner")
-    return made
+    return combiner
 
 
 def load_combiners(config: Config, seats: Iterable[Seat]) -> dict[str, Combiner]:
-    """Every combiner that decisions under the config may use, by name: its own, and those of its evaluators.
+    """Return every combiner that decisions under the config may use, by name: the config's own and its evaluators'.
 
-    Raises ConfigError if there is none such.
+    Raises ConfigError if one does not exist.
     """
-    named: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
-    named |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
-    usual = ("mean", config.weights.welfare, *(seat.combiner for seat in seats))
-    loaded = {name: load_combiner(name) for name in usual}
-    for key, name in named.items():
+    configured: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
+    configured |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
+    default_names = ("mean", config.weights.welfare, *(seat.combiner for seat in seats))
+    loaded = {name: load_combiner(name) for name in default_names}
+    for key, name in configured.items():
         try:
             loaded[name] = load_combiner(name)
         except ConfigError as error:
@@ -117,48 +117,48 @@ def load_combiners(config: Config, seats: Iterable[Seat]) -> dict[str, Combiner]
     return {name: loaded[name] for name in sorted(loaded)}
 
 
-def _made_evaluator(found: Any, use: EvaluatorUse) -> Evaluator:
-    if isinstance(found, Adapted):
-        made = copy.copy(found)
-    elif is_runnable(found) or inspect.isroutine(found):
-        made = adapt(found, use.use)
-    elif isinstance(found, Evaluator) or (inspect.isclass(found) and issubclass(found, Evaluator)):
-        return _instance("evaluator", use.use, found, use.params)  # type: ignore[no-any-return]
+def _make_evaluator(target: Any, use: EvaluatorUse) -> Evaluator:
+    if isinstance(target, Adapted):
+        evaluator = copy.copy(target)
+    elif is_runnable(target) or inspect.isroutine(target):
+        evaluator = adapt(target, use.use)
+    elif isinstance(target, Evaluator) or (inspect.isclass(target) and issubclass(target, Evaluator)):
+        return _make_instance("evaluator", use.use, target, use.params)  # type: ignore[no-any-return]
     else:
-        shown = found.__name__ if inspect.isclass(found) else type(found).__name__
+        type_name = target.__name__ if inspect.isclass(target) else type(target).__name__
         raise ConfigError(
             f"{use.use!r} is no evaluator: write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, "
-            f"or name a langchain-core Runnable; found {shown}"
+            f"or name a langchain-core Runnable; found {type_name}"
         )
-    made.given(use.params)
-    return made
+    evaluator.given(use.params)
+    return evaluator
 
 
-def _instance(role: str, name: str, found: Any, params: Mapping[str, Any]) -> Any:
-    """A new instance of a class, or a copy of one that is set up already: the name that it gets here is its own."""
-    if not inspect.isclass(found):
+def _make_instance(role: str, name: str, target: Any, params: Mapping[str, Any]) -> Any:
+    """Return a new instance of a class, or a copy of an existing one, since its name is set per config entry."""
+    if not inspect.isclass(target):
         if params:
             raise ConfigError(f"{role} {name!r} is already set up and takes no params here; leave them out")
-        if not isinstance(found, ROLES):
-            given = f"it is a {type(found).__name__}"
-            raise ConfigError(f"{name!r} is no {role}: {given}; name a class, or one that is set up already")
-        return _versioned(copy.copy(found))
-    if inspect.isabstract(found):
-        raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {_listed(found)}")
-    _check_params(role, name, found, params)
+        if not isinstance(target, ROLES):
+            problem = f"it is a {type(target).__name__}"
+            raise ConfigError(f"{name!r} is no {role}: {problem}; name a class, or one that is set up already")
+        return _set_version(copy.copy(target))
+    if inspect.isabstract(target):
+        raise ConfigError(f"{role} {name!r} is abstract: subclass it and write {_list_abstract_methods(target)}")
+    _check_params(role, name, target, params)
     try:
-        return _versioned(found(**params))
+        return _set_version(target(**params))
     except ConfigError:
         raise
     except InputError as error:
         raise ConfigError(f"{role} {name!r}: {error}") from error
-    except (Exception, SystemExit) as error:  # the user's class, as above
+    except (Exception, SystemExit) as error:  # the user's class may raise anything: the config is at fault
         raise ConfigError(f"{role} {name!r} cannot be made: {type(error).__name__}: {error}") from error
 
 
-def _check_params(role: str, name: str, found: type, params: Mapping[str, Any]) -> None:
+def _check_params(role: str, name: str, kind: type, params: Mapping[str, Any]) -> None:
     try:
-        signature = inspect.signature(found)
+        signature = inspect.signature(kind)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{role} {name!r} cannot be made from a config: {error}") from error
     try:
@@ -168,60 +168,57 @@ def _check_params(role: str, name: str, found: type, params: Mapping[str, Any]) 
         raise ConfigError(f"{role} {name!r} with params {sorted(params)}: {error}; its params: {known}") from error
 
 
-def _versioned(made: Any) -> Any:
-    """A user's class that states no version of its own gets one that changes with its module."""
-    role = next((role for role in ROLES if isinstance(made, role)), None)
-    if role is not None and "version" not in vars(made) and not states_version(type(made), role):
-        made.version = source_version(type(made))
-    return made
+def _set_version(instance: Any) -> Any:
+    """Give an instance of a user's class without a version of its own one that changes with its module."""
+    role = next((role for role in ROLES if isinstance(instance, role)), None)
+    if role is not None and "version" not in vars(instance) and not states_version(type(instance), role):
+        instance.version = source_version(type(instance))
+    return instance
 
 
-def _listed(found: type) -> str:
-    """What an abstract class leaves open."""
-    return ", ".join(f"`{name}`" for name in sorted(getattr(found, "__abstractmethods__", ())))
+def _list_abstract_methods(kind: type) -> str:
+    """Return the abstract methods of a class, as messages list them."""
+    return ", ".join(f"`{name}`" for name in sorted(getattr(kind, "__abstractmethods__", ())))
 
 
-def _find(role: str, name: str, own: Mapping[str, str], registered: Mapping[str, Any]) -> Any:
-    if name in own:
-        return _import(role, own[name], ())
+def _find(role: str, name: str, builtins: Mapping[str, str], registered: Mapping[str, Any]) -> Any:
+    if name in builtins:
+        return _import(role, builtins[name], ())
     if name in registered:
         if registered[name] is None:
             raise ConfigError(f"several {role}s are registered as {name!r}: write the path of one, as package.{name}")
         return registered[name]
     plugins = {point.name: point.value for point in entry_points(group=f"jurygraph.{role}s")}
-    known = (*own, *registered, *plugins)
+    known = (*builtins, *registered, *plugins)
     if "." in name or ":" in name or name in plugins:
         return _import(role, plugins.get(name, name), known)
-    raise ConfigError(_unknown(role, name, known))
+    raise ConfigError(_unknown_message(role, name, known))
 
 
 def _import(role: str, path: str, known: Iterable[str]) -> Any:
-    """The object at `package.module:name` or `package.module.name`."""
+    """Import the object at `package.module:name` or `package.module.name`."""
     module_name, _, attribute = path.partition(":") if ":" in path else path.rpartition(".")
     if not module_name or not attribute or module_name.startswith("."):
-        raise ConfigError(_unknown(role, path, known))
+        raise ConfigError(_unknown_message(role, path, known))
     try:
         module = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
         if error.name and f"{module_name}.".startswith(f"{error.name}."):
-            raise ConfigError(_unknown(role, path, known)) from error
+            raise ConfigError(_unknown_message(role, path, known)) from error
         raise ConfigError(f"{role} {path!r} cannot be imported: {error}; install it, or mend the module") from error
-    except (
-        Exception,
-        SystemExit,
-    ) as error:  # the user's module: whatever it raises is the fault of what the config names
-        wrong = f"{type(error).__name__}: {error}"
-        raise ConfigError(f"{role} {path!r} cannot be imported: {wrong}; mend the module") from error
+    except (Exception, SystemExit) as error:  # the user's module may raise anything: the config is at fault
+        cause = f"{type(error).__name__}: {error}"
+        raise ConfigError(f"{role} {path!r} cannot be imported: {cause}; mend the module") from error
     if not hasattr(module, attribute):
         hint = _hint(attribute, dir(module)) or "; name something that it defines"
         raise ConfigError(f"{role} {path!r}: module {module_name!r} has no {attribute!r}{hint}")
     return getattr(module, attribute)
 
 
-def _unknown(role: str, name: str, known: Iterable[str]) -> str:
+def _unknown_message(role: str, name: str, known: Iterable[str]) -> str:
     return f"unknown {role} {name!r}" + (_hint(name, known) or f"; name one as package.module.{role}")
 
 
 def _hint(name: str, known: Iterable[str]) -> str:
-    near = nearest_name(name, known)
-    return f"; did you mean {near!r}?" if near else ""
+    suggestion = nearest_name(name, known)
+    return f"; did you mean {suggestion!r}?" if suggestion else ""

@@ -1,8 +1,10 @@
-"""The three roles. A deriver makes material, an evaluator measures, a combiner combines; only the router decides.
+"""Base classes of the three roles: derivers prepare material, evaluators score, combiners aggregate.
 
-`Deriver`   sees one view of the task and one response; gives material, never a score.
-`Evaluator` sees one view of the task and one, two or all responses, masked; gives verdicts.
-`Combiner`  sees numbers alone; gives one component of the reward by arithmetic.
+`Deriver`   sees one view of the task and one response; returns material, never a score.
+`Evaluator` sees one view of the task and one, two or all responses, masked; returns verdicts.
+`Combiner`  sees numbers only; computes one component of the reward.
+
+Only the router decides which of them run.
 """
 
 from abc import ABC, abstractmethod
@@ -51,10 +53,11 @@ BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """All that an evaluator is given.
+    """Input of an evaluator.
 
-    `responses` has one entry for scope `response`, two for `pair`, all of the group for `group`; `material` stands
-    beside them, one mapping of the needed material by name for each. `gateway` leads to the model, where one is.
+    `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
+    one mapping per response, from the name of the needed material to the material. `gateway` gives access to the
+    model; None without one.
     """
 
     question: Question
@@ -66,15 +69,15 @@ class Ask:
 
     @property
     def response(self) -> Response:
-        """The response asked about: the first one."""
+        """Return the first response, which is the only one in scope `response`."""
         return self.responses[0]
 
 
 @dataclass(frozen=True, slots=True)
 class DeriverAsk:
-    """All that a deriver is given: one view, one response, and the material that it needs.
+    """Input of a deriver: one view, one response, and the material that the deriver needs.
 
-    `gateway` leads to the model, where one is.
+    `gateway` gives access to the model; None without one.
     """
 
     task: TaskView
@@ -84,17 +87,17 @@ class DeriverAsk:
 
 
 class Evaluator(ABC):
-    """Measures. Subclass it, set `name`, and write `answer`; everything else has a default.
+    """Base class of evaluators. Set `name` and implement `answer`; everything else has a default.
 
-    `answer` gives a Verdict, a number in [0, 1] or a boolean; for scope `group` a sequence of them, one for each
-    response as shown. It may be a coroutine; otherwise it runs in a thread, or, if it is `quick` (microseconds, no
-    waiting), in the event loop itself. What it raises becomes a failed verdict.
-    One that is `together` gets all that it is asked at a time in `answer_all`, to ask a model less often.
-    One that reads a response's data (`reads_data`) is shown what a deriver of material `data` made of its text, if any.
-    An evaluator that `asks_model` abstains where the config's model is `none`. `params` are those of the config, which
-    sets them after `__init__` took them; they stand in every question, so that other params are another question.
-    `combiner` and `shares` say how its questions make up a component of their own, and `rests_on` that what it asks
-    hangs on more than its params, which a run then keeps to (see `Seat`).
+    `answer` returns a Verdict, a number in [0, 1] or a boolean; for scope `group`, a sequence of them, one per
+    response in the order shown. It may be a coroutine; otherwise it runs in a thread, or, if the evaluator is `quick`
+    (microseconds, no waiting), in the event loop itself. An exception becomes a failed verdict.
+    An evaluator that is `together` receives all its inputs at once in `answer_all`, to make fewer model calls.
+    An evaluator with `reads_data` sees the data that a deriver of material `data` extracted from the response, if any.
+    An evaluator with `asks_model` abstains if the config's model is `none`. `params` come from the config, which sets
+    them after `__init__` received them; they are part of every question, so other params give another question.
+    `combiner` and `shares` describe how the evaluator's questions form a component of their own. `rests_on` names what
+    the questions depend on besides the params; a run then keeps it fixed (see `Seat`).
     """
 
     name: str
@@ -114,12 +117,12 @@ class Evaluator(ABC):
 
     @property
     def branch(self) -> Branch:
-        """The family, and so the node of the score graph, that this evaluator belongs to."""
+        """Return the branch of the score graph that this evaluator belongs to."""
         return BRANCH_OF_AUDIENCE[self.audience]
 
     @property
     def seat(self) -> Seat:
-        """What a run remembers of it."""
+        """Return the record of this evaluator that a run stores."""
         return Seat(
             version=self.version,
             audience=self.audience,
@@ -130,30 +133,30 @@ class Evaluator(ABC):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What whoever starts a run should know of it, such as what it had to leave out; one sentence each."""
+        """Return what the user should know before a run, such as skipped parts; one sentence each."""
         return ()
 
     def check(self, question: Question) -> None:
-        """Called when a plan is made, and before one that was made earlier is used.
+        """Check that the question is valid. Called when a plan is made, and before an earlier plan is used.
 
-        Raises `ConfigError` where the config asks a question in a way that it cannot be asked in, and `InputError`
-        where what it rests on, beside the task, is not what it was.
+        Raises `ConfigError` if the config asks for a question that is not possible, and `InputError` if anything other
+        than the task that the question depends on has changed.
         """
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        """What to ask about this member of the audience; one question unless overridden."""
+        """Return the questions about this member of the audience; one question unless overridden."""
         return [self.question(view)]
 
     def question(self, view: TaskView, subject: str | None = None, **fields: Any) -> Question:
-        """A question of this evaluator about `view`; `fields` override those of Question."""
-        own = view.member or self.name.rpartition(".")[2]
+        """Return a question of this evaluator about `view`; `fields` override those of Question."""
+        default_subject = view.member or self.name.rpartition(".")[2]
         aspect = "" if subject is None else f"/{subject}"
         member = "" if view.member is None else f"@{view.member}"
-        stated: dict[str, Any] = {
+        defaults: dict[str, Any] = {
             "id": f"{self.name}{aspect}{member}",
             "evaluator": self.name,
             "version": self.version,
-            "subject": subject or own,
+            "subject": subject or default_subject,
             "view": view.digest,
             "branch": self.branch,
             "layer": self.layer,
@@ -161,25 +164,25 @@ class Evaluator(ABC):
             "needs": self.needs,
             "params": dict(self.params),
         }
-        return Question.model_validate(stated | fields)
+        return Question.model_validate(defaults | fields)
 
     @abstractmethod
     def answer(self, ask: Ask) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
-        """The verdict on what is asked."""
+        """Return the verdict on the question."""
 
     async def answer_all(self, asks: Sequence[Ask]) -> Sequence[Any]:
-        """The verdicts on all that is asked, in the order of the asks; called where the evaluator is `together`."""
+        """Return the verdicts on all inputs, in the order of `asks`; called if the evaluator is `together`."""
         raise NotImplementedError(f"evaluator {self.name!r} is `together`, and has no `answer_all`")
 
     def open(self) -> None:
-        """Called before the first question; start here what takes long to start."""
+        """Prepare for the first question. Called once before it; start slow resources here."""
 
     def close(self) -> None:
-        """Called when the jury is closed; may be called more than once."""
+        """Release resources. Called when the jury is closed; may be called more than once."""
 
 
 class Together(Evaluator):
-    """An evaluator that answers all that it is asked at a time: write `answer_all`."""
+    """Base class of evaluators that answer all their inputs in one batch: implement `answer_all`."""
 
     together = True
 
@@ -189,14 +192,14 @@ class Together(Evaluator):
 
     @abstractmethod
     async def answer_all(self, asks: Sequence[Ask]) -> Sequence[Verdict]:
-        """The verdicts on all that is asked, in the order of the asks."""
+        """Return the verdicts on all inputs, in the order of `asks`."""
 
 
 class Deriver(ABC):
-    """Makes material from one response, for evaluators that name it in `needs` (or `of`, for variants).
+    """Base class of derivers, which make material from one response for evaluators that list it in `needs`.
 
-    `params` are those of the config, as for an evaluator, and so are `asks_model` and `reads_data`. Where material
-    `data` is given, its data stands as the response's own for those who read that.
+    Evaluators of variants name it in `of` instead. `params` come from the config, as for an evaluator; `asks_model` and
+    `reads_data` mean the same as there. Material `data` replaces the response's own data for those that read data.
     """
 
     name: str
@@ -208,22 +211,22 @@ class Deriver(ABC):
     params: Params = NO_PARAMS
 
     def params_for(self, view: TaskView) -> Params:
-        """What the plan is to state of it: its params, and whatever else the material rests on than the view."""
+        """Return what the plan records: the params, and everything besides the view that the material depends on."""
         return self.params
 
     @abstractmethod
     def derive(self, ask: DeriverAsk) -> Material | Awaitable[Material]:
-        """The material, under the name that it `gives`. May be a coroutine; otherwise it runs in a thread."""
+        """Return the material, under the name in `gives`. May be a coroutine; otherwise it runs in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
-    `value` [R,Q] in [0,1], already filled where unjudged; `met` [R,Q] the judges' own decisions, filled alike;
-    `judged` [R,Q], false too where a gate stopped the response before anybody judged it; `live` [R,Q] is false where a
-    question does not apply: such a cell leaves numerator and denominator; `weight` [Q], signed; `mass` is what the
-    whole input weighs beside the component's other inputs.
+    `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
+    `judged` [R,Q], also false if a gate stopped the response before it was judged; `live` [R,Q], false if a question
+    does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `mass` is the weight
+    of the whole input among the component's inputs.
     """
 
     value: Floats
@@ -234,18 +237,18 @@ class Cells:
     mass: float = 1.0
 
     def mean(self) -> tuple[Floats, Bools]:
-        """Mean over the live columns by |weight|, [R], and where there was any live column, [R]."""
+        """Return the mean over the live columns by |weight| [R], and a mask [R] of the rows with any live column."""
         size = np.where(self.live, np.abs(self.weight), 0.0)
         total = aggregation.total(size)
-        some: Bools = np.greater(total, 0.0)
-        return aggregation.total(size * self.value) / np.where(some, total, 1.0), some
+        has_live: Bools = np.greater(total, 0.0)
+        return aggregation.total(size * self.value) / np.where(has_live, total, 1.0), has_live
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A component of the reward: value [R], the rows where there is one, and its named parts [R] for the trace.
+    """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
 
-    `figures` [R] are told beside it and are no parts of it; NaN where there is nothing to tell.
+    `figures` [R] are reported with the component but are not parts of it; NaN means there is nothing to report.
     """
 
     value: Floats
@@ -255,12 +258,12 @@ class Component:
 
 
 class Combiner(ABC):
-    """Turns cells into one component by arithmetic that gives the same bits everywhere.
+    """Base class of combiners: compute one component from cells, with arithmetic that gives the same bits everywhere.
 
     `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers,
-    an order); its result is all that `combine` gets beside the cells. One that `keeps_columns` gets every opponent or
-    sample in a column of its own. Where it does not fix the weights, they are a judge's, and the reward says so. Where
-    it works a row out from others too, it looks `across` them: what is missing of one may change all.
+    an order); its result is all that `combine` receives besides the cells. With `keeps_columns` every opponent or
+    sample has its own column. If `fixes_weights` is false, the weights come from a judge, and the reward says so. If
+    `across` is true, a row also depends on other rows, so a value missing in one may change all.
     """
 
     name: ClassVar[str]
@@ -270,27 +273,27 @@ class Combiner(ABC):
     across: ClassVar[bool] = False
 
     def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
-        """Called when the plan is made, with all that its inputs ask. Raises PlanError where it cannot read that."""
+        """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
-        """The parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
+        """Return the parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
         if params:
             raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}; leave it out")
         return {}
 
     @abstractmethod
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        """The component of every response.
+        """Return the component of every response.
 
-        Where every question looks at one response alone, a row is worked out from itself alone: which other responses
-        stand beside it, in a group or in a re-scored run, changes nothing.
+        If every question looks at one response only, each row is computed from that row only: other responses in the
+        group or in a re-scored run do not change it.
         """
 
     def bounds(
         self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
     ) -> tuple[Floats, Floats]:
-        """Least and greatest component [R], from cells with every unjudged value at 0 and at 1.
+        """Return the least and greatest component [R], from cells with every unjudged value at 0 and at 1.
 
-        Right as it stands for a combiner that never falls when a cell rises; others override it.
+        Correct for a combiner that never decreases when a cell increases; other combiners override it.
         """
         return self.combine(low, params).value, self.combine(high, params).value

@@ -1,7 +1,7 @@
-"""Import the modules that lie beside a config: those that it names by a dotted path, and what these import.
+"""Import the modules in a config's folder: those that the config names by a dotted path, and what these import.
 
-Nothing else in that folder can be imported, neither by us nor by a library that looks for an optional package. The
-folder is the last one on `sys.path`; a name that leads somewhere else already is refused.
+Nothing else in that folder can be imported, neither by jurygraph nor by a library that probes for an optional package.
+The folder is the last entry of `sys.path`; a name that already resolves to another module is refused.
 """
 
 import re
@@ -27,7 +27,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
 
 CODE_IN_PARAMS = ("choice", "functions", "tools")
-"""Params of our evaluators and derivers that name code: a dotted path, or dotted paths by name."""
+"""Params of our evaluators and derivers that name code: a dotted path, or a mapping of names to dotted paths."""
 
 _DOTTED = re.compile(r"([^\W\d]\w*)(?:\.[^\W\d]\w*)*[.:][^\W\d]\w*")
 _LANGCHAIN = "langchain:"
@@ -40,14 +40,14 @@ _LOADERS = (
 
 
 class _FolderFinder(PathEntryFinder):
-    """Finds the allowed modules of a folder, and any module of it for a module that it found before."""
+    """Find the allowed modules of a folder, and any of its modules imported by a module found earlier."""
 
     def __init__(self, folder: str, allowed: set[str]) -> None:
         self._files = FileFinder(folder, *_LOADERS)
         self._allowed = allowed
 
     def find_spec(self, name: str, target: ModuleType | None = None) -> ModuleSpec | None:
-        if name not in self._allowed and _importer() not in self._allowed:
+        if name not in self._allowed and _importing_module() not in self._allowed:
             return None
         spec = self._files.find_spec(name, target)
         if spec is not None:
@@ -59,7 +59,7 @@ class _FolderFinder(PathEntryFinder):
 
 
 class _Hook:
-    """Gives `sys.path` its finder for one folder. `allowed` are the modules that may be, or were, imported from it."""
+    """Give `sys.path` its finder for one folder. `allowed` are the modules that may be, or were, imported from it."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -72,19 +72,19 @@ class _Hook:
 
 
 def allow_modules_beside(*configs: Config, folder: Path) -> bool:
-    """Let the modules be imported that configs name and that lie in a folder; whether there are any.
+    """Allow importing the modules that configs name and that lie in `folder`; return true if there are any.
 
-    The folder takes the place of an earlier one. Raises `ConfigError`, naming the key, where a module has the name of
-    one that can be imported already.
+    The folder replaces an earlier one. Raises `ConfigError`, naming the key, if a module has the name of one that can
+    be imported already.
     """
     home = str(folder.resolve())
     _forget_other_folders(home)
     files = FileFinder(home, *_LOADERS)
     named: set[str] = set()
-    for key, name in (one for config in configs for one in code_named_by(config)):
+    for key, name in (named_code for config in configs for named_code in code_named_by(config)):
         spec = files.find_spec(name)
         if spec is not None:
-            _refuse_taken(key, name, spec)
+            _require_free_name(key, name, spec)
             named.add(name)
     if named:
         _allow(home, named)
@@ -92,8 +92,8 @@ def allow_modules_beside(*configs: Config, folder: Path) -> bool:
 
 
 def _allow(home: str, named: set[str]) -> None:
-    hook = next((one for one in sys.path_hooks if isinstance(one, _Hook)), None)
-    if hook is None and home not in map(_resolved, sys.path):
+    hook = next((hook for hook in sys.path_hooks if isinstance(hook, _Hook)), None)
+    if hook is None and home not in map(_resolve, sys.path):
         hook = _Hook(home)
         sys.path_hooks.insert(0, hook)
         sys.path_importer_cache.pop(home, None)
@@ -103,11 +103,11 @@ def _allow(home: str, named: set[str]) -> None:
 
 
 def code_named_by(config: Config) -> Iterator[tuple[str, str]]:
-    """The keys of a config that name code by a dotted path, each with the name of its outermost module."""
+    """Yield the keys of a config that name code by a dotted path, each with the name of its outermost module."""
     for key, path in _paths(config):
-        found = _DOTTED.fullmatch(path) if isinstance(path, str) else None
-        if found is not None:
-            yield key, found[1]
+        match = _DOTTED.fullmatch(path) if isinstance(path, str) else None
+        if match is not None:
+            yield key, match[1]
 
 
 def _paths(config: Config) -> Iterator[tuple[str, Any]]:
@@ -117,16 +117,16 @@ def _paths(config: Config) -> Iterator[tuple[str, Any]]:
         for place, use in enumerate(getattr(config, role)):
             yield f"{role}[{place}]", use.use
             for param in CODE_IN_PARAMS:
-                stated = use.params.get(param)
-                for one in stated.values() if isinstance(stated, dict) else [stated]:
-                    yield f"{role}[{place}]", one
+                paths = use.params.get(param)
+                for dotted_path in paths.values() if isinstance(paths, dict) else [paths]:
+                    yield f"{role}[{place}]", dotted_path
     for name, component in config.components.items():
         yield f"components.{name}.combiner", component.combiner
 
 
 def _forget_other_folders(home: str) -> None:
-    """Take back the folder of an earlier config, with what was imported from it: names there may be the same here."""
-    for hook in [one for one in sys.path_hooks if isinstance(one, _Hook)]:
+    """Undo the folder of an earlier config and its imports: modules here may have the same names."""
+    for hook in [candidate for candidate in sys.path_hooks if isinstance(candidate, _Hook)]:
         if hook.folder == home and home in sys.path:
             continue
         sys.path_hooks.remove(hook)
@@ -138,31 +138,33 @@ def _forget_other_folders(home: str) -> None:
                 del sys.modules[name]
 
 
-def _refuse_taken(key: str, name: str, beside: ModuleSpec) -> None:
-    """Refuse a file beside the config whose name leads to another module already."""
+def _require_free_name(key: str, name: str, spec: ModuleSpec) -> None:
+    """Raise ConfigError if a file next to the config has a name that resolves to another module already."""
     try:
-        other = find_spec(name) if beside.loader is not None else None
+        existing = find_spec(name) if spec.loader is not None else None
     except ValueError:
         raise ConfigError(f"{key}: {name!r} names no module that can be imported; rename it") from None
-    if other is None or other.loader is None or _same_file(other, beside):
-        return  # a folder without __init__.py, there or here, hides nothing: a module of that name comes first
-    file = Path(str(beside.origin))
-    shown = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
-    owner = "a module of Python itself" if name in sys.stdlib_module_names else f"an installed module ({other.origin})"
-    wrong = f"{shown} beside the config has the name of {owner}, which would be imported in its place"
-    raise ConfigError(f"{key}: {wrong}; rename {shown}, and name it so in the config")
+    if existing is None or existing.loader is None or _same_file(existing, spec):
+        return  # a namespace package (no __init__.py) hides nothing: a regular module of that name comes first
+    file = Path(str(spec.origin))
+    module_file = f"{file.parent.name}/" if file.name == "__init__.py" else file.name
+    owner = (
+        "a module of Python itself" if name in sys.stdlib_module_names else f"an installed module ({existing.origin})"
+    )
+    problem = f"{module_file} beside the config has the name of {owner}, which would be imported in its place"
+    raise ConfigError(f"{key}: {problem}; rename {module_file}, and name it so in the config")
 
 
-def _same_file(one: ModuleSpec, other: ModuleSpec) -> bool:
-    return one.origin is not None and other.origin is not None and _resolved(one.origin) == _resolved(other.origin)
+def _same_file(first: ModuleSpec, second: ModuleSpec) -> bool:
+    return first.origin is not None and second.origin is not None and _resolve(first.origin) == _resolve(second.origin)
 
 
-def _resolved(path: str) -> str:
+def _resolve(path: str) -> str:
     return str(Path(path).resolve())
 
 
-def _importer() -> str | None:
-    """The outermost module from which the import comes that is under way."""
+def _importing_module() -> str | None:
+    """Return the top-level name of the module that executes the current import statement."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", "")).partition(".")[0]

@@ -1,4 +1,4 @@
-"""What models are told: versioned templates, one file each, and the library that renders them."""
+"""Prompts for models: versioned templates, one file each, and the library that renders them."""
 
 from jurygraph.prompts.examples import Shot
 from jurygraph.prompts.library import (

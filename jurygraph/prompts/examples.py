@@ -1,4 +1,4 @@
-"""Few-shot examples as prompts show them: langchain-core's template over `example.md`, each text within a fence."""
+"""Few-shot examples in prompts: langchain-core's template over `example.md`, with each text inside a fence."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -8,7 +8,7 @@ from jurygraph.safety.fence import Fence
 
 
 class Shot(NamedTuple):
-    """An example as it is shown: who scored, known by a pseudonym, what, with which score, and perhaps why."""
+    """An example as shown: the reviewer's pseudonym, the text, the score, and optionally the reason."""
 
     reviewer: str
     text: str
@@ -17,32 +17,32 @@ class Shot(NamedTuple):
 
 
 def lay_out(shots: Sequence[Shot], fence: Fence, template: str) -> str:
-    """The examples one after another, as `template` (Jinja) writes each."""
-    return "\n\n".join(_written(template, *_fenced(shot, fence)) for shot in shots)
+    """Render the examples one after another by `template` (Jinja)."""
+    return "\n\n".join(_render_shot(template, *_fence_shot(shot, fence)) for shot in shots)
 
 
-def _fenced(shot: Shot, fence: Fence) -> Shot:
+def _fence_shot(shot: Shot, fence: Fence) -> Shot:
     reason = fence.around(shot.reason, "reason") if shot.reason else ""
     return shot._replace(text=fence.around(shot.text, "example"), reason=reason)
 
 
 @lru_cache(maxsize=1024)
-def _written(template: str, *shown: str) -> str:
-    """One example. It is kept, for it stands in many prompts, and langchain-core compiles the template each time.
+def _render_shot(template: str, *values: str) -> str:
+    """Render one example. Cached, since it is part of many prompts, and langchain-core compiles the template each time.
 
-    The message of langchain-core's few-shot template is taken: its template for one text would read what is shown as a
-    template again.
+    Uses the message of langchain-core's few-shot template: its template for a single text would parse the shown values
+    as a template again.
     """
-    from langchain_core.prompts import FewShotChatMessagePromptTemplate  # nobody pays for it who shows no example
+    from langchain_core.prompts import FewShotChatMessagePromptTemplate  # imported lazily: only needed with examples
 
-    example = dict(zip(Shot._fields, shown, strict=True))
-    few_shot = FewShotChatMessagePromptTemplate(examples=[example], example_prompt=_one(template))
+    example = dict(zip(Shot._fields, values, strict=True))
+    few_shot = FewShotChatMessagePromptTemplate(examples=[example], example_prompt=_chat_template(template))
     (message,) = few_shot.format_messages()
     return str(message.content)
 
 
 @cache
-def _one(template: str) -> Any:
+def _chat_template(template: str) -> Any:
     from langchain_core.prompts import ChatPromptTemplate
 
     return ChatPromptTemplate.from_messages([("human", template)], template_format="jinja2")

@@ -1,4 +1,4 @@
-"""Prompts as files: Markdown with front matter, a section for each message, rendered where nothing can be run."""
+"""Prompts as files: Markdown with front matter and a section per message, rendered in a sandbox."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ from jurygraph.sources.complaint import nearest
 Role = Message.model_fields["role"].annotation
 _HEADING = "## "
 _FENCE = "fence_of_this_rendering"
-_MANNER = frozenset({"fence", "reminder"})
+_MANNER_VARIABLES = frozenset({"fence", "reminder"})
 _QUESTION = "question"
-"""What a prompt is in the one that it extends."""
-_MOST_KEPT = 1024
+"""The variable of a base prompt that holds the prompt extending it."""
+_MAX_CACHED = 1024
 _ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How prompts are written: whether what others wrote stands within a fence, made with this key, and whether what is
-    asked stands behind the response (`reminder`) or before it."""
+    """Options of rendering: `fence` puts foreign text inside a fence, made with `key`; `reminder` puts the question
+    after the response instead of before it."""
 
     fence: bool = True
     reminder: bool = True
@@ -47,11 +47,11 @@ class Rendered(NamedTuple):
 
 
 class Prompt(Noun):
-    """A prompt: what it is for, the variables that it needs, and its messages as templates.
+    """A prompt: its purpose, the variables that it needs, and its messages as templates.
 
-    Tasks, rubrics and responses are data that fill its variables; they are never templates themselves. Every template
-    may also ask whether there is a `fence` or a `reminder` (see `Manner`). One that `extends` another is the `question`
-    in it, and needs that one's variables too.
+    Tasks, rubrics and responses are values of its variables, never templates themselves. Every template may also test
+    the variables `fence` and `reminder` (see `Manner`). A prompt that `extends` another is the `question` in it, and
+    needs that one's variables too.
     """
 
     id: Id
@@ -64,54 +64,54 @@ class Prompt(Noun):
 
     @property
     def edition(self) -> str:
-        """Its version, and that of the one it extends: where both are the same, so is every word."""
+        """Return the prompt's version and that of the base prompt: equal editions have equal words."""
         base = self.base
         return self.version if base is None else f"{self.version} in {base.id} {base.edition}"
 
     @property
     def base(self) -> "Prompt | None":
-        """The prompt that it extends."""
+        """Return the prompt that this one extends, or None."""
         return None if self.extends is None else load_prompt(self.extends)
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """All variables that it takes to render it."""
+        """Return all variables that rendering needs."""
         base = self.base
         shared = () if base is None else (name for name in base.needs if name != _QUESTION)
         return (*shared, *self.variables)
 
     @property
     def undeclared(self) -> frozenset[str]:
-        """What its templates use beside its variables. Raises `jinja2.TemplateSyntaxError` where one is no template."""
+        """Return undeclared variables of the templates. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
         return frozenset(name for _, _, used in self._templates for name in used).difference(self.variables)
 
     def render(self, manner: Manner = USUAL, **variables: Any) -> Rendered:
-        """The messages. Raises `jinja2.UndefinedError` at a variable that is not given."""
+        """Return the messages. Raises `jinja2.UndefinedError` if a variable is missing."""
         base = self.base
         if base is None:
-            return self._rendered(manner, variables)
-        (question,), marks = self._as_question(manner, variables)
-        around = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
-        return Rendered(around.messages, tuple(dict.fromkeys((*marks, *around.marks))))
+            return self._render_sections(manner, variables)
+        (question,), marks = self._render_question(manner, variables)
+        rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
+        return Rendered(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
 
-    def _as_question(self, manner: Manner, variables: Mapping[str, Any]) -> Rendered:
-        """The same question is asked of many responses, so it is kept, where its variables can be told apart."""
+    def _render_question(self, manner: Manner, variables: Mapping[str, Any]) -> Rendered:
+        """Render the question part; cached if the variables are hashable, since many responses share a question."""
         key = manner, *(variables.get(name, _ABSENT) for name in self.variables)
-        if not _can_be_kept(key):
-            return self._rendered(manner, variables)
+        if not _is_hashable(key):
+            return self._render_sections(manner, variables)
         if key not in self._questions:
-            if len(self._questions) >= _MOST_KEPT:
+            if len(self._questions) >= _MAX_CACHED:
                 self._questions.clear()
-            self._questions[key] = self._rendered(manner, variables)
+            self._questions[key] = self._render_sections(manner, variables)
         return self._questions[key]
 
-    def _rendered(self, manner: Manner, variables: Mapping[str, Any]) -> Rendered:
+    def _render_sections(self, manner: Manner, variables: Mapping[str, Any]) -> Rendered:
         fence = Fence(manner.key, manner.fence)
         filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
-        same = self._same[manner.fence, manner.reminder]
+        constant_messages = self._constant_messages[manner.fence, manner.reminder]
         messages = tuple(
-            _message(role, template.render(filled)) if varies else same[place]
-            for place, (role, template, varies) in enumerate(self._templates)
+            _build_message(role, template.render(filled)) if varies else constant_messages[index]
+            for index, (role, template, varies) in enumerate(self._templates)
         )
         return Rendered(messages, tuple(fence.marks))
 
@@ -121,22 +121,26 @@ class Prompt(Noun):
 
     @cached_property
     def _templates(self) -> list[tuple[str, Any, set[str]]]:
-        """The role and template of each message, and the variables that it hangs on."""
+        """Return the role and template of each message, and the variables that it depends on."""
         from jinja2.meta import find_undeclared_variables
 
         environment = _environment()
         return [
-            (role, environment.from_string(text), find_undeclared_variables(environment.parse(text)) - _MANNER)
+            (
+                role,
+                environment.from_string(text),
+                find_undeclared_variables(environment.parse(text)) - _MANNER_VARIABLES,
+            )
             for role, text in self.sections
         ]
 
     @cached_property
-    def _same(self) -> Mapping[tuple[bool, bool], Mapping[int, Message]]:
-        """The messages that hang on no variable, by their places, for every manner."""
+    def _constant_messages(self) -> Mapping[tuple[bool, bool], Mapping[int, Message]]:
+        """Return the messages without variables, by their indices, for every manner."""
         return {
             (fence, reminder): {
-                place: _message(role, template.render({"fence": fence, "reminder": reminder}))
-                for place, (role, template, varies) in enumerate(self._templates)
+                index: _build_message(role, template.render({"fence": fence, "reminder": reminder}))
+                for index, (role, template, varies) in enumerate(self._templates)
                 if not varies
             }
             for fence in (True, False)
@@ -144,7 +148,7 @@ class Prompt(Noun):
         }
 
 
-def _can_be_kept(key: tuple[Any, ...]) -> bool:
+def _is_hashable(key: tuple[Any, ...]) -> bool:
     try:
         hash(key)
     except TypeError:
@@ -152,23 +156,23 @@ def _can_be_kept(key: tuple[Any, ...]) -> bool:
     return True
 
 
-def _message(role: str, content: str) -> Message:
+def _build_message(role: str, content: str) -> Message:
     return Message(role=cast(Any, role), content=content)
 
 
 @cache
 def _environment() -> Any:
-    """Jinja's, which loads when something is rendered: nobody pays for it who asks no model."""
+    """Return Jinja's environment. Imported lazily: only needed for rendering."""
     from jinja2 import StrictUndefined, pass_context
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
     environment = ImmutableSandboxedEnvironment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    environment.filters["fenced"] = pass_context(_fenced)
+    environment.filters["fenced"] = pass_context(_fence_text)
     environment.filters["few_shot"] = pass_context(_few_shot)
     return environment
 
 
-def _fenced(context: Any, text: str, name: str) -> str:
+def _fence_text(context: Any, text: str, name: str) -> str:
     fence: Fence = context[_FENCE]
     return fence.around(text, name)
 
@@ -179,13 +183,13 @@ def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
 
 
 def prompt_names() -> tuple[str, ...]:
-    """The names of all prompts of this package."""
-    found = (path.name for path in files("jurygraph.prompts").iterdir())
-    return tuple(sorted(name.removesuffix(".md") for name in found if name.endswith(".md")))
+    """Return the names of all prompts of this package."""
+    names = (path.name for path in files("jurygraph.prompts").iterdir())
+    return tuple(sorted(name.removesuffix(".md") for name in names if name.endswith(".md")))
 
 
 def prompt_source(name: str) -> str:
-    """The file of a prompt. Raises `InputError` where there is none of that name."""
+    """Return the source of a prompt. Raises `InputError` if there is none of that name."""
     if name not in prompt_names():
         known = prompt_names()
         raise InputError(f"there is no prompt {name!r}; {nearest(name, known) or 'there are ' + ', '.join(known)}")
@@ -194,23 +198,23 @@ def prompt_source(name: str) -> str:
 
 @lru_cache(maxsize=256)
 def load_prompt(name: str) -> Prompt:
-    """The prompt in `<name>.md` of this package. Raises `InputError` where there is none."""
+    """Return the prompt in `<name>.md` of this package. Raises `InputError` if there is none."""
     return parse_prompt(prompt_source(name))
 
 
-def parse_prompt(text: str, **usual: Any) -> Prompt:
-    """A prompt from its file: YAML between two lines of `---`, then a section `## system`, `## user`, … a message.
+def parse_prompt(text: str, **defaults: Any) -> Prompt:
+    """Parse a prompt file: YAML between two lines of `---`, then a section `## system`, `## user`, … per message.
 
-    `usual` stands where the YAML states nothing. Raises ValueError where it is no such text; one that extends another
-    has a section `## user` alone.
+    `defaults` holds values for keys missing in the YAML. Raises ValueError for an invalid text; a prompt that extends
+    another must have exactly one section, `## user`.
     """
     start, *front = text.split("---\n", 2)
     if start or len(front) != 2:
         raise ValueError("a prompt begins with its front matter: a line `---`, `id: NAME` and more, and a line `---`")
-    stated = YAML(typ="safe", pure=True).load(front[0])
-    if not isinstance(stated, dict):
+    metadata = YAML(typ="safe", pure=True).load(front[0])
+    if not isinstance(metadata, dict):
         raise ValueError("the front matter holds keys and values, such as `id: NAME`")
-    prompt = Prompt(sections=tuple(_sections(front[1])), **{**usual, **stated})
+    prompt = Prompt(sections=tuple(_sections(front[1])), **{**defaults, **metadata})
     if prompt.extends is not None and [role for role, _ in prompt.sections] != ["user"]:
         raise ValueError(f"prompt {prompt.id!r} extends {prompt.extends!r}; give it one section, headed `## user`")
     return prompt

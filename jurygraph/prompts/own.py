@@ -1,4 +1,4 @@
-"""Prompts of one's own: a file beside the evaluator that asks with it, checked as a whole before anything is asked."""
+"""Custom prompts: a file next to its evaluator, validated completely before it is used."""
 
 from hashlib import sha256
 from importlib.resources.abc import Traversable
@@ -11,11 +11,11 @@ from jurygraph.prompts.library import Prompt, parse_prompt
 
 
 def read_prompt(file: Traversable) -> Prompt:
-    """The prompt in a file of one's own, such as `Path(__file__).with_name("tone.md")`.
+    """Read a prompt from a file, such as `Path(__file__).with_name("tone.md")`.
 
-    One whose front matter states no version gets one that changes with its text; one that states no variables has none.
-    Raises `InputError`, which says what is wrong, where there is no such file or it is no prompt, also where its
-    templates use what it does not state.
+    Without a version in the front matter it gets one that changes with its text; without `variables` it has none.
+    Raises `InputError` with the cause if the file is missing or no prompt, or if its templates use undeclared
+    variables.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def _check_base(prompt: Prompt) -> None:
 
 
 def _check_templates(prompt: Prompt) -> None:
-    """Refuse now what Jinja refuses only once something is asked, and a variable that would be the base's by chance."""
+    """Raise now for errors that Jinja would raise while rendering, and for variables only the base prompt declares."""
     from jinja2 import TemplateSyntaxError
 
     try:
@@ -52,5 +52,5 @@ def _check_templates(prompt: Prompt) -> None:
     except TemplateSyntaxError as error:
         raise ValueError(f"line {error.lineno} of its section: {error.message}") from error
     if unknown:
-        stated = ", ".join((*prompt.variables, *unknown))
-        raise ValueError(f"it uses {unknown[0]!r} and does not state it; write `variables: [{stated}]`")
+        declared = ", ".join((*prompt.variables, *unknown))
+        raise ValueError(f"it uses {unknown[0]!r} and does not state it; write `variables: [{declared}]`")

@@ -1,1 +1,1 @@
-"""Checks: constraints that a task states, decided by arithmetic over what was looked up."""
+"""Checks: a task's constraints, decided by arithmetic over looked-up claims and the response's data."""

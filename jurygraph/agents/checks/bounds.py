@@ -1,4 +1,4 @@
-"""What is measured of a response against a bound: what is unshown is taken as it is worst."""
+"""Compare a measure of a response with a bound: values that the response does not show count as the worst case."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -12,70 +12,70 @@ from jurygraph.agents.facts.names import shown
 _ROUNDING = 1e-9
 
 Measure = Callable[[bool, bool], float | None]
-"""What is measured, if all that is unshown, and all that is untold, adds to it or not; None where there is nothing to
-measure, which is as asked. Adding never makes it less."""
+"""A function (unshown, untold) that computes the measure; the flags decide if all unshown, and all untold, values add
+to it. None if there is nothing to measure, which satisfies any bound. Adding values never makes it smaller."""
 
 
-class _Between(NamedTuple):
-    """The least and the greatest of something."""
+class _Interval(NamedTuple):
+    """The least and greatest value of a number."""
 
     low: float
     high: float
 
 
-def bounded(check: Check, measure: Measure, what: str, unknown: Unknown, at: Sequence[Item]) -> Decided:
-    """What a bound says of a measure. What is unshown is taken as it is worst."""
-    asked = _Between(*check.bound)
+def bounded(check: Check, measure: Measure, label: str, unknown: Unknown, at: Sequence[Item]) -> Decided:
+    """Decide a bound on a measure. Unshown values count as the worst case."""
+    bound = _Interval(*check.bound)
     worlds = [[measure(unshown, untold) for untold in (False, True)] for unshown in (False, True)]
-    found = [value for world in worlds for value in world if value is not None]
-    span = _Between(min(found), max(found))
-    if all(_least(value, asked.low) and _most(value, asked.high) for value in found):
-        return Decided(True, 1.0, f"{what} is {_number_told(span)}, as asked", at)
-    if _outside([span.low, span.high], asked) and len(found) == 4:
-        reason = f"{what} is {_number_told(span)}, not {_asked(asked)}"
-        return Decided(False, _closeness(span, asked), reason, at)
-    reason = f"{what} is {_number_told(span)}, and {_asked(asked)} is asked for"
-    if any(_outside(world, asked) for world in worlds):
+    values = [value for world in worlds for value in world if value is not None]
+    span = _Interval(min(values), max(values))
+    if all(_reaches(value, bound.low) and _stays_within(value, bound.high) for value in values):
+        return Decided(True, 1.0, f"{label} is {_describe_measure(span)}, as asked", at)
+    if _is_outside([span.low, span.high], bound) and len(values) == 4:
+        reason = f"{label} is {_describe_measure(span)}, not {_describe_bound(bound)}"
+        return Decided(False, _closeness(span, bound), reason, at)
+    reason = f"{label} is {_describe_measure(span)}, and {_describe_bound(bound)} is asked for"
+    if any(_is_outside(world, bound) for world in worlds):
         return unknown.unproven(reason)
     return unknown.undecided(reason)
 
 
-def _outside(values: Sequence[float | None], asked: _Between) -> bool:
-    """Whether all that a measure can be lies to one side of what is asked."""
+def _is_outside(values: Sequence[float | None], bound: _Interval) -> bool:
+    """Return true if every possible value of the measure lies on the same side of the bound."""
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         return False
-    return not any(_least(value, asked.low) for value in numbers) or not any(
-        _most(value, asked.high) for value in numbers
+    return not any(_reaches(value, bound.low) for value in numbers) or not any(
+        _stays_within(value, bound.high) for value in numbers
     )
 
 
-def _least(value: float, asked: float) -> bool:
-    return value >= asked - _ROUNDING * max(1.0, abs(asked)) if math.isfinite(asked) else True
+def _reaches(value: float, limit: float) -> bool:
+    return value >= limit - _ROUNDING * max(1.0, abs(limit)) if math.isfinite(limit) else True
 
 
-def _most(value: float, asked: float) -> bool:
-    return value <= asked + _ROUNDING * max(1.0, abs(asked)) if math.isfinite(asked) else True
+def _stays_within(value: float, limit: float) -> bool:
+    return value <= limit + _ROUNDING * max(1.0, abs(limit)) if math.isfinite(limit) else True
 
 
-def _closeness(span: _Between, asked: _Between) -> float:
-    """How near a measure comes to what was asked, in [0, 1]: the share of the least, or what the excess leaves."""
-    if not _most(span.low, asked.high):
-        if asked.high <= 0 or span.high == math.inf:
+def _closeness(span: _Interval, bound: _Interval) -> float:
+    """Return the closeness to the bound in [0, 1]: the share of the minimum, or 1 minus the relative excess."""
+    if not _stays_within(span.low, bound.high):
+        if bound.high <= 0 or span.high == math.inf:
             return 0.0
-        return max(0.0, 1.0 - (span.high - asked.high) / asked.high)
-    return span.low / asked.low  # nothing measures less than 0, so more than that is asked for
+        return max(0.0, 1.0 - (span.high - bound.high) / bound.high)
+    return span.low / bound.low  # measures are never negative, so the lower bound is above 0
 
 
-def _asked(asked: _Between) -> str:
-    if asked.low == asked.high:
-        return shown(asked.low)
-    if asked.high == math.inf:
-        return f"{shown(asked.low)} or more"
-    return f"{shown(asked.high)} or less" if asked.low == -math.inf else f"{shown(asked.low)} to {shown(asked.high)}"
+def _describe_bound(bound: _Interval) -> str:
+    if bound.low == bound.high:
+        return shown(bound.low)
+    if bound.high == math.inf:
+        return f"{shown(bound.low)} or more"
+    return f"{shown(bound.high)} or less" if bound.low == -math.inf else f"{shown(bound.low)} to {shown(bound.high)}"
 
 
-def _number_told(span: _Between) -> str:
+def _describe_measure(span: _Interval) -> str:
     low, high = (shown(round(end, 6)) for end in span)
     if span.low == span.high:
         return low

@@ -1,4 +1,4 @@
-"""What a column of items includes, excludes, or never repeats."""
+"""Decide checks of a column's values: what it includes, excludes, or never repeats."""
 
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any, NamedTuple
@@ -12,101 +12,109 @@ from jurygraph.sources.complaint import shortened
 
 
 class _Value(NamedTuple):
-    """A value of an item, None where it can be anything, and whether it counts."""
+    """A value of an item, None if it could be anything, and the truth of counting it."""
 
     item: Item
     truth: Truth
     value: Any
 
 
-class _Seen(NamedTuple):
-    """The values of a column, and those that can be anything."""
+class _ColumnValues(NamedTuple):
+    """The values of a column, and the entries whose value could be anything."""
 
     values: list[_Value]
     anything: list[_Value]
     unknown: Unknown
 
     def among(self, wanted: Sequence[Scalar], *truths: Truth) -> list[_Value]:
-        """Those that are wanted and count so."""
-        return [one for one in self.values if one.truth in truths and is_one_of(one.value, wanted)]
+        """Return the entries with a wanted value and one of the truths."""
+        return [entry for entry in self.values if entry.truth in truths and is_one_of(entry.value, wanted)]
 
 
 def decide_column(check: Check, items: Sequence[Item]) -> Decided:
     """Decide a check of a column's values."""
-    seen = _seen(check, items)
-    told = f"{check.column} of {check.values}"
+    column_values = _read_column(check, items)
+    label = f"{check.column} of {check.values}"
     if check.includes is not None:
-        return _includes(told, check.includes, seen)
+        return _decide_includes(label, check.includes, column_values)
     if check.excludes is not None:
-        return _excludes(told, check.excludes, seen)
-    return _distinct(told, seen)
+        return _decide_excludes(label, check.excludes, column_values)
+    return _decide_distinct(label, column_values)
 
 
-def _seen(check: Check, items: Sequence[Item]) -> _Seen:
-    seen, column = _Seen([], [], Unknown()), check.column or ""
+def _read_column(check: Check, items: Sequence[Item]) -> _ColumnValues:
+    column_values, column = _ColumnValues([], [], Unknown()), check.column or ""
     for item in items:
-        held, value = holds(check.where, item), item.value(column)
-        if held.truth == "no":
+        test_result, value = holds(check.where, item), item.value(column)
+        if test_result.truth == "no":
             continue
-        truth = seen.unknown.noted(hanging_on([column] if value is None else [], held, item), item)
+        truth = column_values.unknown.noted(hanging_on([column] if value is None else [], test_result, item), item)
         if value is None:
-            seen.anything.append(_Value(item, truth, None))
+            column_values.anything.append(_Value(item, truth, None))
         else:
-            seen.values.extend(_Value(item, truth, one) for one in parts(value, item.lists.get(column)))
-    return seen
+            column_values.values.extend(_Value(item, truth, part) for part in parts(value, item.lists.get(column)))
+    return column_values
 
 
-def _includes(told: str, wanted: Sequence[Scalar], seen: _Seen) -> Decided:
-    absent = [one for one in wanted if not seen.among([one], "yes")]
-    at = [one.item for one in seen.among(wanted, "yes")]
+def _decide_includes(label: str, wanted: Sequence[Scalar], column_values: _ColumnValues) -> Decided:
+    absent = [missing_value for missing_value in wanted if not column_values.among([missing_value], "yes")]
+    at = [entry.item for entry in column_values.among(wanted, "yes")]
     if not absent:
-        return Decided(True, 1.0, f"{told} includes {_listed(wanted)}", at)
-    share, reason = 1.0 - len(absent) / len(wanted), f"{told} does not include {_listed(absent)}"
-    anything = any(one.truth == "untold" for one in seen.anything)
-    if anything or all(seen.among([one], "untold") for one in absent):
-        return seen.unknown.undecided(reason)
-    if seen.unknown.unshown:
-        return seen.unknown.unproven(reason, share)
+        return Decided(True, 1.0, f"{label} includes {_quote_values(wanted)}", at)
+    share, reason = 1.0 - len(absent) / len(wanted), f"{label} does not include {_quote_values(absent)}"
+    anything = any(entry.truth == "untold" for entry in column_values.anything)
+    if anything or all(column_values.among([value], "untold") for value in absent):
+        return column_values.unknown.undecided(reason)
+    if column_values.unknown.unshown:
+        return column_values.unknown.unproven(reason, share)
     return Decided(False, share, reason, at)
 
 
-def _excludes(told: str, barred: Sequence[Scalar], seen: _Seen) -> Decided:
-    found = seen.among(barred, "yes")
-    perhaps = [*seen.among(barred, "unshown", "untold"), *seen.anything]
-    if not found:
-        return _unbroken(f"{told} includes none of {_listed(barred)}", [one.truth for one in perhaps], seen.unknown)
-    wrong = {id(one.item) for one in (*found, *perhaps)}
-    items = {id(one.item) for one in seen.values if one.truth == "yes"} | wrong
-    reason = f"{told} includes {_listed([one.value for one in found])}"
-    return Decided(False, 1.0 - len(wrong) / len(items), reason, [one.item for one in found])
+def _decide_excludes(label: str, barred: Sequence[Scalar], column_values: _ColumnValues) -> Decided:
+    violations = column_values.among(barred, "yes")
+    perhaps = [*column_values.among(barred, "unshown", "untold"), *column_values.anything]
+    if not violations:
+        return _decide_unless_open(
+            f"{label} includes none of {_quote_values(barred)}",
+            [entry.truth for entry in perhaps],
+            column_values.unknown,
+        )
+    violating_ids = {id(entry.item) for entry in (*violations, *perhaps)}
+    items = {id(entry.item) for entry in column_values.values if entry.truth == "yes"} | violating_ids
+    reason = f"{label} includes {_quote_values([entry.value for entry in violations])}"
+    return Decided(False, 1.0 - len(violating_ids) / len(items), reason, [entry.item for entry in violations])
 
 
-def _distinct(told: str, seen: _Seen) -> Decided:
-    alike: dict[Hashable, list[_Value]] = {}
-    for one in seen.values:
-        alike.setdefault(key(one.value), []).append(one)
-    repeated = [ones for ones in alike.values() if len(ones) > 1]
-    again = [one for ones in repeated for one in [each for each in ones if each.truth == "yes"][1:]]
-    if not again:
-        perhaps = [*map(_repeated, repeated), *(one.truth for one in seen.anything)]
-        return _unbroken(f"{told} never repeats", perhaps, seen.unknown)
-    different = sum(any(one.truth == "yes" for one in ones) for ones in alike.values())
-    all_ = sum(one.truth == "yes" for one in seen.values) + sum(one.truth != "yes" for ones in repeated for one in ones)
-    reason = f"{told} repeats {_listed([one.value for one in again])}"
-    return Decided(False, 0.0 if seen.anything else different / all_, reason, [one.item for one in again])
+def _decide_distinct(label: str, column_values: _ColumnValues) -> Decided:
+    entries_by_value: dict[Hashable, list[_Value]] = {}
+    for entry in column_values.values:
+        entries_by_value.setdefault(key(entry.value), []).append(entry)
+    repeated = [entries for entries in entries_by_value.values() if len(entries) > 1]
+    repeats = [entry for entries in repeated for entry in [each for each in entries if each.truth == "yes"][1:]]
+    if not repeats:
+        perhaps = [*map(_open_truth, repeated), *(entry.truth for entry in column_values.anything)]
+        return _decide_unless_open(f"{label} never repeats", perhaps, column_values.unknown)
+    different = sum(any(entry.truth == "yes" for entry in entries) for entries in entries_by_value.values())
+    all_ = sum(entry.truth == "yes" for entry in column_values.values) + sum(
+        entry.truth != "yes" for entries in repeated for entry in entries
+    )
+    reason = f"{label} repeats {_quote_values([entry.value for entry in repeats])}"
+    return Decided(
+        False, 0.0 if column_values.anything else different / all_, reason, [entry.item for entry in repeats]
+    )
 
 
-def _repeated(alike: Sequence[_Value]) -> Truth:
-    """Why it is not known whether a value is repeated."""
-    return "unshown" if sum(one.truth != "untold" for one in alike) > 1 else "untold"
+def _open_truth(entries: Sequence[_Value]) -> Truth:
+    """Return why it is unknown if a value is repeated."""
+    return "unshown" if sum(entry.truth != "untold" for entry in entries) > 1 else "untold"
 
 
-def _unbroken(reason: str, open_: Collection[Truth], unknown: Unknown) -> Decided:
-    """What holds unless something that is not known breaks it."""
+def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: Unknown) -> Decided:
+    """Return a decision that holds unless an unknown value breaks it."""
     if "unshown" in open_:
         return unknown.unproven(reason)
     return unknown.undecided(reason) if "untold" in open_ else Decided(True, 1.0, reason)
 
 
-def _listed(values: Sequence[Any]) -> str:
+def _quote_values(values: Sequence[Any]) -> str:
     return some([shortened(shown(value)) for value in values], ", ", 10)

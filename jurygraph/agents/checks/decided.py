@@ -1,8 +1,8 @@
-"""What came of a check, and what it hangs on that is not known.
+"""The result of a check, and the unknown values that it depends on.
 
-What the response made up (there is no such row), or leaves out of its own data, can be anything, so a check that hangs
-on it does not hold. What the tables leave open is no fault of the response: a check that hangs on it alone cannot be
-decided, and abstains.
+A value that the response made up (no such row exists), or omits from its own data, can be anything, so a check that
+depends on it does not hold. A value missing in the tables is no fault of the response: a check that depends only on
+such values cannot be decided, and abstains.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from jurygraph.agents.checks.items import Held, Item, Truth, lacks
 
 
 class Decided(NamedTuple):
-    """`holds` None: it cannot be decided, and `reason` says what was missing. `at` are the items that it hangs on.
+    """The result of a check. `holds` is None if it cannot be decided; `reason` then names what is missing.
 
-    `share` is how much of what was asked for there surely is.
+    `share` is the share of the requirement that is surely met. `at` are the items that the result depends on.
     """
 
     holds: bool | None
@@ -26,40 +26,40 @@ class Decided(NamedTuple):
 
 @dataclass
 class Unknown:
-    """What a measure hangs on and is not known: what the response cannot show, and what the tables do not tell.
+    """The unknown values that a measure depends on: those the response cannot show, and those the tables do not have.
 
-    `items` are those that lack something, each once.
+    `items` are the items that lack a value, each once.
     """
 
     unshown: list[str] = field(default_factory=list)
     untold: list[str] = field(default_factory=list)
     items: dict[int, Item] = field(default_factory=dict)
 
-    def noted(self, held: Held, item: Item) -> Truth:
-        """Whether tests hold of an item; what they lack of it is kept."""
-        for column in held.lacking:
+    def noted(self, test_result: Held, item: Item) -> Truth:
+        """Record the values that tests of an item lack, and return the truth of the tests."""
+        for column in test_result.lacking:
             (self.untold if item.lacks(column) == "untold" else self.unshown).append(item.told(column))
-        if held.lacking:
+        if test_result.lacking:
             self.items[id(item)] = item
-        return held.truth
+        return test_result.truth
 
     def undecided(self, reason: str) -> Decided:
-        """What hangs on what the tables do not tell."""
+        """Return an undecided result, because of values that the tables do not have."""
         return Decided(None, 0.0, f"{reason}; the tables do not tell {some(self.untold)}")
 
     def unproven(self, reason: str, share: float = 0.0) -> Decided:
-        """What hangs on what the response cannot show."""
-        told = f"{reason}; it cannot be shown, for {some(self.unshown)}"
-        return Decided(False, share, told, [*self.items.values()])
+        """Return a failed result, because of values that the response cannot show."""
+        message = f"{reason}; it cannot be shown, for {some(self.unshown)}"
+        return Decided(False, share, message, [*self.items.values()])
 
 
-def hanging_on(columns: Sequence[str], held: Held, item: Item) -> Held:
-    """What hangs on more columns than the tests do."""
-    lacking = [*held.lacking, *columns]
-    return Held(lacks(item, lacking), lacking) if columns else held
+def hanging_on(columns: Sequence[str], test_result: Held, item: Item) -> Held:
+    """Return a test result that depends on additional columns."""
+    lacking = [*test_result.lacking, *columns]
+    return Held(lacks(item, lacking), lacking) if columns else test_result
 
 
-def some(told: Sequence[str], between: str = "; ", most: int = 5) -> str:
-    """These, each once, and how many more there are."""
-    each = list(dict.fromkeys(told))
-    return between.join(each[:most]) + (f"{between}and {len(each) - most} more" if len(each) > most else "")
+def some(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
+    """Join the texts, each once, and count those beyond the first `most`."""
+    unique = list(dict.fromkeys(texts))
+    return between.join(unique[:most]) + (f"{between}and {len(unique) - most} more" if len(unique) > most else "")

@@ -1,4 +1,4 @@
-"""Whether a check holds of a response's items: how many there are, which share of them passes, what they add up to."""
+"""Decide a check of a response's items: how many there are, which share passes, and what they add up to."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,74 +16,89 @@ Items = Mapping[str, Sequence[Item]]
 
 
 def decide_check(check: Check, items: Items) -> Decided:
-    """Decide a check that measures items. `items` has every source that the check names."""
+    """Decide a check that measures items. `items` contains every source that the check names."""
     if check.values is not None:
         return decide_column(check, items[check.values])
     if check.share is not None:
-        return _share(check, items[check.share])
+        return _decide_share(check, items[check.share])
     if check.count is not None:
-        return _count(check, items[check.count])
-    return _sum(check, items)
+        return _decide_count(check, items[check.count])
+    return _decide_sum(check, items)
 
 
-def _count(check: Check, items: Sequence[Item]) -> Decided:
+def _decide_count(check: Check, items: Sequence[Item]) -> Decided:
     unknown = Unknown()
-    held = [(item, unknown.noted(holds(check.where, item), item)) for item in items]
+    truths = [(item, unknown.noted(holds(check.where, item), item)) for item in items]
 
     def number(unshown: bool, untold: bool) -> float:
-        counted = _counted(unshown, untold)
-        return sum(counted[truth] for _, truth in held)
+        counts = _counted_truths(unshown, untold)
+        return sum(counts[truth] for _, truth in truths)
 
-    at = [item for item, truth in held if truth == "yes"]
+    at = [item for item, truth in truths if truth == "yes"]
     return bounded(check, number, f"the number of {check.count}", unknown, at)
 
 
-def _counted(unshown: bool, untold: bool) -> Mapping[Truth, bool]:
+def _counted_truths(unshown: bool, untold: bool) -> Mapping[Truth, bool]:
     return {"yes": True, "no": False, "unshown": unshown, "untold": untold}
 
 
-def _share(check: Check, items: Sequence[Item]) -> Decided:
+def _decide_share(check: Check, items: Sequence[Item]) -> Decided:
     if not items:
         return Decided(False, 0.0, f"the response names no {check.share}")
-    among = [(item, of) for item in items if (of := holds(check.among, item)).truth != "no"]
+    among = [(item, among_result) for item in items if (among_result := holds(check.among, item)).truth != "no"]
     if not among:
         return Decided(True, 1.0, f"none of the {check.share} is of that kind")
     unknown = Unknown()
-    held = [(item, unknown.noted(of, item), unknown.noted(holds(check.where, item), item)) for item, of in among]
+    truths = [
+        (item, unknown.noted(among_result, item), unknown.noted(holds(check.where, item), item))
+        for item, among_result in among
+    ]
 
     def share(unshown: bool, untold: bool) -> float | None:
-        """Of what is perhaps not among them, what passes adds to the share by being so, and else by not being so."""
-        counted = _counted(unshown, untold)
-        passing = [counted[truth] for _, of, truth in held if of == "yes" or counted[truth] == counted[of]]
+        """Count an item that is only perhaps `among` if that moves the share: up if unknown values add, else down."""
+        counts = _counted_truths(unshown, untold)
+        passing = [
+            counts[truth]
+            for _, among_truth, truth in truths
+            if among_truth == "yes" or counts[truth] == counts[among_truth]
+        ]
         return sum(passing) / len(passing) if passing else None
 
-    yes = [item for item, _, truth in held if truth == "yes"]
-    no = [item for item, _, truth in held if truth == "no"]
+    yes = [item for item, _, truth in truths if truth == "yes"]
+    no = [item for item, _, truth in truths if truth == "no"]
     return bounded(check, share, f"the share of {check.share} that pass", unknown, no or yes)
 
 
-def _sum(check: Check, items: Items) -> Decided:
+def _decide_sum(check: Check, items: Items) -> Decided:
     terms = check.sum or ()
     if not any(items[term.of] for term in terms):
         return Decided(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
     unknown = Unknown()
-    added = [one for term in terms for item in items[term.of] if (one := _added(term, item, unknown)) is not None]
-    mixed = _mixed(added)
+    addends = [
+        addend
+        for term in terms
+        for item in items[term.of]
+        if (addend := _evaluate_term(term, item, unknown)) is not None
+    ]
+    mixed = _check_currencies(addends)
     if mixed is not None:
         return mixed
     per = check.per or 1.0
 
     def total(unshown: bool, untold: bool) -> float:
-        counted = _counted(unshown, untold)
-        return _total(one.price.number if one.price else math.inf for one in added if counted[one.truth]) / per
+        counts = _counted_truths(unshown, untold)
+        return (
+            _total(addend.price.number if addend.price else math.inf for addend in addends if counts[addend.truth])
+            / per
+        )
 
-    told = "the sum" + (f" per {shown(per)}" if check.per else "")
-    at = {id(one.item): one.item for one in added if one.truth == "yes"}
-    return bounded(check, total, told, unknown, [*at.values()])
+    label = "the sum" + (f" per {shown(per)}" if check.per else "")
+    at = {id(addend.item): addend.item for addend in addends if addend.truth == "yes"}
+    return bounded(check, total, label, unknown, [*at.values()])
 
 
-class _Added(NamedTuple):
-    """What an item adds to a sum, and whether it does; `price` is None where it can be anything."""
+class _Addend(NamedTuple):
+    """The contribution of an item to a sum, and the truth of counting it; `price` is None if it could be anything."""
 
     item: Item
     truth: Truth
@@ -91,53 +106,55 @@ class _Added(NamedTuple):
     own: bool
 
 
-def _added(term: Term, item: Item, unknown: Unknown) -> _Added | None:
-    held = holds(term.where, item)
-    if held.truth == "no":
+def _evaluate_term(term: Term, item: Item, unknown: Unknown) -> _Addend | None:
+    test_result = holds(term.where, item)
+    if test_result.truth == "no":
         return None
     price, lacking = _price(term, item)
-    truth = unknown.noted(hanging_on(lacking, held, item), item)
-    return _Added(item, truth, price, own=item.lacks(term.column) == "unshown")
+    truth = unknown.noted(hanging_on(lacking, test_result, item), item)
+    return _Addend(item, truth, price, own=item.lacks(term.column) == "unshown")
 
 
 def _price(term: Term, item: Item) -> tuple[Amount | None, Sequence[str]]:
-    """What an item costs, or the columns that leave it open. Nothing costs less than nothing."""
-    stated = (term.column, term.times or 1.0, term.places)
-    price, times, places = (_number(one, item) for one in stated)
+    """Return the price of an item, or the columns that leave it unknown. Negative prices count as unknown."""
+    operands = (term.column, term.times or 1.0, term.places)
+    price, times, places = (_number(operand, item) for operand in operands)
     if price is None or times is None or places is None:
-        return None, [str(one) for one, found in zip(stated, (price, times, places), strict=True) if found is None]
+        return None, [
+            str(operand) for operand, number in zip(operands, (price, times, places), strict=True) if number is None
+        ]
     units = 1.0 if term.people is None else _units(term.people, places.number)
     if units is None:
         return None, [str(term.places)]
     return Amount(price.number * times.number * units, price.currency), ()
 
 
-def _number(stated: str | float, item: Item) -> Amount | None:
-    """A number that is stated, or that stands in a column; None where there is none, or one below 0."""
-    if not isinstance(stated, str):
-        return Amount(float(stated), "")
-    found = amount(item.value(stated))
-    return found if found is not None and found.number >= 0 else None
+def _number(operand: str | float, item: Item) -> Amount | None:
+    """Return a constant, or the number in a column; None if there is none, or if it is negative."""
+    if not isinstance(operand, str):
+        return Amount(float(operand), "")
+    result = amount(item.value(operand))
+    return result if result is not None and result.number >= 0 else None
 
 
 def _units(people: float, places: float) -> float | None:
-    """How many units of so many places people need; None where that is no number."""
+    """Return how many units with `places` places each `people` need; None if that is not finite."""
     needed = people / places if places > 0 else math.inf
     return float(math.ceil(needed)) if math.isfinite(needed) else None
 
 
 def _total(prices: Iterable[float]) -> float:
-    """The same for every order of the items."""
+    """Return the exact sum, which does not depend on the order of the items."""
     try:
         return math.fsum(prices)
     except OverflowError:
         return math.inf
 
 
-def _mixed(added: Sequence[_Added]) -> Decided | None:
-    """Amounts in several currencies make no sum, which is the response's fault where it wrote any of them itself."""
-    priced = {one.price.currency: one for one in added if one.price is not None and one.price.currency}
+def _check_currencies(addends: Sequence[_Addend]) -> Decided | None:
+    """Return a result if amounts have several currencies: a failure if the response wrote any of them itself."""
+    priced = {addend.price.currency: addend for addend in addends if addend.price is not None and addend.price.currency}
     if len(priced) < 2:
         return None
-    own = any(one.own for one in added if one.price is not None and one.price.currency)
-    return Decided(False if own else None, 0.0, f"{' and '.join(sorted(priced))} are mixed, and no rate is stated")
+    is_own = any(addend.own for addend in addends if addend.price is not None and addend.price.currency)
+    return Decided(False if is_own else None, 0.0, f"{' and '.join(sorted(priced))} are mixed, and no rate is stated")

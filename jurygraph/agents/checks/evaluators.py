@@ -1,4 +1,4 @@
-"""The evaluator that decides the constraints of stakeholders by the checks that the task states."""
+"""The evaluator that decides stakeholders' constraints by the checks that the task defines."""
 
 import inspect
 import json
@@ -25,17 +25,17 @@ from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Constraint, Evidence, Material, Question, Response, Stakeholder, TaskView, Verdict
 from jurygraph.sources.complaint import complaint, nearest, quoted
 
-_MOST_EVIDENCE = 10
-_SHOWN = 200
+_MAX_EVIDENCE = 10
+_MAX_CHARACTERS = 200
 
 
 class Constraints(Evaluator):
-    """Each constraint of a stakeholder that states a `check`.
+    """Decide each constraint of a stakeholder by its `check`.
 
-    One that states none is asked and abstains, unless somebody else, such as `preferences`, is asked about it.
+    A constraint without one abstains, unless another evaluator, such as `preferences`, has a question about it.
 
     Args:
-        functions: Python functions (task, response, **params) by the names that checks have for them, each as
+        functions: Python functions (task, response, **params) by the names that checks use for them, each as
             package.module.function: a task is data, so it cannot name code by itself.
     """
 
@@ -46,10 +46,10 @@ class Constraints(Evaluator):
     needs = (CLAIMS,)
 
     def __init__(self, functions: Mapping[str, str] | None = None) -> None:
-        self._functions = {name: _function(name, path) for name, path in (functions or {}).items()}
+        self._functions = {name: _load_function(name, path) for name, path in (functions or {}).items()}
         versions = [source_version(function) for _, function in sorted(self._functions.items())]
         self.version = " ".join(["1", *versions])
-        self.quick = not self._functions  # nobody knows how long those take
+        self.quick = not self._functions  # functions of the config may be slow
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
@@ -58,27 +58,29 @@ class Constraints(Evaluator):
                 f"task {view.id!r}: stakeholder {view.member!r} has a profile in text alone, and no model is there to "
                 "read it; state its `constraints`, or leave the profile out"
             )
-        asked = [self._question(view, constraint) for constraint in view.about.constraints]
-        for pull in contradictions(view.about.constraints):
-            both = f"hard constraints {pull.one!r} and {pull.other!r} of {view.member!r}"
-            raise PlanError(f"task {view.id!r}: {both} cannot both be met: {pull.why}; make one soft, or leave one out")
-        return asked
+        questions = [self._question(view, constraint) for constraint in view.about.constraints]
+        for contradiction in contradictions(view.about.constraints):
+            pair = f"hard constraints {contradiction.one!r} and {contradiction.other!r} of {view.member!r}"
+            raise PlanError(
+                f"task {view.id!r}: {pair} cannot both be met: {contradiction.why}; make one soft, or leave one out"
+            )
+        return questions
 
     def _question(self, view: TaskView, constraint: Constraint) -> Question:
         where = f"task {view.id!r}: constraint {constraint.id!r} of {view.member!r}"
         marks: Mapping[str, Any] = {}
         needs: tuple[str, ...] = ()
         if constraint.check is not None:
-            check = _read(where, constraint.check)
+            check = _parse_check(where, constraint.check)
             if check.function is not None:
                 self._check_call(where, check.function, check.params)
             if any(not source.startswith("$") for source, _ in check.items):
-                marks, needs = self._look(where, view, check), self.needs
+                marks, needs = self._check_sources(where, view, check), self.needs
         standby = constraint.check is None
         return self.question(view, constraint.id, params={**self.params, **marks}, needs=needs, standby=standby)
 
     def _check_call(self, where: str, name: str, params: Mapping[str, JsonValue]) -> None:
-        """Refuse a function that the config does not list, or that cannot be called so."""
+        """Raise PlanError for a function that the config does not list, or that cannot be called with the params."""
         if name not in self._functions:
             hint = nearest(name, self._functions) or "list it in the params of checks.constraints"
             raise PlanError(f"{where}, field check.function: there is no {quoted(name)}; {hint}")
@@ -88,8 +90,8 @@ class Constraints(Evaluator):
             called = f"{quoted(name)} is called as (task, response, **params): {error}"
             raise PlanError(f"{where}, field check.params: {called}; change the params, or the function") from error
 
-    def _look(self, where: str, view: TaskView, check: Check) -> Mapping[str, Any]:
-        """Refuse kinds and columns that no claim has."""
+    def _check_sources(self, where: str, view: TaskView, check: Check) -> Mapping[str, Any]:
+        """Raise PlanError for kinds and columns that no claim has; return the marks of the facts."""
         facts = facts_of(view)
         for kind, columns in check.items:
             if kind.startswith("$"):
@@ -103,106 +105,113 @@ class Constraints(Evaluator):
 
     def answer(self, ask: Ask) -> Answer | Any:
         assert isinstance(ask.task.about, Stakeholder)
-        stated = next(c for c in ask.task.about.constraints if c.id == ask.question.subject)
-        if stated.check is None:
+        constraint = next(c for c in ask.task.about.constraints if c.id == ask.question.subject)
+        if constraint.check is None:
             return Verdict.abstained("the constraint states no check, and nobody else is asked about it")
-        check = _read(f"constraint {stated.id!r}", stated.check)
+        check = _parse_check(f"constraint {constraint.id!r}", constraint.check)
         if check.function is not None:
             return self._functions[check.function](ask.task, ask.response, **deepcopy(check.params))
-        said = stated.text or stated.id
-        return _text(said, check.text, ask.response) if check.text is not None else _verdict(said, check, ask)
+        text = constraint.text or constraint.id
+        return (
+            _match_text(text, check.text, ask.response) if check.text is not None else _build_verdict(text, check, ask)
+        )
 
 
-def _function(name: str, path: str) -> Callable[..., Any]:
+def _load_function(name: str, path: str) -> Callable[..., Any]:
     try:
-        found = notation.code(path)
+        target = notation.code(path)
     except ValueError as error:
         raise ConfigError(f"checks.constraints: functions.{name}: {error}") from error
-    if not callable(found):
+    if not callable(target):
         raise ConfigError(f"checks.constraints: functions.{name}: {path!r} is no function")
-    return found  # type: ignore[no-any-return]
+    return target  # type: ignore[no-any-return]
 
 
-def _read(where: str, stated: Mapping[str, JsonValue]) -> Check:
-    """The check that a constraint states. Raises PlanError naming the field."""
-    return _parsed(where, json.dumps(stated, sort_keys=True))
+def _parse_check(where: str, check: Mapping[str, JsonValue]) -> Check:
+    """Return the check of a constraint. Raises PlanError naming the field."""
+    return _parse_check_text(where, json.dumps(check, sort_keys=True))
 
 
 @lru_cache(maxsize=4096)
-def _parsed(where: str, text: str) -> Check:
-    stated = json.loads(text)
+def _parse_check_text(where: str, text: str) -> Check:
+    check = json.loads(text)
     try:
-        return Check.model_validate(stated)
+        return Check.model_validate(check)
     except ValidationError as error:
-        wrong = complaint(error, Check, stated)
-        raise PlanError(f"{where}, field check{f'.{wrong.field}' if wrong.path else ''}: {wrong}") from error
+        error_text = complaint(error, Check, check)
+        raise PlanError(
+            f"{where}, field check{f'.{error_text.field}' if error_text.path else ''}: {error_text}"
+        ) from error
 
 
 def _check_column(where: str, facts: Facts, kind: str, column: str) -> None:
-    stated = facts.claims[kind]
-    tables = [facts.tables[form.table] for form in stated.forms]
-    known = {*_own(stated), *(name for form in stated.forms for name in form.states)}
+    claim_kind = facts.claims[kind]
+    tables = [facts.tables[form.table] for form in claim_kind.forms]
+    known = {*_response_columns(claim_kind), *(name for form in claim_kind.forms for name in form.states)}
     known |= {name for table in tables for name in table.columns or ()}
     if column not in known and all(table.columns is not None for table in tables):
         hint = nearest(column, sorted(known)) or f"there are {', '.join(sorted(known))}"
         raise PlanError(f"{where}, field check: {kind} have no column {quoted(column)}; {hint}")
 
 
-def _own(stated: ClaimsStated) -> set[str]:
-    """The columns that the response gives itself: what stands beside a claim, and how often it is repeated."""
-    return {*stated.beside, *([stated.merged] if stated.merged else [])}
+def _response_columns(claim_kind: ClaimsStated) -> set[str]:
+    """Return the columns that come from the response itself: record values, and the number of merged claims."""
+    return {*claim_kind.beside, *([claim_kind.merged] if claim_kind.merged else [])}
 
 
-def _empty(data: JsonValue) -> bool:
-    """Whether there is nothing in it."""
+def _is_empty(data: JsonValue) -> bool:
+    """Return true if the data contains no value."""
     if isinstance(data, dict | list):
-        return all(map(_empty, data.values() if isinstance(data, dict) else data))
+        return all(map(_is_empty, data.values() if isinstance(data, dict) else data))
     return data is None or data == ""
 
 
 def _items(source: str, ask: Ask) -> Sequence[Item]:
-    """The items of a source: claims that were looked up, or what a JSONPath finds, in the order of their paths."""
+    """Return the items of a source: looked-up claims, or the matches of a JSONPath in the order of their paths."""
     if source.startswith("$"):
         nodes = sorted(notation.path(source).find(ask.response.data), key=lambda node: notation.place(node.location))
-        found = [(node.path(), node.value) for node in nodes]
-        return [Item(at, value if isinstance(value, dict) else {"value": value}) for at, value in found]
-    findings(ask)  # which are of the files that the question was planned with
-    return _looked_up(Itself(ask.material[0][CLAIMS]), source, Itself(facts_of(ask.task)))
+        nodes_found = [(node.path(), node.value) for node in nodes]
+        return [Item(at, value if isinstance(value, dict) else {"value": value}) for at, value in nodes_found]
+    findings(ask)  # raises if the table files are not those of the plan
+    return _looked_up_items(Itself(ask.material[0][CLAIMS]), source, Itself(facts_of(ask.task)))
 
 
 @lru_cache(maxsize=1024)
-def _looked_up(claims: Itself[Material], kind: str, facts: Itself[Facts]) -> Sequence[Item]:
-    found: Any = claims.it.data
+def _looked_up_items(claims: Itself[Material], kind: str, facts: Itself[Facts]) -> Sequence[Item]:
+    material_data: Any = claims.it.data
     lists = {name: table.stated.lists for name, table in facts.it.tables.items()}
-    return [Item(one["text"], one["values"], one, lists.get(one["table"] or "", {}), one["own"]) for one in found[kind]]
+    return [
+        Item(finding["text"], finding["values"], finding, lists.get(finding["table"] or "", {}), finding["own"])
+        for finding in material_data[kind]
+    ]
 
 
-def _text(said: str, pattern: str, response: Response) -> Verdict:
-    found = notation.pattern(pattern).search(response.text)
-    if found is None:
-        return Verdict(score=0.0, met=False, reason=f"{said}: the text has nothing like {pattern}")
-    quote = Evidence(quote=found.group(), start=found.start(), end=found.end())
-    return Verdict(score=1.0, met=True, reason=f"{said}: the text has something like {pattern}", evidence=(quote,))
+def _match_text(label: str, pattern: str, response: Response) -> Verdict:
+    match = notation.pattern(pattern).search(response.text)
+    if match is None:
+        return Verdict(score=0.0, met=False, reason=f"{label}: the text has nothing like {pattern}")
+    quote = Evidence(quote=match.group(), start=match.start(), end=match.end())
+    return Verdict(score=1.0, met=True, reason=f"{label}: the text has something like {pattern}", evidence=(quote,))
 
 
-def _verdict(said: str, check: Check, ask: Ask) -> Verdict:
-    decided = _decided(check, ask)
-    reason = f"{said}: {decided.reason}"
+def _build_verdict(label: str, check: Check, ask: Ask) -> Verdict:
+    decided = _decide(check, ask)
+    reason = f"{label}: {decided.reason}"
     if decided.holds is None:
         return Verdict.abstained(reason)
     score = 1.0 if decided.holds else decided.share if check.partial else 0.0
-    at = [] if decided.holds else decided.at[:_MOST_EVIDENCE]
+    at = [] if decided.holds else decided.at[:_MAX_EVIDENCE]
     evidence = tuple(part for item in at for part in _evidence(item))
     return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
 
 
-def _decided(check: Check, ask: Ask) -> Decided:
-    """What names nothing that is there breaks no rule, and gets nothing for that."""
-    if _empty(ask.response.data):
+def _decide(check: Check, ask: Ask) -> Decided:
+    """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
+    if _is_empty(ask.response.data):
         return Decided(False, 0.0, "the response has no data in which this could be looked for")
     decided = decide_check(check, {source: _items(source, ask) for source, _ in check.items})
     looked_up = all(not source.startswith("$") for source, _ in check.items)
-    if decided.holds and looked_up and not any(one["row"] for kind in findings(ask).values() for one in kind):
+    if decided.holds and looked_up and not any(finding["row"] for kind in findings(ask).values() for finding in kind):
         return Decided(False, 0.0, "nothing that the response's data claims is there")
     return decided
 
@@ -210,4 +219,4 @@ def _decided(check: Check, ask: Ask) -> Decided:
 def _evidence(item: Item) -> list[Evidence]:
     if item.finding is not None:
         return both_sides(item.finding)
-    return [Evidence(quote=shown(dict(item.values))[:_SHOWN], source=f"data {item.text}", verified=True)]
+    return [Evidence(quote=shown(dict(item.values))[:_MAX_CHARACTERS], source=f"data {item.text}", verified=True)]

@@ -1,4 +1,4 @@
-"""What a check looks at: items with their values, and whether tests hold of one."""
+"""The items that a check looks at, with their values, and tests of one item."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -13,8 +13,8 @@ from jurygraph.agents.facts.names import missing, normalised, shown
 from jurygraph.sources.complaint import quoted
 
 Open = Literal["unshown", "untold"]
-"""Why something is not known. `unshown`: the response claims something that no table has, or leaves out of its own
-data what is asked about. `untold`: the tables leave it open, which is no fault of the response."""
+"""Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own
+data. `untold`: the tables have no value, which is no fault of the response."""
 
 Truth = Literal["yes", "no"] | Open
 
@@ -22,8 +22,8 @@ Truth = Literal["yes", "no"] | Open
 class Item(NamedTuple):
     """One thing that a response names: its values by column, and the finding that they come from, if any.
 
-    Without a finding they are the response's own data. `own` are the columns of a finding that are: all that is known
-    where no row was found.
+    Without a finding the values are the response's own data. `own` are the columns of a finding that come from the
+    response: the only known ones if no row was found.
     """
 
     text: str
@@ -34,21 +34,21 @@ class Item(NamedTuple):
 
     @property
     def grounded(self) -> bool:
-        """Whether a row was found for it."""
+        """Return true if a row was found for the item."""
         return self.finding is not None and self.finding["row"] is not None
 
     def value(self, column: str) -> Any:
-        """What is known to stand in the column; None where nothing is."""
-        known = self.finding is None or self.grounded or column in self.own
-        found = self.values.get(column)
-        return found if known and not missing(found) else None
+        """Return the known value of the column, or None."""
+        is_known = self.finding is None or self.grounded or column in self.own
+        value = self.values.get(column)
+        return value if is_known and not missing(value) else None
 
     def lacks(self, column: str) -> Open:
-        """Why there is no value in the column, or none to go by."""
+        """Return why the column has no usable value."""
         return "untold" if self.grounded and column not in self.own else "unshown"
 
     def told(self, column: str) -> str:
-        """In words what is not known."""
+        """Return in words what is unknown."""
         if self.lacks(column) == "untold":
             return f"{column} of {quoted(self.text)}"
         if self.finding is None or self.grounded:
@@ -57,43 +57,43 @@ class Item(NamedTuple):
 
 
 ITSELF = ""
-"""Stands among the columns that an item lacks where no table has it."""
+"""Marks, among the columns that an item lacks, that no table has the item itself."""
 
 
 class Held(NamedTuple):
-    """Whether tests hold of an item, and the columns of which that hangs."""
+    """The truth of tests on an item, and the columns that it depends on."""
 
     truth: Truth
     lacking: Sequence[str] = ()
 
 
 def holds(tests: Tests, item: Item) -> Held:
-    """Whether an item is there and all tests hold of it. One that fails decides, whatever is not known."""
+    """Test if an item exists and passes all tests. A single failed test decides, whatever is unknown."""
     lacking: list[str] = [] if item.finding is None or item.grounded else [ITSELF]
     for column, test in tests.items():
-        found = _lacking(column, test, item)
-        if found is None:
+        test_lacking = _lacking_columns(column, test, item)
+        if test_lacking is None:
             return Held("no")
-        lacking += found
+        lacking += test_lacking
     return Held(lacks(item, lacking), lacking) if lacking else Held("yes")
 
 
 def lacks(item: Item, columns: Iterable[str]) -> Open:
-    """Why something that needs these columns is not known: what the response leaves out weighs more."""
+    """Return why a result that needs these columns is unknown: `unshown` if any column is, else `untold`."""
     return "unshown" if any(item.lacks(column) == "unshown" for column in columns) else "untold"
 
 
-def _lacking(column: str, test: Test, item: Item) -> list[str] | None:
-    """The columns without which a test cannot be decided; None where it fails whatever they hold."""
+def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:
+    """Return the columns without which a test cannot be decided; None if the test fails regardless of them."""
     lacking: list[str] = []
-    for name, said in test:
-        if said is None:
+    for name, expected in test:
+        if expected is None:
             continue
-        needed = [column, said.column] if isinstance(said, Column) else [column]
-        unknown = [one for one in needed if item.value(one) is None]
+        needed = [column, expected.column] if isinstance(expected, Column) else [column]
+        unknown = [name_of_column for name_of_column in needed if item.value(name_of_column) is None]
         if not unknown:
-            other = item.value(said.column) if isinstance(said, Column) else said
-            passes = _OF[name](item.value(column), other, item.lists.get(column))
+            other = item.value(expected.column) if isinstance(expected, Column) else expected
+            passes = _TEST_FUNCTIONS[name](item.value(column), other, item.lists.get(column))
             if passes is False:
                 return None
             unknown = needed if passes is None else []
@@ -101,47 +101,47 @@ def _lacking(column: str, test: Test, item: Item) -> list[str] | None:
     return lacking
 
 
-def _at_least(value: Any, said: Any, _: str | None) -> bool | None:
-    order = compared(value, said)
+def _at_least(value: Any, expected: Any, _: str | None) -> bool | None:
+    order = compared(value, expected)
     return None if order is None else order >= 0
 
 
-def _at_most(value: Any, said: Any, _: str | None) -> bool | None:
-    order = compared(value, said)
+def _at_most(value: Any, expected: Any, _: str | None) -> bool | None:
+    order = compared(value, expected)
     return None if order is None else order <= 0
 
 
-def _names(value: Any, said: Any, _: str | None) -> bool:
-    return _stand_in(normalised(said), normalised(value))
+def _contains_words(value: Any, expected: Any, _: str | None) -> bool:
+    return _words_in_text(normalised(expected), normalised(value))
 
 
 @lru_cache(maxsize=1 << 12)
-def _stand_in(words: str, text: str) -> bool:
-    """The places and days of a group's plans are asked about again and again."""
+def _words_in_text(words: str, text: str) -> bool:
+    """Return true if the words occur in the text. Cached, since the places and days of a group's plans recur often."""
     return bool(words) and notation.pattern(rf"(?:^|\PL){re.escape(words)}(?:\PL|$)").search(text) is not None
 
 
-def _between(value: Any, said: Any, separator: str | None) -> bool | None:
-    ends = _at_least(value, said[0], separator), _at_most(value, said[1], separator)
+def _between(value: Any, expected: Any, separator: str | None) -> bool | None:
+    ends = _at_least(value, expected[0], separator), _at_most(value, expected[1], separator)
     return None if None in ends else all(ends)
 
 
-def _has(value: Any, said: Any, separator: str | None) -> bool:
-    return is_one_of(said, parts(value, separator))
+def _list_contains(value: Any, expected: Any, separator: str | None) -> bool:
+    return is_one_of(expected, parts(value, separator))
 
 
-_OF: Mapping[str, Any] = {
-    "equals": lambda value, said, _: same(value, said),
-    "is_not": lambda value, said, _: not same(value, said),
-    "one_of": lambda value, said, _: is_one_of(value, said),
-    "none_of": lambda value, said, _: not is_one_of(value, said),
-    "has": _has,
-    "has_not": lambda value, said, separator: not _has(value, said, separator),
-    "names": _names,
+_TEST_FUNCTIONS: Mapping[str, Any] = {
+    "equals": lambda value, expected, _: same(value, expected),
+    "is_not": lambda value, expected, _: not same(value, expected),
+    "one_of": lambda value, expected, _: is_one_of(value, expected),
+    "none_of": lambda value, expected, _: not is_one_of(value, expected),
+    "has": _list_contains,
+    "has_not": lambda value, expected, separator: not _list_contains(value, expected, separator),
+    "names": _contains_words,
     "at_least": _at_least,
     "at_most": _at_most,
     "between": _between,
-    "matches": lambda value, said, _: notation.pattern(said).search(shown(value)) is not None,
+    "matches": lambda value, expected, _: notation.pattern(expected).search(shown(value)) is not None,
 }
-"""Each way of testing, given a value, what is said of it, and what separates the parts of a list; None where the two
-cannot be compared."""
+"""The test functions by name. Arguments: a value, the expected value, and the separator of list parts; None means that
+the two cannot be compared."""

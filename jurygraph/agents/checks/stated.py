@@ -1,15 +1,15 @@
-"""The vocabulary of checks: what a constraint's `check` may say.
+"""The vocabulary of checks: the model of a constraint's `check`.
 
-A check has one measure and what it must be. The measures:
+A check has one measure and a requirement on it. The measures:
 
     {"count": ITEMS, "where": TESTS}                    how many items pass the tests
-    {"share": ITEMS, "where": TESTS, "among": TESTS}    the share that passes, of those among: all of it
+    {"share": ITEMS, "where": TESTS, "among": TESTS}    the share that passes, of those in `among`; 1 unless bounded
     {"sum": [TERM, ...], "per": n}                      a sum over items, divided by n
     {"values": ITEMS, "column": C, "where": TESTS}      the values of a column, for `includes`, `excludes`, `distinct`
     {"text": PATTERN}                                   whether an RE2 pattern is found in the response's text
     {"function": NAME, "params": {...}}                 a Python function that the config lists
 
-Items are a kind of claims that the task's `facts` state, or what a JSONPath ($...) finds in the response's data: an
+Items are a kind of claims from the task's `facts`, or the matches of a JSONPath ($...) in the response's data: an
 object, or {"value": ...} for anything else. A bound is `at_least`, `at_most`, `equals` or `between`.
 """
 
@@ -39,8 +39,8 @@ class Column(Noun):
 
 
 class Test(Noun):
-    """What a value must be; all that is said must hold. `has` and `has_not` look into columns that hold lists, `names`
-    for whole words in a text."""
+    """Requirements on a value; all given ones must hold. `has` and `has_not` test columns that contain lists, `names`
+    tests for whole words in a text."""
 
     equals: Scalar | Column | None = None
     is_not: Scalar | Column | None = None
@@ -55,24 +55,24 @@ class Test(Noun):
     matches: str | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if all(said is None for _, said in self):
+    def _check_test(self) -> Self:
+        if all(expected is None for _, expected in self):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
         if self.matches is not None:
             notation.require("matches", self.matches, notation.pattern)
-        for name, bound in self._ends():
+        for name, bound in self._text_bounds():
             if compared(bound, bound) is None:
                 raise ValueError(
                     f"`{name}` is {quoted(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
                 )
         if self.between is not None and (compared(*self.between) or 0) > 0:
-            raise ValueError(_FALLS)
+            raise ValueError(_NOT_ASCENDING)
         if (compared(self.at_least, self.at_most) or 0) > 0:
             raise ValueError("`at_most` lies below `at_least`, so no value passes; leave one of them out")
         return self
 
-    def _ends(self) -> list[tuple[str, str]]:
-        """The bounds that are written as texts."""
+    def _text_bounds(self) -> list[tuple[str, str]]:
+        """Return the bounds that are texts, with their names."""
         ends = [
             ("at_least", self.at_least),
             ("at_most", self.at_most),
@@ -82,8 +82,8 @@ class Test(Noun):
 
     @property
     def others(self) -> tuple[str, ...]:
-        """The other columns that the test looks at."""
-        return tuple(one.column for _, one in self if isinstance(one, Column))
+        """Return the other columns that the test reads."""
+        return tuple(value.column for _, value in self if isinstance(value, Column))
 
 
 Tests = dict[Id, Test]
@@ -92,7 +92,8 @@ Tests = dict[Id, Test]
 class Term(Noun):
     """One term of a sum: the `column` of each item that passes `where`, `times` another column or a number.
 
-    `people` pay for as many units as they need, each with `places` (a number, or a column): a price a head has one.
+    `people` pay for as many units as they need, each with `places` (a number, or a column); a price per head has one
+    place.
     """
 
     of: Id
@@ -103,7 +104,7 @@ class Term(Noun):
     places: Positive | Id = 1.0
 
     @model_validator(mode="after")
-    def _places_are_for_people(self) -> Self:
+    def _check_places(self) -> Self:
         if self.people is None and "places" in self.model_fields_set:
             raise ValueError("`places` has no meaning without `people`; say how many they are, or leave it out")
         _check_path("of", self.of)
@@ -111,7 +112,7 @@ class Term(Noun):
 
 
 class Check(Noun):
-    """A check. `partial` gives the share of what was asked for where it does not hold, else that is worth nothing."""
+    """A check. With `partial`, a failed check scores the share that is met, otherwise 0."""
 
     count: Id | None = None
     share: Id | None = None
@@ -134,16 +135,16 @@ class Check(Noun):
     partial: Flag = False
 
     @model_validator(mode="after")
-    def _one_measure_and_what_it_must_be(self) -> Self:
-        given = [name for name in MEASURES if getattr(self, name) is not None]
-        if len(given) != 1:
-            raise ValueError(f"measures {' and '.join(given) or 'nothing'}; give one of {', '.join(MEASURES)}")
-        unused = sorted(self.model_fields_set - {given[0], *_TAKEN[given[0]]})
+    def _check_measure(self) -> Self:
+        measures = [name for name in MEASURES if getattr(self, name) is not None]
+        if len(measures) != 1:
+            raise ValueError(f"measures {' and '.join(measures) or 'nothing'}; give one of {', '.join(MEASURES)}")
+        unused = sorted(self.model_fields_set - {measures[0], *_ALLOWED_FIELDS[measures[0]]})
         if unused:
-            known = ", ".join(_TAKEN[given[0]]) or "nothing else"
-            raise ValueError(f"`{unused[0]}` has no meaning for `{given[0]}`; it takes {known}")
-        self._check_bounds(given[0])
-        _check_path(given[0], self.count or self.share or self.values or "")
+            known = ", ".join(_ALLOWED_FIELDS[measures[0]]) or "nothing else"
+            raise ValueError(f"`{unused[0]}` has no meaning for `{measures[0]}`; it takes {known}")
+        self._check_bounds(measures[0])
+        _check_path(measures[0], self.count or self.share or self.values or "")
         if self.text is not None:
             notation.require("text", self.text, notation.pattern)
         return self
@@ -155,11 +156,11 @@ class Check(Noun):
         if measure == "share" and (len(bounds) > 1 or not self.where):
             raise ValueError("a share has `where`, and at most one bound; without one all must pass")
         if measure == "values":
-            wanted = [name for name in ("includes", "excludes", "distinct") if getattr(self, name) is not None]
-            if len(wanted) != 1 or self.column is None:
+            demands = [name for name in ("includes", "excludes", "distinct") if getattr(self, name) is not None]
+            if len(demands) != 1 or self.column is None:
                 raise ValueError("values have a `column`, and one of `includes`, `excludes` and `distinct`")
         if self.between is not None and not self.between[0] <= self.between[1]:
-            raise ValueError(_FALLS)
+            raise ValueError(_NOT_ASCENDING)
         low, high = self.bound
         if bounds and (high < 0 or (measure == "share" and low > 1)):
             most = "1" if measure == "share" else "any number"
@@ -169,12 +170,12 @@ class Check(Noun):
 
     @property
     def measure(self) -> str:
-        """Which measure it is."""
+        """Return the name of the measure."""
         return next(name for name in MEASURES if getattr(self, name) is not None)
 
     @property
     def bound(self) -> tuple[float, float]:
-        """The least and the greatest that the measure may be; a share must be 1 unless a bound is stated."""
+        """Return the least and greatest allowed value of the measure; a share must be 1 without a bound."""
         if self.between is not None:
             return self.between
         if self.equals is not None:
@@ -185,7 +186,7 @@ class Check(Noun):
 
     @cached_property
     def items(self) -> tuple[tuple[str, frozenset[str]], ...]:
-        """Every source of items, with the columns that are looked at."""
+        """Return every source of items, with the columns that are read."""
         if self.sum is not None:
             return tuple((term.of, _columns(term)) for term in self.sum)
         source = self.count or self.share or self.values
@@ -194,7 +195,7 @@ class Check(Noun):
         return ((source, frozenset(looked_at)),) if source else ()
 
 
-_TAKEN: Mapping[str, Sequence[str]] = {
+_ALLOWED_FIELDS: Mapping[str, Sequence[str]] = {
     "count": ("where", *BOUNDS, "partial"),
     "share": ("where", "among", *BOUNDS, "partial"),
     "sum": ("per", *BOUNDS, "partial"),
@@ -202,15 +203,15 @@ _TAKEN: Mapping[str, Sequence[str]] = {
     "text": (),
     "function": ("params",),
 }
-_FALLS = "`between` does not rise; write the lower end first"
+_NOT_ASCENDING = "`between` does not rise; write the lower end first"
 
 
 def _check_path(field: str, items: str) -> None:
-    """Items that begin with $ are at a JSONPath."""
+    """Check that items that begin with $ are a valid JSONPath."""
     if items.startswith("$"):
         notation.require(field, items, notation.path)
 
 
 def _columns(term: Term) -> frozenset[str]:
-    stated = {term.column, *(one for one in (term.times, term.places) if isinstance(one, str)), *term.where}
-    return frozenset(stated | {other for test in term.where.values() for other in test.others})
+    columns = {term.column, *(value for value in (term.times, term.places) if isinstance(value, str)), *term.where}
+    return frozenset(columns | {other for test in term.where.values() for other in test.others})

@@ -1,7 +1,7 @@
-"""Where constraints pull apart, by rule and from the constraints alone: no response is looked at.
+"""Find tensions between constraints by rule, from the constraints alone: no response is looked at.
 
-Two checks pull with strength 1 where no response can pass both; and where two least or two greatest bounds of one
-measure differ (two budgets) with the share that lies between them.
+Two checks have tension 1 if no response can pass both. Two lower or two upper bounds on one measure that differ (two
+budgets) have as tension the share between them.
 """
 
 import math
@@ -18,7 +18,7 @@ from jurygraph.schema import Constraint, Stakeholder
 
 
 class Pull(NamedTuple):
-    """Two constraints that pull apart: how strongly, in (0, 1], and why."""
+    """A tension between two constraints: its strength in (0, 1], and the reason."""
 
     one: str
     other: str
@@ -26,49 +26,51 @@ class Pull(NamedTuple):
     why: str
 
 
-def tensions(one: Stakeholder, other: Stakeholder) -> list[Pull]:
-    """What pulls two stakeholders apart, in the order of the constraints' ids."""
-    return [pull for pair in product(_checks(one.constraints), _checks(other.constraints)) for pull in _pulls(*pair)]
+def tensions(first: Stakeholder, second: Stakeholder) -> list[Pull]:
+    """Return the tensions between two stakeholders, in the order of the constraints' ids."""
+    return [
+        pull for pair in product(_checks(first.constraints), _checks(second.constraints)) for pull in _find_pull(*pair)
+    ]
 
 
 def contradictions(constraints: Sequence[Constraint]) -> list[Pull]:
-    """The pairs of one stakeholder's hard constraints that no response can meet."""
+    """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
     hard = _checks(c for c in constraints if c.kind == "hard")
-    return [pull for pair in combinations(hard, 2) for pull in _pulls(*pair) if pull.strength == 1.0]
+    return [pull for pair in combinations(hard, 2) for pull in _find_pull(*pair) if pull.strength == 1.0]
 
 
 def _checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
-    """The checks by their constraints' ids, in the order of these."""
-    read = ((one.id, _read(one)) for one in sorted(constraints, key=lambda c: c.id))
-    return [(name, check) for name, check in read if check is not None]
+    """Return the checks with their constraints' ids, ordered by id."""
+    parsed = ((constraint.id, _parse_check(constraint)) for constraint in sorted(constraints, key=lambda c: c.id))
+    return [(name, check) for name, check in parsed if check is not None]
 
 
-def _pulls(one: tuple[str, Check], other: tuple[str, Check]) -> Iterator[Pull]:
-    found = _apart(one[1], other[1])
-    if found is not None:
-        yield Pull(one[0], other[0], *found)
+def _find_pull(first: tuple[str, Check], second: tuple[str, Check]) -> Iterator[Pull]:
+    tension = _find_tension(first[1], second[1])
+    if tension is not None:
+        yield Pull(first[0], second[0], *tension)
 
 
-def _read(constraint: Constraint) -> Check | None:
-    """A constraint's check; None where it has none in this vocabulary, which another evaluator may have use for."""
+def _parse_check(constraint: Constraint) -> Check | None:
+    """Return a constraint's check; None without one in this vocabulary, since another evaluator may use it."""
     try:
         return None if constraint.check is None else Check.model_validate(constraint.check)
     except ValidationError:
         return None
 
 
-def _apart(one: Check, other: Check) -> tuple[float, str] | None:
-    if one.values is None and _measured(one) == _measured(other):
-        return _bounds_apart(one, other)
-    if one.share is not None and one.share == other.share and not one.among and not other.among:
-        least = [check.bound[0] for check in (one, other)]
-        column = _tests_apart(one.where, other.where) if sum(least) > 1.0 else None
-        return None if column is None else (1.0, f"no {column} of {one.share} passes both")
-    return _demands_apart(one, other) or _demands_apart(other, one)
+def _find_tension(first: Check, second: Check) -> tuple[float, str] | None:
+    if first.values is None and _normalise_measure(first) == _normalise_measure(second):
+        return _bounds_tension(first, second)
+    if first.share is not None and first.share == second.share and not first.among and not second.among:
+        least = [check.bound[0] for check in (first, second)]
+        column = _conflicting_column(first.where, second.where) if sum(least) > 1.0 else None
+        return None if column is None else (1.0, f"no {column} of {first.share} passes both")
+    return _demands_tension(first, second) or _demands_tension(second, first)
 
 
 class _Demand(NamedTuple):
-    """What a check says of the items of a kind: that `all`, at `least` or at `most` so many pass the tests."""
+    """A requirement on the items of a kind: `all`, at `least` or at `most` a number of them pass the tests."""
 
     who: Literal["all", "least", "most"]
     number: float
@@ -86,43 +88,43 @@ def _demands(check: Check) -> Iterator[_Demand]:
         yield _Demand("least", low, check.count, check.where)
         yield _Demand("most", high, check.count, check.where)
     if check.values is not None and check.column is not None and check.column not in check.where:
-        for one in check.includes or ():
-            yield _Demand("least", 1, check.values, {**check.where, check.column: Test(has=one)})
-        for one in check.excludes or ():
-            yield _Demand("most", 0, check.values, {**check.where, check.column: Test(has=one)})
+        for value in check.includes or ():
+            yield _Demand("least", 1, check.values, {**check.where, check.column: Test(has=value)})
+        for value in check.excludes or ():
+            yield _Demand("most", 0, check.values, {**check.where, check.column: Test(has=value)})
 
 
-def _demands_apart(one: Check, other: Check) -> tuple[float, str] | None:
-    """Whether one wants more items than the other lets pass."""
-    for wanted, rule in product(_demands(one), _demands(other)):
+def _demands_tension(first: Check, second: Check) -> tuple[float, str] | None:
+    """Return a tension if one check requires more items than the other lets pass."""
+    for wanted, rule in product(_demands(first), _demands(second)):
         if wanted.who != "least" or wanted.number <= 0 or wanted.kind != rule.kind:
             continue
-        if rule.who == "all" and _tests_apart(wanted.tests, rule.tests):
+        if rule.who == "all" and _conflicting_column(wanted.tests, rule.tests):
             return 1.0, f"some {wanted.kind} are to be what none of them may be"
-        within = all(wanted.tests.get(column) == test for column, test in rule.tests.items())
-        if rule.who == "most" and within and wanted.number > rule.number:
+        is_covered = all(wanted.tests.get(column) == test for column, test in rule.tests.items())
+        if rule.who == "most" and is_covered and wanted.number > rule.number:
             return 1.0, f"more {wanted.kind} are wanted than there may be"
     return None
 
 
-def _measured(check: Check) -> Check:
-    """A check without what it asks of its measure, and whatever the order of its terms; a sum as the whole sum."""
-    unasked = dict.fromkeys(BOUNDS)
+def _normalise_measure(check: Check) -> Check:
+    """Return a check without its bounds and independent of the order of its terms; a sum without its divisor."""
+    no_bounds = dict.fromkeys(BOUNDS)
     terms = None if check.sum is None else tuple(sorted(check.sum, key=lambda term: term.digest))
-    return check.model_copy(update={**unasked, "partial": False, "per": None, "sum": terms})
+    return check.model_copy(update={**no_bounds, "partial": False, "per": None, "sum": terms})
 
 
-def _bounds_apart(one: Check, other: Check) -> tuple[float, str] | None:
-    (low, high), (other_low, other_high) = _whole(one), _whole(other)
+def _bounds_tension(first: Check, second: Check) -> tuple[float, str] | None:
+    (low, high), (other_low, other_high) = _undivided_bound(first), _undivided_bound(second)
     if max(low, other_low) > min(high, other_high):
-        return 1.0, f"no {one.measure} can be both"
+        return 1.0, f"no {first.measure} can be both"
     if low == other_low == -math.inf:
-        return _gap(one, sorted((high, other_high)))
-    return _gap(one, sorted((low, other_low))) if high == other_high == math.inf else None
+        return _gap(first, sorted((high, other_high)))
+    return _gap(first, sorted((low, other_low))) if high == other_high == math.inf else None
 
 
-def _whole(check: Check) -> tuple[float, float]:
-    """The bound of what is measured; that of a sum which is divided, multiplied back."""
+def _undivided_bound(check: Check) -> tuple[float, float]:
+    """Return the bound of the measure; for a divided sum, multiplied by the divisor."""
     low, high = check.bound
     return low * (check.per or 1.0), high * (check.per or 1.0)
 
@@ -134,40 +136,50 @@ def _gap(check: Check, ends: Sequence[float]) -> tuple[float, str] | None:
     return 1.0 - max(0.0, narrow) / wide, f"the bounds {shown(narrow)} and {shown(wide)} of one {check.measure} differ"
 
 
-def _tests_apart(one: Tests, other: Tests) -> str | None:
-    """A column of which no value passes both."""
+def _conflicting_column(first: Tests, second: Tests) -> str | None:
+    """Return a column for which no value passes both tests; None if there is none."""
     return next(
-        (column for column in sorted(one.keys() & other.keys()) if _test_apart(one[column], other[column])), None
+        (column for column in sorted(first.keys() & second.keys()) if _tests_conflict(first[column], second[column])),
+        None,
     )
 
 
-def _test_apart(one: Test, other: Test) -> bool:
-    return _excluded(one, other) or _excluded(other, one) or _disjoint(one, other)
+def _tests_conflict(first: Test, second: Test) -> bool:
+    return _is_excluded(first, second) or _is_excluded(second, first) or _is_disjoint(first, second)
 
 
-def _excluded(one: Test, other: Test) -> bool:
-    """Whether all that one allows, or asks a list to have, the other bars."""
-    allowed, barred = _allowed(one), [*(other.none_of or ()), *([other.is_not] if _is_plain(other.is_not) else [])]
-    listed = one.has is not None and other.has_not is not None and same(one.has, other.has_not)
+def _is_excluded(first: Test, second: Test) -> bool:
+    """Return true if the second test bars every value that the first allows, or requires of a list."""
+    allowed, barred = (
+        _allowed_values(first),
+        [*(second.none_of or ()), *([second.is_not] if _is_constant(second.is_not) else [])],
+    )
+    listed = first.has is not None and second.has_not is not None and same(first.has, second.has_not)
     return listed or (allowed is not None and all(is_one_of(value, barred) for value in allowed))
 
 
-def _disjoint(one: Test, other: Test) -> bool:
-    allowed, others = _allowed(one), _allowed(other)
-    if allowed is not None and others is not None and not any(is_one_of(value, others) for value in allowed):
+def _is_disjoint(first: Test, second: Test) -> bool:
+    allowed, others_allowed = _allowed_values(first), _allowed_values(second)
+    if (
+        allowed is not None
+        and others_allowed is not None
+        and not any(is_one_of(value, others_allowed) for value in allowed)
+    ):
         return True
-    return _above(one, other) or _above(other, one) or _beyond(one, other) or _beyond(other, one)
+    return (
+        _is_above(first, second) or _is_above(second, first) or _is_beyond(first, second) or _is_beyond(second, first)
+    )
 
 
-def _above(one: Test, other: Test) -> bool:
-    """Whether the least that one allows lies above the most that the other does."""
-    least, most = _least(one), _most(other)
+def _is_above(first: Test, second: Test) -> bool:
+    """Return true if the lower bound of the first test is above the upper bound of the second."""
+    least, most = _lower_end(first), _upper_end(second)
     return least is not None and most is not None and (compared(least, most) or 0) > 0
 
 
-def _beyond(one: Test, other: Test) -> bool:
-    """Whether all that one allows lies outside the bounds of the other."""
-    allowed, least, most = _allowed(one), _least(other), _most(other)
+def _is_beyond(first: Test, second: Test) -> bool:
+    """Return true if every value that the first test allows is outside the bounds of the second."""
+    allowed, least, most = _allowed_values(first), _lower_end(second), _upper_end(second)
     return allowed is not None and all(
         (least is not None and (compared(value, least) or 0) < 0)
         or (most is not None and (compared(value, most) or 0) > 0)
@@ -175,19 +187,19 @@ def _beyond(one: Test, other: Test) -> bool:
     )
 
 
-def _least(test: Test) -> Any:
+def _lower_end(test: Test) -> Any:
     return test.between[0] if test.between else None if isinstance(test.at_least, Column) else test.at_least
 
 
-def _most(test: Test) -> Any:
+def _upper_end(test: Test) -> Any:
     return test.between[1] if test.between else None if isinstance(test.at_most, Column) else test.at_most
 
 
-def _allowed(test: Test) -> Sequence[Any] | None:
-    if _is_plain(test.equals):
+def _allowed_values(test: Test) -> Sequence[Any] | None:
+    if _is_constant(test.equals):
         return [test.equals]
     return test.one_of
 
 
-def _is_plain(value: object) -> bool:
+def _is_constant(value: object) -> bool:
     return value is not None and not isinstance(value, Column)

@@ -1,4 +1,4 @@
-"""Values as numbers and as texts: when two are the same, and which is the greater."""
+"""Values as numbers, moments and texts: equality and order."""
 
 import re
 from collections.abc import Hashable, Iterable, Sequence
@@ -9,8 +9,8 @@ from jurygraph.agents.facts.names import normalised, number, shown
 
 _SIGN = "[$€£¥₹]"
 _CODE = "[A-Z]{3}"
-_LONGEST = 320
-"""Characters of the longest text that is looked at for a number."""
+_MAX_CHARACTERS = 320
+"""The longest text, in characters, that is searched for a number or moment."""
 
 _MONEY = re.compile(
     rf"(?P<sign>{_SIGN})?\s*(?:(?P<code>{_CODE})\s)?(?P<number>[^\s$€£¥₹A-Z]+)\s*(?P<after>{_SIGN}|{_CODE})?"
@@ -18,50 +18,50 @@ _MONEY = re.compile(
 
 
 class Amount(NamedTuple):
-    """A number, and the currency that was written with it."""
+    """A number, and the currency written with it; empty without one."""
 
     number: float
     currency: str
 
 
 def amount(value: Any) -> Amount | None:
-    """A value as a number: 12, "12", "1,200", "$1,200", "1,200 EUR"; None where it is none, or none that is finite."""
+    """Return a value as a finite number: 12, "12", "1,200", "$1,200", "1,200 EUR"; None if it is none."""
     if isinstance(value, str):
-        return _written(value) if len(value) <= _LONGEST else None
-    return _amount(value, None)
+        return _parse_amount(value) if len(value) <= _MAX_CHARACTERS else None
+    return _build_amount(value, None)
 
 
 @lru_cache(maxsize=1 << 14)
-def _written(text: str) -> Amount | None:
-    return _amount(text, _MONEY.fullmatch(text.strip()))
+def _parse_amount(text: str) -> Amount | None:
+    return _build_amount(text, _MONEY.fullmatch(text.strip()))
 
 
-def _amount(value: Any, found: re.Match[str] | None) -> Amount | None:
+def _build_amount(value: Any, match: re.Match[str] | None) -> Amount | None:
     try:
-        size = number(value if found is None else found["number"])
+        size = number(value if match is None else match["number"])
         if size is None:
             return None
-        return Amount(float(size), "" if found is None else found["sign"] or found["code"] or found["after"] or "")
+        return Amount(float(size), "" if match is None else match["sign"] or match["code"] or match["after"] or "")
     except OverflowError:  # a whole number that no float can hold
         return None
 
 
 def moment(text: str) -> tuple[int | None, ...] | None:
-    """A time (9:30, 21:05:10, 9:30 PM), a date (2022-3-1) or both, as something that can be compared; else None.
+    """Return a time (9:30, 21:05:10, 9:30 PM), a date (2022-3-1) or both in comparable form; None if it is none.
 
-    What it has of year, month, day, hour, minute and second stands in its place, so that like is compared with like.
+    The result has year, month, day, hour, minute and second, each None if absent, so that only like moments compare.
     """
-    found = _MOMENT.fullmatch(text.strip()) if len(text) <= _LONGEST else None
-    if found is None or not (found["day"] or found["hour"]):
+    match = _MOMENT.fullmatch(text.strip()) if len(text) <= _MAX_CHARACTERS else None
+    if match is None or not (match["day"] or match["hour"]):
         return None
     year, month, day, hour, minute, second = (
-        None if found[part] is None else int(found[part])
+        None if match[part] is None else int(match[part])
         for part in ("year", "month", "day", "hour", "minute", "second")
     )
     if hour is not None:
         second = second or 0
-        if found["half"]:
-            hour = hour % 12 + 12 * (found["half"] in "pP")
+        if match["half"]:
+            hour = hour % 12 + 12 * (match["half"] in "pP")
     return year, month, day, hour, minute, second
 
 
@@ -73,19 +73,19 @@ _MOMENT = re.compile(
 
 
 def key(value: Any) -> Hashable:
-    """What values have in common that are the same to the currency: an amount, a time or date, or a normalised text."""
+    """Return a key that is equal for values that are equal, currency included: amount, moment or normalised text."""
     return amount(value) or (moment(value) if isinstance(value, str) else None) or normalised(value)
 
 
-def same(one: Any, other: Any) -> bool:
-    """Whether two values are the same: numbers by value, anything else by normalised text."""
-    if isinstance(one, str) and isinstance(other, str) and len(one) + len(other) <= _LONGEST:
-        return _same_texts(one, other)
-    return _same(one, other)
+def same(first: Any, second: Any) -> bool:
+    """Return true if two values are equal: numbers by value, anything else by normalised text."""
+    if isinstance(first, str) and isinstance(second, str) and len(first) + len(second) <= _MAX_CHARACTERS:
+        return _same_texts(first, second)
+    return _same(first, second)
 
 
 def is_one_of(value: Any, others: Iterable[Any]) -> bool:
-    """Whether a value is the same as one of the others."""
+    """Return true if a value equals one of the others."""
     for other in others:  # noqa: SIM110 - `any` takes twice as long, and this is most of what checks do
         if same(value, other):
             return True
@@ -93,40 +93,42 @@ def is_one_of(value: Any, others: Iterable[Any]) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _same_texts(one: str, other: str) -> bool:
-    """The values of a table's rows are asked about again and again."""
-    return _same(one, other)
+def _same_texts(first: str, second: str) -> bool:
+    """Compare two texts. Cached, since the values of a table's rows recur often."""
+    return _same(first, second)
 
 
-def _same(one: Any, other: Any) -> bool:
-    return compared(one, other) == 0 or key(one) == key(other)
+def _same(first: Any, second: Any) -> bool:
+    return compared(first, second) == 0 or key(first) == key(second)
 
 
-def compared(one: Any, other: Any) -> int | None:
-    """-1, 0 or 1: numbers by value, times and dates by the clock and the calendar; None where they are not alike.
+def compared(value: Any, other: Any) -> int | None:
+    """Return -1, 0 or 1: numbers compare by value, moments by time; None if the two are not comparable.
 
     A number without a currency compares with any; amounts in two currencies do not.
     """
-    first, second = amount(one), amount(other)
+    first, second = amount(value), amount(other)
     if first is not None and second is not None:
-        mixed = first.currency and second.currency and first.currency != second.currency
-        return None if mixed else (first.number > second.number) - (first.number < second.number)
-    moments = [moment(text) for text in (one, other) if isinstance(text, str)]
-    if len(moments) == 2 and moments[0] and moments[1] and _parts(moments[0]) == _parts(moments[1]):
-        return (_told(moments[0]) > _told(moments[1])) - (_told(moments[0]) < _told(moments[1]))
+        currencies_differ = first.currency and second.currency and first.currency != second.currency
+        return None if currencies_differ else (first.number > second.number) - (first.number < second.number)
+    moments = [moment(text) for text in (value, other) if isinstance(text, str)]
+    if len(moments) == 2 and moments[0] and moments[1] and _is_present(moments[0]) == _is_present(moments[1]):
+        return (_present_values(moments[0]) > _present_values(moments[1])) - (
+            _present_values(moments[0]) < _present_values(moments[1])
+        )
     return None
 
 
-def _parts(stated: Sequence[int | None]) -> list[bool]:
-    return [part is not None for part in stated]
+def _is_present(moment_parts: Sequence[int | None]) -> list[bool]:
+    return [part is not None for part in moment_parts]
 
 
-def _told(stated: Sequence[int | None]) -> list[int]:
-    return [part for part in stated if part is not None]
+def _present_values(moment_parts: Sequence[int | None]) -> list[int]:
+    return [part for part in moment_parts if part is not None]
 
 
 def parts(value: Any, separator: str | None) -> Sequence[Any]:
-    """The parts of a value that holds a list."""
+    """Return the parts of a value that holds a list."""
     if isinstance(value, list | tuple):
         return value
     return [part.strip() for part in shown(value).split(separator)] if separator else [value]

@@ -1,4 +1,4 @@
-"""MACRM's Data Analyzer (§3): statistics of rewards over training steps, and tests of whether they are being gamed."""
+"""MACRM's Data Analyzer (§3): statistics of rewards over training steps, and tests for reward hacking."""
 
 from jurygraph.agents.data_analyzer.alert import Alert
 from jurygraph.agents.data_analyzer.analyzer import LEAST_STEPS, MOST_ARL, Analyzer, Settings

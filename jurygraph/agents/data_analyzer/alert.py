@@ -1,4 +1,4 @@
-"""What the analyzer tells."""
+"""Alerts of the analyzer."""
 
 from typing import Literal
 
@@ -11,9 +11,9 @@ from jurygraph.schema.noun import Flag, Number
 class Alert(Noun):
     """A change in a series that chance does not explain.
 
-    `step` is when it was told, counted from 1; `since` the first step that the change is in, as far as can be said.
-    `before` and `after` are the levels, `size` their distance in sd of the step's figure, with its sign. A `hack` rests
-    on the changes that `evidence` names. An `adverse` one should worry; others are what training is for.
+    `step` is when the alert was raised, counted from 1; `since` the estimated first step of the change. `before` and
+    `after` are the levels, `size` their signed distance in sd of the step's statistic. A `hack` is based on the changes
+    listed in `evidence`. An `adverse` alert is a bad sign; others are expected in training.
     """
 
     step: int = Field(strict=True, ge=1)

@@ -1,4 +1,4 @@
-"""The Data Analyzer: steps go in, alerts come out, and a table in the end."""
+"""The Data Analyzer: takes steps, returns alerts and a final table."""
 
 import numpy as np
 from pydantic import Field
@@ -17,18 +17,18 @@ from jurygraph.errors import InputError
 from jurygraph.schema import Noun
 
 LEAST_STEPS = LEARN + 1
-"""Steps from which on anything is tested at all."""
+"""The first step at which anything is tested."""
 
 MOST_ARL = 1e9
-"""Steps between false alarms that can be asked for: far beyond it limits are of a tail that no figure has."""
+"""The largest `arl`, in steps between false alarms: beyond it, limits lie in a tail that no statistic follows."""
 
 
 class Settings(Noun):
-    """How the analyzer watches.
+    """Settings of the analyzer.
 
-    `arl` is the average number of steps between false alarms of the whole analyzer, at most 1e9; `calibration` the
-    steps from which conflict and population are frozen; a rise of the components named in `penalties` is bad; `opposed`
-    are the components whose disagreement is conflict (MACRM's three), where two of them are there.
+    `arl` is the average number of steps between false alarms of the whole analyzer, at most 1e9. `calibration` is the
+    number of steps from which conflict and population are frozen. A rise of a component in `penalties` is bad.
+    `opposed` are the components whose disagreement is conflict (MACRM's three), if at least two of them exist.
     """
 
     arl: float = Field(default=10_000.0, gt=1.0, le=MOST_ARL, allow_inf_nan=False)
@@ -38,28 +38,28 @@ class Settings(Noun):
 
 
 class Analyzer:
-    """Follows one stream of steps. What it holds does not grow with their number."""
+    """Watch one stream of steps. Its memory does not grow with their number."""
 
     def __init__(self, settings: Settings | None = None) -> None:
         self.settings = settings or Settings()
         self.steps = 0
         self.series: tuple[Series, ...] = ()
         self.values: Floats = np.empty(0)
-        """Of the last step, in the order of the series."""
+        """The values of the last step, in the order of the series."""
         self._frame: Frame | None = None
         self._calibration: Calibration | None = None
 
     def observe(self, step: Step) -> tuple[Alert, ...]:
-        """Take in a step; what changed, the combined diagnosis last.
+        """Process a step and return its alerts, the combined diagnosis last.
 
-        Raises `InputError` where it has other series than the steps before, or is more than one step.
+        Raises `InputError` if its series differ from those of earlier steps, or if it is more than one step.
         """
         if step.rewards.ndim != 1:
             raise InputError(f"a step: rewards have shape {step.rewards.shape}; give one step at a time")
         if not self.series:
             self._begin(step)
-        self._require_as_before(step)
-        self._unbind(step)
+        self._require_same_series(step)
+        self._leave_unit_scale(step)
         self.steps += 1
         measure = measured(step, self.series, self._opposed, self._frame)
         self.values = measure.value
@@ -75,52 +75,53 @@ class Analyzer:
         return tuple(alerts)
 
     def summary(self) -> tuple[SeriesSummary, ...]:
-        """Every series over the whole stream; empty before the first step."""
-        return self._summary.rows([one.name for one in self.series]) if self.series else ()
+        """Return every series over the whole stream; empty before the first step."""
+        return self._summary.rows([series.name for series in self.series]) if self.series else ()
 
     @property
     def limits(self) -> Limits:
-        """When a test tells; it hangs on how many series there are, so the first step must be there."""
+        """Return the limits of the tests. They depend on the number of series, so the first step must be known."""
         return limits(self.settings.arl, len(self.series))
 
     def _begin(self, step: Step) -> None:
         opposed = tuple(name for name in self.settings.opposed if name in step.components)
         self._opposed = opposed if len(opposed) > 1 else ()
         self.series = series_of(step, self._opposed, self.settings.penalties)
-        self._places = {one.name: place for place, one in enumerate(self.series)}
+        self._places = {series.name: place for place, series in enumerate(self.series)}
         self._detectors = Detectors((len(self.series),), self.limits)
         self._summary = Summary(len(self.series))
         self._recent = Recent(len(self.series))
-        self._diagnosis = Diagnosis(self._lately)
+        self._diagnosis = Diagnosis(self._recent_mean)
         self._calibration = Calibration(self.settings.calibration, self._opposed)
 
-    def _lately(self, name: str) -> float:
+    def _recent_mean(self, name: str) -> float:
         return float(self._recent.mean[self._places[name]]) if name in self._places else 0.0
 
-    def _require_as_before(self, step: Step) -> None:
-        here = {one.name for one in series_of(step, self._opposed, self.settings.penalties)}
-        other = sorted(here ^ self._places.keys())
-        if other:
+    def _require_same_series(self, step: Step) -> None:
+        names = {series.name for series in series_of(step, self._opposed, self.settings.penalties)}
+        differing = sorted(names ^ self._places.keys())
+        if differing:
             raise InputError(
-                f"step {self.steps + 1}: the steps before {'lack' if other[0] in here else 'have'} the series "
-                f"{other[0]!r}; give every step the same, with NaN where there is no number"
+                f"step {self.steps + 1}: the steps before {'lack' if differing[0] in names else 'have'} the series "
+                f"{differing[0]!r}; give every step the same, with NaN where there is no number"
             )
 
-    def _unbind(self, step: Step) -> None:
-        """Components that leave [0, 1] are tested as they are from now on, against a new baseline."""
-        left = np.array([leaves_unit(one, step) for one in self.series])
-        if left.any():
+    def _leave_unit_scale(self, step: Step) -> None:
+        """Test components that leave [0, 1] on the plain scale from now on, against a new baseline."""
+        leaving = np.array([leaves_unit(series, step) for series in self.series])
+        if leaving.any():
             self.series = tuple(
-                one._replace(scale="plain") if gone else one for one, gone in zip(self.series, left, strict=True)
+                series._replace(scale="plain") if has_left else series
+                for series, has_left in zip(self.series, leaving, strict=True)
             )
-            self._detectors.restart(left)
-            self._recent.forget(left)
+            self._detectors.restart(leaving)
+            self._recent.forget(leaving)
 
     def _calibrate(self, step: Step) -> None:
         if self._calibration is not None:
             self._frame = self._calibration.add(step)
             if self._frame is not None:
-                self._calibration = None  # its rows are not needed any more
+                self._calibration = None  # its rows are no longer needed
 
     def _alert(self, place: int, raised: Raised, measure: Measure) -> Alert:
         if raised.jump[place].any():
@@ -131,41 +132,42 @@ class Analyzer:
         side: Direction = "up" if raised.jump[place, 0] else "down"
         score = float(measure.score[place])
         levels = (float(raised.mean[place]), score)
-        return self._told(self.series[place], "jump", side, self.steps, levels, float(raised.size[place]))
+        return self._build_alert(self.series[place], "jump", side, self.steps, levels, float(raised.size[place]))
 
     def _drift(self, place: int, raised: Raised) -> Alert:
-        """Of the CUSUMs that rose too high, the one that rose highest for its limit."""
+        """Return the alert of the CUSUM that exceeds its limit by the largest factor."""
         tests = self._detectors
         excess = np.where(raised.drift[place], tests.cusum[place] / np.array(self.limits.drift)[:, None], -np.inf)
         reference, side = divmod(int(np.argmax(excess)), 2)
-        began = Baseline(*(float(one[place, reference, side]) for one in tests.began))
-        now = Baseline(*(float(one[place]) for one in tests.baseline))
+        began = Baseline(*(float(statistic[place, reference, side]) for statistic in tests.began))
+        now = Baseline(*(float(statistic[place]) for statistic in tests.baseline))
         after = (now.n * now.mean - began.n * began.mean) / (now.n - began.n)
         size = (after - began.mean) / float(began.sd(0.0))
         since = int(tests.since[place, reference, side]) + 1
         levels = (float(began.mean), float(after))
-        return self._told(self.series[place], "drift", "down" if side else "up", since, levels, float(size))
+        return self._build_alert(self.series[place], "drift", "down" if side else "up", since, levels, float(size))
 
-    def _told(
-        self, one: Series, kind: str, side: Direction, since: int, levels: tuple[float, float], size: float
+    def _build_alert(
+        self, series: Series, kind: str, side: Direction, since: int, levels: tuple[float, float], size: float
     ) -> Alert:
-        before, after = (back(one.scale, level) for level in levels)
+        before, after = (back(series.scale, level) for level in levels)
         verb = {("drift", "up"): "rises", ("drift", "down"): "falls"}.get((kind, side), f"jumps {side}")
-        from_ = f" since about step {since}" if kind == "drift" else ""
+        since_text = f" since about step {since}" if kind == "drift" else ""
         sentence = (
-            f"step {self.steps}: {one.told} {verb}{from_}, from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
+            f"step {self.steps}: {series.told} {verb}{since_text}, "
+            f"from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         )
         return Alert.model_validate(
             {
                 "step": self.steps,
-                "series": one.name,
+                "series": series.name,
                 "kind": kind,
                 "direction": side,
                 "since": since,
                 "before": before,
                 "after": after,
                 "size": size,
-                "adverse": side == one.adverse,
+                "adverse": side == series.adverse,
                 "sentence": sentence,
             }
         )

@@ -1,4 +1,4 @@
-"""What is frozen from the first steps: from which D_pair on components conflict, and how rewards were distributed."""
+"""Values frozen from the first steps: the D_pair from which components conflict, and the distribution of rewards."""
 
 from typing import NamedTuple
 
@@ -9,17 +9,20 @@ from jurygraph.agents.data_analyzer.statistics import disagreement
 from jurygraph.agents.data_analyzer.step import Floats, Step
 
 PERCENTILE = 80.0
-"""Of D_pair: above it components conflict (MACRM, Eqs. 5-6). Where nothing lies above it, its ties do: of components
-that have few values the percentile is often the largest there is."""
+"""Percentile of D_pair above which components conflict (MACRM, Eqs. 5-6). If no value lies above it, its ties count:
+for components with few values the percentile is often the maximum."""
 
 BINS = 10
 MOST_ROWS = 16_384
-"""Rows that are kept until all is frozen; of steps that have more, the first."""
+"""The largest number of rows kept until the calibration is complete; of larger steps, the first rows."""
 
 
 class Frame(NamedTuple):
-    """`conflict` is the least D_pair of a row in conflict; the rewards' bins end at `edges` [B - 1] and held the
-    shares `expected` [B]. None where there was nothing, or but one value, to calibrate by."""
+    """The result of the calibration.
+
+    `conflict` is the least D_pair of a row in conflict; the rewards' bins end at `edges` [B - 1] and held the shares
+    `expected` [B]. None if there was no value, or only a single one, to calibrate with.
+    """
 
     conflict: float | None
     edges: Floats | None
@@ -27,34 +30,34 @@ class Frame(NamedTuple):
 
 
 class Calibration:
-    """Gathers the rows of the first steps, as long as they are needed.
+    """Collect the rows of the first steps until the calibration is complete.
 
     Args:
-        steps: how many steps are gathered before all is frozen.
+        steps: the number of steps to collect.
         opposed: components whose disagreement is conflict.
     """
 
     def __init__(self, steps: int, opposed: tuple[str, ...]) -> None:
         self.left = steps
-        self._most = MOST_ROWS // steps
+        self._max_rows = MOST_ROWS // steps
         self._opposed = opposed
         self._rewards: list[Floats] = []
         self._pairs: list[Floats] = []
 
     def add(self, step: Step) -> Frame | None:
-        """Gather a step; the frame, once there were enough."""
-        self._rewards.append(step.rewards[: self._most].copy())
+        """Add a step; return the frame after the last one, None before."""
+        self._rewards.append(step.rewards[: self._max_rows].copy())
         if self._opposed:
-            self._pairs.append(disagreement([step.components[name] for name in self._opposed])[: self._most])
+            self._pairs.append(disagreement([step.components[name] for name in self._opposed])[: self._max_rows])
         self.left -= 1
         return None if self.left else frame(self._rewards, self._pairs)
 
 
 def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
-    """What is frozen from rewards and D_pair of rows."""
-    apart = _numbers(pairs)
-    conflict = _above(apart) if apart.size else None
-    values = _numbers(rewards)
+    """Compute the frame from the rewards and D_pair of rows."""
+    pairwise = _join_numbers(pairs)
+    conflict = _conflict_threshold(pairwise) if pairwise.size else None
+    values = _join_numbers(rewards)
     edges = _edges(values)
     if edges is None:
         return Frame(conflict, None, None)
@@ -62,14 +65,14 @@ def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
     return Frame(conflict, edges, (counts + 0.5) / (counts.sum() + 0.5 * len(counts)))
 
 
-def _above(apart: Floats) -> float:
-    limit = np.percentile(apart, PERCENTILE)
-    above = apart[apart > limit + LEAST]
-    return float(above.min() if above.size else apart.max())
+def _conflict_threshold(pairwise: Floats) -> float:
+    limit = np.percentile(pairwise, PERCENTILE)
+    above = pairwise[pairwise > limit + LEAST]
+    return float(above.min() if above.size else pairwise.max())
 
 
 def _edges(values: Floats) -> Floats | None:
-    """Quantiles that are values of the rows themselves: rewards that come often have an end of a bin for themselves."""
+    """Return quantiles that are values of the rows themselves, so that frequent rewards get a bin edge of their own."""
     if not values.size:
         return None
     shares = np.arange(1, BINS) / BINS
@@ -78,7 +81,7 @@ def _edges(values: Floats) -> Floats | None:
     return inner if inner.size else None
 
 
-def _numbers(rows: list[Floats]) -> Floats:
-    values = np.concatenate([one.ravel() for one in rows]) if rows else np.empty(0)
+def _join_numbers(rows: list[Floats]) -> Floats:
+    values = np.concatenate([array.ravel() for array in rows]) if rows else np.empty(0)
     numbers: Floats = values[~np.isnan(values)]
     return numbers

@@ -1,4 +1,4 @@
-"""How high a test may rise before it tells, from the average run length (ARL) that the whole analyzer is to have."""
+"""Alarm limits of the tests, from the required average run length (ARL) of the whole analyzer."""
 
 from typing import NamedTuple
 
@@ -6,43 +6,47 @@ import numpy as np
 from scipy import optimize, special
 
 REFERENCES = (0.25, 1.0)
-"""Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, half an sd that lasts and two that come at once."""
+"""Reference values k of the CUSUMs, in sd: tuned to shifts of 2 k, a lasting one of 0.5 sd and a sudden one of 2 sd."""
 
 TESTS = 2 * len(REFERENCES) + 2
-"""Of each series: a CUSUM for each reference value, and the jump test, each up and down."""
+"""Number of tests per series: a CUSUM for each reference value, and the jump test, each up and down."""
 
 _OVERSHOOT = 1.166
-"""What a CUSUM of normal scores overshoots its limit by, both ends together (Siegmund 1985)."""
+"""The overshoot of a CUSUM of normal scores over its limit, both ends together (Siegmund 1985)."""
 
 
-_FAR = 1.15
-"""A jump is looked for in the far tail, where hardly any figure is normal: its limit is so much higher than normal
-scores would ask for. CUSUMs need nothing like that, for they add up."""
+_TAIL_FACTOR = 1.15
+"""The factor on the normal limit of the jump test, since hardly any statistic is normal in the far tail. CUSUMs need
+no such factor, since they add scores up."""
 
 
 class Limits(NamedTuple):
-    """Of each CUSUM, in sd, in the order of REFERENCES; and of a single step's normal score."""
+    """The limit of each CUSUM, in sd, in the order of REFERENCES; and that of a single step's normal score."""
 
     drift: tuple[float, ...]
     jump: float
 
 
 def run_length(k: float, h: float) -> float:
-    """ARL of a one-sided CUSUM of standard normal scores, reference value k > 0, limit h: Siegmund's approximation
-    (exp(2 k b) - 2 k b - 1) / (2 k²), b = h + 1.166."""
+    """Return the ARL of a one-sided CUSUM of standard normal scores, reference value k > 0, limit h: Siegmund's
+    approximation (exp(2 k b) - 2 k b - 1) / (2 k²), b = h + 1.166."""
     b = h + _OVERSHOOT
     return float((np.expm1(2 * k * b) - 2 * k * b) / (2 * k * k))
 
 
 def limits(arl: float, series: int) -> Limits:
-    """Limits with which all tests of so many series together have this ARL, each with a like share of false alarms.
+    """Return limits that give all tests of so many series together this ARL, each with an equal share of false alarms.
 
-    Alarms of one test come at a rate of 1 / ARL, and the rates add up; where tests rise together, fewer come. So the
-    whole has at least the ARL that was asked for.
+    Alarms of one test occur at a rate of 1 / ARL, and the rates add up; correlated tests raise fewer alarms. So the
+    whole has at least the required ARL.
     """
-    each = arl * series * TESTS
+    arl_per_test = arl * series * TESTS
     drift = tuple(
-        float(optimize.brentq(lambda h, k=k: np.log(run_length(k, h) / each), 0.0, 10.0 + np.log(each) / k))
+        float(
+            optimize.brentq(
+                lambda h, k=k: np.log(run_length(k, h) / arl_per_test), 0.0, 10.0 + np.log(arl_per_test) / k
+            )
+        )
         for k in REFERENCES
     )
-    return Limits(drift, float(-_FAR * special.ndtri(1.0 / each)))
+    return Limits(drift, float(-_TAIL_FACTOR * special.ndtri(1.0 / arl_per_test)))

@@ -1,4 +1,4 @@
-"""On which scale a series is tested: one on which its noise is near normal and hangs little on its level."""
+"""Scales for testing a series: on each, noise is nearly normal and hardly depends on the level."""
 
 from typing import NamedTuple
 
@@ -7,16 +7,16 @@ import numpy as np
 from jurygraph.agents.data_analyzer.step import Floats
 
 LEAST = 1e-9
-"""The least sd, relative to the size of the number: below it differences are rounding."""
+"""The least sd, relative to the size of the number: below it differences are rounding errors."""
 
-_CLOSEST = 0.999
+_MAX_CORRELATION = 0.999
 
 
 class Measure(NamedTuple):
-    """One series at one step or at many, [...]: its value as people read it, and what is tested.
+    """One series at one step or at many, [...]: the value for people, and the quantities that are tested.
 
-    `score` is the value on the scale of the test. `floor` is the least sd that noise may have on this scale, from what
-    one row can change; `error` is the standard error that the step's own rows state, 0 where it is not needed.
+    `score` is the value on the test scale. `floor` is the least sd of the noise on this scale, from the change that one
+    row can cause; `error` is the standard error computed from the step's own rows, 0 if it is not needed.
     """
 
     value: Floats
@@ -26,45 +26,46 @@ class Measure(NamedTuple):
 
 
 def plain(mean: Floats, spread: Floats, sd: Floats, rows: Floats) -> Measure:
-    """A mean as it is. One row moves it by at most its rows' spread / n."""
-    return _measure(mean, mean, spread / rows, sd / np.sqrt(rows))
+    """Return a mean on its own scale. One row moves it by at most the spread of the rows / n."""
+    return _build_measure(mean, mean, spread / rows, sd / np.sqrt(rows))
 
 
 def logarithm(mean: Floats, spread: Floats, sd: Floats, rows: Floats) -> Measure:
-    """log(1 + mean), for sizes that are skewed to the right."""
+    """Return log(1 + mean), for sizes that are skewed to the right."""
     slope = 1.0 / (1.0 + mean)
-    return _measure(mean, np.log1p(mean), spread / rows * slope, sd / np.sqrt(rows) * slope)
+    return _build_measure(mean, np.log1p(mean), spread / rows * slope, sd / np.sqrt(rows) * slope)
 
 
 def share(mean: Floats, spread: Floats, rows: Floats) -> Measure:
-    """A mean of values in [0, 1] as 2 arcsin √((n m + 3/8) / (n + 3/4)) (Anscombe 1948).
+    """Return a mean of values in [0, 1] as 2 arcsin √((n m + 3/8) / (n + 3/4)) (Anscombe 1948).
 
-    Near 0 and 1 shares are skewed, and their noise hangs on their level; here neither. The floor is what one row would
-    change by its rows' spread, or by 1 where all rows are alike: a series that always was 1 has the floor of one flip.
+    Near 0 and 1 shares are skewed, and their noise depends on their level; here neither. The floor is the change that
+    one row causes by the spread of the rows, or by 1 if all rows are equal: a constant series of 1 has the floor of one
+    flip.
     """
     score, step = _angle(mean, rows), np.where(spread > 0.0, spread, 1.0) / rows
     up, down = _angle(np.minimum(mean + step, 1.0), rows), _angle(np.maximum(mean - step, 0.0), rows)
-    return _measure(mean, score, np.maximum(up - score, score - down), np.zeros_like(score))
+    return _build_measure(mean, score, np.maximum(up - score, score - down), np.zeros_like(score))
 
 
 def correlation(r: Floats, rows: Floats) -> Measure:
-    """Fisher's z = artanh r, whose standard error is about 1/√n whatever r is."""
-    score = np.arctanh(np.clip(r, -_CLOSEST, _CLOSEST))
-    return _measure(r, score, 1.0 / np.sqrt(rows), np.zeros_like(score))
+    """Return Fisher's z = artanh r, whose standard error is about 1/√n for every r."""
+    score = np.arctanh(np.clip(r, -_MAX_CORRELATION, _MAX_CORRELATION))
+    return _build_measure(r, score, 1.0 / np.sqrt(rows), np.zeros_like(score))
 
 
 def fifth_root(index: Floats, bins: int, rows: Floats) -> Measure:
-    """The fifth root of a population stability index.
+    """Return the fifth root of a population stability index.
 
-    In control n PSI is near a weighted sum of χ². Were all rows independent, it would be χ² with B - 1 degrees of
-    freedom, and its cube root near normal (Wilson-Hilferty 1931). Responses to one prompt go together, a few directions
-    weigh more, and a smaller root fits (Jensen-Solomon 1972): the fifth left no skew in simulated batches, the cube
-    root 0.24. The floor is the sd that independent rows would give.
+    In control, n PSI is nearly a weighted sum of χ². With independent rows it would be χ² with B - 1 degrees of
+    freedom, and its cube root nearly normal (Wilson-Hilferty 1931). Responses to one prompt are correlated, a few
+    directions weigh more, and a smaller root fits (Jensen-Solomon 1972): the fifth left no skew in simulated batches,
+    the cube root 0.24. The floor is the sd for independent rows.
     """
     freedom = bins - 1
     size = (freedom / rows) ** (1.0 / 3.0)
     floor = 0.6 * size**-0.4 * np.sqrt(2.0 / (9.0 * freedom)) * size
-    return _measure(index, index**0.2, floor, np.zeros_like(index))
+    return _build_measure(index, index**0.2, floor, np.zeros_like(index))
 
 
 def _angle(mean: Floats, rows: Floats) -> Floats:
@@ -72,12 +73,12 @@ def _angle(mean: Floats, rows: Floats) -> Floats:
     return angle
 
 
-def _measure(value: Floats, score: Floats, floor: Floats, error: Floats) -> Measure:
+def _build_measure(value: Floats, score: Floats, floor: Floats, error: Floats) -> Measure:
     return Measure(value, score, np.maximum(floor, LEAST * (1.0 + np.abs(score))), error)
 
 
 def back(scale: str, score: float) -> float:
-    """The value that has this score; of a share, to within 1 / n."""
+    """Return the value that has this score; for a share, to within 1 / n."""
     if scale == "share":
         return float(np.sin(np.clip(score, 0.0, np.pi) / 2.0) ** 2)
     if scale == "logarithm":

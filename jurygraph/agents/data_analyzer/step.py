@@ -1,4 +1,4 @@
-"""What the analyzer is fed: the rows of one training step's batch."""
+"""The input of the analyzer: the rows of one training step's batch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,11 +11,11 @@ from jurygraph.errors import InputError
 Floats = NDArray[np.float64]
 
 MOST = 1e100
-"""The largest number, of either sign: the squares of more of them would be too large to be added up."""
+"""The largest absolute value: sums of squares of larger ones would overflow."""
 
 
 class Groups(NamedTuple):
-    """Rows in the order of their groups: `order` [n], where each group `starts` [g], and its `sizes` [g]."""
+    """Rows in group order: `order` [n], the start of each group in it (`starts` [g]), and the group `sizes` [g]."""
 
     order: NDArray[np.intp]
     starts: NDArray[np.intp]
@@ -23,16 +23,16 @@ class Groups(NamedTuple):
 
 
 class Step:
-    """The rows of a training step: one a response.
+    """The rows of a training step, one per response.
 
     Args:
-        rewards: [n], NaN where a reward failed.
-        components: [n] each, by name; NaN where there is no value.
+        rewards: [n], NaN if a reward failed.
+        components: [n] each, by name; NaN if there is no value.
         lengths: [n], at least 0, in any unit.
         groups: [n] ids; the responses to one prompt are a group.
         repetition: [n], in [0, 1].
 
-    Whatever is left out is not watched. Simulations give arrays of many steps at once, [..., n], of the same groups.
+    Omitted columns are not watched. Simulations pass arrays of many steps at once, [..., n], of the same groups.
 
     Raises:
         InputError: no row, columns of another shape, an infinite value or one beyond 1e100, a length below 0,
@@ -54,23 +54,23 @@ class Step:
         }
         self.lengths = None if lengths is None else _column("lengths", lengths, self.rewards.shape)
         self.repetition = None if repetition is None else _column("repetition", repetition, self.rewards.shape)
-        self.groups = None if groups is None else _grouped(np.asarray(groups), self.rows)
-        """The rows by their groups; None where no groups were given."""
-        _refuse_outside("lengths", self.lengths, 0.0, np.inf)
-        _refuse_outside("repetition", self.repetition, 0.0, 1.0)
+        self.groups = None if groups is None else _group_rows(np.asarray(groups), self.rows)
+        """The rows by their groups; None without groups."""
+        _require_in_range("lengths", self.lengths, 0.0, np.inf)
+        _require_in_range("repetition", self.repetition, 0.0, 1.0)
 
     @property
     def rows(self) -> int:
-        """n, how many responses there are."""
+        """Return n, the number of responses."""
         return int(self.rewards.shape[-1])
 
 
 def one_group(rows: int) -> Groups:
-    """All rows as one group."""
+    """Return all rows as one group."""
     return Groups(np.arange(rows), np.zeros(1, np.intp), np.array([rows], np.intp))
 
 
-def _grouped(ids: NDArray[Any], rows: int) -> Groups:
+def _group_rows(ids: NDArray[Any], rows: int) -> Groups:
     if ids.shape != (rows,):
         raise InputError(f"a step: groups has shape {ids.shape}; give one id for each of {rows} rows")
     try:
@@ -97,6 +97,6 @@ def _column(name: str, values: ArrayLike, shape: tuple[int, ...] | None = None) 
     return column
 
 
-def _refuse_outside(name: str, column: Floats | None, low: float, high: float) -> None:
+def _require_in_range(name: str, column: Floats | None, low: float, high: float) -> None:
     if column is not None and ((column < low) | (column > high)).any():
         raise InputError(f"a step: {name} has a value outside [{low:g}, {high:g}]")

@@ -1,4 +1,4 @@
-"""The whole stream in one table, in memory that does not grow (Welford 1962)."""
+"""Summary of the whole stream in one table, in constant memory (Welford 1962)."""
 
 from collections.abc import Sequence
 
@@ -10,10 +10,10 @@ from jurygraph.schema.noun import Count, Number
 
 
 class SeriesSummary(Noun):
-    """A series over the steps at which it had a value: how many, mean, sd, extremes, the last value, and the trend.
+    """A series over the steps at which it had a value: count, mean, sd, extremes, the last value, and the trend.
 
-    `trend` is the slope of a straight line through the values, a step; 0 where there is but one. None where no step
-    had a value.
+    `trend` is the slope of a straight line through the values, per step; 0 for a single value. None if no step had a
+    value.
     """
 
     series: str
@@ -27,7 +27,7 @@ class SeriesSummary(Noun):
 
 
 class Summary:
-    """Follows S series."""
+    """Running statistics of S series."""
 
     def __init__(self, series: int) -> None:
         self._n, self._mean, self._squares = np.zeros(series), np.zeros(series), np.zeros(series)
@@ -36,23 +36,26 @@ class Summary:
         self._last = np.full(series, np.nan)
 
     def add(self, step: int, values: Floats) -> None:
-        """Take in the values [S] of a step; NaN are passed over."""
-        there = ~np.isnan(values)
-        known = np.where(there, values, 0.0)
-        self._n = self._n + there
-        some = np.maximum(self._n, 1.0)
-        off, late = np.where(there, known - self._mean, 0.0), np.where(there, step - self._time, 0.0)
-        self._mean = self._mean + off / some
-        self._time = self._time + late / some
-        rest = np.where(there, known - self._mean, 0.0)
-        self._squares = self._squares + off * rest
-        self._times = self._times + late * np.where(there, step - self._time, 0.0)
-        self._product = self._product + late * rest
+        """Add the values [S] of a step; NaN are skipped."""
+        has_value = ~np.isnan(values)
+        value_or_zero = np.where(has_value, values, 0.0)
+        self._n = self._n + has_value
+        divisor = np.maximum(self._n, 1.0)
+        deviation, time_deviation = (
+            np.where(has_value, value_or_zero - self._mean, 0.0),
+            np.where(has_value, step - self._time, 0.0),
+        )
+        self._mean = self._mean + deviation / divisor
+        self._time = self._time + time_deviation / divisor
+        new_deviation = np.where(has_value, value_or_zero - self._mean, 0.0)
+        self._squares = self._squares + deviation * new_deviation
+        self._times = self._times + time_deviation * np.where(has_value, step - self._time, 0.0)
+        self._product = self._product + time_deviation * new_deviation
         self._least, self._most = np.fmin(self._least, values), np.fmax(self._most, values)
-        self._last = np.where(there, values, self._last)
+        self._last = np.where(has_value, values, self._last)
 
     def rows(self, names: Sequence[str]) -> tuple[SeriesSummary, ...]:
-        """The table, a row for each series."""
+        """Return the table, one row per series."""
         sd = np.sqrt(self._squares / np.maximum(self._n - 1.0, 1.0))
         trend = self._product / np.where(self._times > 0.0, self._times, 1.0)
         columns = {
@@ -65,7 +68,9 @@ class Summary:
         }
         return tuple(
             SeriesSummary(
-                series=name, steps=int(n), **{key: float(one[place]) if n else None for key, one in columns.items()}
+                series=name,
+                steps=int(n),
+                **{key: float(column[index]) if n else None for key, column in columns.items()},
             )
-            for place, (name, n) in enumerate(zip(names, self._n, strict=True))
+            for index, (name, n) in enumerate(zip(names, self._n, strict=True))
         )

@@ -1,1 +1,1 @@
-"""MACRM's Data Optimizer: how efficiently a response says what it says, and how much its group differs. By code."""
+"""MACRM's Data Optimizer: how concise a response is, and how much it differs from its group. Computed by code."""

@@ -1,4 +1,4 @@
-"""Length, redundancy and compression of a text, each a score that is 1 where nothing is wasted; formulas of ours."""
+"""Length, redundancy and compression of a text, each as a score that is 1 if nothing is wasted; our formulas."""
 
 import re
 from collections.abc import Sequence
@@ -7,27 +7,27 @@ from statistics import median
 from jurygraph.agents.data_optimizer.words import grams, words
 
 READ = 100_000
-"""Characters whose repetitions are looked for; a longer text is read up to there."""
+"""The number of characters in which repetitions are searched; longer texts are cut there."""
 
 _UNIT_END = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
-_LONGEST_UNIT = 40
-_NEAR = 0.8
-_GRAM = 3
+_MAX_UNIT_WORDS = 40
+_MIN_OVERLAP = 0.8
+_GRAM_SIZE = 3
 
 SHORTEST = 200
-"""Characters from which on a text is long enough to be compressed; a shorter one is never found redundant by that."""
+"""The shortest text, in characters, whose compression is scored; shorter ones never count as redundant by it."""
 
 EXPECTED = 0.55
-"""Of its size, what ordinary text comes down to at least: solutions of GSM8K .68 (99 in 100), prose of 4,000 characters
-.70 and of 100,000 .61, Python .58 and .54. Below that, it repeats itself."""
+"""The smallest compressed size of ordinary text, as a share: solutions of GSM8K .68 (99 in 100), prose of 4,000
+characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeats itself."""
 
-_LEAST_BITS = 8
+_MIN_BITS = 8
 
 
 def brevity(length: int, baseline: float, limit: float) -> float:
-    """1 up to the `baseline`, falling in a straight line to 0 at `limit` times as much; all in words.
+    """Return 1 up to the `baseline`, falling linearly to 0 at `limit` times the baseline; lengths are in words.
 
-    `baseline` is above 0 and `limit` above 1. Nothing at all is not brief: it scores 0.
+    `baseline` is above 0 and `limit` above 1. An empty text is not brief: it scores 0.
     """
     if length == 0:
         return 0.0
@@ -35,66 +35,68 @@ def brevity(length: int, baseline: float, limit: float) -> float:
 
 
 def baseline(reference: int, group: Sequence[int]) -> float:
-    """The words that a response may have at no cost: the reference's, or the group's median where that is less.
+    """Return the number of words that cost nothing: the reference's, or the group's median if that is less.
 
-    `reference` is 0 where there is none. Responses that say nothing do not count.
+    `reference` is 0 without one. Empty responses do not count.
     """
-    said = [length for length in group if length > 0]
-    usual = float(median(said)) if said else 0.0
-    return min(reference or usual, usual)
+    lengths = [length for length in group if length > 0]
+    median_length = float(median(lengths)) if lengths else 0.0
+    return min(reference or median_length, median_length)
 
 
 def freshness(text: str) -> float:
-    """1 - the share of the text's words that stand in sentences which repeat what was said before.
+    """Return 1 - the share of the text's words in sentences that repeat earlier ones; 0 for a text without words.
 
-    A sentence, or a piece of 40 words of one, repeats where it was there before as it is, or where at least 0.8 of its
-    distinct 3-grams stood in sentences before it. 0 for a text without words.
+    A sentence, or a piece of 40 words of one, is a repetition if it occurred before unchanged, or if at least 0.8 of
+    its distinct 3-grams occurred in earlier sentences.
     """
-    seen: set[tuple[str, ...]] = set()
+    seen_units: set[tuple[str, ...]] = set()
     seen_grams: set[tuple[str, ...]] = set()
     total = repeated = 0
     for unit in _units(text[:READ]):
-        own = set(grams(unit, _GRAM))
-        known = unit in seen or (bool(own) and len(own & seen_grams) >= _NEAR * len(own))
-        total, repeated = total + len(unit), repeated + (len(unit) if known else 0)
-        seen.add(unit)
-        seen_grams |= own
+        unit_grams = set(grams(unit, _GRAM_SIZE))
+        is_repeated = unit in seen_units or (
+            bool(unit_grams) and len(unit_grams & seen_grams) >= _MIN_OVERLAP * len(unit_grams)
+        )
+        total, repeated = total + len(unit), repeated + (len(unit) if is_repeated else 0)
+        seen_units.add(unit)
+        seen_grams |= unit_grams
     return 1.0 - repeated / total if total else 0.0
 
 
 def _units(text: str) -> list[tuple[str, ...]]:
-    """Sentences and lines, as words; none longer than 40, so that words without an end are looked at, too."""
+    """Return sentences and lines as words, cut after 40, so that text without sentence ends is compared too."""
     sentences = (tuple(words(sentence)) for sentence in _UNIT_END.split(text))
     return [
-        sentence[start : start + _LONGEST_UNIT]
+        sentence[start : start + _MAX_UNIT_WORDS]
         for sentence in sentences
-        for start in range(0, len(sentence), _LONGEST_UNIT)
+        for start in range(0, len(sentence), _MAX_UNIT_WORDS)
     ]
 
 
 def compressed(text: str) -> float:
-    """What a text comes down to by LZ78 (Ziv and Lempel, 1978), as a share of its size; above 1 where it grows.
+    """Return the size of a text compressed by LZ78 (Ziv and Lempel, 1978), as a share of its size; above 1 if it grows.
 
-    A character takes 8 bits, or as many as tell all characters of the text apart; a phrase those of the character that
-    it adds, and of the number of a phrase before it. By hand, as builds of zlib differ in what they give. `text` is not
-    empty.
+    A character takes 8 bits, or the number that distinguishes all characters of the text; a phrase takes those of the
+    character that it adds, and of the number of an earlier phrase. Not zlib, since its builds differ in their output.
+    `text` is not empty.
     """
-    width = max(_LEAST_BITS, len(set(text)).bit_length())
+    width = max(_MIN_BITS, len(set(text)).bit_length())
     phrases: dict[tuple[int, str], int] = {}
-    at = bits = 0
+    phrase = bits = 0
     for char in text:
-        longer = phrases.get((at, char))
+        longer = phrases.get((phrase, char))
         if longer is not None:
-            at = longer
+            phrase = longer
             continue
-        phrases[at, char] = len(phrases) + 1
+        phrases[phrase, char] = len(phrases) + 1
         bits += len(phrases).bit_length() + width
-        at = 0
-    rest = len(phrases).bit_length() if at else 0
-    return (bits + rest) / (width * len(text))
+        phrase = 0
+    rest_bits = len(phrases).bit_length() if phrase else 0
+    return (bits + rest_bits) / (width * len(text))
 
 
 def density(text: str) -> float:
-    """min(1, share / EXPECTED), of the share that the text comes down to; 1 where it is too short to tell."""
+    """Return min(1, compressed share / EXPECTED); 1 if the text is too short to tell."""
     read = text[:READ]
     return 1.0 if len(read) < SHORTEST else min(1.0, compressed(read) / EXPECTED)

@@ -1,7 +1,7 @@
 """MACRM's Data Optimizer as evaluators: `optimizer.efficiency` and `optimizer.diversity`.
 
-The paper gives no formulas; these are ours, each in [0, 1]. None knows what is right: a short and a strange answer may
-be wrong. Weigh them little, or multiply them with accuracy. A response without a word scores 0.
+The paper gives no formulas; these are ours, each in [0, 1]. None of them knows what is correct: a short or unusual
+answer may be wrong. Give them small weights, or multiply them with accuracy. A response without a word scores 0.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
 from jurygraph.schema.task import words_of
 
-_NOTHING_SAID = Verdict(score=0.0, reason="there is no word in it")
+_NO_WORDS = Verdict(score=0.0, reason="there is no word in it")
 _UNKNOWN = Verdict(score=0.0, reason="no word of it is known to another response, the query or the reference")
 _COPIED = Verdict(score=0.0, reason="another response says the same")
 
@@ -37,20 +37,20 @@ class _Optimizer(Evaluator):
 
 
 class Efficiency(_Optimizer):
-    """What a response says for its length, in three equal parts.
+    """Score how concise a response is, in three equal parts.
 
-    `length`       1 up to the baseline, which is the words of the reference, or the group's median where that is less
-                   or there is no reference; from there in a straight line to 0 at `limit` times as much. Of a group:
-                   where one is alone, it is left out.
-    `redundancy`   1 - the share of its words that stand in sentences which repeat earlier ones, or nearly (3-grams)
-    `compression`  1, unless it comes down by LZ78 to less than .55 of its size; then its share of that. 1 for one of
-                   fewer than 200 characters, which cannot be told.
+    `length`       1 up to the baseline: the number of words of the reference, or the group's median if that is less or
+                   there is no reference; from there falling linearly to 0 at `limit` times the baseline. Needs a group:
+                   left out for a single response.
+    `redundancy`   1 - the share of its words in sentences that repeat earlier ones, exactly or nearly (3-grams)
+    `compression`  1, unless LZ78 compresses it to less than .55 of its size; then its share of that. 1 for fewer than
+                   200 characters, which are too few to tell.
 
-    The last two read 100,000 characters. Where rewards make a policy short, so becomes the median: give it a small
-    weight.
+    The last two read 100,000 characters. If rewards make a policy's responses shorter, the median falls with them, so
+    give it a small weight.
 
     Args:
-        limit: how many times the baseline a response may be long before its length scores 0; above 1.
+        limit: the multiple of the baseline at which the length scores 0; above 1.
     """
 
     name = "optimizer.efficiency"
@@ -64,35 +64,35 @@ class Efficiency(_Optimizer):
         self._limit = float(limit)
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        alone: Scope = "response"
+        per_response: Scope = "response"
         return [
             self.question(view, "length"),
-            self.question(view, "redundancy", scope=alone),
-            self.question(view, "compression", scope=alone),
+            self.question(view, "redundancy", scope=per_response),
+            self.question(view, "compression", scope=per_response),
         ]
 
     def answer(self, ask: Ask) -> Answer | Sequence[Answer]:
         if ask.question.subject == "length":
-            return self._lengths(ask)
+            return self._length_verdicts(ask)
         if is_silent(ask.response.text):
-            return _NOTHING_SAID
+            return _NO_WORDS
         if ask.question.subject == "redundancy":
             score = economy.freshness(ask.response.text)
             return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
-        return self._compression(ask.response.text)
+        return self._compression_verdict(ask.response.text)
 
-    def _lengths(self, ask: Ask) -> list[Answer]:
+    def _length_verdicts(self, ask: Ask) -> list[Answer]:
         lengths = [_length(response.text) for response in ask.responses]
-        free = economy.baseline(_length(ask.task.reference or ""), lengths)
-        return [self._length(length, free) for length in lengths]
+        baseline = economy.baseline(_length(ask.task.reference or ""), lengths)
+        return [self._length(length, baseline) for length in lengths]
 
-    def _length(self, length: int, free: float) -> Verdict:
+    def _length(self, length: int, baseline: float) -> Verdict:
         if length == 0:
-            return _NOTHING_SAID
-        score = economy.brevity(length, free, self._limit)
-        return Verdict(score=score, native=length, reason=f"{length} words, where {free:g} cost nothing")
+            return _NO_WORDS
+        score = economy.brevity(length, baseline, self._limit)
+        return Verdict(score=score, native=length, reason=f"{length} words, where {baseline:g} cost nothing")
 
-    def _compression(self, text: str) -> Verdict:
+    def _compression_verdict(self, text: str) -> Verdict:
         if len(text) < economy.SHORTEST:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
         score = economy.density(text)
@@ -100,22 +100,22 @@ class Efficiency(_Optimizer):
 
 
 class Diversity(_Optimizer):
-    """How a response differs from the others of its group, in two or three equal parts; a copy of another scores 0.
+    """Score how a response differs from the others of its group, in two or three equal parts; a copy scores 0.
 
     `distinct`   share of its distinct n-grams (n = 1, 2, 3; the mean) that no other response has
     `self-bleu`  1 - BLEU-4 of its distinct n-grams against all others, smoothed, without the brevity penalty (Zhu et
                  al. 2018)
-    `embedding`  1 - max(0, cos) to the nearest other response, where an `embedder` is given
+    `embedding`  1 - max(0, cos) to the nearest other response, if an `embedder` is given
 
-    Each is multiplied by the share of its distinct words that another response, the query or the reference uses, too,
-    and the first two look at these words alone: what nobody else would say is not new, but noise. Signs are no words,
-    and what a response repeats is looked at once. All the same, diversity says
-    nothing of truth (wrong solutions of GSM8K are more diverse than right ones), and known words in any order are
-    novel: give it a small weight. The first two read 100,000 words of a group. What the embedder costs is not in
-    --max-cost, and a dry run under a model asks it, too.
+    Each is multiplied by the share of its distinct words that another response, the query or the reference uses too,
+    and the first two read only these words: words that only one response uses count as noise, not as novelty. Signs are
+    no words, and a repetition within a response counts once. Still, diversity does not measure truth (wrong solutions
+    of GSM8K are more diverse than right ones), and known words in any order count as novel: give it a small weight. The
+    first two read 100,000 words of a group. The embedder's cost is not part of --max-cost, and a dry run with a model
+    calls it too.
 
     Args:
-        embedder: as `open_embedder` has it; None leaves `embedding` out.
+        embedder: a name that `open_embedder` accepts; None leaves `embedding` out.
     """
 
     name = "optimizer.diversity"
@@ -130,52 +130,52 @@ class Diversity(_Optimizer):
             self._embedder.close()
 
     def questions(self, view: TaskView) -> Sequence[Question]:
-        asked = [self.question(view, "distinct"), self.question(view, "self-bleu")]
-        return asked if self._embedder is None else [*asked, self.question(view, "embedding", layer="model")]
+        questions = [self.question(view, "distinct"), self.question(view, "self-bleu")]
+        return questions if self._embedder is None else [*questions, self.question(view, "embedding", layer="model")]
 
     def answer(self, ask: Ask) -> Any:
-        group = _group(
+        group = _build_group(
             tuple(response.text for response in ask.responses), words_of(ask.task.query), ask.task.reference or ""
         )
         if ask.question.subject == "embedding":
-            return self._spread(group, ask)
+            return self._embedding_verdicts(group, ask)
         parts = group.distinct() if ask.question.subject == "distinct" else group.unlike()
-        told = "new sequences of words" if ask.question.subject == "distinct" else "1 - BLEU against the others"
+        label = "new sequences of words" if ask.question.subject == "distinct" else "1 - BLEU against the others"
         return [
-            Verdict(score=score, reason=f"{told}: {score:.3f}, of {known:.1%} known words")
-            for score, known in zip(parts, group.known, strict=True)
+            Verdict(score=score, reason=f"{label}: {score:.3f}, of {known_share:.1%} known words")
+            for score, known_share in zip(parts, group.known, strict=True)
         ]
 
-    async def _spread(self, group: Group, ask: Ask) -> list[Answer]:
+    async def _embedding_verdicts(self, group: Group, ask: Ask) -> list[Answer]:
         assert self._embedder is not None
-        asked = [place for place, known in enumerate(group.known) if known > 0.0]
-        found = await self._embedder.embed([ask.responses[place].text for place in asked])
-        vectors = dict(zip(asked, found, strict=True))
+        places = [place for place, known_share in enumerate(group.known) if known_share > 0.0]
+        embeddings = await self._embedder.embed([ask.responses[place].text for place in places])
+        vectors = dict(zip(places, embeddings, strict=True))
         return [
-            _COPIED if copy else _apart(place, vectors, known) if place in vectors else _UNKNOWN
-            for place, (copy, known) in enumerate(zip(group.copies(), group.known, strict=True))
+            _COPIED if copy else _embedding_verdict(place, vectors, known_share) if place in vectors else _UNKNOWN
+            for place, (copy, known_share) in enumerate(zip(group.copies(), group.known, strict=True))
         ]
 
 
 @lru_cache(maxsize=2)
-def _group(texts: tuple[str, ...], query: str, reference: str) -> Group:
-    """The same group is read for each part of its diversity."""
+def _build_group(texts: tuple[str, ...], query: str, reference: str) -> Group:
+    """Return the group. Cached, since the same group is read for each part of its diversity."""
     return Group(texts, (query, reference))
 
 
-def _apart(place: int, vectors: Mapping[int, Floats | Fault], known: float) -> Verdict:
-    own = vectors[place]
-    if isinstance(own, Fault):
-        return Verdict(status="failed", failure=own.failure, reason=str(own))
-    others = [one for other, one in vectors.items() if other != place]
-    near = [float(np.dot(own, other)) for other in others if not isinstance(other, Fault)]
-    if others and not near:
+def _embedding_verdict(place: int, vectors: Mapping[int, Floats | Fault], known_share: float) -> Verdict:
+    vector = vectors[place]
+    if isinstance(vector, Fault):
+        return Verdict(status="failed", failure=vector.failure, reason=str(vector))
+    other_vectors = [other_vector for other, other_vector in vectors.items() if other != place]
+    cosines = [float(np.dot(vector, other)) for other in other_vectors if not isinstance(other, Fault)]
+    if other_vectors and not cosines:
         return Verdict.failed("group", "there is nothing to compare with: the others could not be embedded")
-    cosine = max(near, default=0.0)
-    score = known * (1.0 - min(1.0, max(0.0, cosine)))
+    cosine = max(cosines, default=0.0)
+    score = known_share * (1.0 - min(1.0, max(0.0, cosine)))
     return Verdict(score=score, native=cosine, reason=f"cosine with the nearest other {cosine:.3f}")
 
 
 def _length(text: str) -> int:
-    """Its words, or 0 where these are signs alone."""
+    """Return the number of words, or 0 if these are signs only."""
     return 0 if is_silent(text) else len(words(text))

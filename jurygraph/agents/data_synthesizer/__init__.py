@@ -1,1 +1,1 @@
-"""MACRM's Data Synthesizer: contrasts of a response, each worse than it by one stated edit, and what they tell."""
+"""MACRM's Data Synthesizer: contrasts of a response, each made worse by one known edit, and their use as a signal."""

@@ -1,4 +1,4 @@
-"""R_enhanced: how many contrasts of a response the evaluators rank below it (MACRM §3.3; the formula is ours)."""
+"""R_enhanced: the share of a response's contrasts that the evaluators rank below it (MACRM §3.3; our formula)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,10 +17,11 @@ SUBMITTED = "submitted"
 class Contrast(Combiner):
     """Share of the contrasts that score less than the response itself, by the mean of the same evaluators of both.
 
-    Inputs come in twos: `NAME` asks of the responses, and `NAME-of-…` asks the same of their contrasts; each two count
-    by the mass of the first. A tie is no right ranking. A pair of which something was not judged counts as the rule
-    fills what is unjudged: 0 for a gain. Where no contrast could be made, nothing is gained. Figures: how many `pairs`
-    were judged, and the margin of each, in the order of the variants' ids: above 0 where it was ranked the right way.
+    Inputs come in pairs: `NAME` has questions about the responses, and `NAME-of-…` the same about their contrasts; each
+    pair is weighted by the mass of the first. A tie is not a correct ranking. A pair with an unjudged part counts by
+    the rule for unjudged values: 0 for a gain. If no contrast could be made, the component is absent and nothing is
+    gained. Figures: the number of judged `pairs`, and the margin of each, in the order of the variants' ids: above 0 if
+    it was ranked correctly.
     """
 
     name = "contrast"
@@ -28,79 +29,98 @@ class Contrast(Combiner):
 
     def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
-        own = [name for name in inputs if OF not in name]
-        twos = {name: [one for one in inputs if one.startswith(f"{name}{OF}")] for name in own}
-        if not own or any(len(found) != 1 for found in twos.values()) or len(inputs) != 2 * len(own):
+        originals = [name for name in inputs if OF not in name]
+        contrasts_of = {
+            name: [candidate for candidate in inputs if candidate.startswith(f"{name}{OF}")] for name in originals
+        }
+        if (
+            not originals
+            or any(len(contrasts) != 1 for contrasts in contrasts_of.values())
+            or len(inputs) != 2 * len(originals)
+        ):
             raise PlanError(
                 "combiner 'contrast' takes inputs in twos, such as {accuracy: maths.accuracy, accuracy-of-contrasts: "
                 "maths.accuracy-of-contrasts}; name the second of each NAME-of-..."
             )
-        for key, one in inputs.items():
-            if len(one.questions) != 1:
-                raise PlanError(f"input {key!r} holds {len(one.questions)} questions; name one of them by its id")
-        for (other,) in twos.values():
-            if inputs[other].gated == "zero":
+        for key, component_input in inputs.items():
+            if len(component_input.questions) != 1:
                 raise PlanError(
-                    f"input {other!r}: a contrast that counts as zero would be credit; write `gated: missing`"
+                    f"input {key!r} holds {len(component_input.questions)} questions; name one of them by its id"
                 )
-        asked = {name: [inputs[name].questions[0], inputs[found[0]].questions[0]] for name, found in twos.items()}
-        return {"twos": {name: found[0] for name, found in twos.items()}, "asked": asked}
+        for (contrast,) in contrasts_of.values():
+            if inputs[contrast].gated == "zero":
+                raise PlanError(
+                    f"input {contrast!r}: a contrast that counts as zero would be credit; write `gated: missing`"
+                )
+        question_pairs = {
+            name: [inputs[name].questions[0], inputs[contrasts[0]].questions[0]]
+            for name, contrasts in contrasts_of.items()
+        }
+        return {"twos": {name: contrasts[0] for name, contrasts in contrasts_of.items()}, "asked": question_pairs}
 
     def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
             if question.samples > 1 or question.scope != "response":
                 raise PlanError(f"question {question.id!r} is not asked once of each response alone; ask it so")
         by_id = {question.id: question for question in questions}
-        for name, (own, other) in params["asked"].items():
-            _refuse_mismatch(name, by_id[own], by_id[other])
+        for name, (original, contrast) in params["asked"].items():
+            _require_same_question(name, by_id[original], by_id[contrast])
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        twos = [(cells[own], cells[other]) for own, other in sorted(params["twos"].items())]
-        masses = np.array([own.mass for own, _ in twos])
-        width = max(other.value.shape[1] for _, other in twos)
-        margin, known, live, fill = _pairs(twos, masses, width)
-        ranked = np.where(known, np.where(margin > 0.0, 1.0, 0.0), fill)
+        cell_pairs = [(cells[original], cells[contrast]) for original, contrast in sorted(params["twos"].items())]
+        masses = np.array([original.mass for original, _ in cell_pairs])
+        width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
+        margin, is_judged, live, fill = _margins(cell_pairs, masses, width)
+        ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
         count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
         present: Bools = np.greater(count, 0.0)
         value = aggregation.total(np.where(live, ranked, 0.0)) / np.where(present, count, 1.0)
-        told = np.where(live & known, margin, np.nan)
-        judged = np.asarray(aggregation.total(np.where(live & known, 1.0, 0.0)))
-        margins = {f"pair {place + 1}": told[:, place] for place in range(width) if not np.isnan(told[:, place]).all()}
+        shown_margin = np.where(live & is_judged, margin, np.nan)
+        judged = np.asarray(aggregation.total(np.where(live & is_judged, 1.0, 0.0)))
+        margins = {
+            f"pair {place + 1}": shown_margin[:, place]
+            for place in range(width)
+            if not np.isnan(shown_margin[:, place]).all()
+        }
         return Component(value, present, {}, {"pairs": judged, **margins})
 
 
-def _refuse_mismatch(name: str, own: Question, other: Question) -> None:
-    """Raise PlanError where two inputs are not the same question, once of the response and once of its contrasts."""
-    if own.of != SUBMITTED or other.of == SUBMITTED:
+def _require_same_question(name: str, original: Question, contrast: Question) -> None:
+    """Raise PlanError unless two inputs are the same question, about the response and about its contrasts."""
+    if original.of != SUBMITTED or contrast.of == SUBMITTED:
         raise PlanError(f"input {name!r} has to ask of the responses (no `of`), and {name}{OF}... of their contrasts")
-    stated = other.evaluator.partition(OF)[0]
-    if own.version != other.version or (OF in other.evaluator and stated != own.evaluator):
+    evaluator = contrast.evaluator.partition(OF)[0]
+    if original.version != contrast.version or (OF in contrast.evaluator and evaluator != original.evaluator):
         raise PlanError(
-            f"inputs {name!r} and {name}{OF}...: {own.evaluator!r} and {stated!r} are not the same evaluator"
+            f"inputs {name!r} and {name}{OF}...: {original.evaluator!r} and {evaluator!r} are not the same evaluator"
         )
 
 
-def _pairs(twos: Sequence[tuple[Cells, Cells]], masses: Floats, width: int) -> tuple[Floats, Bools, Bools, Floats]:
-    """Of each pair, [R,V]: the margin, whether all of it was judged, whether there is one, and what it counts if not.
+def _margins(
+    cell_pairs: Sequence[tuple[Cells, Cells]], masses: Floats, width: int
+) -> tuple[Floats, Bools, Bools, Floats]:
+    """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
 
-    The margin is what the response scores above its contrast, by the mean over the twos that ask of it.
+    The margin is the response's score minus its contrast's, by the mean over the pairs of inputs.
     """
-    rows = len(twos[0][0].value)
+    rows = len(cell_pairs[0][0].value)
     margin, size = np.zeros((rows, width)), np.zeros((rows, width))
-    known, live = np.full((rows, width), True), np.full((rows, width), False)
+    is_judged, live = np.full((rows, width), True), np.full((rows, width), False)
     fill = np.ones((rows, width))
-    for (own, other), mass in zip(twos, masses, strict=True):
-        value, there, judged = (_wide(one, width) for one in (other.value, other.live, other.judged))
-        there = there & own.live[:, :1]
-        both = judged & own.judged[:, :1]
-        margin = margin + np.where(there, mass * (own.value[:, :1] - value), 0.0)
-        size = size + np.where(there, mass, 0.0)
-        known = known & (both | ~there)
-        fill = np.minimum(fill, np.where(there & ~both, np.where(judged, own.value[:, :1], value), 1.0))
-        live = live | there
-    return margin / np.where(size > 0.0, size, 1.0), known, live, fill
+    for (original, contrast), mass in zip(cell_pairs, masses, strict=True):
+        value, exists, judged = (
+            _pad_columns(array, width) for array in (contrast.value, contrast.live, contrast.judged)
+        )
+        exists = exists & original.live[:, :1]
+        both_judged = judged & original.judged[:, :1]
+        margin = margin + np.where(exists, mass * (original.value[:, :1] - value), 0.0)
+        size = size + np.where(exists, mass, 0.0)
+        is_judged = is_judged & (both_judged | ~exists)
+        fill = np.minimum(fill, np.where(exists & ~both_judged, np.where(judged, original.value[:, :1], value), 1.0))
+        live = live | exists
+    return margin / np.where(size > 0.0, size, 1.0), is_judged, live, fill
 
 
-def _wide(array: Any, width: int) -> Any:
-    """The array with columns up to a width, of nothing."""
+def _pad_columns(array: Any, width: int) -> Any:
+    """Pad the array with zero columns up to a width."""
     return np.pad(array, ((0, 0), (0, width - array.shape[1])))

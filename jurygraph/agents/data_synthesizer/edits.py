@@ -1,4 +1,4 @@
-"""An edit of a text: what stood where, what stands there now, and why the text is worse for it."""
+"""Edits of a text: the replaced passages, their replacements, and why the text is worse afterwards."""
 
 import random
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ Kind = Literal["number", "step", "answer", "negation", "unit", "entity"]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One passage of a text, `text[start:end]`, and what takes its place."""
+    """One passage of a text, `text[start:end]`, and its replacement."""
 
     start: int
     end: int
@@ -22,14 +22,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A contrast of a text: changes that do not overlap, in their order, of which `says` tells what they make wrong."""
+    """A contrast of a text: non-overlapping changes in their order; `says` explains the error that they introduce."""
 
     kind: Kind
     changes: tuple[Change, ...]
     says: str
 
     def made(self, text: str) -> str:
-        """The text after the edit."""
+        """Return the text after the edit."""
         parts, end = [], 0
         for change in self.changes:
             parts += [text[end : change.start], change.after]
@@ -37,28 +37,28 @@ class Edit:
         return "".join([*parts, text[end:]])
 
     def variant(self, name: str, response: Response) -> Variant:
-        """The response after the edit, as evaluators see it: without data, which the edit may contradict."""
+        """Return the response after the edit as evaluators see it: without data, which the edit may contradict."""
         first, last = self.changes[0], self.changes[-1]
         text = self.made(response.text)
-        grown = len(text) - len(response.text)
-        told = {
+        growth = len(text) - len(response.text)
+        edit_record = {
             "kind": self.kind,
             "start": first.start,
             "end": last.end,
             "before": response.text[first.start : last.end],
-            "after": text[first.start : last.end + grown],
+            "after": text[first.start : last.end + growth],
             "says": self.says,
         }
-        return Variant(response=Response(id=name, text=text), edit=told)
+        return Variant(response=Response(id=name, text=text), edit=edit_record)
 
 
 def replaced(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
-    """The edit that puts something in the place of one passage."""
+    """Return the edit that replaces one passage."""
     return Edit(kind, (Change(start, end, after),), says)
 
 
-def chosen(found: Sequence[T], most: int, seed: str) -> list[T]:
-    """At most so many of what was found, in its order; which ones hangs on the seed alone."""
-    if len(found) <= most:
-        return list(found)
-    return [found[place] for place in sorted(random.Random(seed).sample(range(len(found)), most))]
+def chosen(candidates: Sequence[T], most: int, seed: str) -> list[T]:
+    """Return at most `most` of the candidates, in their order; the selection depends on the seed only."""
+    if len(candidates) <= most:
+        return list(candidates)
+    return [candidates[index] for index in sorted(random.Random(seed).sample(range(len(candidates)), most))]

@@ -1,4 +1,4 @@
-"""Contrasts of a name: what a response says of one row of a table, said of another of which it is not true."""
+"""Contrasts of a name: the name of one table row is replaced by another for which the statement is false."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,41 +13,41 @@ from jurygraph.agents.facts.tables import Table
 from jurygraph.schema import TaskView
 
 MOST_ROWS = 1_000
-"""Rows of one table that are looked at."""
+"""The largest number of rows read per table."""
 MOST_NAMES = 20
-"""Names of one table in a text that are looked at."""
-_SHORTEST = 3
-_NOT_STATED = re.compile(r"\b(?:than|instead|rather|above|below|under|over|least|most|too)\b", re.IGNORECASE)
-"""Where a line compares or excludes, a name in it may not be what the rest is said of."""
+"""The largest number of names per table that are searched in a text."""
+_MIN_NAME_LENGTH = 3
+_COMPARES = re.compile(r"\b(?:than|instead|rather|above|below|under|over|least|most|too)\b", re.IGNORECASE)
+"""Comparing and excluding words: a name in such a line may not be what the rest of the line describes."""
 Row = Mapping[str, Any]
 
 
 def other_names(text: str, view: TaskView) -> Iterator[Edit]:
-    """Each name from a table of the task, where its line tells something that the table has of it, for another name of
-    which the table has something else there.
+    """Yield edits that swap a name from a task's table for a name with another value in that table.
 
-    Read are tables in the task and in files, 1,000 rows of each; a tool is asked for rows and lists none.
+    The line of the name must contain a table value of it, which becomes false. Tables in the task and in files are
+    read, 1,000 rows of each; tools list no rows.
     """
     if view.facts is None:
         return
     for table in facts_of(view).tables.values():
-        yield from _in_table(text, table, table.listed(MOST_ROWS))
+        yield from _edits_from_table(text, table, table.listed(MOST_ROWS))
 
 
-def _in_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[Edit]:
+def _edits_from_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[Edit]:
     column = table.stated.key[0]
-    named = [row for row in rows if len(str(row.get(column) or "")) >= _SHORTEST]
+    named = [row for row in rows if len(str(row.get(column) or "")) >= _MIN_NAME_LENGTH]
     absent = [row for row in named if str(row[column]) not in text]
     for row in islice((row for row in named if str(row[column]) in text), MOST_NAMES):
-        found = _stands(str(row[column]), text)
-        line = "" if found is None else _line_of(text, found.start(), found.end())
-        if found is None or _NOT_STATED.search(line) or UNSURE.search(line):
+        match = _find_whole(str(row[column]), text)
+        line = "" if match is None else _line_of(text, match.start(), match.end())
+        if match is None or _COMPARES.search(line) or UNSURE.search(line):
             continue
-        for said in _told(row, line, set(table.stated.key)):
-            other = _contradicting(row, said, absent, rows, column)
-            if other is not None:
-                says = f"{said} of {other[column]!r} is {shown(valued(other[said]))}, not {row[said]}"
-                yield replaced("entity", *found.span(), str(other[column]), says)
+        for field in _columns_in_line(row, line, set(table.stated.key)):
+            other_row = _first_contradicting(row, field, absent, rows, column)
+            if other_row is not None:
+                says = f"{field} of {other_row[column]!r} is {shown(valued(other_row[field]))}, not {row[field]}"
+                yield replaced("entity", *match.span(), str(other_row[column]), says)
                 break
 
 
@@ -56,28 +56,28 @@ def _line_of(text: str, start: int, end: int) -> str:
     return text[text.rfind("\n", 0, start) + 1 : len(text) if close < 0 else close]
 
 
-def _told(row: Row, line: str, key: set[str]) -> Iterator[str]:
-    """The columns of a row, the key's apart, whose value stands in the line."""
+def _columns_in_line(row: Row, line: str, key: set[str]) -> Iterator[str]:
+    """Yield the columns of a row, except the key's, whose value occurs in the line."""
     for column in sorted(row.keys() - key):
         value = shown(valued(row[column]))
-        if not missing(row[column]) and len(value) >= 2 and _stands(value, line):
+        if not missing(row[column]) and len(value) >= 2 and _find_whole(value, line):
             yield column
 
 
-def _contradicting(row: Row, said: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:
-    """The first row of a name that the response does not have and of which no row says the same there, or a part."""
-    told = shown(valued(row[said]))
-    alike = {
-        normalised(one.get(column))
-        for one in rows
-        if missing(one.get(said)) or _overlap(told, shown(valued(one[said])))
+def _first_contradicting(row: Row, field: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:
+    """Return the first row whose name is not in the response and none of whose rows has an overlapping value."""
+    value = shown(valued(row[field]))
+    similar_names = {
+        normalised(candidate.get(column))
+        for candidate in rows
+        if missing(candidate.get(field)) or _overlaps(value, shown(valued(candidate[field])))
     }
-    return next((one for one in absent if normalised(one[column]) not in alike), None)
+    return next((candidate for candidate in absent if normalised(candidate[column]) not in similar_names), None)
 
 
-def _overlap(one: str, other: str) -> bool:
-    return _stands(one, other) is not None or _stands(other, one) is not None
+def _overlaps(first: str, second: str) -> bool:
+    return _find_whole(first, second) is not None or _find_whole(second, first) is not None
 
 
-def _stands(what: str, text: str) -> "re.Match[str] | None":
-    return re.search(rf"(?<!\w){re.escape(what)}(?!\w)", text) if what in text else None
+def _find_whole(needle: str, text: str) -> "re.Match[str] | None":
+    return re.search(rf"(?<!\w){re.escape(needle)}(?!\w)", text) if needle in text else None

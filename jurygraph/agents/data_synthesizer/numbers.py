@@ -1,7 +1,7 @@
-"""Contrasts of a calculation: a result that is no longer true, an answer of another quantity, a step that is missing.
+"""Contrasts of a calculation: a wrong result, an answer that is another quantity, or a missing step.
 
-A result can be made wrong where no reference says otherwise, since arithmetic alone says that it was right. The others
-are made of solutions alone whose answer is the reference's: of a wrong one nobody knows whether an edit makes it worse.
+A result can be changed even without a reference, since arithmetic alone shows that it was right. The other edits are
+made only in solutions with the reference's answer: it is unknown if an edit makes a wrong solution worse.
 """
 
 import re
@@ -17,9 +17,9 @@ from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
 from jurygraph.agents.maths.reading import Number, read, same_number
 
 MOST_READ, MOST_LINES = 50, 200
-"""Calculations of one text, and lines of a solution, that are looked at."""
+"""The largest numbers of calculations in one text, and of lines of a solution, that are read."""
 AROUND = 300
-"""Characters before and behind a calculation that may change what it means."""
+"""The number of characters before and after a calculation that may change its meaning."""
 _NUMERAL = re.compile(r"(?<![\w.,])(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?(?![\w]|[.,][0-9])")
 _LAST_NUMERAL = re.compile(r"=[ \t]*[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)$")
 _REPEATED = re.compile(r">>[ \t]*[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)(?![\w%]|[.,][0-9])")
@@ -36,7 +36,7 @@ _SHIFTS = (1, 2, 3, 10)
 
 
 def right_steps(text: str) -> list[arithmetic.Step]:
-    """The calculations of a text that are exactly right and end in a plain number, at most 50 of them."""
+    """Return the calculations of a text that are exactly right and end in a plain number, at most 50."""
     return [
         step
         for step in arithmetic.steps(text)[:MOST_READ]
@@ -46,95 +46,106 @@ def right_steps(text: str) -> list[arithmetic.Step]:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A text's final answer that is the reference's too: where it stands, and its value."""
+    """A text's final answer that equals the reference's: its position, and its value."""
 
     span: Span
     number: Number
 
 
 def solved(text: str, reference: str | None) -> Answered | bool:
-    """The plain number that a text answers with, where it is the reference's; False where the text answers otherwise.
+    """Return the plain number that a text gives as its answer, if it equals the reference's; False if it differs.
 
-    True where there is no reference, or one that states no answer. Where it states one that is no plain number, nobody
-    here knows who answers alike: False.
+    True if there is no reference, or one without an answer. If the reference's answer is no plain number, answers
+    cannot be compared: False.
     """
-    wanted = reference_answer(reference or "")
-    if wanted is None:
+    reference_text = reference_answer(reference or "")
+    if reference_text is None:
         return True
-    expected = read(wanted)
+    expected = read(reference_text)
     if expected is None or expected.number is None:
         return False
-    found = final_answer(text)
-    answer = None if found is None else read(found.text)
-    if found is None or answer is None or answer.number is None or not same_number(answer.number, expected.number):
+    answer_span = final_answer(text)
+    answer = None if answer_span is None else read(answer_span.text)
+    if (
+        answer_span is None
+        or answer is None
+        or answer.number is None
+        or not same_number(answer.number, expected.number)
+    ):
         return False
-    return Answered(found, answer.number)
+    return Answered(answer_span, answer.number)
 
 
 def wrong_results(text: str) -> Iterator[Edit]:
-    """Each right calculation with another result, in its annotation and behind it where it stands twice."""
+    """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
     for place, step in enumerate(right_steps(text)):
         numeral = _LAST_NUMERAL.search(step.quote)
-        assert numeral is not None  # that is how they were picked
-        written = numeral[1]
-        shown = _shifted(written, _SHIFTS[place % len(_SHIFTS)])
-        changes = [Change(step.start + numeral.start(1), step.start + numeral.end(1), shown)]
+        assert numeral is not None  # right_steps selects by this pattern
+        original = numeral[1]
+        replacement = _shift(original, _SHIFTS[place % len(_SHIFTS)])
+        changes = [Change(step.start + numeral.start(1), step.start + numeral.end(1), replacement)]
         repeated = _REPEATED.match(text, step.end)
         if repeated and _value(repeated[1]) == step.claimed:
-            changes.append(Change(*repeated.span(1), _shifted(repeated[1], _SHIFTS[place % len(_SHIFTS)])))
-        says = f"{step.quote[: numeral.start(1)].rstrip(' $£€=')} is {written}, not {shown}"
-        if _is_wrong(text, step, changes):
+            changes.append(Change(*repeated.span(1), _shift(repeated[1], _SHIFTS[place % len(_SHIFTS)])))
+        says = f"{step.quote[: numeral.start(1)].rstrip(' $£€=')} is {original}, not {replacement}"
+        if _becomes_wrong(text, step, changes):
             yield Edit("number", tuple(changes), says)
 
 
-def _is_wrong(text: str, step: arithmetic.Step, changes: Sequence[Change]) -> bool:
-    """Whether the calculation is wrong after the changes in its line, read with what stands around it."""
+def _becomes_wrong(text: str, step: arithmetic.Step, changes: Sequence[Change]) -> bool:
+    """Return true if the calculation is wrong after the changes, read within its line."""
     start = max(text.rfind("\n", 0, step.start) + 1, step.start - AROUND)
     end = text.find("\n", step.start)
     line = text[start : min(len(text) if end < 0 else end, step.end + AROUND)]
-    moved = tuple(Change(one.start - start, one.end - start, one.after) for one in changes)
-    made = Edit("number", moved, "").made(line)
-    return any(one.start == step.start - start and not one.right for one in arithmetic.steps(made))
+    moved = tuple(Change(change.start - start, change.end - start, change.after) for change in changes)
+    changed_line = Edit("number", moved, "").made(line)
+    return any(
+        changed_step.start == step.start - start and not changed_step.right
+        for changed_step in arithmetic.steps(changed_line)
+    )
 
 
-def _shifted(numeral: str, by: int) -> str:
-    """A numeral written alike, of a value that is larger by a whole number."""
-    whole, point, rest = numeral.partition(".")
-    return f"{int(whole.replace(',', '')) + by:{',' if ',' in whole else ''}d}{point}{rest}"
+def _shift(numeral: str, by: int) -> str:
+    """Return a numeral in the same notation whose value is larger by a whole number."""
+    whole, point, decimals = numeral.partition(".")
+    return f"{int(whole.replace(',', '')) + by:{',' if ',' in whole else ''}d}{point}{decimals}"
 
 
 def other_answers(text: str, query: str, answer: Answered) -> Iterator[Edit]:
-    """The answer swapped for other numbers of the solution, or of the task."""
-    said, number = _PLAIN_ANSWER.fullmatch(answer.span.text), answer.number
-    if said is None:
+    """Yield edits that replace the answer by other numbers of the solution, or of the task."""
+    match, number = _PLAIN_ANSWER.fullmatch(answer.span.text), answer.number
+    if match is None:
         return
-    start, end = answer.span.start + said.start(1), answer.span.start + said.end(1)
-    seen = {_value(said[1])}
+    start, end = answer.span.start + match.start(1), answer.span.start + match.end(1)
+    seen = {_value(match[1])}
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):
             value = _value(numeral[0])
             if value not in seen and not same_number(Number(value, number.percent, True), number):
                 seen.add(value)
-                yield replaced("answer", start, end, numeral[0], f"the answer is {said[1]}, not {numeral[0]}")
+                yield replaced("answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}")
 
 
 def without_a_step(text: str, query: str, answer: Answered) -> Iterator[Edit]:
-    """The solution without one line whose result a later calculation or sentence uses, and that no line before it, no
-    other calculation and no word of the task has.
+    """Yield edits that remove one line whose result a later calculation or sentence uses, and that no earlier line, no
+    other calculation and no word of the task contains.
 
-    That the answer is the result is no use of it: a line that nothing but the answer rests on stays.
+    Being the answer does not count as a use: a line that only the answer depends on stays.
     """
     body = [line for line in _LINE.finditer(text, 0, answer.span.start) if line.group().strip()][:MOST_LINES]
-    body = body[:-1] if body and body[-1].end() == answer.span.start else body  # what is left of the answer's own line
+    body = body[:-1] if body and body[-1].end() == answer.span.start else body  # the beginning of the answer's own line
     results = [_results(line.group()) for line in body]
-    times = Counter(value for own in results for value in own)
-    known = {*values_in(query), Fraction(0)}  # nothing is known of nothing without a sum
+    times = Counter(value for line_results in results for value in line_results)
+    known = {*values_in(query), Fraction(0)}  # 0 needs no calculation
     for place, line in enumerate(body):
         needed = {value for value in results[place] - known if times[value] == 1}
-        used = next((value for other in body[place + 1 :] for value in sorted(needed & _taken_up(other.group()))), None)
-        if used is not None:
+        used_value = next(
+            (value for later_line in body[place + 1 :] for value in sorted(needed & _operands(later_line.group()))),
+            None,
+        )
+        if used_value is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
-            says = f"{_written(used)}, which it needs, is worked out in no step"
+            says = f"{_format(used_value)}, which it needs, is worked out in no step"
             yield replaced("step", line.start(), end, "", says)
         known |= values_in(line.group())
 
@@ -144,16 +155,16 @@ def _results(line: str) -> set[Fraction]:
 
 
 @lru_cache(maxsize=256)
-def _taken_up(line: str) -> frozenset[Fraction]:
-    """The numbers that a line takes up: operands, and what it does not work out itself."""
-    made = _results(line)
+def _operands(line: str) -> frozenset[Fraction]:
+    """Return the numbers that a line uses: operands, and numbers that it does not compute itself."""
+    results = _results(line)
     operands = {value for step in arithmetic.steps(line) for value in values_in(step.expression)}
-    return frozenset(operands | (values_in(line) - made))
+    return frozenset(operands | (values_in(line) - results))
 
 
 @lru_cache(maxsize=256)
 def values_in(text: str) -> frozenset[Fraction]:
-    """The values of all numbers in a text, of number words too."""
+    """Return the values of all numbers in a text, including number words."""
     spelled = {_SPELLED[word] for word in _WORD.findall(text.lower()) if word in _SPELLED}
     return frozenset(spelled.union(_value(numeral[0]) for numeral in _NUMERAL.finditer(text)))
 
@@ -162,5 +173,5 @@ def _value(numeral: str) -> Fraction:
     return Fraction(numeral.replace(",", ""))
 
 
-def _written(value: Fraction) -> str:
+def _format(value: Fraction) -> str:
     return f"{float(value):.10g}"

@@ -1,4 +1,4 @@
-"""Contrasts that a model proposes, and is asked about again: no edit counts because the model says so once."""
+"""Contrasts that a model proposes and confirms in a second call: a single statement of the model is not enough."""
 
 import asyncio
 import hashlib
@@ -15,14 +15,14 @@ from jurygraph.agents.roles import DeriverAsk
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Noun
 
-_MOST = 12
+_MAX_CONTRASTS = 12
 _Passage = Annotated[str, Field(min_length=1, max_length=1000)]
-_Said = Annotated[str, Field(max_length=1000)]
+_Sentence = Annotated[str, Field(max_length=1000)]
 
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """Edits that were found to make the text worse; what was left out, in words; and the call that proposed them."""
+    """Edits confirmed to make the text worse; a note on the rejected ones; and the call that proposed them."""
 
     edits: list[Edit]
     note: str
@@ -30,64 +30,69 @@ class Proposed:
 
 
 class Proposer:
-    """Asks for contrasts, and then which of two texts is the worse one."""
+    """Ask the model for contrasts, and then which of two texts is worse."""
 
     def __init__(self) -> None:
         self._propose, self._compare = load_prompt("contrast"), load_prompt("contrast-check")
         self.edition = f"{self._propose.edition} {self._compare.edition}"
 
     async def edits(self, ask: DeriverAsk, kinds: Sequence[Kind]) -> Proposed:
-        """The edits that the model proposes and finds worse when it does not know which text is whose. Raises Fault.
+        """Return the edits that the model proposes and, without knowing which text is edited, confirms. Raises Fault.
 
-        Every passage has to stand in the response, once: of others the model is told once, and then they are left out.
+        Every passage must occur in the response exactly once: other proposals are shown to the model once for repair,
+        then dropped.
         """
         assert ask.gateway is not None, "asked without a model"
-        text, noun = ask.response.text, _proposals(tuple(kinds))
-        request = ask.gateway.request(self._propose, noun, {**shared(ask), "edits": tuple(kinds)})
-        judged = await ask.gateway.judge(request, noun, lambda reply: _flaw(text, reply))
-        proposed: Sequence[Any] = judged.value.contrasts  # type: ignore[attr-defined]
-        edits = [_edit(text, one) for one in proposed if not _wrong(text, one)]
-        confirmed = await self._confirmed(ask, edits) if edits else []
-        lost, doubted = len(proposed) - len(edits), len(edits) - len(confirmed)
-        note = "; ".join(part for part in (_told(lost, "changes no passage"), _told(doubted, "is no worse")) if part)
-        return Proposed(confirmed, note, judged.call.id)
+        text, reply_model = ask.response.text, _proposals(tuple(kinds))
+        request = ask.gateway.request(self._propose, reply_model, {**shared(ask), "edits": tuple(kinds)})
+        result = await ask.gateway.judge(request, reply_model, lambda reply: _flaw(text, reply))
+        proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
+        edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
+        confirmed = await self._confirm(ask, edits) if edits else []
+        invalid, unconfirmed = len(proposed) - len(edits), len(edits) - len(confirmed)
+        note = "; ".join(
+            part
+            for part in (_count_note(invalid, "changes no passage"), _count_note(unconfirmed, "is no worse"))
+            if part
+        )
+        return Proposed(confirmed, note, result.call.id)
 
-    async def _confirmed(self, ask: DeriverAsk, edits: Sequence[Edit]) -> list[Edit]:
-        """Those of which the model, shown both texts without being told which is whose, says that the edit is worse."""
+    async def _confirm(self, ask: DeriverAsk, edits: Sequence[Edit]) -> list[Edit]:
+        """Return the edits whose text the model finds worse, shown both without knowing which is edited."""
         worse = await asyncio.gather(*(self._is_worse(ask, edit) for edit in edits))
-        return [edit for edit, found in zip(edits, worse, strict=True) if found]
+        return [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
 
     async def _is_worse(self, ask: DeriverAsk, edit: Edit) -> bool:
         assert ask.gateway is not None, "asked without a model"
-        texts, made = _in_some_order(ask.response.text, edit.made(ask.response.text))
+        texts, edited_name = _shuffle(ask.response.text, edit.made(ask.response.text))
         responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
-        told = {key: value for key, value in shared(ask).items() if key != "response"}
-        request = ask.gateway.request(self._compare, Comparison, {**told, "responses": responses})
-        judged = await ask.gateway.judge(request, Comparison)
-        return bool(judged.value.worse == made)
+        variables = {key: value for key, value in shared(ask).items() if key != "response"}
+        request = ask.gateway.request(self._compare, Comparison, {**variables, "responses": responses})
+        result = await ask.gateway.judge(request, Comparison)
+        return bool(result.value.worse == edited_name)
 
 
-def _in_some_order(text: str, made: str) -> tuple[tuple[str, str], Literal["A", "B"]]:
-    """The two texts in an order that hangs on the edited one alone, and which of them that is."""
-    first = hashlib.sha256(made.encode()).digest()[0] % 2 == 1
-    return ((made, text), "A") if first else ((text, made), "B")
+def _shuffle(text: str, edited: str) -> tuple[tuple[str, str], Literal["A", "B"]]:
+    """Return the two texts in an order that depends on the edited one only, and the label of the edited one."""
+    is_edited_first = hashlib.sha256(edited.encode()).digest()[0] % 2 == 1
+    return ((edited, text), "A") if is_edited_first else ((text, edited), "B")
 
 
-def _edit(text: str, one: Any) -> Edit:
-    start = text.index(one.passage)
-    return replaced(one.kind, start, start + len(one.passage), one.instead, one.says)
+def _edit(text: str, proposal: Any) -> Edit:
+    start = text.index(proposal.passage)
+    return replaced(proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says)
 
 
-def _wrong(text: str, one: Any) -> str | None:
-    """Why a proposal is none."""
-    times = text.count(one.passage)
+def _proposal_flaw(text: str, proposal: Any) -> str | None:
+    """Return why a proposal is invalid, or None."""
+    times = text.count(proposal.passage)
     if times != 1:
-        return f"the passage {one.passage!r} stands in the response {times} times, and has to stand there once"
-    return f"the passage {one.passage!r} is put in its own place" if one.instead == one.passage else None
+        return f"the passage {proposal.passage!r} stands in the response {times} times, and has to stand there once"
+    return f"the passage {proposal.passage!r} is put in its own place" if proposal.instead == proposal.passage else None
 
 
 def _flaws(text: str, reply: Any) -> Iterator[str]:
-    return (flaw for one in reply.contrasts if (flaw := _wrong(text, one)))
+    return (flaw for proposal in reply.contrasts if (flaw := _proposal_flaw(text, proposal)))
 
 
 def _flaw(text: str, reply: Any) -> str | None:
@@ -95,11 +100,11 @@ def _flaw(text: str, reply: Any) -> str | None:
     return f"{'; '.join(flaws)}. So copy each `passage` letter by letter from the response" if flaws else None
 
 
-def _told(number: int, what: str) -> str:
-    return f"{number} proposed that {what}" if number else ""
+def _count_note(number: int, problem: str) -> str:
+    return f"{number} proposed that {problem}" if number else ""
 
 
-# A docstring would stand in the schema that a model is given.
+# No docstrings below: they would be part of the JSON schema that a model is given.
 
 
 @lru_cache(maxsize=64)
@@ -108,13 +113,13 @@ def _proposals(kinds: tuple[Kind, ...]) -> type[Noun]:
         "kind": (Literal[kinds], ...),
         "passage": (_Passage, ...),
         "instead": (Annotated[str, Field(max_length=1000)], ...),
-        "says": (_Said, ...),
+        "says": (_Sentence, ...),
     }
-    one = create_model("Contrast", __base__=Noun, **fields)
-    several: Any = Annotated[tuple[one, ...], Field(max_length=_MOST)]
-    return create_model("Contrasts", __base__=Noun, contrasts=(several, ...))
+    contrast_model = create_model("Contrast", __base__=Noun, **fields)
+    contrasts_field: Any = Annotated[tuple[contrast_model, ...], Field(max_length=_MAX_CONTRASTS)]
+    return create_model("Contrasts", __base__=Noun, contrasts=(contrasts_field, ...))
 
 
 class Comparison(Noun):
-    reason: _Said
+    reason: _Sentence
     worse: Literal["A", "B", "neither"]

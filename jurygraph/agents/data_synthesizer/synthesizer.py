@@ -1,4 +1,4 @@
-"""The deriver of contrasts: variants of a response that are worse than it by one edit each, by rule or by a model."""
+"""The deriver of contrasts: variants of a response that one edit each makes worse, by rule or by a model."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, islice
@@ -18,29 +18,29 @@ from jurygraph.schema.task import words_of
 CONTRASTS = "contrasts"
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MOST_EDITS = 50
-"""Contrasts of a kind from which some are chosen."""
+"""The largest number of contrasts per kind from which some are chosen."""
 LONGEST = 20_000
-"""Characters of a response of which contrasts are made."""
+"""The longest response, in characters, of which contrasts are made."""
 By = Literal["rule", "model"]
 
 
 class Synthesizer(Deriver):
-    """Contrasts of a response: variants of which it is known that each is worse, and in what (MACRM, 3.2; ours).
+    """Make contrasts of a response: variants known to be worse in a known way (MACRM, 3.2; ours).
 
     By rule: a right calculation with another result (`number`), and a name that the task's tables contradict
-    (`entity`). Of a response whose answer is the reference's, besides: the answer swapped for another number
-    (`answer`), a step left out whose result is needed (`step`), a right result denied (`negation`) or in another unit
-    (`unit`). Of a response that answers otherwise than the reference none is made: nobody knows whether an edit makes
-    it worse, and nothing wrong is to gain by it.
+    (`entity`). Only for a response with the reference's answer: the answer replaced by another number (`answer`), a
+    needed step left out (`step`), a right result negated (`negation`) or in another unit (`unit`). A response with
+    another answer than the reference gets no contrast: it is unknown if an edit makes it worse, and being wrong should
+    gain nothing.
 
-    By a model: it proposes edits, each of one passage that stands in the response, and is asked about each again,
-    without being told which text is whose; what it does not then find worse is left out.
+    By a model: it proposes edits, each of one passage of the response, and judges each again without knowing which text
+    is edited; unconfirmed edits are dropped.
 
     Args:
         by: `rule`, or `model`.
-        kinds: what to make; all unless given.
-        each: contrasts of a kind, at most.
-        seed: which are made where there could be more.
+        kinds: the kinds to make; all by default.
+        each: the largest number of contrasts per kind.
+        seed: determines which are chosen if there are more.
     """
 
     name = "synthesizer"
@@ -77,24 +77,28 @@ class Synthesizer(Deriver):
         return self._material(ask, proposed.edits, proposed.note, proposed.call)
 
     def _material(self, ask: DeriverAsk, edits: Sequence[Edit], note: str = "", call: str | None = None) -> Material:
-        """Some of each kind, named by it, in the order of the kinds."""
+        """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
         ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
         mark = "~" * (1 + len(ask.response.id) - len(ask.response.id.lstrip("~")))  # no variant has its parent's id
         variants = [
             edit.variant(f"{mark}{kind}-{number}", ask.response)
-            for kind, own in groupby(ordered, key=lambda edit: edit.kind)
-            for number, edit in enumerate(chosen(list(own), self._each, f"{self._seed} {kind} {ask.response.text}"), 1)
+            for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind)
+            for number, edit in enumerate(
+                chosen(list(kind_edits), self._each, f"{self._seed} {kind} {ask.response.text}"), 1
+            )
         ]
-        missing = "nothing in the response could be made worse by a known edit"
-        return Material(name=CONTRASTS, variants=tuple(variants), note=note or ("" if variants else missing), call=call)
+        none_found = "nothing in the response could be made worse by a known edit"
+        return Material(
+            name=CONTRASTS, variants=tuple(variants), note=note or ("" if variants else none_found), call=call
+        )
 
 
 def edits_by_rule(text: str, view: TaskView, answered: Answered | bool, kinds: Sequence[Kind]) -> Iterator[Edit]:
-    """The contrasts that can be made by rule, of each kind the first 50, of a text that is `solved` so far."""
-    made: dict[Kind, Iterator[Edit]] = {"number": wrong_results(text), "entity": other_names(text, view)}
+    """Yield the contrasts that can be made by rule, the first 50 of each kind; `answered` is the result of `solved`."""
+    edits_of_kind: dict[Kind, Iterator[Edit]] = {"number": wrong_results(text), "entity": other_names(text, view)}
     if isinstance(answered, Answered):
         query = words_of(view.query)
-        made |= {"step": without_a_step(text, query, answered), "answer": other_answers(text, query, answered)}
-        made |= {"negation": denied(text), "unit": in_another_unit(text)}
+        edits_of_kind |= {"step": without_a_step(text, query, answered), "answer": other_answers(text, query, answered)}
+        edits_of_kind |= {"negation": denied(text), "unit": in_another_unit(text)}
     for kind in kinds:
-        yield from islice(made.get(kind, ()), MOST_EDITS)
+        yield from islice(edits_of_kind.get(kind, ()), MOST_EDITS)

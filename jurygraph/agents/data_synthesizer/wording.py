@@ -1,4 +1,4 @@
-"""Contrasts of what is said around a right calculation: it is denied, or given in another unit."""
+"""Contrasts of the sentence around a right calculation: a negation, or another unit."""
 
 import re
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ _OTHER_UNIT = {
 
 
 def denied(text: str) -> Iterator[Edit]:
-    """Each sentence that states a right result, with "not" behind its verb.
+    """Yield edits that negate a sentence with a right result, by "not" after its verb.
 
-    The verb stands in the calculation's own clause, at most one word before it; where the line supposes or denies
-    something already, none is made.
+    The verb is in the calculation's own clause, at most one word before it; lines with a supposition or a negation are
+    skipped.
     """
     for step in right_steps(text):
         line = text.rfind("\n", 0, step.start) + 1
@@ -35,22 +35,22 @@ def denied(text: str) -> Iterator[Edit]:
         clause = max((mark.end() for mark in _CLAUSE.finditer(text, line, step.start)), default=line)
         verbs = list(_AUXILIARY.finditer(text, clause, step.start))
         if verbs and _LEADS_TO.fullmatch(text, verbs[-1].end(), step.start):
-            said = verbs[-1]
+            verb = verbs[-1]
             says = f"{step.quote} is right, and is denied"
-            yield replaced("negation", said.start(), said.end(), f"{said[0]} not", says)
+            yield replaced("negation", verb.start(), verb.end(), f"{verb[0]} not", says)
 
 
 def in_another_unit(text: str) -> Iterator[Edit]:
-    """Each right result in a unit of another size."""
+    """Yield edits that give a right result in a unit of another size."""
     for step in right_steps(text):
-        unit = _UNIT.match(text, step.end) if step.claimed else None  # no hours are no minutes
-        other = _exchanged(unit[1]) if unit else None
-        if unit and other:
-            says = f"{step.quote} are {unit[1]}, not {other}"
-            yield replaced("unit", unit.start(1), unit.end(1), other, says)
+        unit = _UNIT.match(text, step.end) if step.claimed else None  # a result of 0 is the same in any unit
+        other_unit = _exchange_unit(unit[1]) if unit else None
+        if unit and other_unit:
+            says = f"{step.quote} are {unit[1]}, not {other_unit}"
+            yield replaced("unit", unit.start(1), unit.end(1), other_unit, says)
 
 
-def _exchanged(unit: str) -> str | None:
+def _exchange_unit(unit: str) -> str | None:
     lower = unit.lower()
     if lower in _OTHER_UNIT:
         return _OTHER_UNIT[lower]

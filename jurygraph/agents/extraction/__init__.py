@@ -1,1 +1,1 @@
-"""The deriver that makes records of prose: each value stands in the response, or its record is of unknown words."""
+"""The deriver that extracts records from prose; every value must occur in the response."""

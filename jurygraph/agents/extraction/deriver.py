@@ -1,4 +1,4 @@
-"""The deriver that makes records of a response's prose with a model's help, and believes none that is not there."""
+"""The deriver that extracts records from a response's prose with a model, and keeps only what the prose contains."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -19,29 +19,29 @@ _HINT = "quote and copy letter by letter from the response, and leave out what i
 
 
 class Extract(Deriver):
-    """A response's `data` from its text: records of the kinds that the config states, each with its evidence.
+    """Extract a response's `data` from its text: records of the kinds that the config defines, each with its evidence.
 
-    Every record rests on a passage that stands in the response, and every value on words in it (or, for `context`,
-    before it), so that facts and checks can work on prose, and a response that talks to the model makes it write down
-    nothing but what it says itself. What is not found there is told to the model once. After that its record is one of
-    which nothing is known, whether the model made it up, misspelt it, or took it from the task or a reference: what the
-    response may have said is held against it rather than forgotten.
+    Every record is based on a passage of the response, and every value on words in it (or, for `context`, before it).
+    So facts and checks can work on prose, and a response that addresses the model can only make it record what the
+    response itself contains. Values that are not found are shown to the model once for repair. After that their record
+    becomes an unknown one, whether the model invented it, misspelt it, or took it from the task or a reference: a
+    possible statement of the response is counted against it rather than forgotten.
 
-    No evidence can tell what the words around mean. These it lets pass:
+    Evidence cannot verify the meaning of the surrounding words. These errors remain possible:
 
-    - context of another record: the wrong day, or a place that was named before (facts may find nothing there);
-    - what the response rules out ("we skip it"), or only mentions;
+    - context of another record: the wrong day, or a place named earlier (facts may find nothing there);
+    - statements that the response excludes ("we skip it"), or only mentions;
     - words of the passage in the wrong field, too few or too many of them (facts do not know such a name);
-    - a record of the wrong kind, and the wrong one of `one_of` (facts look for it in another table);
-    - what the model never wrote down. A check that asks for nothing more is met without it: ask for what must be there;
-    - that of a record nothing is known: a check that counts by JSONPath counts it too. One that counts a kind of claims
-      counts those alone that are in a table.
+    - a record of the wrong kind, and the wrong one of `one_of` (facts look it up in another table);
+    - omissions by the model. A check that requires nothing more passes without them: require what must be there;
+    - unknown records: a check that counts by JSONPath counts them too. One that counts a kind of claims counts only
+      those in a table.
 
-    An empty response has no records, and no model is asked. Where the config's
-    `safety.evidence` is down, all is taken as the model says it.
+    An empty response has no records, and the model is not called. If the config's `safety.evidence` is off, the reply
+    is not checked.
 
     Args:
-        records: kinds of records, each with its fields: what each is about, or `about` with `number`, `context`,
+        records: kinds of records, each with its fields: a description of each, or `about` with `number`, `context`,
             `optional` or `one_of` (see `FieldStated`).
     """
 
@@ -61,29 +61,29 @@ class Extract(Deriver):
             return Material(name=DATA, data={kind: [] for kind in self._kinds})
         assert ask.gateway is not None, "asked without a model"
         letters = len(response.text)
-        sought = ask.gateway.safety.evidence
-        text = await search_off_loop(lambda: Places(response.text), letters) if sought else None
+        is_checked = ask.gateway.safety.evidence
+        text = await search_off_loop(lambda: Places(response.text), letters) if is_checked else None
         request = ask.gateway.request(self._prompt, self._reply, {**shared(ask), "kinds": self._kinds})
         try:
             flaw = off_loop(partial(self._flaw, text), letters)
-            judged = await ask.gateway.judge(request, self._reply, flaw)
+            result = await ask.gateway.judge(request, self._reply, flaw)
         except Fault as fault:
             return Material(name=DATA, status="failed", failure=fault.failure, call=fault.call)
-        grounded = await search_off_loop(lambda: self._taken(text, judged.value), letters)
-        return self._material(grounded, judged.call.id)
+        grounded = await search_off_loop(lambda: self._ground_reply(text, result.value), letters)
+        return self._material(grounded, result.call.id)
 
-    def _taken(self, text: Places | None, reply: Noun) -> Grounded:
-        """What of a reply stands in the response; all of it where nothing is to be found there."""
-        said = reply.model_dump(by_alias=True)
-        return _as_said(said) if text is None else ground(text, self._kinds, said)
+    def _ground_reply(self, text: Places | None, reply: Noun) -> Grounded:
+        """Return the parts of a reply that occur in the response; the whole reply if it is not checked."""
+        values = reply.model_dump(by_alias=True)
+        return _without_grounding(values) if text is None else ground(text, self._kinds, values)
 
     def _flaw(self, text: Places | None, reply: Noun) -> str | None:
-        """What is to be mended in a reply. A record that was written down twice needs no second call."""
-        wrong = [one for one in self._taken(text, reply).left_out if one.why != TWICE]
-        return f"{told(wrong)}. So {_HINT}" if wrong else None
+        """Return the problems of a reply for its repair. Records listed twice need no second call."""
+        problems = [left_out for left_out in self._ground_reply(text, reply).left_out if left_out.why != TWICE]
+        return f"{told(problems)}. So {_HINT}" if problems else None
 
     def _material(self, grounded: Grounded, call: str) -> Material:
-        """The data; a failure where the model wrote something down, and nothing of it stands in the response."""
+        """Return the data; a failure if the reply has records and none of them occurs in the response."""
         note = told(grounded.left_out)
         if grounded.left_out and not any(grounded.data.values()):
             failure = Failure(cause="response", kind="unsupported", message=note)
@@ -92,7 +92,7 @@ class Extract(Deriver):
         return Material(name=DATA, data=data, evidence=grounded.evidence, note=note, call=call)
 
 
-def _as_said(reply: Mapping[str, Any]) -> Grounded:
+def _without_grounding(reply: Mapping[str, Any]) -> Grounded:
     evidence = tuple(Evidence(quote=record[QUOTE]) for records in reply.values() for record in records)
     return Grounded({kind: [_values(record) for record in records] for kind, records in reply.items()}, evidence, ())
 

@@ -1,4 +1,4 @@
-"""What of a reply stands in the response: records whose passage and values are found there, and what is not."""
+"""Ground a reply in the response: keep records whose passage and values occur in it, and report the others."""
 
 import re
 from bisect import bisect_left, bisect_right
@@ -17,11 +17,11 @@ from jurygraph.safety.evidence import Passage, Text
 from jurygraph.schema import Evidence
 
 LONGEST_PASSAGE = 500
-"""Characters that a record may rest on: in a long passage everything stands near to everything."""
+"""The longest passage, in characters, for a record: in a long one any two words are close."""
 
-_MOST_PLACES, _MOST_PASSAGES, _MOST_TOLD = 10_000, 100, 10
-_LONGEST_QUOTED = 2 * LONGEST_PASSAGE
-"""Characters of a quotation that is looked for; white space may be more than in the passage."""
+_MAX_PLACES, _MAX_PASSAGES, _MAX_REPORTED = 10_000, 100, 10
+_MAX_QUOTATION = 2 * LONGEST_PASSAGE
+"""The longest quotation, in characters, that is searched; it may have more white space than the passage."""
 _BLANK = r"[ \u00a0\u2009\u202f]"
 _BLANKS = re.compile(_BLANK)
 _IN_GROUPS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-9])"
@@ -33,27 +33,27 @@ NOWHERE = (
     f"{LONGEST_PASSAGE}"
 )
 UNKNOWN = "(not found in the response)"
-"""Stands for the words of a record that was lost."""
+"""The replacement of the text values of a lost record."""
 TWICE = "it is written down twice, and stated once"
 
 Record = Mapping[str, Any]
 
 
 class LeftOut(NamedTuple):
-    """What was left out of the data: where it stands in the reply, and why."""
+    """A part of the reply left out of the data: its place in the reply, and the reason."""
 
     at: str
     why: str
 
     @property
     def lost(self) -> str | None:
-        """The kind of the record, where it was left out whole and is not there anyway."""
-        whole = self.at.endswith("]") and self.why != TWICE
-        return self.at.partition("[")[0] if whole else None
+        """Return the kind of the record if it was left out whole and is not a duplicate; else None."""
+        is_whole_record = self.at.endswith("]") and self.why != TWICE
+        return self.at.partition("[")[0] if is_whole_record else None
 
 
 class Grounded(NamedTuple):
-    """The records of each kind that stand in the response, the evidence of each value, and what was left out."""
+    """The records of each kind that occur in the response, the evidence of each value, and what was left out."""
 
     data: dict[str, JsonValue]
     evidence: tuple[Evidence, ...]
@@ -61,82 +61,87 @@ class Grounded(NamedTuple):
 
 
 def with_unknown(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
-    """The data, and behind the records of each kind one of which nothing is known for each that was lost.
+    """Return the data, with an unknown record per lost one behind the records of its kind.
 
-    What a model found in a response and cannot show there may be there all the same: to leave it out would be to credit
-    the response with not having said it. As it is, no fact confirms it, and no check that hangs on it is shown to hold.
+    A record that the model found but cannot show may still be in the response: leaving it out would credit the response
+    with not saying it. As an unknown record no fact confirms it, and no check that depends on it can hold.
     """
-    lost = [one.lost for one in grounded.left_out]
-    unknown = {kind: _unknown(fields) for kind, fields in kinds.items()}
-    return {kind: [*_listed(records), *([unknown[kind]] * lost.count(kind))] for kind, records in grounded.data.items()}
+    lost_kinds = [left_out.lost for left_out in grounded.left_out]
+    unknown = {kind: _unknown_record(fields) for kind, fields in kinds.items()}
+    return {
+        kind: [*_as_list(records), *([unknown[kind]] * lost_kinds.count(kind))]
+        for kind, records in grounded.data.items()
+    }
 
 
-def _unknown(fields: Kind) -> JsonValue:
+def _unknown_record(fields: Kind) -> JsonValue:
     return {name: UNKNOWN for name, field in fields.items() if not (field.number or field.optional)}
 
 
-def _listed(records: JsonValue) -> list[JsonValue]:
+def _as_list(records: JsonValue) -> list[JsonValue]:
     assert isinstance(records, list)
     return records
 
 
 def told(left_out: Sequence[LeftOut]) -> str:
-    """What was left out, in words of ours alone: nothing of it is the response's or the model's. Empty for nothing."""
-    said = [f"{one.at}: {one.why}" for one in left_out[:_MOST_TOLD]]
-    more = len(left_out) - len(said)
-    return "; ".join([*said, *([f"and {more} more"] if more else [])])
+    """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
+    messages = [f"{entry.at}: {entry.why}" for entry in left_out[:_MAX_REPORTED]]
+    more = len(left_out) - len(messages)
+    return "; ".join([*messages, *([f"and {more} more"] if more else [])])
 
 
 class Places(Text):
-    """A response, and where in it words and numbers stand."""
+    """A response, with the positions of words and numbers in it."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self._known: dict[str, Sequence[Passage]] = {}
+        self._passages_of: dict[str, Sequence[Passage]] = {}
 
     def rests(self, quotation: str) -> Sequence[Passage]:
-        """The first 100 passages that a quotation of some weight is (see `supports`)."""
-        first = self.supports(quotation) if len(quotation) <= _LONGEST_QUOTED else None
+        """Return the first 100 passages that match a quotation with enough content (see `supports`)."""
+        first = self.supports(quotation) if len(quotation) <= _MAX_QUOTATION else None
         if first is None or len(first.text) > LONGEST_PASSAGE:
             return ()
-        return list(islice((one for one in self.words(first.text) if one.start >= first.start), _MOST_PASSAGES))
+        return list(
+            islice((passage for passage in self.words(first.text) if passage.start >= first.start), _MAX_PASSAGES)
+        )
 
     def words(self, words: str) -> Sequence[Passage]:
-        """The first 10,000 passages that are these words, and no part of longer ones."""
-        if words not in self._known:
-            self._known[words] = list(islice(self.between_words(words), _MOST_PLACES))
-        return self._known[words]
+        """Return the first 10,000 passages with exactly these words, not within longer words."""
+        if words not in self._passages_of:
+            self._passages_of[words] = list(islice(self.between_words(words), _MAX_PLACES))
+        return self._passages_of[words]
 
     def numerals(self, value: float) -> Sequence[Passage]:
-        """Every passage that writes a number in digits, such as 1200, 1,200 or 1200.0; the first first."""
+        """Return every passage that writes the number in digits, such as 1200, 1,200 or 1200.0; in order."""
         return self._numerals.get(value, ())
 
     @cached_property
     def _numerals(self) -> Mapping[float, Sequence[Passage]]:
-        found: dict[float, list[Passage]] = defaultdict(list)
+        passages: dict[float, list[Passage]] = defaultdict(list)
         for figures in _FIGURES.finditer(self.text):
-            for start, end in _parts(figures):
-                value = _number(self.text[start:end])
+            for start, end in _number_spans(figures):
+                value = _parse_number(self.text[start:end])
                 if value is not None:  # times, dates and versions are no numbers
-                    found[value].append(Passage(start, end, self.text[start:end]))
-        return found
+                    passages[value].append(Passage(start, end, self.text[start:end]))
+        return passages
 
 
-def _number(written: str) -> float | None:
-    """What digits say, in groups of three too."""
-    return number(_BLANKS.sub("", written).replace("\u2212", "-"))
+def _parse_number(numeral: str) -> float | None:
+    """Return the number that digits spell, also in groups of three."""
+    return number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
 
 
-def _parts(figures: re.Match[str]) -> Sequence[tuple[int, int]]:
-    """Where the numbers stand in a run of figures: both ends of a range, else all of it."""
+def _number_spans(figures: re.Match[str]) -> Sequence[tuple[int, int]]:
+    """Return the spans of the numbers in a run of digits: both ends of a range, else the whole run."""
     ends = _RANGE.fullmatch(figures[1])
     if ends is None:
         return [figures.span(1)]
     return [(figures.start(1) + start, figures.start(1) + end) for start, end in (ends.span(1), ends.span(2))]
 
 
-class _Rests(NamedTuple):
-    """A record, and what it rests on: its passage, and where the value of each field stands."""
+class _GroundedRecord(NamedTuple):
+    """A record with its evidence: its passage, and the passage of the value of each field."""
 
     passage: Passage
     found: Mapping[str, Passage]
@@ -144,99 +149,107 @@ class _Rests(NamedTuple):
 
 
 def ground(text: Places, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) -> Grounded:
-    """What of a reply stands in the response.
+    """Return the parts of a reply that occur in the response.
 
-    The passage that a record quotes must stand there, and each value in it, between words: case and every letter count.
-    A value of `context` stands at or before the passage's end, and the nearest such place is its evidence. A record of
-    which one of this is missing is left out whole, or without that field where it is optional. Two records that say the
-    same rest on two passages, or one of them is left out.
+    The quoted passage of a record must occur there, and each value in it as whole words: case and every letter count. A
+    value of `context` occurs at or before the passage's end, and the nearest occurrence is its evidence. A record that
+    misses any of this is left out whole, or without that field if it is optional. Two equal records need two passages,
+    or one of them is left out.
     """
     data: dict[str, JsonValue] = {}
     evidence: list[Evidence] = []
     left_out: list[LeftOut] = []
     for kind, fields in kinds.items():
-        kept: list[_Rests] = []
-        for place, stated in enumerate(reply[kind]):
-            rests = _rests(text, fields, stated, kept)
-            if isinstance(rests, str):
-                left_out.append(LeftOut(f"{kind}[{place}]", rests))
+        kept: list[_GroundedRecord] = []
+        for index, record in enumerate(reply[kind]):
+            grounded = _ground_record(text, fields, record, kept)
+            if isinstance(grounded, str):
+                left_out.append(LeftOut(f"{kind}[{index}]", grounded))
                 continue
-            lost = (name for name in fields if stated[name] is not None and name not in rests.found)
-            left_out += [LeftOut(f"{kind}[{place}].{name}", _missing(fields[name], name)) for name in lost]
-            evidence += _evidence(kind, len(kept), rests)
-            kept.append(rests)
-        data[kind] = [rests.record for rests in kept]
+            missing = (name for name in fields if record[name] is not None and name not in grounded.found)
+            left_out += [LeftOut(f"{kind}[{index}].{name}", _missing_message(fields[name], name)) for name in missing]
+            evidence += _evidence(kind, len(kept), grounded)
+            kept.append(grounded)
+        data[kind] = [grounded.record for grounded in kept]
     return Grounded(data, tuple(evidence), tuple(left_out))
 
 
-def _rests(text: Places, fields: Kind, stated: Record, kept: Sequence[_Rests]) -> _Rests | str:
-    """What a record rests on: a passage of its own if there is one. Or why it rests on nothing."""
-    passages = text.rests(stated[QUOTE])
-    all_found = [(passage, _found(text, fields, stated, passage)) for passage in passages]
-    whole = [_Rests(p, found, _record(fields, stated, found)) for p, found in all_found if not _lacking(fields, found)]
-    if not whole:
-        return _missing(*_first_lacking(fields, all_found[0][1])) if all_found else NOWHERE
-    own = [one for one in whole if not any(_overlap(one, other) for other in kept)]
-    if not own and any(one.record == other.record and _overlap(one, other) for one in whole for other in kept):
+def _ground_record(
+    text: Places, fields: Kind, record: Record, kept: Sequence[_GroundedRecord]
+) -> _GroundedRecord | str:
+    """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
+    passages = text.rests(record[QUOTE])
+    all_found = [(passage, _locate_fields(text, fields, record, passage)) for passage in passages]
+    complete = [
+        _GroundedRecord(p, found, _record(fields, record, found))
+        for p, found in all_found
+        if not _missing_fields(fields, found)
+    ]
+    if not complete:
+        return _missing_message(*_first_missing(fields, all_found[0][1])) if all_found else NOWHERE
+    non_overlapping = [candidate for candidate in complete if not any(_overlaps(candidate, other) for other in kept)]
+    if not non_overlapping and any(
+        candidate.record == other.record and _overlaps(candidate, other) for candidate in complete for other in kept
+    ):
         return TWICE
-    return (own or whole)[0]
+    return (non_overlapping or complete)[0]
 
 
-def _found(text: Places, fields: Kind, stated: Record, passage: Passage) -> dict[str, Passage]:
-    """Where the value of each field stands, of those that stand where they must."""
-    places = ((name, _place(text, field, stated[name], passage)) for name, field in fields.items())
+def _locate_fields(text: Places, fields: Kind, record: Record, passage: Passage) -> dict[str, Passage]:
+    """Return the passage of the value of each field that occurs in a valid place."""
+    places = ((name, _locate_value(text, field, record[name], passage)) for name, field in fields.items())
     return {name: place for name, place in places if place is not None}
 
 
-def _place(text: Places, field: FieldStated, value: Any, passage: Passage) -> Passage | None:
+def _locate_value(text: Places, field: FieldStated, value: Any, passage: Passage) -> Passage | None:
     if value is None or field.one_of:
         return None if value is None else passage
     if not field.number and not any(map(str.isalnum, value)):
         return None
     places = text.numerals(value) if field.number else text.words(value)
     if field.context:
-        before = bisect_right(places, passage.end, key=lambda one: one.end)
+        before = bisect_right(places, passage.end, key=lambda candidate: candidate.end)
         return places[before - 1] if before else None
-    first = bisect_left(places, passage.start, key=lambda one: one.start)
-    return next((one for one in places[first : first + 1] if one.end <= passage.end), None)
+    first = bisect_left(places, passage.start, key=lambda candidate: candidate.start)
+    return next((candidate for candidate in places[first : first + 1] if candidate.end <= passage.end), None)
 
 
-def _lacking(fields: Kind, found: Mapping[str, Passage]) -> list[str]:
+def _missing_fields(fields: Kind, found: Mapping[str, Passage]) -> list[str]:
     return [name for name, field in fields.items() if name not in found and not field.optional]
 
 
-def _first_lacking(fields: Kind, found: Mapping[str, Passage]) -> tuple[FieldStated, str]:
-    name = _lacking(fields, found)[0]
+def _first_missing(fields: Kind, found: Mapping[str, Passage]) -> tuple[FieldStated, str]:
+    name = _missing_fields(fields, found)[0]
     return fields[name], name
 
 
-def _missing(field: FieldStated, name: str) -> str:
-    how = "in digits " if field.number else ""
+def _missing_message(field: FieldStated, name: str) -> str:
+    manner = "in digits " if field.number else ""
     where = "at or before the end of" if field.context else "in"
-    return f"its {name} does not stand {how}{where} the passage that it quotes"
+    return f"its {name} does not stand {manner}{where} the passage that it quotes"
 
 
-def _record(fields: Kind, stated: Record, found: Mapping[str, Passage]) -> dict[str, JsonValue]:
-    return {name: _value(fields[name], stated[name], place) for name, place in found.items()}
+def _record(fields: Kind, record: Record, found: Mapping[str, Passage]) -> dict[str, JsonValue]:
+    return {name: _value(fields[name], record[name], place) for name, place in found.items()}
 
 
-def _value(field: FieldStated, stated: Any, place: Passage) -> JsonValue:
-    """The value as the response writes it, in one line."""
+def _value(field: FieldStated, reply_value: Any, place: Passage) -> JsonValue:
+    """Return the value as the response writes it, in one line."""
     if field.one_of:
-        return str(stated)
-    return _number(place.text) if field.number else " ".join(place.text.split())
+        return str(reply_value)
+    return _parse_number(place.text) if field.number else " ".join(place.text.split())
 
 
-def _overlap(one: _Rests, other: _Rests) -> bool:
-    return one.passage.start < other.passage.end and other.passage.start < one.passage.end
+def _overlaps(first: _GroundedRecord, second: _GroundedRecord) -> bool:
+    return first.passage.start < second.passage.end and second.passage.start < first.passage.end
 
 
-def _evidence(kind: str, number: int, rests: _Rests) -> Iterator[Evidence]:
-    yield _of(rests.passage, kind, number)
-    for name, place in rests.found.items():
-        yield _of(place, kind, number, name)
+def _evidence(kind: str, number: int, grounded: _GroundedRecord) -> Iterator[Evidence]:
+    yield _evidence_at(grounded.passage, kind, number)
+    for name, place in grounded.found.items():
+        yield _evidence_at(place, kind, number, name)
 
 
-def _of(place: Passage, *at: str | int) -> Evidence:
-    """The evidence of what stands at a place in the data."""
+def _evidence_at(place: Passage, *at: str | int) -> Evidence:
+    """Return the evidence of the value at a path in the data."""
     return Evidence(quote=place.text, start=place.start, end=place.end, verified=True, of=notation.path_to(at))

@@ -1,4 +1,4 @@
-"""What a config states of the records that are to be taken out of a response, and the reply that is asked for."""
+"""The models of the config's record kinds for extraction, and of the reply."""
 
 import re
 from collections.abc import Mapping
@@ -12,10 +12,10 @@ from jurygraph.schema.noun import Flag, Number
 from jurygraph.sources.complaint import complaint, shortened
 
 QUOTE = "quote"
-"""The field of every record of a reply that quotes the passage which states it."""
+"""The field of every record of a reply that quotes the passage with the record's values."""
 
 MOST_RECORDS = 60
-"""Records of a kind in one reply."""
+"""The largest number of records per kind in one reply."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
 _Words = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
@@ -24,11 +24,11 @@ _Quote = Annotated[str, StringConstraints(max_length=20_000)]
 
 
 class FieldStated(Noun):
-    """One field of a record: what it is `about`, as the model is told; a text alone is that.
+    """One field of a record: the description `about` that the model sees; a plain text means only that.
 
-    Its value is words of the passage that is quoted for the record, or with `number` a number that is written there in
-    digits. With `context` it may stand anywhere before, as a heading does. With `one_of` it is one of these words,
-    which no evidence confirms: the passage is what it was decided on. A record may lack a field that is `optional`.
+    The value consists of words of the quoted passage, or with `number` of a number written there in digits. With
+    `context` it may occur anywhere before, as in a heading. With `one_of` it is one of these words, whose only evidence
+    is the passage that it was decided on. A record may lack a field that is `optional`.
     """
 
     about: _Words
@@ -39,14 +39,14 @@ class FieldStated(Noun):
 
     @model_validator(mode="before")
     @classmethod
-    def _text_alone_is_about(cls, stated: Any) -> Any:
-        return {"about": stated} if isinstance(stated, str) else stated
+    def _expand_text(cls, value: Any) -> Any:
+        return {"about": value} if isinstance(value, str) else value
 
     @model_validator(mode="after")
-    def _is_sought_in_one_way(self) -> Self:
-        others = [name for name in ("number", "context") if getattr(self, name)]
-        if self.one_of and others:
-            raise ValueError(f"`one_of` is not sought in the response, and `{others[0]}` is; keep one of them")
+    def _check_options(self) -> Self:
+        conflicting = [name for name in ("number", "context") if getattr(self, name)]
+        if self.one_of and conflicting:
+            raise ValueError(f"`one_of` is not sought in the response, and `{conflicting[0]}` is; keep one of them")
         if len(set(self.one_of)) < len(self.one_of):
             raise ValueError("`one_of` says something twice; say it once")
         return self
@@ -56,7 +56,7 @@ Kind = Mapping[str, FieldStated]
 Kinds = Mapping[str, Kind]
 
 
-class _Stated(Noun):
+class _RecordParams(Noun):
     records: Annotated[
         dict[str, Annotated[dict[str, FieldStated], Field(min_length=1, max_length=30)]],
         Field(min_length=1, max_length=30),
@@ -64,13 +64,13 @@ class _Stated(Noun):
 
 
 def read_kinds(records: Any) -> Kinds:
-    """The fields of each kind of records, by name. Raises ConfigError naming the param."""
-    stated = {"records": records}
+    """Return the fields of each kind of records, by name. Raises ConfigError naming the param."""
+    params = {"records": records}
     try:
-        kinds = _Stated.model_validate(stated).records
+        kinds = _RecordParams.model_validate(params).records
     except ValidationError as error:
-        wrong = complaint(error, _Stated, stated)
-        raise ConfigError(f"extract: {wrong.field}: {wrong}") from error
+        error_text = complaint(error, _RecordParams, params)
+        raise ConfigError(f"extract: {error_text.field}: {error_text}") from error
     for kind, fields in kinds.items():
         _check_name(f"records.{shortened(kind)}", kind)
         for name in fields:
@@ -86,24 +86,25 @@ def _check_name(where: str, name: str) -> None:
 
 
 def reply_noun(kinds: Kinds) -> type[Noun]:
-    """What a model replies: a list of records for each kind, with the passage first that states each."""
+    """Return the reply model: a list of records for each kind, in which the quoted passage comes first."""
     lists: dict[str, Any] = {
-        f"kind_{place}": (_records(kind, fields), _called(kind))
+        f"kind_{place}": (_records(kind, fields), _field_alias(kind))
         for place, (kind, fields) in enumerate(kinds.items(), start=1)
     }
     return create_model("Extracted", __base__=Noun, **lists)
 
 
 def _records(kind: str, fields: Kind) -> Any:
-    stated: dict[str, Any] = {
-        f"field_{place}": (_value(field), _called(name)) for place, (name, field) in enumerate(fields.items(), start=1)
+    record_fields: dict[str, Any] = {
+        f"field_{place}": (_value(field), _field_alias(name))
+        for place, (name, field) in enumerate(fields.items(), start=1)
     }
-    record = create_model(f"Record_{kind}", __base__=Noun, quote=(_Quote, ...), **stated)
+    record = create_model(f"Record_{kind}", __base__=Noun, quote=(_Quote, ...), **record_fields)
     return Annotated[tuple[record, ...], Field(max_length=MOST_RECORDS)]
 
 
-def _called(name: str) -> Any:
-    """The name that a reply has for a field: of a noun's own names (digest, …) none may be taken."""
+def _field_alias(name: str) -> Any:
+    """Return a field with the name as its alias, so that no name collides with an attribute of `Noun` (digest, …)."""
     return Field(alias=name)
 
 

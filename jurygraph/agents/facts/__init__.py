@@ -1,1 +1,1 @@
-"""Facts: claims read out of a response's data, and looked up in tables or tools."""
+"""Facts: claims read from a response's data and looked up in tables or tools."""

@@ -1,4 +1,4 @@
-"""The deriver that looks claims up, and the evaluator that counts what was confirmed."""
+"""The deriver that looks up claims, and the evaluator that scores the share confirmed."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -19,10 +19,10 @@ CLAIMS = "claims"
 
 
 class Claims(Deriver):
-    """Every claim that the task's `facts` tell how to read in a response's data, looked up in the task's tables.
+    """Read all claims of the kinds in the task's `facts` from a response's data, and look them up in its tables.
 
     Args:
-        tools: langchain-core tools by the names that tasks have for them, each as package.module.tool: a task is data,
+        tools: langchain-core tools by the names that tasks use for them, each as package.module.tool: a task is data,
             so it cannot name code by itself.
     """
 
@@ -31,7 +31,7 @@ class Claims(Deriver):
     reads_data = True
 
     def __init__(self, tools: Mapping[str, str] | None = None) -> None:
-        self._tools = {name: _tool(name, path) for name, path in (tools or {}).items()}
+        self._tools = {name: _load_tool(name, path) for name, path in (tools or {}).items()}
 
     def params_for(self, view: TaskView) -> Params:
         if view.facts is None:
@@ -47,59 +47,60 @@ class Claims(Deriver):
     async def derive(self, ask: DeriverAsk) -> Material:
         facts, data = facts_of(ask.task), ask.response.data
         tables = {name: self._with_tool(table) for name, table in facts.tables.items()}
-        found: Any = {kind: await look_up(stated, tables, data) for kind, stated in facts.claims.items()}
+        results: Any = {kind: await look_up(claim_kind, tables, data) for kind, claim_kind in facts.claims.items()}
         marks = facts.marks.get("files", {})
         files = tuple(Evidence(quote=sha256, source=table) for table, sha256 in marks.items())
-        return Material.model_construct(name=CLAIMS, data=found, evidence=files)  # the machine validates it
+        return Material.model_construct(name=CLAIMS, data=results, evidence=files)  # validated by the caller
 
     def _with_tool(self, table: Table) -> Table:
         tool = table.stated.tool
         return table if tool is None else ToolTable(table.name, table.stated, self._tools.get(tool))
 
 
-def _tool(name: str, path: str) -> Any:
+def _load_tool(name: str, path: str) -> Any:
     try:
         tool = notation.code(path)
     except ValueError as error:
         raise ConfigError(f"facts.claims: tools.{name}: {error}") from error
     if not hasattr(tool, "ainvoke"):
-        wrong = f"{path!r} is a {type(tool).__name__}; name a langchain-core tool, such as one made with @tool"
-        raise ConfigError(f"facts.claims: tools.{name}: {wrong}")
+        problem = f"{path!r} is a {type(tool).__name__}; name a langchain-core tool, such as one made with @tool"
+        raise ConfigError(f"facts.claims: tools.{name}: {problem}")
     return tool
 
 
 def findings(ask: Ask) -> Mapping[str, Sequence[Finding]]:
-    """What became of the claims, by their kind. Raises InputError where another file was looked into than was planned
-    with: then it is not of this question."""
+    """Return the looked-up claims by kind.
+
+    Raises InputError if a table file is not the one that the question was planned with.
+    """
     planned: Any = ask.question.params.get("files", {})
     material = ask.material[0][CLAIMS]
-    used = {one.source: one.quote for one in material.evidence}
+    used = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
             raise InputError(f"facts.tables.{table}.file: changed since the plan was made; prepare the task again")
-    found: Any = material.data
-    return found  # type: ignore[no-any-return]
+    claims: Any = material.data
+    return claims  # type: ignore[no-any-return]
 
 
-def _row(one: Finding) -> dict[str, Any]:
-    return {column: value for column, value in one["values"].items() if column not in one["own"]}
+def _own_table_values(finding: Finding) -> dict[str, Any]:
+    return {column: value for column, value in finding["values"].items() if column not in finding["own"]}
 
 
-_MOST_WRONG, _FEW_RIGHT = 20, 1
-"""Claims that a verdict tells, with their evidence; the material has all of them."""
+_MAX_WRONG, _MAX_RIGHT = 20, 1
+"""The largest numbers of claims shown in a verdict with their evidence; the material has all of them."""
 
 _ROW = json.JSONEncoder(ensure_ascii=False, sort_keys=True)
 
 
 class Confirmed(Evaluator):
-    """Share of the claims of a kind that are confirmed, each counted once however often it is repeated.
+    """Score the share of the claims of a kind that are confirmed, each counted once even if repeated.
 
-    A response that claims nothing of the kind, or has no data, is not judged; data that claims nothing at all has
-    nothing confirmed.
+    A response that claims nothing of the kind, or has no data, is not judged; data without any claim at all scores 0.
 
     Args:
-        audience: `task`, or `stakeholder` where each one's utility is to rest on the facts too.
-        kinds: the kinds of claims to ask about, all unless given.
+        audience: `task`, or `stakeholder` if each one's utility should depend on the facts too.
+        kinds: the kinds of claims to score; all by default.
     """
 
     name = "facts.confirmed"
@@ -130,11 +131,11 @@ class Confirmed(Evaluator):
         claimed = findings(ask)
         if not claimed[kind] and (ask.response.data is None or any(claimed.values())):
             return Verdict.abstained(f"the response's data claims no {kind}")
-        return _confirmed(Itself(ask.material[0][CLAIMS]), kind)
+        return _verdict_on_kind(Itself(ask.material[0][CLAIMS]), kind)
 
 
 class Itself(Generic[T]):
-    """Something that is the same as itself alone, so that what every member of an audience asks of it is kept."""
+    """Wrapper that compares a value by identity, so that results computed from it are cached for the whole audience."""
 
     __slots__ = ("it",)
 
@@ -149,33 +150,37 @@ class Itself(Generic[T]):
 
 
 @lru_cache(maxsize=1024)
-def _confirmed(claims: Itself[Material], kind: str) -> Verdict:
+def _verdict_on_kind(claims: Itself[Material], kind: str) -> Verdict:
     data: Any = claims.it.data
-    found = list({same_claim(one): one for one in reversed(data[kind])}.values())[::-1]
-    if not found:
+    findings_of_kind = list({same_claim(finding): finding for finding in reversed(data[kind])}.values())[::-1]
+    if not findings_of_kind:
         return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")
-    wrong = [one for one in found if one["found"] != "confirmed"]
-    right = len(found) - len(wrong)
-    shown = wrong[:_MOST_WRONG] or found[:_FEW_RIGHT]
-    reasons = [f"{right} of {len(found)} {kind} are confirmed", *map(told, wrong[:_MOST_WRONG])]
-    if len(wrong) > _MOST_WRONG:
-        reasons.append(f"and {len(wrong) - _MOST_WRONG} more")
+    unconfirmed = [finding for finding in findings_of_kind if finding["found"] != "confirmed"]
+    right = len(findings_of_kind) - len(unconfirmed)
+    shown = unconfirmed[:_MAX_WRONG] or findings_of_kind[:_MAX_RIGHT]
+    reasons = [f"{right} of {len(findings_of_kind)} {kind} are confirmed", *map(told, unconfirmed[:_MAX_WRONG])]
+    if len(unconfirmed) > _MAX_WRONG:
+        reasons.append(f"and {len(unconfirmed) - _MAX_WRONG} more")
     return Verdict(
-        score=right / len(found),
-        met=not wrong,
+        score=right / len(findings_of_kind),
+        met=not unconfirmed,
         native=right,
-        scale=(0, len(found)),
+        scale=(0, len(findings_of_kind)),
         reason="; ".join(reasons),
-        evidence=tuple(part for one in shown for part in both_sides(one)),
+        evidence=tuple(part for finding in shown for part in both_sides(finding)),
     )
 
 
-def both_sides(one: Finding) -> list[Evidence]:
-    """Where a claim stands in the response's data, and the row that it was compared with, as the table has it."""
-    claim = Evidence(quote=one["text"], source=f"data {', '.join(one['at'])}", verified=True)
-    if one["row"] is None:
+def both_sides(finding: Finding) -> list[Evidence]:
+    """Return the claim as evidence from the response's data, and the table row it was compared with, if any."""
+    claim = Evidence(quote=finding["text"], source=f"data {', '.join(finding['at'])}", verified=True)
+    if finding["row"] is None:
         return [claim]
     return [
         claim,
-        Evidence(quote=_ROW.encode(_row(one)), source=f"{one['table']}, row {one['row']}", verified=True),
+        Evidence(
+            quote=_ROW.encode(_own_table_values(finding)),
+            source=f"{finding['table']}, row {finding['row']}",
+            verified=True,
+        ),
     ]

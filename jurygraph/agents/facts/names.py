@@ -1,4 +1,4 @@
-"""When two names are the same, and which name was nearly written. A near miss is told, and never is a hit."""
+"""Compare names, and find the name that was nearly written. A near miss is reported and never counts as a match."""
 
 import json
 import math
@@ -13,9 +13,9 @@ from rapidfuzz import process
 from rapidfuzz.distance import Indel
 
 COMPARED = 5000
-"""Names that are looked at for a near one."""
+"""The largest number of names compared when looking for a similar one."""
 
-_NEAR = 0.8
+_MIN_SIMILARITY = 0.8
 _LONGEST_NAME, _LONGEST_NUMBER = 10_000, 300
 _NUMERAL = re.compile(
     r"(?P<sign>[-+]?)\$?\s?(?P<whole>\d{1,3}(?:,\d{3})+|0|[1-9]\d*)?(?P<rest>(?:\.\d+)?(?:e[-+]\d+)?)", re.ASCII
@@ -23,23 +23,22 @@ _NUMERAL = re.compile(
 
 
 def normalised(value: Any) -> str:
-    """A name or value with Unicode's compatibility forms (NFKC) and white space folded. Case counts.
+    """Return a name or value with Unicode's compatibility forms (NFKC) and white space folded; case-sensitive.
 
-    Of more than 10,000 characters, which no name has, only white space is folded: what NFKC takes can grow with the
-    square of a text.
+    Beyond 10,000 characters, which no name has, only white space is folded: NFKC can take time quadratic in the length.
     """
     text = shown(value)
-    return _short(text) if len(text) <= _LONGEST_NAME else " ".join(text.split())
+    return _normalise_short(text) if len(text) <= _LONGEST_NAME else " ".join(text.split())
 
 
 @lru_cache(maxsize=1 << 14)
-def _short(text: str) -> str:
-    """The names of a task's tables are asked for again and again."""
+def _normalise_short(text: str) -> str:
+    """Normalise a short text. Cached, since the names of a task's tables recur often."""
     return " ".join(unicodedata.normalize("NFKC", " ".join(text.split())).split())
 
 
 def shown(value: Any) -> str:
-    """A value as text: whole numbers without a fraction, lists and objects as JSON."""
+    """Return a value as text: whole numbers without a fraction, lists and objects as JSON."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
     if isinstance(value, list | tuple | dict):
@@ -48,54 +47,56 @@ def shown(value: Any) -> str:
 
 
 def missing(value: Any) -> bool:
-    """Whether a table says nothing here."""
+    """Return true if a table has no value here: None, an empty text or NaN."""
     return value is None or value == "" or (isinstance(value, float) and math.isnan(value))
 
 
 def number(value: Any) -> int | float | None:
-    """The number that a value is, or that a text such as 12, 1,200 or $12.50 writes; None where it is none.
+    """Return a number, or the number that a text such as 12, 1,200 or $12.50 spells; None if it is none.
 
-    What begins with a needless zero, such as 007, is a code and no number.
+    A text with a needless leading zero, such as 007, is a code and no number.
     """
     if isinstance(value, int | float):
         return value if not isinstance(value, bool) and abs(value) <= sys.float_info.max else None
     if not isinstance(value, str) or len(value) > _LONGEST_NUMBER:
         return None
-    found = _NUMERAL.fullmatch(value.strip())
-    if found is None or not (found["whole"] or found["rest"].startswith(".")):
+    match = _NUMERAL.fullmatch(value.strip())
+    if match is None or not (match["whole"] or match["rest"].startswith(".")):
         return None
-    whole, rest = (found["whole"] or "0").replace(",", ""), found["rest"]
+    whole, rest = (match["whole"] or "0").replace(",", ""), match["rest"]
     size = float(whole + rest) if rest else int(whole)
-    return None if size == math.inf else -size if found["sign"] == "-" else size
+    return None if size == math.inf else -size if match["sign"] == "-" else size
 
 
 def valued(value: Any) -> Any:
-    """The number that a value is or writes, else the value itself."""
-    found = number(value)
-    return value if found is None else found
+    """Return the number that a value is or spells, else the value itself."""
+    parsed = number(value)
+    return value if parsed is None else parsed
 
 
 def rank(value: Any) -> tuple[int, float, str]:
-    """The place of a value among others: numbers before words before nothing."""
-    found = number(value)
-    if found is not None:
-        return 0, found, ""
+    """Return a sort key of a value: numbers before words before empty values."""
+    parsed = number(value)
+    if parsed is not None:
+        return 0, parsed, ""
     return (1, 0, value) if isinstance(value, str) and value else (2, 0, "")
 
 
 def agree(claimed: str, value: Any, within: float = 0.0) -> bool:
-    """Whether what is claimed is what a table says: numbers by value, anything else by normalised text.
+    """Return true if a claimed value equals a table's: numbers by value, anything else by normalised text.
 
-    A number may be off by the share `within` of the table's.
+    A number may differ by the share `within` of the table's number.
     """
-    said, stated = number(claimed), number(value)
-    if said is None or stated is None:
+    claimed_number, table_number = number(claimed), number(value)
+    if claimed_number is None or table_number is None:
         return not missing(value) and normalised(claimed) == normalised(value)
-    return said == stated or (within > 0 and abs(float(said) - float(stated)) <= within * abs(float(stated)))
+    return claimed_number == table_number or (
+        within > 0 and abs(float(claimed_number) - float(table_number)) <= within * abs(float(table_number))
+    )
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The name that was nearly written, of the first 5,000 and first by the alphabet among equals; None if none is."""
+    """Return the most similar name of the first 5,000, by the alphabet among equals; None if none is similar enough."""
     known = sorted(set(names))[:COMPARED]
-    found = process.extractOne(name, known, scorer=Indel.normalized_similarity, score_cutoff=_NEAR)
-    return None if found is None else str(found[0])
+    match = process.extractOne(name, known, scorer=Indel.normalized_similarity, score_cutoff=_MIN_SIMILARITY)
+    return None if match is None else str(match[0])

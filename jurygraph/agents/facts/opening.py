@@ -1,4 +1,4 @@
-"""What a task states of its facts, read once for everybody who asks, with its tables open."""
+"""Read a task's facts once for all evaluators, with its tables opened."""
 
 import threading
 from collections.abc import Iterable, Mapping
@@ -13,16 +13,17 @@ from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import TaskView, digest_of
 from jurygraph.sources.complaint import complaint, nearest, quoted
 
-Known = TypeVar("Known", "Facts", FileTable)
+Cached = TypeVar("Cached", "Facts", FileTable)
 
-_MOST_KNOWN = 256
-_READING = threading.Lock()
+_MAX_CACHED = 256
+_LOCK = threading.Lock()
 
 
 class Facts(NamedTuple):
     """The tables and kinds of claims of a task, by name.
 
-    `marks` are to stand in the params of every question that rests on them: what of the facts is not in the task.
+    `marks` are the parts of the facts outside the task (digests of files); they belong in the params of every question
+    that depends on the facts.
     """
 
     tables: Mapping[str, Table]
@@ -31,73 +32,75 @@ class Facts(NamedTuple):
 
     @property
     def fresh(self) -> bool:
-        """Whether the files of its tables are as they were when they were read."""
+        """Return true if the files of the tables are unchanged since they were read."""
         return all(table.fresh for table in self.tables.values())
 
 
 def facts_of(view: TaskView) -> Facts:
-    """What a view's task states of its facts, its files as they are now. Raises PlanError naming the field."""
-    with _READING:
-        known = _KNOWN.get(view.digest)
-        return known if known is not None and known.fresh else _keep(_KNOWN, view.digest, _read(view))
+    """Return the facts of a view's task, with its files as they are now. Raises PlanError naming the field."""
+    with _LOCK:
+        known = _FACTS_CACHE.get(view.digest)
+        return known if known is not None and known.fresh else _remember(_FACTS_CACHE, view.digest, _read_facts(view))
 
 
-_KNOWN: dict[str, Facts] = {}
-"""By the digests of views, and of facts: every response, and every member of an audience, asks for the same."""
+_FACTS_CACHE: dict[str, Facts] = {}
+"""By the digests of views and of facts, since every response and every member of an audience needs the same ones."""
 
-_FILES: dict[tuple[str, str, str], FileTable] = {}
-"""By name, digest and path: indexed once, as long as the file stays as it is."""
-
-
-def _keep(kept: dict[Any, Known], key: Any, one: Known) -> Known:
-    """Keep it, and not too many of its kind: the oldest goes first."""
-    kept.pop(key, None)
-    kept[key] = one
-    if len(kept) > _MOST_KNOWN:
-        del kept[next(iter(kept))]
-    return one
+_FILE_CACHE: dict[tuple[str, str, str], FileTable] = {}
+"""By name, digest and path: a file is indexed once, as long as it is unchanged."""
 
 
-def _read(view: TaskView) -> Facts:
+def _remember(cache: dict[Any, Cached], key: Any, entry: Cached) -> Cached:
+    """Cache an entry, dropping the oldest beyond the limit."""
+    cache.pop(key, None)
+    cache[key] = entry
+    if len(cache) > _MAX_CACHED:
+        del cache[next(iter(cache))]
+    return entry
+
+
+def _read_facts(view: TaskView) -> Facts:
     if view.facts is None:
         raise PlanError(
             f"task {view.id!r}: states no facts, and somebody is asked to look some up; give the task `facts` with "
             "`tables` and `claims`, or leave those evaluators out"
         )
     digest = digest_of(view.facts)
-    known = _KNOWN.get(digest)
-    return known if known is not None and known.fresh else _keep(_KNOWN, digest, _opened(view))
+    known = _FACTS_CACHE.get(digest)
+    return known if known is not None and known.fresh else _remember(_FACTS_CACHE, digest, _open_facts(view))
 
 
-def _opened(view: TaskView) -> Facts:
+def _open_facts(view: TaskView) -> Facts:
     try:
-        stated = FactsStated.model_validate(view.facts)
+        facts = FactsStated.model_validate(view.facts)
     except ValidationError as error:
-        wrong = complaint(error, FactsStated, view.facts)
-        raise PlanError(f"task {view.id!r}: facts{f'.{wrong.field}' if wrong.path else ''}: {wrong}") from error
+        error_text = complaint(error, FactsStated, view.facts)
+        raise PlanError(
+            f"task {view.id!r}: facts{f'.{error_text.field}' if error_text.path else ''}: {error_text}"
+        ) from error
     try:
-        tables = {name: _table(name, table) for name, table in sorted(stated.tables.items())}
+        tables = {name: _open_table(name, table) for name, table in sorted(facts.tables.items())}
     except PlanError as error:
         raise PlanError(f"task {view.id!r}: {error}") from error
-    for name, kind in stated.claims.items():
+    for name, kind in facts.claims.items():
         _check_merged(f"task {view.id!r}: facts.claims.{name}.merged", kind, tables)
         for place, form in enumerate(kind.forms):
             _check_form(f"task {view.id!r}: facts.claims.{name}.forms[{place}]", kind, form, tables[form.table])
     files = {name: table.digest for name, table in tables.items() if table.digest is not None}
-    return Facts(tables, dict(sorted(stated.claims.items())), {"files": files} if files else {})
+    return Facts(tables, dict(sorted(facts.claims.items())), {"files": files} if files else {})
 
 
-def _table(name: str, stated: TableStated) -> Table:
+def _open_table(name: str, spec: TableStated) -> Table:
     table: Table
-    if stated.tool is not None:
-        table = ToolTable(name, stated)
-    elif stated.file is not None:
-        table = _file_table(name, stated, stated.file)
+    if spec.tool is not None:
+        table = ToolTable(name, spec)
+    elif spec.file is not None:
+        table = _open_file_table(name, spec, spec.file)
     else:
-        table = InlineTable(name, stated)
-    _check_columns(f"facts.tables.{name}.key", stated.key, table)
-    _check_columns(f"facts.tables.{name}.lists", stated.lists, table)
-    _check_columns(f"facts.tables.{name}.order", [stated.order] if stated.order else [], table)
+        table = InlineTable(name, spec)
+    _check_columns(f"facts.tables.{name}.key", spec.key, table)
+    _check_columns(f"facts.tables.{name}.lists", spec.lists, table)
+    _check_columns(f"facts.tables.{name}.order", [spec.order] if spec.order else [], table)
     return table
 
 
@@ -108,39 +111,39 @@ def _check_columns(where: str, columns: Iterable[str], table: Table) -> None:
 
 
 def no_column(column: str, table: Table) -> str:
-    """That a table has no such column, and which may have been meant."""
+    """Return the message for an unknown column, with the most similar one or all columns."""
     known = sorted(table.columns or ())
     return f"there is no column {quoted(column)}; {nearest(column, known) or 'there are ' + ', '.join(known)}"
 
 
-def _file_table(name: str, stated: TableStated, file: str) -> FileTable:
-    key = name, stated.digest, str(Path(file).absolute())
-    known = _FILES.get(key)
+def _open_file_table(name: str, spec: TableStated, file: str) -> FileTable:
+    key = name, spec.digest, str(Path(file).absolute())
+    known = _FILE_CACHE.get(key)
     try:
-        return known if known is not None and known.fresh else _keep(_FILES, key, FileTable(name, stated))
+        return known if known is not None and known.fresh else _remember(_FILE_CACHE, key, FileTable(name, spec))
     except InputError as error:
         raise PlanError(f"facts.tables.{name}.file: {error}") from error
 
 
 def _check_merged(where: str, kind: ClaimsStated, tables: Mapping[str, Table]) -> None:
-    """The number of what was merged takes no column's place."""
+    """Raise PlanError if the name for the number of merged claims is also a column."""
     for form in kind.forms:
         if kind.merged is not None and kind.merged in (tables[form.table].columns or ()):
-            wrong = f"is {quoted(kind.merged)}, which is a column of {form.table}"
-            raise PlanError(f"{where}: {wrong}; give the number another name")
+            problem = f"is {quoted(kind.merged)}, which is a column of {form.table}"
+            raise PlanError(f"{where}: {problem}; give the number another name")
 
 
 def _check_form(where: str, kind: ClaimsStated, form: Form, table: Table) -> None:
-    """Every column of the key is claimed, stands beside, or is stated; so that a row can be looked up."""
+    """Raise PlanError unless every key column is a group, a record value or fixed, so that rows can be looked up."""
     name, *_ = table.stated.key
     groups = {name} if form.compiled is None else {form.columns.get(group, group) for group in form.groups}
-    said = {*groups, *kind.beside, *form.states}
+    claimed_columns = {*groups, *kind.beside, *form.states}
     for column in table.stated.key:
-        if column not in said:
-            wrong = f"says nothing of {quoted(column)}, which is part of the key of {table.name}"
-            raise PlanError(f"{where}: {wrong}; name a group of the pattern so, or give it in `beside` or `states`")
+        if column not in claimed_columns:
+            problem = f"says nothing of {quoted(column)}, which is part of the key of {table.name}"
+            raise PlanError(f"{where}: {problem}; name a group of the pattern so, or give it in `beside` or `states`")
     _check_columns(f"{where}.pattern", sorted(groups), table)
     for column in form.within:
-        if column not in said:
-            wrong = f"nothing is claimed of {quoted(column)}; {nearest(column, said) or 'leave it out'}"
-            raise PlanError(f"{where}.within: {wrong}")
+        if column not in claimed_columns:
+            problem = f"nothing is claimed of {quoted(column)}; {nearest(column, claimed_columns) or 'leave it out'}"
+            raise PlanError(f"{where}.within: {problem}")

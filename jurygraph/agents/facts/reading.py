@@ -1,4 +1,4 @@
-"""Claims as they stand in a response's data: where, in which words, and what they say column by column."""
+"""Read claims from a response's data: their paths, their texts, and their values by column."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -8,14 +8,14 @@ from jurygraph.agents import notation
 from jurygraph.agents.facts.names import rank, shown
 from jurygraph.agents.facts.stated import ClaimsStated, Form
 
-_LONGEST_BESIDE = 1000
+_MAX_CHARACTERS = 1000
 
 
 class Claim(NamedTuple):
-    """One claim: the path at which it stands, its text, the form that it has, and what it says by column.
+    """One claim: its path, its text, the form that it matches, and its values by column.
 
-    `form` is None where it has none of the forms, so that nothing can be looked up. `beside` are values of the record
-    it stands in, None where that says nothing, and `order` is its place among the claims.
+    `form` is None if it matches none, so that nothing can be looked up. `beside` are values of the record that holds
+    the claim, None if the record has none, and `order` is the sort key among the claims.
     """
 
     at: str
@@ -26,39 +26,39 @@ class Claim(NamedTuple):
     order: tuple[Any, ...]
 
 
-def read_claims(stated: ClaimsStated, data: Any) -> list[Claim]:
-    """The claims of one kind in a response's data, in their order; what two paths lead to is one claim."""
-    return sorted(_claims(stated, data), key=lambda claim: claim.order)
+def read_claims(kind: ClaimsStated, data: Any) -> list[Claim]:
+    """Return the claims of one kind in a response's data, in their order; two paths to one value give one claim."""
+    return sorted(_claims(kind, data), key=lambda claim: claim.order)
 
 
 def follows(before: Claim, after: Claim) -> bool:
-    """Whether no record lies between those of two claims, by the numbers of their order, else by their places."""
-    (kind, first, _, steps, _), (other_kind, second, _, other_steps, _) = before.order, after.order
-    if kind == other_kind == 0:
+    """Return true if no record lies between those of two claims, by their order numbers, else by their locations."""
+    (rank_class, first, _, steps, _), (other_rank_class, second, _, other_steps, _) = before.order, after.order
+    if rank_class == other_rank_class == 0:
         return bool(second - first <= 1)
     place = next((n for n, pair in enumerate(zip(steps, other_steps, strict=False)) if pair[0] != pair[1]), None)
     if place is None or place == len(steps) - 1 == len(other_steps) - 1:
-        return True  # of one record
+        return True  # in the same record
     (named, at), (other_named, other_at) = steps[place], other_steps[place]
     deeper = [*steps[place + 1 :], *other_steps[place + 1 :]]
     return not named and not other_named and other_at - at <= 1 and all(is_name for is_name, _ in deeper)
 
 
-def _claims(stated: ClaimsStated, data: Any) -> Iterator[Claim]:
-    nodes = {node.location: node for path in stated.paths for node in path.find(data)}
+def _claims(kind: ClaimsStated, data: Any) -> Iterator[Claim]:
+    nodes = {node.location: node for path in kind.paths for node in path.find(data)}
     for location, node in nodes.items():
         record = _parent(data, location)
-        place = _order(stated, record)
-        path, steps = _where(location)
-        beside = dict(_beside(stated, record))
-        for number, text in enumerate(_texts(stated, node.value)):
-            form, says = stated.form_of(text)
-            yield Claim(path, text, form, says, beside, (*place, steps, number))
+        place = _record_rank(kind, record)
+        path, steps = _path_and_sort_key(location)
+        record_values = dict(_record_values(kind, record))
+        for number, text in enumerate(_texts(kind, node.value)):
+            form, values = kind.form_of(text)
+            yield Claim(path, text, form, values, record_values, (*place, steps, number))
 
 
 @lru_cache(maxsize=1 << 14)
-def _where(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
-    """A location as a JSONPath, and as something that can be sorted: the responses of a group have much the same."""
+def _path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
     return notation.path_to(location), notation.place(location)
 
 
@@ -68,25 +68,25 @@ def _parent(data: Any, location: Sequence[str | int]) -> Any:
     return data
 
 
-def _order(stated: ClaimsStated, record: Any) -> tuple[Any, ...]:
-    """What the record says of its place."""
-    return rank(record.get(stated.order) if stated.order is not None and isinstance(record, dict) else None)
+def _record_rank(kind: ClaimsStated, record: Any) -> tuple[Any, ...]:
+    """Return the sort key of the record from its order field."""
+    return rank(record.get(kind.order) if kind.order is not None and isinstance(record, dict) else None)
 
 
-def _beside(stated: ClaimsStated, record: Any) -> Iterator[tuple[str, Any]]:
-    """Values of the record. Lists, objects and endless texts say nothing: every claim of the record repeats them."""
-    for name, one in stated.beside.items():
-        value = record.get(one.field) if isinstance(record, dict) else None
-        if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _LONGEST_BESIDE):
+def _record_values(kind: ClaimsStated, record: Any) -> Iterator[tuple[str, Any]]:
+    """Yield values of the record. Lists, objects and long texts count as None, since every claim would repeat them."""
+    for name, field_spec in kind.beside.items():
+        value = record.get(field_spec.field) if isinstance(record, dict) else None
+        if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _MAX_CHARACTERS):
             value = None
-        yield name, value if one.map is None else one.map.get(shown(value))
+        yield name, value if field_spec.map is None else field_spec.map.get(shown(value))
 
 
-def _texts(stated: ClaimsStated, value: Any) -> Iterator[str]:
+def _texts(kind: ClaimsStated, value: Any) -> Iterator[str]:
     if value is None:
         return
     whole = shown(value)
-    for part in whole.split(stated.split) if stated.split else (whole,):
+    for part in whole.split(kind.split) if kind.split else (whole,):
         text = part.strip()
-        if text and text not in stated.none:
+        if text and text not in kind.none:
             yield text

@@ -1,4 +1,4 @@
-"""Tables of facts: rows by their key, whether they stand in the task, in a file or behind a tool."""
+"""Tables of facts: rows by their key, from the task, a file or a tool."""
 
 import json
 import sqlite3
@@ -18,9 +18,9 @@ from jurygraph.sources.table_rows import plain, read_rows, sha256_of
 
 Key = tuple[str, ...]
 Values = Mapping[str, Any]
-_AT_ONCE = 10_000
-_ALIKE = 2
-_LAST = "\U0010ffff"
+_CHUNK_ROWS = 10_000
+_PREFIX_LENGTH = 2
+_LAST_CHARACTER = "\U0010ffff"
 
 
 class Row(NamedTuple):
@@ -31,81 +31,81 @@ class Row(NamedTuple):
 
 
 class Table(ABC):
-    """Rows by their keys, which are given normalised: the name, then where or when."""
+    """Base class of tables: rows by normalised keys, of which the name is the first part, then place or time."""
 
     digest: str | None = None
-    """SHA-256 of what the rows come from, where that is not in the task."""
+    """SHA-256 of the source of the rows if that is not in the task."""
 
-    def __init__(self, name: str, stated: TableStated) -> None:
+    def __init__(self, name: str, spec: TableStated) -> None:
         self.name = name
-        self.stated = stated
+        self.stated = spec
 
     @property
     def columns(self) -> frozenset[str] | None:
-        """The columns that rows have; None where they are not known before one is found."""
+        """Return the columns of the rows; None if they are unknown before a row is found."""
         return None
 
     @property
     def fresh(self) -> bool:
-        """Whether what the rows come from is as it was when they were read."""
+        """Return true if the source of the rows is unchanged since they were read."""
         return True
 
     @abstractmethod
     async def find(self, key: Key) -> Sequence[Row]:
-        """The rows of a key, the first that counts first."""
+        """Return the rows of a key, the preferred one first."""
 
     @abstractmethod
     def places(self, name: str) -> Collection[Key]:
-        """Where rows of this name stand: the rest of their keys."""
+        """Return the places of rows with this name: the rest of their keys."""
 
     @abstractmethod
     def names_near(self, key: Key) -> Collection[str]:
-        """Names that may have been meant: of rows that are where the key says.
+        """Return names that may have been meant: those of rows at the place of the key.
 
-        Of over 5,000 those that begin with the same two characters.
+        Above 5,000 names, only those that begin with the same two characters.
         """
 
     def listed(self, most: int) -> Sequence[Values]:
-        """Rows of the table, at most so many, those of the first names; none where rows can only be asked for."""
+        """Return the values of at most `most` rows, ordered by name; none if rows can only be looked up by key."""
         return ()
 
     def key_of(self, values: Values) -> Key:
-        """A row's key, normalised."""
+        """Return a row's key, normalised."""
         return tuple(normalised(values.get(column)) for column in self.stated.key)
 
     def ordered(self, rows: Iterable[Row]) -> list[Row]:
-        """Rows that share a key, the first that counts first: whatever the order in which they were listed."""
+        """Return rows that share a key, the preferred one first, independent of their order in the source."""
         order = self.stated.order
 
-        def place(row: Row) -> tuple[Any, ...]:
+        def sort_key(row: Row) -> tuple[Any, ...]:
             return rank(None if order is None else row.values.get(order)), self.content(row)
 
-        return sorted(rows, key=place)
+        return sorted(rows, key=sort_key)
 
     def content(self, row: Row) -> bytes:
-        """What a row says, its place in the order apart; that numbers are text in a CSV file changes nothing."""
-        said = {column: shown(valued(value)) for column, value in row.values.items() if not missing(value)}
-        said.pop(self.stated.order or "", None)
-        return canonical(said)
+        """Return a row's content without its order, as canonical JSON; numbers as text, as in CSV, count as numbers."""
+        values = {column: shown(valued(value)) for column, value in row.values.items() if not missing(value)}
+        values.pop(self.stated.order or "", None)
+        return canonical(values)
 
 
 class InlineTable(Table):
-    """Rows that stand in the task."""
+    """Rows in the task itself."""
 
-    def __init__(self, name: str, stated: TableStated) -> None:
-        super().__init__(name, stated)
+    def __init__(self, name: str, spec: TableStated) -> None:
+        super().__init__(name, spec)
         self._by_key: dict[Key, list[Row]] = {}
         self._places: dict[str, set[Key]] = {}
         self._names: dict[Key, set[str]] = {}
-        self._columns = frozenset(column for row in stated.rows or () for column in row)
-        for number, values in enumerate(stated.rows or (), start=1):
+        self._columns = frozenset(column for row in spec.rows or () for column in row)
+        for number, values in enumerate(spec.rows or (), start=1):
             first, *rest = key = self.key_of(values)
             self._by_key.setdefault(key, []).append(Row(number, values))
             self._places.setdefault(first, set()).add(tuple(rest))
             self._names.setdefault(tuple(rest), set()).add(first)
         for key, rows in self._by_key.items():
             self._by_key[key] = self.ordered(rows)
-        _refuse_repeated(self, next((key for key, rows in self._by_key.items() if len(rows) > 1), None))
+        _require_unique(self, next((key for key, rows in self._by_key.items() if len(rows) > 1), None))
 
     @property
     def columns(self) -> frozenset[str] | None:
@@ -122,45 +122,45 @@ class InlineTable(Table):
 
     def names_near(self, key: Key) -> Collection[str]:
         names = self._names.get(key[1:], set())
-        return names if len(names) <= COMPARED else [name for name in names if name.startswith(key[0][:_ALIKE])]
+        return names if len(names) <= COMPARED else [name for name in names if name.startswith(key[0][:_PREFIX_LENGTH])]
 
 
 class FileTable(Table):
-    """Rows of a file, in a temporary SQLite index that is gone with the process: memory holds none of them.
+    """Rows of a file, in a temporary SQLite index that ends with the process: memory holds none of them.
 
-    Raises `InputError` where the file cannot be read, is written meanwhile, or finds no room for its index.
+    Raises `InputError` if the file cannot be read or changes meanwhile, or if there is no room for its index.
     """
 
-    def __init__(self, name: str, stated: TableStated) -> None:
-        super().__init__(name, stated)
-        self._path = Path(stated.file or "").absolute()
+    def __init__(self, name: str, spec: TableStated) -> None:
+        super().__init__(name, spec)
+        self._path = Path(spec.file or "").absolute()
         self._state = _state(self._path)
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
         with temporary_room():
-            self._columns = self._read(Path(stated.file or ""), stated.table)
+            self._columns = self._build_index(Path(spec.file or ""), spec.table)
         if not self._columns:
-            raise InputError(f"{stated.file}: holds no rows, so nothing could be found in it; name another file")
+            raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
         if not self.fresh:
-            raise InputError(f"{stated.file}: changed while it was read; leave it as it is and prepare again")
-        _refuse_repeated(self, self._repeated() if stated.unique else None)
+            raise InputError(f"{spec.file}: changed while it was read; leave it as it is and prepare again")
+        _require_unique(self, self._first_repeated_key() if spec.unique else None)
 
-    def _read(self, path: Path, table: str | None) -> frozenset[str]:
-        """Put the rows in the index; their columns."""
+    def _build_index(self, path: Path, table: str | None) -> frozenset[str]:
+        """Index the rows and return their columns."""
         columns: set[str] = set()
         rows = enumerate(read_rows(path, table), start=1)
         self._index.execute("CREATE TABLE rows (name TEXT, place TEXT, number INTEGER, content TEXT)")
         self._index.execute("BEGIN")
-        while chunk := list(islice(rows, _AT_ONCE)):
+        while chunk := list(islice(rows, _CHUNK_ROWS)):
             columns.update(column for _, values in chunk for column in values)
-            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", [self._indexed(*row) for row in chunk])
+            self._index.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", [self._index_row(*row) for row in chunk])
         self._index.execute("COMMIT")
         self._index.execute("CREATE INDEX by_key ON rows (name, place)")
         self._index.execute("CREATE INDEX by_place ON rows (place, name)")
         self.digest = sha256_of(path)
         return frozenset(columns)
 
-    def _indexed(self, number: int, values: Values) -> tuple[str, str, int, str]:
+    def _index_row(self, number: int, values: Values) -> tuple[str, str, int, str]:
         name, *rest = self.key_of(values)
         return name, json.dumps(rest), number, json.dumps(values)
 
@@ -173,46 +173,46 @@ class FileTable(Table):
         return self._state is not None and self._state == _state(self._path)
 
     async def find(self, key: Key) -> Sequence[Row]:
-        query = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
-        found = [Row(number, json.loads(content)) for number, content in self._found(query, *_place(key))]
-        return found if len(found) < 2 else self.ordered(found)
+        sql = "SELECT number, content FROM rows WHERE name = ? AND place = ? ORDER BY number"
+        rows = [Row(number, json.loads(content)) for number, content in self._query(sql, *_index_key(key))]
+        return rows if len(rows) < 2 else self.ordered(rows)
 
     def listed(self, most: int) -> Sequence[Values]:
-        return [json.loads(content) for (content,) in self._found(_LISTED, most)]
+        return [json.loads(content) for (content,) in self._query(_LISTED_SQL, most)]
 
     def places(self, name: str) -> Collection[Key]:
-        return [tuple(json.loads(place)) for (place,) in self._found(_PLACES, name)]
+        return [tuple(json.loads(place)) for (place,) in self._query(_PLACES_SQL, name)]
 
     def names_near(self, key: Key) -> Collection[str]:
-        name, place = _place(key)
+        name, place = _index_key(key)
         names = self._names(place, "", COMPARED + 1)
-        return names if len(names) <= COMPARED else self._names(place, name[:_ALIKE], COMPARED)
+        return names if len(names) <= COMPARED else self._names(place, name[:_PREFIX_LENGTH], COMPARED)
 
     def _names(self, place: str, start: str, most: int) -> list[str]:
-        return [name for (name,) in self._found(_NAMES, place, start, start + _LAST, most)]
+        return [name for (name,) in self._query(_NAMES_SQL, place, start, start + _LAST_CHARACTER, most)]
 
-    def _found(self, query: str, *values: str | int) -> list[Any]:
-        return self._index.execute(query, values).fetchall()
+    def _query(self, sql: str, *values: str | int) -> list[Any]:
+        return self._index.execute(sql, values).fetchall()
 
-    def _repeated(self) -> Key | None:
-        row = next(iter(self._found(_REPEATED)), None)
+    def _first_repeated_key(self) -> Key | None:
+        row = next(iter(self._query(_REPEATED_SQL)), None)
         return None if row is None else (row[0], *json.loads(row[1]))
 
 
-_LISTED = "SELECT content FROM rows ORDER BY name, place, number LIMIT ?"
-_PLACES = "SELECT DISTINCT place FROM rows WHERE name = ?"
-_NAMES = "SELECT DISTINCT name FROM rows WHERE place = ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
-_REPEATED = "SELECT name, place FROM rows GROUP BY name, place HAVING count(*) > 1 LIMIT 1"
+_LISTED_SQL = "SELECT content FROM rows ORDER BY name, place, number LIMIT ?"
+_PLACES_SQL = "SELECT DISTINCT place FROM rows WHERE name = ?"
+_NAMES_SQL = "SELECT DISTINCT name FROM rows WHERE place = ? AND name >= ? AND name < ? ORDER BY name LIMIT ?"
+_REPEATED_SQL = "SELECT name, place FROM rows GROUP BY name, place HAVING count(*) > 1 LIMIT 1"
 
 
-def _place(key: Key) -> tuple[str, str]:
-    """A key as it stands in the index of a file."""
+def _index_key(key: Key) -> tuple[str, str]:
+    """Return a key as stored in the index of a file."""
     name, *rest = key
     return name, json.dumps(rest)
 
 
 def _state(path: Path) -> tuple[int, ...] | None:
-    """What changes when a file is written or replaced; None where there is none."""
+    """Return a state that changes when a file is written or replaced; None if there is no file."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -221,30 +221,30 @@ def _state(path: Path) -> tuple[int, ...] | None:
 
 
 class ToolTable(Table):
-    """Rows that a langchain-core tool is asked for: it is given the key's columns, and gives a row, rows or nothing.
+    """Rows from a langchain-core tool: its input is the key's columns, its result a row, rows or None.
 
-    A row that does not state the key that was asked for is none: a search that gives what is near has not found, and
-    what a tool says instead of a row, such as {"error": "not found"}, is no row.
+    Rows without exactly the key are discarded: a search for similar ones does not count as found, and neither does an
+    answer such as {"error": "not found"}.
     """
 
-    def __init__(self, name: str, stated: TableStated, tool: Any = None) -> None:
-        super().__init__(name, stated)
+    def __init__(self, name: str, spec: TableStated, tool: Any = None) -> None:
+        super().__init__(name, spec)
         self._tool = tool
 
     async def find(self, key: Key) -> Sequence[Row]:
         assert self._tool is not None, "who looks up here was given the config's tools"
-        given = await self._tool.ainvoke(dict(zip(self.stated.key, key, strict=True)))
-        rows = [] if given is None else [given] if isinstance(given, Mapping) else given
+        result = await self._tool.ainvoke(dict(zip(self.stated.key, key, strict=True)))
+        rows = [] if result is None else [result] if isinstance(result, Mapping) else result
         if not isinstance(rows, list | tuple) or not all(isinstance(row, Mapping) for row in rows):
             raise TypeError(
-                f"facts table {self.name!r}: its tool gave {_described(rows)}; give a mapping, or a list of such"
+                f"facts table {self.name!r}: its tool gave {_describe_type(rows)}; give a mapping, or a list of such"
             )
         numbered = (Row(number, plain(row)) for number, row in enumerate(rows, start=1))
-        return self.ordered(row for row in numbered if self._is_of(row, key))
+        return self.ordered(row for row in numbered if self._has_key(row, key))
 
-    def _is_of(self, row: Row, key: Key) -> bool:
-        asked = zip(self.stated.key, key, strict=True)
-        return all(normalised(row.values.get(column)) == part for column, part in asked)
+    def _has_key(self, row: Row, key: Key) -> bool:
+        key_columns = zip(self.stated.key, key, strict=True)
+        return all(normalised(row.values.get(column)) == part for column, part in key_columns)
 
     def places(self, name: str) -> Collection[Key]:
         return ()
@@ -253,14 +253,14 @@ class ToolTable(Table):
         return ()
 
 
-def _described(given: Any) -> str:
+def _describe_type(value: Any) -> str:
     """The type of a value; of a list, that of the first in it that is no mapping."""
-    if isinstance(given, list | tuple):
-        return f"a list with {next(type(row).__name__ for row in given if not isinstance(row, Mapping))}"
-    return type(given).__name__
+    if isinstance(value, list | tuple):
+        return f"a list with {next(type(row).__name__ for row in value if not isinstance(row, Mapping))}"
+    return type(value).__name__
 
 
-def _refuse_repeated(table: Table, key: Key | None) -> None:
+def _require_unique(table: Table, key: Key | None) -> None:
     if table.stated.unique and key is not None:
         twice = ", ".join(f"{column} {value!r}" for column, value in zip(table.stated.key, key, strict=True))
         raise PlanError(

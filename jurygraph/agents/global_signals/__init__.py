@@ -1,1 +1,1 @@
-"""MACRM's global signals: what models that read and do not write say of a response as a whole."""
+"""MACRM's global signals: scores of a whole response by embedding and reranking models."""

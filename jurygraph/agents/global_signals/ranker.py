@@ -1,4 +1,4 @@
-"""How well a response answers the query, by a reranker (MACRM Eq. 1)."""
+"""The relevance of a response to the query, scored by a reranker (MACRM Eq. 1)."""
 
 import math
 from collections.abc import Sequence
@@ -13,23 +13,23 @@ from jurygraph.schema import Branch, Layer, Verdict
 from jurygraph.schema.task import words_of
 
 EXAMPLE = "sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2"
-_NOTHING = Verdict(score=0.0, reason="there is nothing in it")
+_EMPTY = Verdict(score=0.0, reason="there is nothing in it")
 
 
 class Ranker(Together):
-    """What a reranker says of the response as a document for the task's query, in [0, 1] (MACRM Eq. 1).
+    """Score the response as a document for the task's query with a reranker, in [0, 1] (MACRM Eq. 1).
 
-    A cross-encoder's logit x counts 1 / (1 + exp(-x)). A server's `relevance_score` counts as it is, and one outside
-    [0, 1] is a failure; with `logits` it counts like a cross-encoder's. Where a server looks at its documents side by
-    side, a response's score hangs on its group: name one that scores each by itself.
+    A cross-encoder's logit x counts as 1 / (1 + exp(-x)). A server's `relevance_score` counts unchanged, and one
+    outside [0, 1] is a failure; with `logits` it counts like a cross-encoder's. If a server compares its documents with
+    each other, a response's score depends on its group: use one that scores each independently.
 
-    It tells whether a response is about the query, not whether it is right: never a verdict on its own. The reranker is
-    this evaluator's own model, so that it works under `model: none`. What it costs is not in --max-cost, and a
-    dry run under a model asks it, too. To rank by a judge, use `pairwise` with the combiner `win-share`.
+    The score measures if a response is about the query, not if it is correct: do not use it alone. The reranker is a
+    model of its own, so it works under `model: none`. Its cost is not part of --max-cost, and a dry run with a model
+    calls it too. To rank by a judge, use `pairwise` with the combiner `win-share`.
 
     Args:
-        ranker: as `open_reranker` has it, such as sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2.
-        logits: whether a server gives logits, as llama.cpp does.
+        ranker: a name that `open_reranker` accepts, such as sentence-transformers:cross-encoder/ms-marco-MiniLM-L6-v2.
+        logits: set this if a server returns logits, as llama.cpp does.
     """
 
     name = "ranker"
@@ -49,40 +49,40 @@ class Ranker(Together):
         self._reranker.close()
 
     async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
-        """The verdicts; those on one query are asked for together, and those on nothing at all not."""
+        """Return the verdicts; documents of one query share requests, and empty responses are not sent."""
         verdicts: list[Verdict] = []
-        for query, own in groupby(asks, key=lambda ask: words_of(ask.task.query)):
-            documents = [ask.response.text for ask in own]
-            judged = iter(await self._all_judged(query, [document for document in documents if document.strip()]))
-            verdicts += [next(judged) if document.strip() else _NOTHING for document in documents]
+        for query, query_asks in groupby(asks, key=lambda ask: words_of(ask.task.query)):
+            documents = [ask.response.text for ask in query_asks]
+            scored = iter(await self._score_documents(query, [document for document in documents if document.strip()]))
+            verdicts += [next(scored) if document.strip() else _EMPTY for document in documents]
         return verdicts
 
-    async def _all_judged(self, query: str, documents: Sequence[str]) -> list[Verdict]:
+    async def _score_documents(self, query: str, documents: Sequence[str]) -> list[Verdict]:
         batches = (documents[start : start + AT_ONCE] for start in range(0, len(documents), AT_ONCE))
-        return [verdict for batch in batches for verdict in await self._judged(query, batch)]
+        return [verdict for batch in batches for verdict in await self._score_batch(query, batch)]
 
-    async def _judged(self, query: str, documents: Sequence[str]) -> list[Verdict]:
-        """A fault that a document provoked, as one that is too long does, takes that document alone."""
+    async def _score_batch(self, query: str, documents: Sequence[str]) -> list[Verdict]:
+        """Score a batch; if a document causes a fault, for example by its length, only that document fails."""
         try:
             scores = await self._reranker.score(query, documents)
         except Fault as fault:
             if fault.cause == "infrastructure" or len(documents) == 1:
                 return [Verdict(status="failed", failure=fault.failure, reason=str(fault))] * len(documents)
-            return [one for document in documents for one in await self._judged(query, [document])]
-        return [self._verdict(float(score)) for score in scores]
+            return [verdict for document in documents for verdict in await self._score_batch(query, [document])]
+        return [self._build_verdict(float(score)) for score in scores]
 
-    def _verdict(self, score: float) -> Verdict:
+    def _build_verdict(self, score: float) -> Verdict:
         if self._reranker.logits:
             return Verdict(score=sigmoid(score), native=score, reason=f"logit {score:.3f} of {self._reranker.name}")
         if not 0.0 <= score <= 1.0:
-            wrong = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
-            return Verdict.failed("unreadable", f"{wrong}; where it gives logits, write params: {{logits: true}}")
-        score = abs(score)  # of -0.0, which lies in it
+            problem = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
+            return Verdict.failed("unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}")
+        score = abs(score)  # turns -0.0, which is in the range, into 0.0
         return Verdict(score=score, reason=f"relevance {score:.3f} by {self._reranker.name}")
 
 
 def sigmoid(logit: float) -> float:
-    """1 / (1 + exp(-x)), for any finite x."""
+    """Return 1 / (1 + exp(-x)), for any finite x."""
     if logit >= 0.0:
         return 1.0 / (1.0 + math.exp(-logit))
     return math.exp(logit) / (1.0 + math.exp(logit))

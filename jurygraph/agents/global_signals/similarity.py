@@ -1,4 +1,4 @@
-"""How near a response is to the reference in meaning (MACRM, R_sim)."""
+"""Similarity of meaning between a response and the reference (MACRM, R_sim)."""
 
 from collections.abc import Sequence
 
@@ -19,15 +19,14 @@ class Similarity(Together):
     """R_sim = max(0, cos) of the embeddings of the whole response and of the task's reference (MACRM Eq. 2, our
     reading).
 
-    Negation fools it: a sentence and its denial are near each other, often nearer than a paraphrase. So it is never a
-    verdict on its own: weigh it beside `maths.accuracy`, or another that knows what is right. It abstains without a
-    reference.
+    Negation misleads it: a sentence and its negation are similar, often more than a paraphrase. So do not use it alone:
+    combine it with `maths.accuracy`, or another evaluator that knows what is correct. It abstains without a reference.
 
-    The embedder is this evaluator's own model, so that it works under `model: none`. What it costs is not in
-    --max-cost, and a dry run under a model asks it, too.
+    The embedder is a model of its own, so it works under `model: none`. Its cost is not part of --max-cost, and a dry
+    run with a model calls it too.
 
     Args:
-        embedder: as `open_embedder` has it, such as sentence-transformers:all-MiniLM-L6-v2.
+        embedder: a name that `open_embedder` accepts, such as sentence-transformers:all-MiniLM-L6-v2.
     """
 
     name = "similarity"
@@ -47,27 +46,27 @@ class Similarity(Together):
         self._embedder.close()
 
     async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
-        """The verdicts; the reference of a group is embedded once."""
-        known = [_without_asking(ask) for ask in asks]
+        """Return the verdicts; the reference of a group is embedded once."""
+        early_verdicts = [_verdict_without_model(ask) for ask in asks]
         texts = [
             text
-            for ask, verdict in zip(asks, known, strict=True)
+            for ask, verdict in zip(asks, early_verdicts, strict=True)
             if verdict is None
             for text in (ask.response.text, ask.task.reference or "")
         ]
         vectors = iter(await self._embedder.embed(texts))
-        return [verdict or _verdict(next(vectors), next(vectors)) for verdict in known]
+        return [verdict or _build_verdict(next(vectors), next(vectors)) for verdict in early_verdicts]
 
 
-def _without_asking(ask: Ask) -> Verdict | None:
-    """The verdict where there is nothing to embed; many servers refuse a text that is empty."""
+def _verdict_without_model(ask: Ask) -> Verdict | None:
+    """Return the verdict if there is nothing to embed (many servers refuse an empty text), else None."""
     if not (ask.task.reference or "").strip():
         return Verdict.abstained("the task has no reference to be near to")
     return None if ask.response.text.strip() else Verdict(score=0.0, reason="there is nothing in it")
 
 
-def _verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdict:
-    if isinstance(reference, Fault):  # which is not the response's doing, whatever is wrong with it
+def _build_verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdict:
+    if isinstance(reference, Fault):  # not the response's fault, so this is reported first
         return Verdict.failed(reference.kind, f"the reference cannot be embedded: {reference}")
     if isinstance(response, Fault):
         return Verdict(status="failed", failure=response.failure, reason=str(response))
@@ -78,5 +77,5 @@ def _verdict(response: Floats | Fault, reference: Floats | Fault) -> Verdict:
 
 
 def nearness(cosine: float) -> float:
-    """max(0, cos), and no more than 1, which rounding may pass."""
+    """Return max(0, cos), limited to 1 against rounding errors."""
     return min(1.0, max(0.0, cosine))

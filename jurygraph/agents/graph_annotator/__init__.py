@@ -1,1 +1,1 @@
-"""The graph annotator: from a query and its rubric to the graph of which criterion licenses which (GEAR, App. A)."""
+"""The graph annotator: from a query and its rubric to the graph of criteria that license others (GEAR, App. A)."""

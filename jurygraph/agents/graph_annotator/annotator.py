@@ -1,6 +1,6 @@
-"""The annotator: what a model is asked about a rubric, in which batches, and how its answers become a graph.
+"""The annotator: batches of questions to a model about a rubric, from whose answers a graph is built.
 
-It sees the query and the rubric. There is no response anywhere near it.
+It sees the query and the rubric, and never a response.
 """
 
 import json
@@ -30,27 +30,27 @@ if TYPE_CHECKING:
     from jurygraph.models.consultation import Consultation
 
 ROLES_AT_ONCE = 60
-"""Criteria of which a request asks the roles, at most."""
-_TOKENS_A_ROLE, _TOKENS_AN_EDGE, _TOKENS_BESIDE = 80, 110, 200
+"""The largest number of criteria whose roles one request asks for."""
+_TOKENS_A_ROLE, _TOKENS_AN_EDGE, _TOKENS_BASE = 80, 110, 200
 _DIGITS = 16
-_MOST_TOLD = 12
-_LONGEST = 200
+_MAX_REPORTED = 12
+_MAX_CHARACTERS = 200
 
 T = TypeVar("T")
 
 
 class Annotator:
-    """Asks a model about the rubric of one task."""
+    """Ask a model about the rubric of one task."""
 
     def __init__(self, task: Task, rubric: Rubric, domain: Domain, consultation: "Consultation") -> None:
         self._task, self._rubric, self._domain, self._consultation = task, rubric, domain, consultation
-        self._by_id = {one.id: one for one in by_id(rubric.criteria)}
+        self._by_id = {criterion.id: criterion for criterion in by_id(rubric.criteria)}
 
-    async def roles(self, asked: Sequence[str]) -> CheckedRoles:
-        """The roles of these criteria. Raises `ModelError` or `BudgetExceeded` where the model gave no answer."""
-        from jurygraph.models.consultation import each_answered  # nobody pays for it who asks no model
+    async def roles(self, names: Sequence[str]) -> CheckedRoles:
+        """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
+        from jurygraph.models.consultation import each_answered  # imported lazily: only needed with a model
 
-        parts = await each_answered(self._roles(batch) for batch in _batches(sorted(asked), ROLES_AT_ONCE))
+        parts = await each_answered(self._ask_roles(batch) for batch in _batches(sorted(names), ROLES_AT_ONCE))
         return CheckedRoles(
             {name: role for part in parts for name, role in part.roles.items()},
             {name: why for part in parts for name, why in part.unassigned.items()},
@@ -58,111 +58,114 @@ class Annotator:
         )
 
     async def edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], batch: int, votes: int) -> list[Batch]:
-        """What is said of these pairs, `batch` of them in a request, `votes` times each, every time in another order: a
-        model that always says the same of the same question would be a panel of one.
+        """Return the answers about these pairs, `batch` pairs per request, `votes` samples each.
 
-        Raises `ModelError` or `BudgetExceeded` where the model gave no answer.
+        Every sample has another order of the pairs: a model that always answers the same question alike would be a
+        panel of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
         """
         from jurygraph.models.consultation import each_answered
 
         batches = _batches(pairs, batch)
-        asked = [(_turned(one, sample, votes), sample) for one in batches for sample in range(votes)]
-        found = await each_answered(self._edges(pairs, roles, sample) for pairs, sample in asked)
-        return [Batch(*one) for one in zip(batches, _batches(found, votes), strict=True)]
+        tasks = [(_rotate(pairs_batch, sample, votes), sample) for pairs_batch in batches for sample in range(votes)]
+        results = await each_answered(self._ask_edges(pairs, roles, sample) for pairs, sample in tasks)
+        return [Batch(*entry) for entry in zip(batches, _batches(results, votes), strict=True)]
 
     @property
     def source(self) -> Source:
-        """Who says what there is of edges: the model, and the digest of the prompt with its domain."""
+        """Return the source of the edges: the model, and the digest of the prompt with its domain."""
         prompt = load_prompt("graph-edges")
-        told = digest_of([prompt.id, prompt.edition, *map(list, prompt.sections), self._domain.text])
-        return Source(self._consultation.model, told[:_DIGITS])
+        prompt_digest = digest_of([prompt.id, prompt.edition, *map(list, prompt.sections), self._domain.text])
+        return Source(self._consultation.model, prompt_digest[:_DIGITS])
 
-    async def _roles(self, asked: Sequence[str]) -> CheckedRoles:
-        criteria = {name: self._by_id[name] for name in asked}
-        listed = _lines({"id": one.id, **_shown(one)} for one in self._by_id.values())
-        variables = {**self._beside, "rubric": listed, "asked": _lines(asked)}
-        room = _TOKENS_BESIDE + _TOKENS_A_ROLE * len(asked) + _tokens(asked)
-        form = roles_form(tuple(asked))
+    async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
+        criteria = {name: self._by_id[name] for name in names}
+        listed = _lines({"id": criterion.id, **_criterion_fields(criterion)} for criterion in self._by_id.values())
+        variables = {**self._shared_variables, "rubric": listed, "asked": _lines(names)}
+        room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
+        form = roles_form(tuple(names))
         request = self._consultation.request(load_prompt("graph-roles"), form, variables, room=room)
 
-        def flaw(said: StatedRoles) -> str | None:
-            return _told(check_roles(said.roles, criteria).wrong)
+        def flaw(reply: StatedRoles) -> str | None:
+            return _repair_message(check_roles(reply.roles, criteria).wrong)
 
         try:
-            judged = await self._consultation.judge(request, StatedRoles, flaw)
+            result = await self._consultation.judge(request, StatedRoles, flaw)
         except Fault as fault:
             if fault.cause == "infrastructure":
-                raise self._unread("the roles of its criteria", fault) from fault
+                raise self._annotation_error("the roles of its criteria", fault) from fault
             return CheckedRoles(
-                unassigned=dict.fromkeys(asked, f"was given no role: {shortened(str(fault), _LONGEST)}")
+                unassigned=dict.fromkeys(names, f"was given no role: {shortened(str(fault), _MAX_CHARACTERS)}")
             )
-        return check_roles(judged.value.roles, criteria)
+        return check_roles(result.value.roles, criteria)
 
-    async def _edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> CheckedEdges:
-        def checked(said: StatedEdges) -> CheckedEdges:
-            return check_edges(said.pairs, pairs, roles, self._by_id)
+    async def _ask_edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> CheckedEdges:
+        def check_reply(reply: StatedEdges) -> CheckedEdges:
+            return check_edges(reply.pairs, pairs, roles, self._by_id)
 
-        def flaw(said: StatedEdges) -> str | None:
-            return _told(checked(said).wrong)
+        def flaw(reply: StatedEdges) -> str | None:
+            return _repair_message(check_reply(reply).wrong)
 
         try:
-            judged = await self._consultation.judge(self._about(pairs, roles, sample), StatedEdges, flaw)
+            result = await self._consultation.judge(self._edges_request(pairs, roles, sample), StatedEdges, flaw)
         except Fault as fault:
             if fault.cause == "infrastructure":
-                raise self._unread("pairs of its criteria", fault) from fault
-            return CheckedEdges(unanswered=dict.fromkeys(pairs, shortened(str(fault), _LONGEST)))
-        return checked(judged.value)
+                raise self._annotation_error("pairs of its criteria", fault) from fault
+            return CheckedEdges(unanswered=dict.fromkeys(pairs, shortened(str(fault), _MAX_CHARACTERS)))
+        return check_reply(result.value)
 
-    def _about(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> "Request":
-        """What is asked about pairs: nothing but they and their criteria is shown, so that others may change."""
+    def _edges_request(self, pairs: Sequence[Pair], roles: Mapping[str, Role], sample: int) -> "Request":
+        """Return the request about pairs. It shows only these and their criteria, so other changes do not affect it."""
         criteria = [self._by_id[name] for name in sorted({name for pair in pairs for name in pair})]
         variables = {
-            **self._beside,
-            "criteria": _lines({"id": one.id, "role": roles[one.id], **_shown(one)} for one in criteria),
+            **self._shared_variables,
+            "criteria": _lines(
+                {"id": criterion.id, "role": roles[criterion.id], **_criterion_fields(criterion)}
+                for criterion in criteria
+            ),
             "pairs": _lines(
                 {"parent": pair.parent, "child": pair.child, "relations": kinds_between(roles, pair)} for pair in pairs
             ),
         }
-        room = _TOKENS_BESIDE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
+        room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
         form = edges_form(tuple(pairs))
         return self._consultation.request(load_prompt("graph-edges"), form, variables, sample=sample, room=room)
 
     @property
-    def _beside(self) -> dict[str, str]:
+    def _shared_variables(self) -> dict[str, str]:
         return {"domain": self._domain.text, "query": words_of(self._task.query)}
 
-    def _unread(self, what: str, fault: Fault) -> ModelError | BudgetExceeded:
-        said = f"task {quoted(self._task.id)}: {what} could not be annotated: {fault}"
-        return BudgetExceeded(said) if fault.kind == "budget" else ModelError(said)
+    def _annotation_error(self, subject: str, fault: Fault) -> ModelError | BudgetExceeded:
+        message = f"task {quoted(self._task.id)}: {subject} could not be annotated: {fault}"
+        return BudgetExceeded(message) if fault.kind == "budget" else ModelError(message)
 
 
-def _turned(pairs: Sequence[Pair], sample: int, votes: int) -> Sequence[Pair]:
-    """The pairs from another one on for each sample."""
+def _rotate(pairs: Sequence[Pair], sample: int, votes: int) -> Sequence[Pair]:
+    """Return the pairs rotated by an offset that depends on the sample."""
     first = sample * len(pairs) // votes
     return [*pairs[first:], *pairs[:first]]
 
 
-def _told(wrong: Sequence[str]) -> str | None:
-    """What the model is told of its reply."""
-    if not wrong:
+def _repair_message(problems: Sequence[str]) -> str | None:
+    """Return what the repair prompt says about the reply; None if the reply is fine."""
+    if not problems:
         return None
-    return f"{'; '.join(wrong[:_MOST_TOLD])}; answer again for everything that was asked, each once"
+    return f"{'; '.join(problems[:_MAX_REPORTED])}; answer again for everything that was asked, each once"
 
 
-def _shown(criterion: Criterion) -> dict[str, Any]:
+def _criterion_fields(criterion: Criterion) -> dict[str, Any]:
     parts = {"parts": [part.text for part in criterion.parts]} if criterion.parts else {}
     return {"points": criterion.weight, "text": criterion.text, **parts}
 
 
 def _tokens(ids: Iterable[str]) -> int:
-    """Tokens that it takes to write ids, at most: a byte each."""
+    """Return the largest number of tokens needed to write ids: one per byte."""
     return sum(len(name.encode()) for name in ids)
 
 
 def _lines(entries: Iterable[Any]) -> str:
-    """Each entry as JSON, one a line: ids hold what they like."""
+    """Return each entry as a line of JSON, since ids may contain any character."""
     return "\n".join(json.dumps(entry, ensure_ascii=False) for entry in entries)
 
 
-def _batches(things: Sequence[T], size: int) -> list[Sequence[T]]:
-    return [things[start : start + size] for start in range(0, len(things), size)]
+def _batches(items: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [items[start : start + size] for start in range(0, len(items), size)]

@@ -1,4 +1,4 @@
-"""Which criterion may license which: by their roles alone (GEAR, Appendices A.2 and A.3)."""
+"""Pairs of criteria that may license each other, by their roles alone (GEAR, Appendices A.2 and A.3)."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -14,11 +14,11 @@ LICENSED: Mapping[tuple[Role, Role], tuple[Kind, ...]] = {
     ("applicability", "additional"): _ACTIVATION,
     ("applicability", "penalty"): _ACTIVATION,
 }
-"""The kinds of edge that there can be from a criterion of one role to one of another; between others there is none."""
+"""The possible kinds of edges from a criterion of one role to one of another; other combinations have none."""
 
 
 class Pair(NamedTuple):
-    """Two criteria, by their ids, of which the one may license the other."""
+    """Two criteria, by their ids, of which the parent may license the child."""
 
     parent: str
     child: str
@@ -28,17 +28,17 @@ class Pair(NamedTuple):
 
 
 def kinds_between(roles: Mapping[str, Role], pair: Pair) -> tuple[Kind, ...]:
-    """The kinds of edge that a pair can bear; none where one of the two has no role."""
+    """Return the kinds of edge that a pair can have; none if either has no role."""
     if pair.parent == pair.child or pair.parent not in roles or pair.child not in roles:
         return ()
     return LICENSED.get((roles[pair.parent], roles[pair.child]), ())
 
 
 def candidates(roles: Mapping[str, Role]) -> tuple[Pair, ...]:
-    """Every pair that can bear an edge. The two directions of one stand together, and the rest is in id order."""
-    return in_order(pair for one in roles for other in roles if kinds_between(roles, pair := Pair(one, other)))
+    """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
+    return in_order(pair for parent in roles for child in roles if kinds_between(roles, pair := Pair(parent, child)))
 
 
 def in_order(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
-    """The order in which pairs are asked about, whichever they come in."""
+    """Return the pairs in the order in which a model gets them, independent of their order here."""
     return tuple(sorted(pairs, key=lambda pair: (min(pair), max(pair), pair)))

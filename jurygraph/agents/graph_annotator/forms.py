@@ -1,7 +1,7 @@
-"""What an annotator is asked to reply, and what is read of it.
+"""The models of the annotator's replies.
 
-It is given a schema that names the ids which it may use; what it replies is read with any, so that an unknown one costs
-an answer and not the reply.
+The schema sent to the model allows only existing ids; the reply is parsed with any id, so that an unknown one
+invalidates an answer and not the whole reply.
 """
 
 from collections.abc import Sequence
@@ -13,16 +13,16 @@ from pydantic import Field, create_model
 from jurygraph.schema import Noun
 from jurygraph.schema.rubric import Role
 
-_MOST = 1024
-_SUREST = 100
+_MAX_ENTRIES = 1024
+_MAX_PERCENT = 100
 
 Reason = Annotated[str, Field(max_length=1000)]
 Named = Annotated[str, Field(max_length=600)]
-Percent = Annotated[int, Field(strict=True, ge=0, le=_SUREST)]
+Percent = Annotated[int, Field(strict=True, ge=0, le=_MAX_PERCENT)]
 Relation = Literal["none", "weak", "strong", "activation"]
 
 
-# A docstring would stand in the schema that a model is given.
+# No docstrings below: they would be part of the JSON schema that a model is given.
 
 
 class StatedRole(Noun):
@@ -32,7 +32,7 @@ class StatedRole(Noun):
 
 
 class StatedRoles(Noun):
-    roles: tuple[StatedRole, ...] = Field(max_length=_MOST)
+    roles: tuple[StatedRole, ...] = Field(max_length=_MAX_ENTRIES)
 
 
 class StatedEdge(Noun):
@@ -44,24 +44,26 @@ class StatedEdge(Noun):
 
     @property
     def sure(self) -> float:
-        """The confidence, in [0, 1]."""
-        return self.confidence / _SUREST
+        """Return the confidence, in [0, 1]."""
+        return self.confidence / _MAX_PERCENT
 
 
 class StatedEdges(Noun):
-    pairs: tuple[StatedEdge, ...] = Field(max_length=_MOST)
+    pairs: tuple[StatedEdge, ...] = Field(max_length=_MAX_ENTRIES)
 
 
 @lru_cache(maxsize=256)
 def roles_form(criteria: tuple[str, ...]) -> type[Noun]:
-    """The schema of a reply about the roles of these criteria."""
-    one = create_model("RoleStated", __base__=Noun, reason=(Reason, ...), criterion=_one_of(criteria), role=(Role, ...))
-    return create_model("RolesStated", __base__=Noun, roles=_listed(one, len(criteria)))
+    """Return the schema of a reply about the roles of these criteria."""
+    role_model = create_model(
+        "RoleStated", __base__=Noun, reason=(Reason, ...), criterion=_one_of(criteria), role=(Role, ...)
+    )
+    return create_model("RolesStated", __base__=Noun, roles=_list_of(role_model, len(criteria)))
 
 
 @lru_cache(maxsize=256)
 def edges_form(pairs: tuple[tuple[str, str], ...]) -> type[Noun]:
-    """The schema of a reply about these pairs, each a parent and a child."""
+    """Return the schema of a reply about these pairs, each a parent and a child."""
     parents, children = (tuple(sorted(set(ends))) for ends in zip(*pairs, strict=True))
     fields: dict[str, Any] = {
         "reason": (Reason, ...),
@@ -71,7 +73,7 @@ def edges_form(pairs: tuple[tuple[str, str], ...]) -> type[Noun]:
         "confidence": (Percent, ...),
     }
     return create_model(
-        "PairsStated", __base__=Noun, pairs=_listed(create_model("PairStated", __base__=Noun, **fields), len(pairs))
+        "PairsStated", __base__=Noun, pairs=_list_of(create_model("PairStated", __base__=Noun, **fields), len(pairs))
     )
 
 
@@ -79,5 +81,5 @@ def _one_of(names: Sequence[str]) -> Any:
     return Literal[tuple(names)], ...
 
 
-def _listed(one: type[Noun], count: int) -> Any:
-    return tuple[one, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]
+def _list_of(entry_model: type[Noun], count: int) -> Any:
+    return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]

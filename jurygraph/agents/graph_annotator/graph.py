@@ -1,4 +1,4 @@
-"""From what was answered to the frozen graph, with all that was rejected and why."""
+"""From the answers to the frozen graph, with all rejected edges and the reasons."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -10,23 +10,23 @@ from jurygraph.schema import Annotation, Edge, RejectedEdge, Rubric, Task, Unans
 
 
 def elected(batches: Iterable[Batch], source: Source) -> list[Edge]:
-    """The edges that the answers give: one at most for each pair."""
+    """Return the edges that win the vote: at most one per pair."""
     edges = (elect(pair, samples, source) for pairs, samples in batches for pair in pairs)
     return [edge for edge in edges if edge is not None]
 
 
 def turned_down(batches: Iterable[Batch], source: Source) -> Iterator[RejectedEdge]:
-    """What the checks and the votes rejected."""
+    """Return the edges that the checks and the votes rejected."""
     for pairs, samples in batches:
         for sample in samples:
-            for one, why in sample.rejected:
-                yield rejected(one, "check", why, source)
+            for edge, why in sample.rejected:
+                yield rejected(edge, "check", why, source)
         for pair in pairs:
             yield from outvoted(pair, samples, source)
 
 
 def unanswered(batches: Iterable[Batch]) -> Iterator[Unanswered]:
-    """The pairs of which half of the samples or more said nothing."""
+    """Return the pairs for which at least half of the samples have no answer."""
     for pairs, samples in batches:
         for pair in pairs:
             if not heard(pair, samples):
@@ -35,7 +35,7 @@ def unanswered(batches: Iterable[Batch]) -> Iterator[Unanswered]:
 
 
 def cut(projected: Projected) -> Iterator[RejectedEdge]:
-    """What the projection took out."""
+    """Return the edges that the projection removed."""
     for edge, cycle in projected.dropped:
         content = edge.model_dump(include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"})
         why = f"it closes a cycle of edges that rank higher: {' -> '.join(cycle)}"
@@ -46,29 +46,32 @@ def frozen(
     task: Task,
     rubric: Rubric,
     stood: Standing,
-    asked: Iterable[Pair],
+    requested: Iterable[Pair],
     edges: Sequence[Edge],
     record: Annotation,
 ) -> Rubric:
-    """The rubric with its roles and its graph, in the order of ids; the criteria stay in theirs.
+    """Return the rubric with its roles and its graph, ordered by id; the order of the criteria is kept.
 
-    `record` holds what is new, of the pairs that were `asked` about: what of the one before still stands is added.
+    `record` has what is new about the pairs `requested`; what still holds of the previous record is added.
     """
     criteria = tuple(
-        one.model_copy(update={"role": stood.roles.get(one.id, record.roles.get(one.id))}) for one in rubric.criteria
+        criterion.model_copy(update={"role": stood.roles.get(criterion.id, record.roles.get(criterion.id))})
+        for criterion in rubric.criteria
     )
-    given = {one.id: one.role for one in criteria if one.role is not None}
+    roles = {criterion.id: criterion.role for criterion in criteria if criterion.role is not None}
     before = {} if stood.record is None else stood.record.roles
     update = {
-        "roles": {name: role for name, role in sorted((before | record.roles).items()) if given.get(name) == role},
-        "seen": {one.id: seen(task, one, one.role) for one in criteria if one.role is not None},
-        "rejected": tuple(sorted({*stood.still_rejected(asked), *record.rejected}, key=_told)),
-        "unanswered": tuple(sorted(record.unanswered, key=lambda one: (one.parent, one.child))),
+        "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
+        "seen": {
+            criterion.id: seen(task, criterion, criterion.role) for criterion in criteria if criterion.role is not None
+        },
+        "rejected": tuple(sorted({*stood.still_rejected(requested), *record.rejected}, key=_sort_key)),
+        "unanswered": tuple(sorted(record.unanswered, key=lambda pair: (pair.parent, pair.child))),
     }
     annotation = record.model_copy(update=update)
-    made = rubric.model_copy(update={"criteria": criteria, "edges": tuple(edges), "annotation": annotation})
-    return Rubric.model_validate(made.model_dump())
+    updated = rubric.model_copy(update={"criteria": criteria, "edges": tuple(edges), "annotation": annotation})
+    return Rubric.model_validate(updated.model_dump())
 
 
-def _told(one: RejectedEdge) -> tuple[str, ...]:
-    return one.parent, one.child, one.kind, one.stage, one.why, one.reason, str(one.confidence), one.model
+def _sort_key(edge: RejectedEdge) -> tuple[str, ...]:
+    return edge.parent, edge.child, edge.kind, edge.stage, edge.why, edge.reason, str(edge.confidence), edge.model

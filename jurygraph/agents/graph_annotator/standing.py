@@ -1,4 +1,4 @@
-"""What of a rubric's graph stands already: what a person wrote, and what was said of criteria that are the same."""
+"""The part of a rubric's graph that is already known: hand-written edges, and answers about unchanged criteria."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,9 +14,9 @@ _DIGITS = 16
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Of a task's rubric: the roles that are known, the criteria that are as they were when they were asked about, and
-    the record of what was asked. Edges that a person wrote stay; those that an annotator `found` stay but for cycles,
-    and so may come back what an earlier projection `cut`."""
+    """The known state of a task's rubric: the known roles, the criteria unchanged since their annotation
+    (`settled`), and the record of the annotation. Hand-written edges stay; edges that an annotator `found` stay unless
+    they close a cycle, so those that an earlier projection `cut` may come back."""
 
     roles: Mapping[str, Role]
     settled: frozenset[str]
@@ -26,79 +26,86 @@ class Standing:
     record: Annotation | None
 
     def still_to_ask(self, candidates: Iterable[Pair]) -> tuple[Pair, ...]:
-        """The pairs about which nothing is known: where a person wrote an edge, its pair is settled both ways round."""
-        left = set() if self.record is None else {Pair(one.parent, one.child) for one in self.record.unanswered}
+        """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
+        unanswered = (
+            set() if self.record is None else {Pair(pair.parent, pair.child) for pair in self.record.unanswered}
+        )
         by_hand = {frozenset(_ends(edge)) for edge in self.by_hand}
         known = set(map(_ends, self.found))
         return in_order(
             pair
             for pair in candidates
-            if (pair in left or not self.settled.issuperset(pair))
+            if (pair in unanswered or not self.settled.issuperset(pair))
             and pair not in known
             and frozenset(pair) not in by_hand
         )
 
-    def still_rejected(self, asked: Iterable[Pair]) -> Iterator[RejectedEdge]:
-        """What was rejected of answers that still stand: of what was `asked` about again there are new ones."""
-        again = set(asked)
-        either = {frozenset(pair) for pair in again}
-        for one in () if self.record is None else self.record.rejected:
-            ends = Pair(one.parent, one.child)
-            new = ends in again if one.stage == "vote" else frozenset(ends) in either
-            misnamed = one.parent == one.child or not self.settled.issuperset(ends)
-            if one.stage != "projection" and not new and not (again and misnamed):
-                yield one
+    def still_rejected(self, requested: Iterable[Pair]) -> Iterator[RejectedEdge]:
+        """Yield the earlier rejections that still hold: pairs in `requested` get new ones."""
+        requested_pairs = set(requested)
+        requested_undirected = {frozenset(pair) for pair in requested_pairs}
+        for edge in () if self.record is None else self.record.rejected:
+            ends = Pair(edge.parent, edge.child)
+            is_superseded = ends in requested_pairs if edge.stage == "vote" else frozenset(ends) in requested_undirected
+            is_invalid = edge.parent == edge.child or not self.settled.issuperset(ends)
+            if edge.stage != "projection" and not is_superseded and not (requested_pairs and is_invalid):
+                yield edge
 
 
 def standing(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> Standing:
-    """What stands of a task's `rubric`: as it says itself and, where there is one, as the `reviewed` one does.
+    """Return the known state of a task's `rubric`, from itself and from the `reviewed` one if there is one.
 
-    An edge that an annotator found stands while both its criteria are what the annotator saw; one that a person wrote,
-    here or there, stands in any case, and as it was reviewed where both have it. Raises `GraphCycleError` where edges
-    that a person wrote form a cycle.
+    An edge that an annotator found stays while both its criteria are as the annotator saw them. A hand-written edge of
+    either rubric always stays, and in its reviewed form if both have it. Raises `GraphCycleError` if hand-written edges
+    form a cycle.
     """
     source = rubric if reviewed is None else reviewed
     record = source.annotation
-    roles, settled = _known(task, rubric, source)
-    present = {one.id for one in rubric.criteria}
-    stated = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
-    by_hand = [stated[ends] for ends in sorted(stated) if present.issuperset(ends)]
+    roles, settled = _known_roles(task, rubric, source)
+    present = {criterion.id for criterion in rubric.criteria}
+    hand_written = {_ends(edge): edge for edge in (*rubric.edges, *source.edges) if not edge.model}
+    by_hand = [hand_written[ends] for ends in sorted(hand_written) if present.issuperset(ends)]
     names = sorted(present)
     gear.compile(len(names), *gear.edges(names, [(*_ends(edge), edge.kind) for edge in by_hand])[:2], names)
-    found = [edge for edge in source.edges if edge.model and _ends(edge) not in stated]
+    found = [edge for edge in source.edges if edge.model and _ends(edge) not in hand_written]
     return Standing(
         roles=roles,
         settled=settled,
         by_hand=tuple(by_hand),
         found=tuple(edge for edge in found if settled.issuperset(_ends(edge))),
-        cut=tuple(edge for edge in _cut(record) if settled.issuperset(_ends(edge)) and _ends(edge) not in stated),
+        cut=tuple(
+            edge for edge in _cut_edges(record) if settled.issuperset(_ends(edge)) and _ends(edge) not in hand_written
+        ),
         record=record,
     )
 
 
-def _known(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
-    """The roles that are known, and the criteria that are what the annotator saw."""
-    theirs, record = {one.id: one for one in source.criteria}, source.annotation
+def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, Role], frozenset[str]]:
+    """Return the known roles, and the criteria that are as the annotator saw them."""
+    source_criteria, record = {criterion.id: criterion for criterion in source.criteria}, source.annotation
     roles: dict[str, Role] = {}
     settled = set()
-    for one in rubric.criteria:
-        same = theirs.get(one.id)
-        role = one.role or (same.role if same is not None and one.says_what(same) else None)
+    for criterion in rubric.criteria:
+        source_criterion = source_criteria.get(criterion.id)
+        role = criterion.role or (
+            source_criterion.role if source_criterion is not None and criterion.says_what(source_criterion) else None
+        )
         if role is None:
             continue
-        known = record is not None and record.seen.get(one.id) == seen(task, one, role)
-        if known:
-            settled.add(one.id)
-        if known or record is None or record.roles.get(one.id) != role:  # what was read of other words is read anew
-            roles[one.id] = role
+        is_unchanged = record is not None and record.seen.get(criterion.id) == seen(task, criterion, role)
+        if is_unchanged:
+            settled.add(criterion.id)
+        # A role that was annotated from other words is annotated again.
+        if is_unchanged or record is None or record.roles.get(criterion.id) != role:
+            roles[criterion.id] = role
     return roles, frozenset(settled)
 
 
-def _cut(record: Annotation | None) -> Iterator[Edge]:
-    """The edges that an earlier projection took out."""
-    for one in () if record is None else record.rejected:
-        if one.stage == "projection":
-            yield Edge.model_validate(one.model_dump(exclude={"stage", "why"}))
+def _cut_edges(record: Annotation | None) -> Iterator[Edge]:
+    """Yield the edges that an earlier projection removed."""
+    for rejected in () if record is None else record.rejected:
+        if rejected.stage == "projection":
+            yield Edge.model_validate(rejected.model_dump(exclude={"stage", "why"}))
 
 
 def _ends(edge: Edge) -> Pair:
@@ -106,5 +113,5 @@ def _ends(edge: Edge) -> Pair:
 
 
 def seen(task: Task, criterion: Criterion, role: Role) -> str:
-    """Digest of what an annotator goes by: a criterion's words, its sign and its role, under the query."""
+    """Return a digest of the annotator's input: a criterion's words, its sign and its role, under the query."""
     return digest_of([words_of(task.query), criterion.stated, role])[:_DIGITS]

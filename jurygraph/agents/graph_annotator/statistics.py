@@ -1,4 +1,4 @@
-"""What graphs of rubrics are like, as the paper's table of them has it (GEAR, Table 14)."""
+"""Statistics of rubric graphs, as in the paper's table (GEAR, Table 14)."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -11,9 +11,9 @@ from jurygraph.schema import Rubric
 @dataclass(frozen=True, slots=True)
 class GraphStatistics:
     """Means over rubrics: criteria, candidate and retained edges, update size (criteria and retained edges), the share
-    of rubrics with an edge, and answers that the checks rejected. All are None of no rubric.
+    of rubrics with an edge, and answers that the checks rejected. All are None without a rubric.
 
-    `candidates` and `invalid` are over the rubrics of which they are known.
+    `candidates` and `invalid` are over the rubrics that have these numbers.
     """
 
     rubrics: int
@@ -25,35 +25,35 @@ class GraphStatistics:
     invalid: float | None
 
     def plain(self) -> dict[str, Any]:
-        """As JSON gives it."""
+        """Return the statistics as JSON values."""
         return asdict(self)
 
 
 def graph_statistics(rubrics: Iterable[Rubric]) -> GraphStatistics:
-    """The statistics of rubrics."""
+    """Return the statistics of rubrics."""
     listed = list(rubrics)
-    sizes = [(len(one.criteria), len(one.edges)) for one in listed]
+    sizes = [(len(rubric.criteria), len(rubric.edges)) for rubric in listed]
     return GraphStatistics(
         rubrics=len(listed),
         criteria=_mean([criteria for criteria, _ in sizes]),
-        candidates=_mean([found for one in listed if (found := _candidates(one)) is not None]),
+        candidates=_mean([number for rubric in listed if (number := _candidates(rubric)) is not None]),
         edges=_mean([edges for _, edges in sizes]),
         update_size=_mean([criteria + edges for criteria, edges in sizes]),
         non_empty=_mean([edges > 0 for _, edges in sizes]),
-        invalid=_mean([_invalid(one) for one in listed if one.annotation is not None]),
+        invalid=_mean([_invalid(rubric) for rubric in listed if rubric.annotation is not None]),
     )
 
 
 def _candidates(rubric: Rubric) -> int | None:
     if rubric.annotation is not None:
         return rubric.annotation.candidates
-    roles = {one.id: one.role for one in rubric.criteria if one.role is not None}
+    roles = {criterion.id: criterion.role for criterion in rubric.criteria if criterion.role is not None}
     return len(candidates(roles)) if len(roles) == len(rubric.criteria) else None
 
 
 def _invalid(rubric: Rubric) -> int:
     assert rubric.annotation is not None
-    return sum(one.stage == "check" for one in rubric.annotation.rejected)
+    return sum(edge.stage == "check" for edge in rubric.annotation.rejected)
 
 
 def _mean(values: list[int] | list[bool]) -> float | None:

@@ -1,4 +1,4 @@
-"""The vote among several answers about a pair: the kind that most say; where as many say another, there is no edge."""
+"""The vote among several answers about a pair: the most frequent kind wins; a tie gives no edge."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -12,34 +12,34 @@ from jurygraph.schema import Edge, RejectedEdge
 
 
 class Batch(NamedTuple):
-    """Pairs that were asked about together, and what each sample answered."""
+    """Pairs of one request, and the answers of each sample."""
 
     pairs: Sequence[Pair]
     samples: Sequence[CheckedEdges]
 
 
 class Source(NamedTuple):
-    """Who said it: a model, and the digest of what it was told."""
+    """The source of an edge: a model, and the digest of its prompt."""
 
     model: str
     prompt: str
 
 
 def elect(pair: Pair, samples: Sequence[CheckedEdges], source: Source) -> Edge | None:
-    """The edge that a pair bears; None where it bears none or too few answered. Its confidence is the winners' mean."""
-    said = _said(pair, samples)
-    kind = _winner(said)
+    """Return the edge of a pair; None without one or with too few answers. Its confidence is the winners' mean."""
+    answers = _answers_for(pair, samples)
+    kind = _winner(answers)
     if kind == "none" or not heard(pair, samples):
         return None
-    winners = [one for one in said if one.relation == kind]
-    surest = min(winners, key=lambda one: (-one.confidence, one.reason))
+    winners = [answer for answer in answers if answer.relation == kind]
+    most_confident = min(winners, key=lambda answer: (-answer.confidence, answer.reason))
     return Edge.model_validate(
         {
             "parent": pair.parent,
             "child": pair.child,
             "kind": kind,
-            "reason": surest.reason,
-            "confidence": fmean(one.sure for one in winners),
+            "reason": most_confident.reason,
+            "confidence": fmean(answer.sure for answer in winners),
             "votes": (len(winners), len(samples)) if len(samples) > 1 else None,
             **source._asdict(),
         }
@@ -47,33 +47,40 @@ def elect(pair: Pair, samples: Sequence[CheckedEdges], source: Source) -> Edge |
 
 
 def heard(pair: Pair, samples: Sequence[CheckedEdges]) -> bool:
-    """Whether more than half of the samples said something of a pair, if only something that was rejected."""
+    """Return true if more than half of the samples answered about a pair, even if the answer was rejected."""
     return 2 * sum(pair in sample.unanswered for sample in samples) < len(samples)
 
 
 def outvoted(pair: Pair, samples: Sequence[CheckedEdges], source: Source) -> Iterator[RejectedEdge]:
-    """The edges that some wanted and the vote did not give, each as the surest of them said it."""
+    """Yield the edges that lost the vote, each as its most confident answer."""
     if not heard(pair, samples):
         return
-    said = _said(pair, samples)
-    counted = Counter(one.relation for one in said)
-    tally = ", ".join(f"{kind} {counted[kind]}" for kind in sorted(counted))
-    for kind in sorted({*counted} - {"none", _winner(said)}):
-        one = min((one for one in said if one.relation == kind), key=lambda one: (-one.confidence, one.reason))
-        yield rejected(one, "vote", f"the vote was: {tally}", source)
+    answers = _answers_for(pair, samples)
+    counts = Counter(answer.relation for answer in answers)
+    tally = ", ".join(f"{kind} {counts[kind]}" for kind in sorted(counts))
+    for kind in sorted({*counts} - {"none", _winner(answers)}):
+        answer = min(
+            (answer for answer in answers if answer.relation == kind),
+            key=lambda answer: (-answer.confidence, answer.reason),
+        )
+        yield rejected(answer, "vote", f"the vote was: {tally}", source)
 
 
-def rejected(one: StatedEdge, stage: str, why: str, source: Source) -> RejectedEdge:
-    """An answer that bears no edge, and why."""
-    content = {**one.model_dump(include={"parent", "child", "reason"}), "kind": one.relation, "confidence": one.sure}
+def rejected(answer: StatedEdge, stage: str, why: str, source: Source) -> RejectedEdge:
+    """Return the record of an answer that gives no edge, with the reason."""
+    content = {
+        **answer.model_dump(include={"parent", "child", "reason"}),
+        "kind": answer.relation,
+        "confidence": answer.sure,
+    }
     return RejectedEdge.model_validate({**content, "stage": stage, "why": why, **source._asdict()})
 
 
-def _said(pair: Pair, samples: Sequence[CheckedEdges]) -> list[StatedEdge]:
+def _answers_for(pair: Pair, samples: Sequence[CheckedEdges]) -> list[StatedEdge]:
     return [sample.answers[pair] for sample in samples if pair in sample.answers]
 
 
-def _winner(said: Sequence[StatedEdge]) -> str:
-    counted = Counter(one.relation for one in said).most_common()
-    tied = len(counted) > 1 and counted[0][1] == counted[1][1]
-    return "none" if tied or not counted else counted[0][0]
+def _winner(answers: Sequence[StatedEdge]) -> str:
+    counts = Counter(answer.relation for answer in answers).most_common()
+    tied = len(counts) > 1 and counts[0][1] == counts[1][1]
+    return "none" if tied or not counts else counts[0][0]

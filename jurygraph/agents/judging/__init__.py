@@ -1,4 +1,4 @@
-"""Evaluators that ask a model: criteria of a rubric, stakeholders' preferences, a residual checklist, one's own."""
+"""Evaluators that ask a model: rubric criteria, stakeholders' preferences, a residual checklist, and custom ones."""
 
 from jurygraph.agents.judging.evaluator import Judging
 from jurygraph.agents.judging.forms import InParts, MetOrNot, OnScale

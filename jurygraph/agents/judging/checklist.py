@@ -1,4 +1,4 @@
-"""What is left once facts, checks and preferences are judged: a short checklist, the same for everybody (DecompR)."""
+"""A short residual checklist, the same for every stakeholder: quality beyond facts, checks, preferences (DecompR)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -11,23 +11,23 @@ from jurygraph.errors import ConfigError
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Stakeholder
 
-Asked = Literal["stakeholder", "task"]
+ChecklistAudience = Literal["stakeholder", "task"]
 USUAL = (
     "It answers what was asked, and leaves nothing out that whoever asked would have to ask for again.",
     "It can be acted on as it is written, without guessing who does what, where or when.",
     "Its parts agree with each other.",
     "Where not everything could be had, it says what was given up and why.",
 )
-_MOST = 20
+_MAX_ITEMS = 20
 
 
 class Checklist(Judging):
-    """The share of a checklist that holds, of layer `residual`: of û_i it may hold a fifth at most.
+    """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most.
 
     Args:
-        items: what is asked, in sentences that hold or do not; four general ones unless given.
-        audience: `stakeholder`, for each one's utility, or `task`, for a component `checklist` of its own.
-        profile: `full` or `compact`, as for all who ask a model.
+        items: sentences that hold or do not; four general ones by default.
+        audience: `stakeholder`, for each one's utility, or `task`, for a separate component `checklist`.
+        profile: `full` or `compact`, as for every evaluator that asks a model.
     """
 
     name = "checklist"
@@ -36,13 +36,19 @@ class Checklist(Judging):
     noun = "checklist"
 
     def __init__(
-        self, items: Sequence[str] = USUAL, audience: Asked = "stakeholder", profile: Profile = "full"
+        self, items: Sequence[str] = USUAL, audience: ChecklistAudience = "stakeholder", profile: Profile = "full"
     ) -> None:
-        if audience not in get_args(Asked):
-            raise ConfigError(f"checklist: audience is one of {', '.join(get_args(Asked))}, not {audience!r}")
-        listed = isinstance(items, Sequence) and not isinstance(items, str)
-        if not listed or not 0 < len(items) <= _MOST or not all(isinstance(one, str) and one.strip() for one in items):
-            raise ConfigError(f"checklist: items is a list of 1 to {_MOST} sentences, not {items!r}")
+        if audience not in get_args(ChecklistAudience):
+            raise ConfigError(
+                f"checklist: audience is one of {', '.join(get_args(ChecklistAudience))}, not {audience!r}"
+            )
+        is_list = isinstance(items, Sequence) and not isinstance(items, str)
+        if (
+            not is_list
+            or not 0 < len(items) <= _MAX_ITEMS
+            or not all(isinstance(sentence, str) and sentence.strip() for sentence in items)
+        ):
+            raise ConfigError(f"checklist: items is a list of 1 to {_MAX_ITEMS} sentences, not {items!r}")
         super().__init__(profile)
         self.audience = audience
         self._items = tuple(items)

@@ -13,9 +13,9 @@ _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 
 
 class Criteria(Judging):
-    """Whether, or how far, each criterion of the rubric is met.
+    """Score how far each criterion of the rubric is met.
 
-    A criterion is met or not, and its score is P(met); with a `scale`, its score is how far up the scale it lies; with
+    A criterion is met or not, and its score is P(met); with a `scale`, its position on the scale in [0, 1]; with
     `parts`, the share of their weight that is met.
     """
 
@@ -31,11 +31,11 @@ class Criteria(Judging):
             weights = tuple(part.weight for part in about.parts)
             return Item(about.text, InParts(weights), tuple(part.text for part in about.parts))
         if about.scale is not None:
-            return Item(about.text, OnScale(*about.scale), anchors=tuple(sorted(about.anchors.items(), key=_by_number)))
+            return Item(about.text, OnScale(*about.scale), anchors=tuple(sorted(about.anchors.items(), key=_sort_key)))
         return Item(about.text, MetOrNot())
 
 
-def _by_number(anchor: tuple[str, str]) -> tuple[float, str]:
-    """Anchors in the order of the values, or of the lower ends of the ranges, that they describe."""
-    first = _NUMBER.match(anchor[0])
-    return float(first[0]) if first else float("inf"), anchor[0]
+def _sort_key(anchor: tuple[str, str]) -> tuple[float, str]:
+    """Return the sort key of an anchor: the value, or the lower end of the range, that it describes."""
+    match = _NUMBER.match(anchor[0])
+    return float(match[0]) if match else float("inf"), anchor[0]

@@ -1,4 +1,4 @@
-"""What evaluators that ask a model about a response share, so that no credit rests on what does not stand in it."""
+"""Base class of evaluators that ask a model about a response and give credit only for evidence in its text."""
 
 import asyncio
 from abc import abstractmethod
@@ -14,15 +14,15 @@ from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
 
 AT_ONCE = 4
-"""Things judged in one call, at most (GEAR, D.1). More save tokens, and each is judged less by itself."""
+"""The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
 Profile = Literal["full", "compact"]
 
 
 class Judging(Together):
-    """Asks a model about up to four items of a response in one call, each by itself.
+    """Base class of evaluators that judge up to four items of a response in one call, each item independently.
 
-    What it finds needs evidence (see `judge_items`). A `compact` profile gives neither reasons nor quotations (GEAR,
-    D.4), so that nothing it says rests on evidence. Its version is that of the class and that of its prompt.
+    A positive judgement needs evidence (see `judge_items`). A `compact` profile asks for neither reasons nor quotations
+    (GEAR, D.4), so evidence is not required. The version combines those of the class and of its prompt.
 
     Args:
         profile: `full`, or `compact` for fewer tokens.
@@ -31,13 +31,13 @@ class Judging(Together):
     layer: Layer = "model"
     asks_model = True
     noun: str = "item"
-    """What an item is called in prompts and replies."""
+    """The name of an item in prompts and replies."""
     version = "2"
 
     @property
     @abstractmethod
     def prompt(self) -> Prompt:
-        """What the model is told: one that shows `items`, as one that extends the prompt `items` does."""
+        """Return the prompt. It must show `items`, as any prompt that extends the prompt `items` does."""
 
     def __init__(self, profile: Profile = "full") -> None:
         if profile not in get_args(Profile):
@@ -45,51 +45,53 @@ class Judging(Together):
         self._compact = profile == "compact"
         if "items" not in self.prompt.needs:
             raise ConfigError(f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter")
-        own = self.version if states_version(type(self), Judging) else source_version(type(self))
-        self.version = f"{own} prompt {self.prompt.edition}"
+        class_version = self.version if states_version(type(self), Judging) else source_version(type(self))
+        self.version = f"{class_version} prompt {self.prompt.edition}"
 
     @abstractmethod
     def item(self, ask: Ask) -> Item:
-        """What is to be judged."""
+        """Return the item to be judged."""
 
     def beside(self, ask: Ask) -> Mapping[str, Any]:
-        """What else the prompt shows: the same for all that is asked together."""
+        """Return additional prompt variables; they must be equal for all inputs of a batch."""
         return {}
 
     def company(self, ask: Ask) -> str:
-        """Asks about one response go together where this is equal."""
+        """Return a batch key: inputs about one response with equal keys share a call."""
         return ""
 
     async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
-        """The verdicts, in the order of the asks; what is asked together hangs on ids alone, so that it is the same
-        whenever the same is asked."""
-        places = sorted(range(len(asks)), key=lambda place: self._place(asks[place]))
+        """Return the verdicts, in the order of `asks`. Batches depend on ids only, so that equal inputs always give
+        equal batches."""
+        order = sorted(range(len(asks)), key=lambda index: self._sort_key(asks[index]))
         batches = [
             batch
-            for _, own in groupby(places, key=lambda place: self._place(asks[place])[:3])
-            for batch in _chunks(list(own))
+            for _, indices in groupby(order, key=lambda index: self._sort_key(asks[index])[:3])
+            for batch in _chunks(list(indices))
         ]
-        found = await asyncio.gather(*(self._judged([asks[place] for place in batch]) for batch in batches))
+        batch_verdicts = await asyncio.gather(
+            *(self._judge_batch([asks[index] for index in batch]) for batch in batches)
+        )
         verdicts = {
-            place: one
-            for batch, ones in zip(batches, found, strict=True)
-            for place, one in zip(batch, ones, strict=True)
+            index: verdict
+            for batch, batch_result in zip(batches, batch_verdicts, strict=True)
+            for index, verdict in zip(batch, batch_result, strict=True)
         }
-        return [verdicts[place] for place in range(len(asks))]
+        return [verdicts[index] for index in range(len(asks))]
 
-    def _place(self, ask: Ask) -> tuple[str, int, str, str]:
+    def _sort_key(self, ask: Ask) -> tuple[str, int, str, str]:
         return ask.response.id, ask.sample, self.company(ask), ask.question.id
 
-    async def _judged(self, asks: Sequence[Ask]) -> list[Verdict]:
+    async def _judge_batch(self, asks: Sequence[Ask]) -> list[Verdict]:
         ask, gateway = asks[0], asks[0].gateway
         assert gateway is not None, "asked without a model"
-        items = {f"{self.noun}_{place}": self.item(one) for place, one in enumerate(asks, start=1)}
+        items = {f"{self.noun}_{number}": self.item(item_ask) for number, item_ask in enumerate(asks, start=1)}
         variables, text = {**shared(ask), **self.beside(ask)}, ask.response.text
         return await judge_items(gateway, self.prompt, items, variables, text, sample=ask.sample, compact=self._compact)
 
 
 def shared(ask: Ask | DeriverAsk) -> dict[str, Any]:
-    """What every question about a response shows: the task, a reference, and the response."""
+    """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
     view = ask.task
     if isinstance(view.query, str):
         query = view.query
@@ -98,5 +100,5 @@ def shared(ask: Ask | DeriverAsk) -> dict[str, Any]:
     return {"query": query, "reference": view.reference, "response": ask.response.text}
 
 
-def _chunks(places: Sequence[int]) -> list[Sequence[int]]:
-    return [places[start : start + AT_ONCE] for start in range(0, len(places), AT_ONCE)]
+def _chunks(indices: Sequence[int]) -> list[Sequence[int]]:
+    return [indices[start : start + AT_ONCE] for start in range(0, len(indices), AT_ONCE)]

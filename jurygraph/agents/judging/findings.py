@@ -1,4 +1,4 @@
-"""What a reply says on a question, and the verdict that comes of it: no credit without evidence."""
+"""Turn a reply's answer to a question into a verdict: no credit without evidence."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ _HINT = "quote from the response letter by letter, eight letters or more, or dec
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a reply says on one question: at which `place` of the reply, what it comes to, and why.
+    """The answer of a reply to one question: its `place` in the reply, its measured value, and the reason.
 
-    `claims` are what of it needs a quotation that stands in the response; `quotes` all that are given.
+    `claims` are the parts that need a quotation from the response; `quotes` are all quotations given.
     """
 
     place: str
@@ -26,45 +26,45 @@ class Finding:
 
 
 def flaw_in(claims: Iterable[tuple[str, Iterable[Claim]]], text: Text) -> str | None:
-    """What is wrong with a reply that finds things in a response and quotes for them what does not stand there.
+    """Return what is wrong with a reply that makes claims without a supporting quotation from the response.
 
-    `claims` are what it finds, by the place in the reply where it says so.
+    None if every claim is supported. `claims` maps places in the reply to the claims made there.
     """
-    wrong = [
+    problems = [
         f"{place}: {claim.said}, {lacking(claim, text)}"
-        for place, found in claims
-        for claim in _unsupported(found, text)
+        for place, place_claims in claims
+        for claim in _unsupported_claims(place_claims, text)
     ]
-    return f"{'; '.join(wrong)}; {_HINT}" if wrong else None
+    return f"{'; '.join(problems)}; {_HINT}" if problems else None
 
 
 def verdict_on(finding: Finding, text: Text | None, call: str) -> Verdict:
-    """The verdict; `text` is where quotations are looked for, None where none are asked for."""
+    """Return the verdict; `text` is where quotations are searched, or None if no quotations are required."""
     quotes = list(dict.fromkeys(quote for quote in finding.quotes if quote.strip()))
     if text is None:
-        return _measured(finding, finding.reason, taken_over(quotes), call)
-    evidence, lost = sorted_out(quotes, text)
-    reason = f"{finding.reason} [lost: {why_lost(lost, text)}]" if lost else finding.reason
-    unsupported = _unsupported(finding.claims, text)
+        return _build_verdict(finding, finding.reason, taken_over(quotes), call)
+    evidence, rejected = sorted_out(quotes, text)
+    reason = f"{finding.reason} [lost: {why_lost(rejected, text)}]" if rejected else finding.reason
+    unsupported = _unsupported_claims(finding.claims, text)
     if not unsupported:
-        return _measured(finding, reason, evidence, call)
+        return _build_verdict(finding, reason, evidence, call)
     message = "; ".join(f"{claim.said}, {lacking(claim, text)}" for claim in unsupported)
     failure = Failure(cause="response", kind="unsupported", message=f"the judge says {message}")
     return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
 
 
-def _unsupported(claims: Iterable[Claim], text: Text) -> list[Claim]:
+def _unsupported_claims(claims: Iterable[Claim], text: Text) -> list[Claim]:
     return [claim for claim in claims if not any(map(text.supports, claim.quotes))]
 
 
-def _measured(finding: Finding, reason: str, evidence: tuple[Evidence, ...], call: str) -> Verdict:
-    found = finding.measured
+def _build_verdict(finding: Finding, reason: str, evidence: tuple[Evidence, ...], call: str) -> Verdict:
+    measured = finding.measured
     return Verdict(
-        score=found.score,
-        met=found.met,
-        native=found.native,
-        scale=found.scale,
-        confidence=found.confidence,
+        score=measured.score,
+        met=measured.met,
+        native=measured.native,
+        scale=measured.scale,
+        confidence=measured.confidence,
         reason=reason,
         evidence=evidence,
         call=call,

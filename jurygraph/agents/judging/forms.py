@@ -1,6 +1,7 @@
-"""The forms in which a model judges one thing: what it replies, what of that needs a quotation, and what it measures.
+"""The forms in which a model judges one item: the reply model, the claims that need a quotation, and the measurement.
 
-met or not, with a probability; a value on a scale; or each of several parts met or not, for partial credit (GEAR, D.2).
+An item is met or not, with a probability; has a value on a scale; or has parts that are each met or not, for partial
+credit (GEAR, D.2).
 """
 
 import math
@@ -22,7 +23,8 @@ Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max
 Reason = Annotated[str, Field(max_length=2000)]
 
 
-# A docstring would stand in the schema that a model is given, and a name in what it is told of a field that is missing.
+# The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
+# are visible too, in messages about missing fields.
 
 
 class VerdictStated(Noun):  # of something that is met or not, without reasons
@@ -30,10 +32,10 @@ class VerdictStated(Noun):  # of something that is met or not, without reasons
     probability: Unit
 
     @model_validator(mode="after")
-    def _agrees_with_itself(self) -> "VerdictStated":
+    def _check_consistency(self) -> "VerdictStated":
         if self.met != (self.probability >= 0.5):
-            said = f"met is {str(self.met).lower()} and probability {self.probability}"
-            raise ValueError(f"{said}: it is 0.5 or more exactly where met is true")
+            contradiction = f"met is {str(self.met).lower()} and probability {self.probability}"
+            raise ValueError(f"{contradiction}: it is 0.5 or more exactly where met is true")
         return self
 
 
@@ -48,7 +50,7 @@ class BarePartStated(Noun):
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a verdict says: score in [0, 1], the decision of the judge, native value and scale, confidence in [0, 1]."""
+    """The content of a verdict: score in [0, 1], the judge's decision, native value and scale, confidence in [0, 1]."""
 
     score: float
     met: bool | None = None
@@ -58,114 +60,114 @@ class Measured:
 
 
 class Claim(NamedTuple):
-    """Something that a reply says of a response and that needs a quotation; and the quotations given for it."""
+    """A claim of a reply about a response that needs a quotation, with the quotations given for it."""
 
     said: str
     quotes: Sequence[str]
 
 
 class Form(ABC):
-    """How one thing is judged. `compact` replies hold neither reasons nor quotations."""
+    """Base class of the forms in which one item is judged. `compact` replies hold neither reasons nor quotations."""
 
     @abstractmethod
     def noun(self, compact: bool) -> type[Noun]:
-        """What is to be replied."""
+        """Return the reply model."""
 
     @abstractmethod
-    def claims(self, stated: Any) -> Iterator[Claim]:
-        """What in the reply needs a quotation: whatever it finds in the response."""
+    def claims(self, answer: Any) -> Iterator[Claim]:
+        """Yield the positive findings of the reply, which need a quotation from the response."""
 
     @abstractmethod
-    def measured(self, stated: Any, reply: Reply, name: str) -> Measured:
-        """What the reply comes to; `name` is the field of the reply in which it stands."""
+    def measured(self, answer: Any, reply: Reply, name: str) -> Measured:
+        """Return the measurement of the reply; `name` is the field of the reply that holds the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetOrNot(Form):
-    """Met or not. The score is P(met): from the log probabilities of the word that says so, else as stated.
+    """Met or not. The score is P(met): from the log probabilities of the token of `met`, else the probability given.
 
-    It is as stated too where the log probabilities say otherwise than the reply: so what is not met, and needs no
-    quotation, lies below 0.5.
+    If the log probabilities contradict the reply, the given probability is used instead: so something unmet, which
+    needs no quotation, stays below 0.5.
     """
 
     def noun(self, compact: bool) -> type[Noun]:
-        return VerdictStated if compact else _with_reason(VerdictStated)
+        return VerdictStated if compact else _add_reason(VerdictStated)
 
-    def claims(self, stated: Any) -> Iterator[Claim]:
-        if stated.met:
-            yield Claim("met", stated.quotes)
+    def claims(self, answer: Any) -> Iterator[Claim]:
+        if answer.met:
+            yield Claim("met", answer.quotes)
 
-    def measured(self, stated: Any, reply: Reply, name: str) -> Measured:
-        likely = p_true(reply, (name, "met"))
-        if likely is not None and (likely >= 0.5) != stated.met:
-            likely = None  # whoever says no and means yes has quoted nothing for it
-        source = "as stated" if likely is None else "from log probabilities"
-        return Measured(stated.probability if likely is None else likely, stated.met, f"P(met) {source}")
+    def measured(self, answer: Any, reply: Reply, name: str) -> Measured:
+        probability = p_true(reply, (name, "met"))
+        if probability is not None and (probability >= 0.5) != answer.met:
+            probability = None  # a reply of "no" with P(yes) above 0.5 has no quotation for it
+        source = "as stated" if probability is None else "from log probabilities"
+        return Measured(answer.probability if probability is None else probability, answer.met, f"P(met) {source}")
 
 
 @dataclass(frozen=True, slots=True)
 class OnScale(Form):
-    """A value from `low` (not at all) to `high` (wholly), as a share of the way."""
+    """A value from `low` (not at all) to `high` (fully), scored as its relative position in [0, 1]."""
 
     low: float
     high: float
 
     def noun(self, compact: bool) -> type[Noun]:
-        return _rated(self.low, self.high, compact)
+        return _scale_model(self.low, self.high, compact)
 
-    def claims(self, stated: Any) -> Iterator[Claim]:
-        if stated.value > self.low:
-            yield Claim(f"a value of {stated.value:g}", stated.quotes)
+    def claims(self, answer: Any) -> Iterator[Claim]:
+        if answer.value > self.low:
+            yield Claim(f"a value of {answer.value:g}", answer.quotes)
 
-    def measured(self, stated: Any, reply: Reply, name: str) -> Measured:
-        score = (stated.value - self.low) / (self.high - self.low)
-        return Measured(score, native=stated.value, scale=(self.low, self.high))
+    def measured(self, answer: Any, reply: Reply, name: str) -> Measured:
+        score = (answer.value - self.low) / (self.high - self.low)
+        return Measured(score, native=answer.value, scale=(self.low, self.high))
 
 
 @dataclass(frozen=True, slots=True)
 class InParts(Form):
-    """Each part is met or not, and gives its weight as partial credit."""
+    """Each part is met or not, and adds its weight as partial credit."""
 
     weights: tuple[float, ...]
 
     @property
     def names(self) -> list[str]:
-        """The parts, as prompt and reply know them."""
+        """Return the names of the parts, as prompt and reply use them."""
         return [f"part_{place}" for place in range(1, len(self.weights) + 1)]
 
     def noun(self, compact: bool) -> type[Noun]:
-        return _in_parts(len(self.weights), compact)
+        return _parts_model(len(self.weights), compact)
 
-    def claims(self, stated: Any) -> Iterator[Claim]:
+    def claims(self, answer: Any) -> Iterator[Claim]:
         for name in self.names:
-            part = getattr(stated, name)
+            part = getattr(answer, name)
             if part.met:
                 yield Claim(f"{name} met", part.quotes)
 
-    def measured(self, stated: Any, reply: Reply, name: str) -> Measured:
-        met = [getattr(stated, part).met for part in self.names]
-        reached = math.fsum(weight for weight, one in zip(self.weights, met, strict=True) if one)
+    def measured(self, answer: Any, reply: Reply, name: str) -> Measured:
+        met = [getattr(answer, part).met for part in self.names]
+        credit = math.fsum(weight for weight, is_met in zip(self.weights, met, strict=True) if is_met)
         total = math.fsum(self.weights)
-        return Measured(min(1.0, reached / total), all(met), reached, (0.0, total))
+        return Measured(min(1.0, credit / total), all(met), credit, (0.0, total))
 
 
 @lru_cache(maxsize=1024)
-def _rated(low: float, high: float, compact: bool) -> type[Noun]:
+def _scale_model(low: float, high: float, compact: bool) -> type[Noun]:
     value = Annotated[float, Field(strict=True, ge=low, le=high, allow_inf_nan=False)]
-    plain = create_model("VerdictStated", __base__=Noun, value=(value, ...))
-    return plain if compact else _with_reason(plain)
+    bare = create_model("VerdictStated", __base__=Noun, value=(value, ...))
+    return bare if compact else _add_reason(bare)
 
 
 @lru_cache(maxsize=64)
-def _in_parts(number: int, compact: bool) -> type[Noun]:
+def _parts_model(number: int, compact: bool) -> type[Noun]:
     part = BarePartStated if compact else PartStated
     fields: Any = {f"part_{place}": (part, ...) for place in range(1, number + 1)}
-    said: Any = {} if compact else {"reason": (Reason, ...)}
-    return create_model("VerdictStated", __base__=Noun, **said, **fields)
+    reason_field: Any = {} if compact else {"reason": (Reason, ...)}
+    return create_model("VerdictStated", __base__=Noun, **reason_field, **fields)
 
 
 @lru_cache(maxsize=1024)
-def _with_reason(plain: type[Noun]) -> type[Noun]:
-    """The reason comes before what it leads to, and so do the quotations on which it rests."""
-    first = create_model("Reasoned", __base__=Noun, reason=(Reason, ...), quotes=(Quotes, ...))
-    return create_model(plain.__name__, __base__=(plain, first))
+def _add_reason(bare: type[Noun]) -> type[Noun]:
+    """Put the reason and the quotations before the judgement that follows from them."""
+    reasoned = create_model("Reasoned", __base__=Noun, reason=(Reason, ...), quotes=(Quotes, ...))
+    return create_model(bare.__name__, __base__=(bare, reasoned))

@@ -1,4 +1,4 @@
-"""Judging items of a response in one call: what is asked, what of the reply rests on the response, and the verdicts."""
+"""Judge several items of a response in one call: build the request, check the quotations, return the verdicts."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to be judged: its words, its form, the words of its parts, and what values of its scale stand for."""
+    """One item to be judged: its text, its form, the texts of its parts, and the meanings of values of its scale."""
 
     text: str
     form: Form
@@ -30,7 +30,7 @@ class Item:
     anchors: tuple[tuple[str, str], ...] = ()
 
 
-class _Shown(NamedTuple):
+class _ShownItem(NamedTuple):
     """An item as the prompt shows it."""
 
     name: str
@@ -49,60 +49,60 @@ async def judge_items(
     sample: int = 0,
     compact: bool = False,
 ) -> list[Verdict]:
-    """A verdict on each item, from one call; `items` are by their names in the reply, which are told as `items`.
+    """Return a verdict on each item, from one call; the keys of `items` are their names in the reply and in the prompt.
 
-    Where the config's `safety.evidence` stands, whatever the model finds in the response needs a quotation that stands
-    there: what is quoted from elsewhere is lost, which the model is told once; what is then left without any is a
-    failed verdict of cause `response`. `compact` replies hold neither reasons nor quotations.
+    If the config's `safety.evidence` is on, every positive finding needs a quotation from the response: quotations from
+    elsewhere are discarded, the model gets one chance to repair its reply, and a finding then left without any becomes
+    a failed verdict of cause `response`. `compact` replies hold neither reasons nor quotations.
     """
-    noun = _answer(tuple((name, item.form.noun(compact)) for name, item in items.items()))
-    told = {**variables, "items": tuple(_shown(*one) for one in items.items()), "compact": compact}
-    request = gateway.request(prompt, noun, told, sample=sample, logprobs=not compact)
-    sought = None if compact or not gateway.safety.evidence else await aread_text(response)
+    reply_model = _reply_model(tuple((name, item.form.noun(compact)) for name, item in items.items()))
+    prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
+    request = gateway.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=not compact)
+    response_text = None if compact or not gateway.safety.evidence else await aread_text(response)
 
-    def flaw(value: Any) -> str | None:
-        return None if sought is None else flaw_in(_claims(items, value), sought)
+    def find_flaw(value: Any) -> str | None:
+        return None if response_text is None else flaw_in(_claims_by_item(items, value), response_text)
 
     try:
-        judged = await gateway.judge(request, noun, off_loop(flaw, len(response)))
+        result = await gateway.judge(request, reply_model, off_loop(find_flaw, len(response)))
     except Fault as fault:
         failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         return [failed] * len(items)
-    found = (_finding(name, item, judged.value, judged.reply, compact) for name, item in items.items())
-    return [verdict_on(one, sought, judged.call.id) for one in found]
+    findings = (_build_finding(name, item, result.value, result.reply, compact) for name, item in items.items())
+    return [verdict_on(finding, response_text, result.call.id) for finding in findings]
 
 
 @lru_cache(maxsize=1024)
-def _answer(fields: tuple[tuple[str, type[Noun]], ...]) -> type[Noun]:
-    """What is to be answered about so many items, each in its form."""
-    stated: Any = {name: (form, ...) for name, form in fields}
-    return create_model("Verdicts", __base__=Noun, **stated)
+def _reply_model(fields: tuple[tuple[str, type[Noun]], ...]) -> type[Noun]:
+    """Return the reply model with one field per item, each in its form."""
+    answer_fields: Any = {name: (form, ...) for name, form in fields}
+    return create_model("Verdicts", __base__=Noun, **answer_fields)
 
 
-def _shown(name: str, item: Item) -> _Shown:
+def _show_item(name: str, item: Item) -> _ShownItem:
     form = item.form
     parts = zip(form.names, item.parts, strict=True) if isinstance(form, InParts) else ()
     lines = [item.text, *(f"{part}: {text}" for part, text in (*parts, *item.anchors))]
     scale = (f"{form.low:g}", f"{form.high:g}") if isinstance(form, OnScale) else None
-    return _Shown(name, "\n".join(lines), isinstance(form, InParts), scale)
+    return _ShownItem(name, "\n".join(lines), isinstance(form, InParts), scale)
 
 
-def _claims(items: Mapping[str, Item], value: Any) -> Iterator[tuple[str, Iterator[Claim]]]:
-    """What a reply finds in the response, item by item."""
+def _claims_by_item(items: Mapping[str, Item], value: Any) -> Iterator[tuple[str, Iterator[Claim]]]:
+    """Return the claims of a reply about the response, item by item."""
     return ((name, item.form.claims(getattr(value, name))) for name, item in items.items())
 
 
-def _finding(name: str, item: Item, value: Any, reply: Reply, compact: bool) -> Finding:
-    """What a reply says on an item."""
-    stated = getattr(value, name)
-    measured = item.form.measured(stated, reply, name)
+def _build_finding(name: str, item: Item, value: Any, reply: Reply, compact: bool) -> Finding:
+    """Return the finding of a reply on one item."""
+    answer = getattr(value, name)
+    measured = item.form.measured(answer, reply, name)
     if compact:
         return Finding(name, measured, reason="")
-    return Finding(name, measured, stated.reason, _quotations(stated), tuple(item.form.claims(stated)))
+    return Finding(name, measured, answer.reason, _quotations(answer), tuple(item.form.claims(answer)))
 
 
-def _quotations(stated: Any) -> list[str]:
-    """All quotations of an item's reply."""
-    own: Iterable[str] = getattr(stated, "quotes", ())
-    parts = (quote for _, part in stated if hasattr(part, "quotes") for quote in part.quotes)
-    return [*own, *parts]
+def _quotations(answer: Any) -> list[str]:
+    """Return all quotations in the reply to an item."""
+    quotes: Iterable[str] = getattr(answer, "quotes", ())
+    parts = (quote for _, part in answer if hasattr(part, "quotes") for quote in part.quotes)
+    return [*quotes, *parts]

@@ -1,4 +1,4 @@
-"""One call, from which every verdict on a response comes."""
+"""Base class of evaluators that take every verdict on a response from one call."""
 
 import asyncio
 from abc import abstractmethod
@@ -9,17 +9,17 @@ from jurygraph.schema import Layer, Verdict
 
 
 class OneCall(Together):
-    """Asks a model once about a response, and finds in the reply whatever is asked of it."""
+    """Ask a model once about a response, and read all verdicts from the reply."""
 
     layer: Layer = "model"
     asks_model = True
 
     @abstractmethod
     async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
-        """All verdicts on a response, by their questions' subjects."""
+        """Return all verdicts on a response, by the subjects of their questions."""
 
     async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
-        """The verdicts, in the order of the asks; those on one response and sample are from one call."""
+        """Return the verdicts, in the order of `asks`; those on one response and sample come from one call."""
         calls = {(ask.response.id, ask.sample): ask for ask in asks}
         judged = await asyncio.gather(*map(self.judged, calls.values()))
         verdicts = dict(zip(calls, judged, strict=True))

@@ -1,4 +1,4 @@
-"""What a stakeholder needs and wishes that no check decides, judged by a model for that one alone (DecompR's û_i)."""
+"""One stakeholder's needs and wishes that no check decides, judged by a model in isolation (DecompR's û_i)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,9 +21,9 @@ _ANCHORS = (
 
 
 class Preferences(Judging):
-    """How far each wish of a stakeholder is served, from 0 to 4, and whether each need is met, with a probability.
+    """Score how far each wish of a stakeholder is served, from 0 to 4, and each need as met, with a probability.
 
-    It is asked about the constraints that state no `check`. Nobody's needs but the stakeholder's own are shown.
+    Covers the constraints without a `check`. Only the stakeholder's own needs are shown to the model.
     """
 
     name = "preferences"
@@ -33,13 +33,13 @@ class Preferences(Judging):
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
-        return [self.question(view, one.id) for one in view.about.constraints if one.check is None]
+        return [self.question(view, constraint.id) for constraint in view.about.constraints if constraint.check is None]
 
     def item(self, ask: Ask) -> Item:
         assert isinstance(ask.task.about, Stakeholder)
-        stated = next(one for one in ask.task.about.constraints if one.id == ask.question.subject)
-        said = stated.text or stated.id
-        return Item(said, MetOrNot()) if stated.kind == "hard" else Item(said, OnScale(*SERVED), anchors=_ANCHORS)
+        constraint = next(candidate for candidate in ask.task.about.constraints if candidate.id == ask.question.subject)
+        text = constraint.text or constraint.id
+        return Item(text, MetOrNot()) if constraint.kind == "hard" else Item(text, OnScale(*SERVED), anchors=_ANCHORS)
 
     def beside(self, ask: Ask) -> Mapping[str, Any]:
         assert isinstance(ask.task.about, Stakeholder)

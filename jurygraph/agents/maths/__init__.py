@@ -1,1 +1,1 @@
-"""Pure parts of the maths evaluators. Kept free of imports: the worker process starts through this package."""
+"""Pure parts of the maths evaluators. Kept free of imports, since the worker process starts through this package."""

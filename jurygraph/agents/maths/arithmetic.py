@@ -1,9 +1,9 @@
-"""Checks the arithmetic that a solution writes down, step by step, in exact fractions.
+"""Check the arithmetic written in a solution, step by step, in exact fractions.
 
-Read are annotations `<<a*b=c>>` and plain equations `a × b = c` whose left side is numbers and operators only. What
-cannot be read as pure arithmetic (variables, units between the numbers, powers, implicit products) is skipped, never
-called wrong; so is what looks wrong where the text around it may change its meaning ("half of 4 + 2 = 4"). A response
-is hostile input: each equals sign costs a bounded amount of work, and at most 1,000 are looked at.
+It reads annotations `<<a*b=c>>` and plain equations `a × b = c` whose left side is numbers and operators only. Text
+that is not pure arithmetic (variables, units between the numbers, powers, implicit products) is skipped, never called
+wrong; so is a wrong equation if the text around it may change its meaning ("half of 4 + 2 = 4"). A response is hostile
+input: each equals sign costs a bounded amount of work, and at most 1,000 are read.
 """
 
 import re
@@ -20,8 +20,8 @@ from jurygraph.agents.maths.expression import NotArithmetic, Token, places, toke
 How: TypeAlias = Literal["exact", "rounded", "whole", "wrong", "division by zero"]
 
 SIDE_LIMIT = 200  # characters of one side of an equation
-STEP_LIMIT = 1_000  # equals signs looked at in one text
-_REMEMBERED = 2_000  # characters of a line that is remembered
+STEP_LIMIT = 1_000  # equals signs read in one text
+_MAX_CACHED = 2_000  # characters of the longest line whose steps are cached
 _NOISE = Fraction(1, 10**9)
 _HUNDREDTH, _LABEL = Fraction(1, 100), Fraction(1)
 
@@ -30,8 +30,8 @@ _WORD = re.compile(r"(?<![\\\w])[^\W\d_]{2,}")
 _ANNOTATION = re.compile(r"<<([^<>\n]{0,400})>>")
 _BOLD = re.compile(r"[ \t]*\*\*(?=[0-9($£€.-])")
 _BULLET = re.compile(r"[ \t]*(?:[-*•+]|[0-9]{1,3}[.)])[ \t]+")
-_BOUNDARY = frozenset([*",:;.>|•[?)\"'“”‘’`*—", "**"])  # what may stand before an equation, besides a word
-_CHANGES_RIGHT = re.compile(  # what behind a number makes it another one
+_BOUNDARY = frozenset([*",:;.>|•[?)\"'“”‘’`*—", "**"])  # allowed before an equation, besides a word
+_CHANGES_RIGHT = re.compile(  # text after a number that changes its value
     r"[ \t]*(?:(?:hundred|thousand|million|billion|trillion|dozen)\b|[(^!_{\[\\±])|[A-Za-z](?![A-Za-z])|[,.:/][0-9]",
     re.IGNORECASE,
 )
@@ -50,10 +50,10 @@ class Step:
         quote: the equality as written, `text[start:end]`.
         start, end: its offsets in the text.
         expression: its left side as written.
-        claimed: the value that its right side claims.
+        claimed: the value of its right side.
         value: the exact value of its left side; None if that divides by zero.
-        right: whether the claim holds, as `steps` says.
-        how: what decided it: `exact` (but for floating-point noise), `rounded` (to the decimals shown), `whole` (to a
+        right: true if the claim holds by the rules of `steps`.
+        how: the deciding rule: `exact` (up to floating-point noise), `rounded` (to the decimals shown), `whole` (to a
             whole number), `wrong`, or `division by zero`, which is wrong too.
     """
 
@@ -67,14 +67,14 @@ class Step:
     how: How
 
     def moved(self, by: int) -> "Step":
-        """The same equality in a text in which so many characters stand before it."""
+        """Return the same equality with its offsets shifted by `by` characters."""
         start, end = self.start + by, self.end + by
         return Step(self.quote, start, end, self.expression, self.claimed, self.value, self.right, self.how)
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """The tokens of one side without blanks and currency signs; whether the text around it may change its meaning."""
+    """The tokens of one side without blanks and currency signs; `doubtful` if text around may change its meaning."""
 
     tokens: Sequence[Token]
     doubtful: bool
@@ -92,46 +92,46 @@ class _Side:
 
 
 def steps(text: str) -> tuple[Step, ...]:
-    """Every equality in `text` that reads as pure arithmetic, in order of appearance.
+    """Return every equality in `text` that reads as pure arithmetic, in order of appearance.
 
-    A claim holds when it is the exact value (up to a relative 1e-9 where six decimals are written: floating-point
-    noise); or, written with digits behind the point, lies within one unit of the last (rounded or cut off); or is a
-    whole number to which the value rounds up or down, where that is at least 1 and the left side divides ("450/70 = 6")
-    or has decimals that explain it ("33.33 * 3 = 100"): such steps are `how="whole"`, for a stricter reader to tell.
-    A percent sign divides by 100; where it only labels the result ("100 - 20 = 80%") it is ignored.
-    In a chain "2 + 3 = 5 + 4 = 9" a side is compared with the whole of the next and with its first number.
-    An annotation and the plain equation around it are one step.
+    A claim holds if it is the exact value (up to a relative 1e-9 if six decimals are written: floating-point noise);
+    or, written with decimals, is within one unit of the last (rounded or truncated); or is a whole number to which the
+    value rounds up or down, if that is at least 1 and the left side divides ("450/70 = 6") or has decimals that explain
+    it ("33.33 * 3 = 100"): such steps are `how="whole"`, for a stricter reader to distinguish. A percent sign divides
+    by 100; if it only labels the result ("100 - 20 = 80%") it is ignored. In a chain "2 + 3 = 5 + 4 = 9" a side is
+    compared with the whole of the next and with its first number. An annotation and the plain equation around it are
+    one step.
     """
-    found: list[Step] = []
-    start, left = 0, STEP_LIMIT
-    for line in text.split("\n"):  # no equality reaches over the end of a line
-        if "=" in line and left > 0:
-            read = _steps_of if len(line) <= _REMEMBERED else _read_line
-            looked_at, steps_there = read(line, left)
-            found += (step.moved(start) for step in steps_there) if start else steps_there
-            left -= looked_at
+    all_steps: list[Step] = []
+    start, remaining = 0, STEP_LIMIT
+    for line in text.split("\n"):  # no equality spans a line end
+        if "=" in line and remaining > 0:
+            read = _read_line_cached if len(line) <= _MAX_CACHED else _read_line
+            sign_count, line_steps = read(line, remaining)
+            all_steps += (step.moved(start) for step in line_steps) if start else line_steps
+            remaining -= sign_count
         start += len(line) + 1
-    return tuple(found)
+    return tuple(all_steps)
 
 
 def _read_line(line: str, most: int) -> tuple[int, tuple[Step, ...]]:
-    """How many equals signs of a line were looked at, `most` at most, and the equalities at them."""
+    """Return the number of equals signs read in a line, at most `most`, and the equalities at them."""
     annotations = [match.span(1) for match in _ANNOTATION.finditer(line)]
     signs = [equals.start() for equals in islice(_EQUALS.finditer(line), most)]
-    found = (_step(line, equals, annotations) for equals in signs)
-    return len(signs), tuple(step for step in found if step)
+    candidates = (_read_step(line, equals, annotations) for equals in signs)
+    return len(signs), tuple(step for step in candidates if step)
 
 
-_steps_of = lru_cache(maxsize=4096)(_read_line)
-"""The same line is read by several evaluators, and in every variant of a response but the one that changed it."""
+_read_line_cached = lru_cache(maxsize=4096)(_read_line)
+"""Cached, since several evaluators read the same line, and all variants of a response but one share it."""
 
 
-def _step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | None:
-    low, high, complete = _bounds(text, equals, annotations)
+def _read_step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | None:
+    low, high, complete = _side_limits(text, equals, annotations)
     try:
-        right = _right(text, equals + 1, high)  # first: before an annotation it ends at once
-        left = _left(text, low, equals, complete)
-        claimed, exact, how = _judged(left, right)
+        right = _read_right(text, equals + 1, high)  # first: before an annotation it ends at once
+        left = _read_left(text, low, equals, complete)
+        claimed, exact, how = _compare_sides(left, right)
     except NotArithmetic:
         return None
     if text[right.end : right.end + 4].lstrip(" $").startswith("<<"):
@@ -141,8 +141,8 @@ def _step(text: str, equals: int, annotations: list[tuple[int, int]]) -> Step | 
     return Step(text[start:end], start, end, text[start : left.end], claimed, exact, correct, how)
 
 
-def _bounds(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple[int, int, bool]:
-    """Where the two sides may reach, and whether the left one is not cut by the limit."""
+def _side_limits(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple[int, int, bool]:
+    """Return the limits of the two sides, and true unless the size limit cuts the left one."""
     nearest = bisect_right(annotations, (equals, equals)) - 1
     first, last = annotations[nearest] if nearest >= 0 else (0, 0)
     if not first <= equals < last:
@@ -153,27 +153,27 @@ def _bounds(text: str, equals: int, annotations: list[tuple[int, int]]) -> tuple
     return max(before, cut), min([stop, *after]), before > 0 or cut == first
 
 
-def _left(text: str, low: int, equals: int, complete: bool) -> _Side:
-    """The longest arithmetic that ends at the equals sign."""
+def _read_left(text: str, low: int, equals: int, complete: bool) -> _Side:
+    """Return the longest arithmetic that ends at the equals sign."""
     if low == 0 or text[low - 1] == "\n":
         bullet = _BULLET.match(text, low, equals)
         low = bullet.end() if bullet else low
     for word in _WORD.finditer(text, low, equals):
-        low = word.start()  # no arithmetic reaches back over a word: what stands before the last one need not be read
+        low = word.start()  # arithmetic never spans a word, so text before the last one is skipped
     all_tokens = list(tokens(text, low, equals))
     first = _arithmetic_start(all_tokens)
-    side = _kept(all_tokens[first:])
-    opened = bool(side) and side[0].text == "(" and _open(side)
-    if opened:
+    side = _drop_blanks(all_tokens[first:])
+    has_open_bracket = bool(side) and side[0].text == "(" and _is_unclosed(side)
+    if has_open_bracket:
         side = side[1:]
     if not side or not any(token.kind == "operator" for token in side[1:]) or (first == 0 and not complete):
         raise NotArithmetic
-    before = all_tokens[first - 1] if first and not opened else None
-    return _Side(side, before is not None and _changes(text, before, side[0]))
+    before = all_tokens[first - 1] if first and not has_open_bracket else None
+    return _Side(side, before is not None and _may_belong(text, before, side[0]))
 
 
 def _arithmetic_start(all_tokens: list[Token]) -> int:
-    """The index of the first token of the arithmetic at the end: behind any other text and any unmatched `)`."""
+    """Return the index of the first token of the arithmetic at the end: after other text and any unmatched `)`."""
     start = depth = 0
     for index, token in enumerate(all_tokens):
         depth += {"(": 1, ")": -1}.get(token.text, 0)
@@ -182,17 +182,17 @@ def _arithmetic_start(all_tokens: list[Token]) -> int:
     return start
 
 
-def _open(side: Sequence[Token]) -> bool:
-    """Whether a `(` is not closed on this side: "(3 + 4 = 7)"."""
+def _is_unclosed(side: Sequence[Token]) -> bool:
+    """Return true if a `(` is not closed on this side: "(3 + 4 = 7)"."""
     return sum({"(": 1, ")": -1}.get(token.text, 0) for token in side) > 0
 
 
-def _kept(side: Sequence[Token]) -> list[Token]:
+def _drop_blanks(side: Sequence[Token]) -> list[Token]:
     return [token for token in side if token.kind not in ("blank", "currency")]
 
 
-def _changes(text: str, before: Token, first: Token) -> bool:
-    """Whether the word before an equation may belong to it; raises where it or a sign surely does."""
+def _may_belong(text: str, before: Token, first: Token) -> bool:
+    """Return true if the word before an equation may belong to it; raise if it or a sign certainly does."""
     gap = text[before.end : first.start].strip("$£€ \t\\(")
     adjacent = before.end == first.start
     if gap or first.kind == "operator":
@@ -201,15 +201,19 @@ def _changes(text: str, before: Token, first: Token) -> bool:
         if adjacent:
             raise NotArithmetic
         return before.text.lower() in _CHANGES_LEFT or len(before.text) == 1
-    ahead = text[max(0, before.start - 1) : before.start]
-    glued = ahead == ")" or ahead.isdigit() if adjacent else ahead != "" and before.text == "**"
-    if before.text not in _BOUNDARY or (glued and before.text != ")"):
+    character_before = text[max(0, before.start - 1) : before.start]
+    is_glued = (
+        character_before == ")" or character_before.isdigit()
+        if adjacent
+        else character_before != "" and before.text == "**"
+    )
+    if before.text not in _BOUNDARY or (is_glued and before.text != ")"):
         raise NotArithmetic
     return before.text == ")"
 
 
-def _right(text: str, start: int, high: int) -> _Side:
-    """The arithmetic right behind the equals sign, up to the first thing that is none."""
+def _read_right(text: str, start: int, high: int) -> _Side:
+    """Return the arithmetic directly after the equals sign, up to the first other token."""
     side: list[Token] = []
     depth = 0
     bold = _BOLD.match(text, start, high)
@@ -221,63 +225,63 @@ def _right(text: str, start: int, high: int) -> _Side:
         if token.kind == "other" or depth < 0:
             break
         side.append(token)
-    whole = len(side)
+    length = len(side)
     while side and (side[-1].kind == "operator" or side[-1].text == "("):
         side.pop()
     if not side:
         raise NotArithmetic
     side_end = side[-1].end
-    cut = len(side) < whole or side_end >= start + SIDE_LIMIT - 1
-    return _Side(side, cut or _CHANGES_RIGHT.match(text, side_end) is not None)
+    is_cut = len(side) < length or side_end >= start + SIDE_LIMIT - 1
+    return _Side(side, is_cut or _CHANGES_RIGHT.match(text, side_end) is not None)
 
 
-def _judged(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, How]:
+def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, How]:
     claimed = value(right.tokens, _HUNDREDTH)
     try:
         exact = value(left.tokens, _HUNDREDTH)
     except ZeroDivisionError:
         return claimed, None, "division by zero"
-    how = _how(left, exact, claimed, right.tokens)
+    how = _classify_claim(left, exact, claimed, right.tokens)
     first = right.tokens[:1]
     if how == "wrong" and len(right.tokens) > 1 and right.tokens[1].kind == "operator" and first[0].kind == "number":
-        run_on = value(first, _HUNDREDTH)
-        if (other := _how(left, exact, run_on, first)) not in ("wrong", "whole"):
-            return run_on, exact, other
+        first_value = value(first, _HUNDREDTH)
+        if (other_how := _classify_claim(left, exact, first_value, first)) not in ("wrong", "whole"):
+            return first_value, exact, other_how
     if how == "wrong" and (left.has("%", r"\%") or right.has("%", r"\%")):
-        claimed, exact, how = _as_labels(left, right, claimed, exact)
+        claimed, exact, how = _compare_as_labels(left, right, claimed, exact)
     if how == "wrong" and (left.doubtful or right.doubtful):
         raise NotArithmetic
     return claimed, exact, how
 
 
-def _as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
-    """A wrong claim read again with percent signs ignored."""
-    said, found = value(right.tokens, _LABEL), value(left.tokens, _LABEL)
-    how = _how(left, found, said, right.tokens)
-    sums = left.has("+", "-")
+def _compare_as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
+    """Evaluate a wrong claim again with percent signs ignored."""
+    claimed_label, exact_label = value(right.tokens, _LABEL), value(left.tokens, _LABEL)
+    how = _classify_claim(left, exact_label, claimed_label, right.tokens)
+    has_sums = left.has("+", "-")
     if how != "wrong" and (not left.has("%", r"\%") or not left.has("*", "/")):
-        return said, found, how
-    if how != "wrong" or sums:
+        return claimed_label, exact_label, how
+    if how != "wrong" or has_sums:
         raise NotArithmetic  # "25% * 2 = 50", "200 + 10% = 220": one cannot tell
     return claimed, exact, "wrong"
 
 
-def _how(left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[Token]) -> How:
+def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[Token]) -> How:
     difference = abs(claimed - exact)
-    noisy = any(token.kind == "number" and places(token.text) >= 6 for token in (*left.tokens, *right))
-    if difference <= (abs(exact) * _NOISE if noisy else 0):
+    has_noise = any(token.kind == "number" and places(token.text) >= 6 for token in (*left.tokens, *right))
+    if difference <= (abs(exact) * _NOISE if has_noise else 0):
         return "exact"
     numbers = [token.text for token in right if token.kind == "number"]
     if len(numbers) > 1:
         return "wrong"
-    written = Fraction(numbers[0].replace(",", ""))
-    unit = abs(claimed / written) if written else _LABEL  # a hundredth where a percent sign counts
+    numeral = Fraction(numbers[0].replace(",", ""))
+    unit = abs(claimed / numeral) if numeral else _LABEL  # a hundredth where a percent sign counts
     if decimals := places(numbers[0]):
         return "rounded" if difference <= unit / 10**decimals else "wrong"
     return "whole" if difference < unit and _may_be_whole(left, exact, difference) else "wrong"
 
 
 def _may_be_whole(left: _Side, exact: Fraction, difference: Fraction) -> bool:
-    """Whether a value may be given as a whole number: a quotient, or one computed from decimals ("33.33 * 3 = 100")."""
-    from_decimals = any(token.kind == "number" and places(token.text) > 1 for token in left.tokens)
-    return abs(exact) >= 1 and (left.has("/") or (from_decimals and difference <= abs(exact) / 500))
+    """Return true if a value may be given as a whole number: a quotient, or from decimals ("33.33 * 3 = 100")."""
+    has_decimals = any(token.kind == "number" and places(token.text) > 1 for token in left.tokens)
+    return abs(exact) >= 1 and (left.has("/") or (has_decimals and difference <= abs(exact) / 500))

@@ -1,4 +1,4 @@
-"""One worker process and the two pipes to it. Used by one thread at a time; `kill` may be called from any."""
+"""One worker process and the two pipes to it. Use it from one thread at a time; `kill` may be called from any."""
 
 import json
 import os
@@ -10,7 +10,17 @@ from pathlib import Path
 from typing import Any
 
 _ROOT = Path(__file__).resolve().parents[3]
-_KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "VIRTUAL_ENV", "SYSTEMROOT")
+_PASSED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "PYTHONHOME",
+    "VIRTUAL_ENV",
+    "SYSTEMROOT",
+)
 _CHUNK = 65536
 
 
@@ -23,7 +33,7 @@ class ReplyOverdue(Exception):
 
 
 class Channel:
-    """A running worker. Starting does not wait for it: the first line received says whether it is ready."""
+    """A running worker. The constructor does not wait for its start: the first reply reports if it is ready."""
 
     def __init__(self, time_limit: float) -> None:
         self._buffer = b""
@@ -33,9 +43,9 @@ class Channel:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=_environment(),
+            env=_worker_environment(),
             bufsize=0,
-            start_new_session=True,  # a terminal's Ctrl-C goes to the parent alone
+            start_new_session=True,  # a terminal's Ctrl-C goes only to the parent
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -44,7 +54,7 @@ class Channel:
         os.set_blocking(self._stdout.fileno(), False)
 
     def send(self, data: bytes, seconds: float) -> None:
-        """Writes all of `data`.
+        """Write all of `data`.
 
         Raises:
             ChannelEnded: the worker is gone.
@@ -60,10 +70,10 @@ class Channel:
                 raise ChannelEnded from error
 
     def receive(self, seconds: float) -> dict[str, Any]:
-        """The next reply. A reply that lies ready is never overdue, however late the caller is.
+        """Return the next reply. A reply that is already buffered is never overdue, however late the call.
 
         Raises:
-            ChannelEnded: the worker is gone or does not keep to the protocol.
+            ChannelEnded: the worker is gone or violates the protocol.
             ReplyOverdue: there is no reply within `seconds`.
         """
         deadline = time.monotonic() + seconds
@@ -79,14 +89,14 @@ class Channel:
                 raise ChannelEnded
             self._buffer += chunk
         line, _, self._buffer = self._buffer.partition(b"\n")
-        return _message(line)
+        return _parse_message(line)
 
     def kill(self) -> None:
-        """Ends the process; harmless when repeated."""
+        """End the process; may be called repeatedly."""
         self.process.kill()
 
     def close(self) -> None:
-        """Kills the process, waits for its end and frees the pipes. Only for the thread that uses the channel."""
+        """Kill the process, wait for its end and free the pipes. Only for the thread that uses the channel."""
         self.process.kill()
         self.process.wait()
         self._stdin.close()
@@ -101,7 +111,7 @@ def _wait(descriptor: int, event: int, deadline: float) -> None:
         raise ReplyOverdue
 
 
-def _message(line: bytes) -> dict[str, Any]:
+def _parse_message(line: bytes) -> dict[str, Any]:
     try:
         message = json.loads(line)
     except ValueError as error:
@@ -111,8 +121,8 @@ def _message(line: bytes) -> dict[str, Any]:
     return message
 
 
-def _environment() -> dict[str, str]:
-    """What the worker needs and no more: it reads hostile text and has no use for keys."""
-    kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+def _worker_environment() -> dict[str, str]:
+    """Return the environment of the worker, without secrets: it reads hostile text and needs no keys."""
+    inherited = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
     paths = [str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    return kept | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+    return inherited | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}

@@ -1,6 +1,6 @@
-"""Verdicts on mathematical solutions, by code alone: MACRM's rule-based components in formulas of our own reading.
+"""Evaluators of mathematical solutions, by code alone: MACRM's rule-based components, in our own formulas.
 
-Each is in [0, 1]. An evaluator that finds nothing to judge in a response finds nothing right in it: score 0.
+Each score is in [0, 1]. If a response contains nothing to evaluate, it scores 0.
 """
 
 import asyncio
@@ -18,11 +18,11 @@ from jurygraph.schema import Evidence, Verdict
 
 
 class Accuracy(Evaluator):
-    """R_acc: whether the final answer equals the reference's, by math-verify in a killable worker process.
+    """R_acc: 1 if the final answer equals the reference's, by math-verify in a killable worker process.
 
     Args:
-        time_limit: seconds for one comparison; past it the verdict is a failure that the response caused.
-        workers: processes that compare side by side.
+        time_limit: seconds per comparison; beyond it the verdict is a failure caused by the response.
+        workers: the number of parallel processes.
     """
 
     name = "maths.accuracy"
@@ -48,24 +48,24 @@ class Accuracy(Evaluator):
         reference = reference_answer(ask.task.reference or "")
         if reference is None:
             return Verdict.abstained("the task's reference states no final answer")
-        found = final_answer(ask.response.text)
-        if found is None:
+        answer = final_answer(ask.response.text)
+        if answer is None:
             return Verdict(score=0.0, met=False, reason="the response states no final answer")
         try:
-            comparing = self._pool.submit(found.text, reference)
-            comparison = comparing.result() if comparing.done() else await asyncio.wrap_future(comparing)
+            future = self._pool.submit(answer.text, reference)
+            comparison = future.result() if future.done() else await asyncio.wrap_future(future)
         except AnswerTooLong as error:
-            if len(reference) > len(found.text):
+            if len(reference) > len(answer.text):
                 return Verdict.abstained(f"the reference cannot be read: {error}")
             return Verdict.failed("answer-too-long", str(error), cause="response")
         except WorkerDied as error:
             return Verdict.failed("worker-died", str(error), cause="response")
-        return _judged(comparison, found, reference)
+        return _build_verdict(comparison, answer, reference)
 
 
-def _judged(comparison: Comparison, found: Span, reference: str) -> Verdict:
+def _build_verdict(comparison: Comparison, answer: Span, reference: str) -> Verdict:
     if comparison.status == "unparsed-reference":
-        return Verdict.abstained(f"the reference {_shown(reference)} cannot be read as mathematics")
+        return Verdict.abstained(f"the reference {_shorten(reference)} cannot be read as mathematics")
     if comparison.status == "error":
         return Verdict.failed(comparison.detail or "comparison", "the answers could not be compared", cause="response")
     equal = comparison.status == "equal"
@@ -73,8 +73,8 @@ def _judged(comparison: Comparison, found: Span, reference: str) -> Verdict:
     return Verdict(
         score=float(equal),
         met=equal,
-        reason=f"the final answer {_shown(found.text)} {relation} {_shown(reference)}",
-        evidence=(_quoted(found.text, found.start, found.end),),
+        reason=f"the final answer {_shorten(answer.text)} {relation} {_shorten(reference)}",
+        evidence=(_quote(answer.text, answer.start, answer.end),),
     )
 
 
@@ -88,24 +88,24 @@ class Calculation(Evaluator):
         steps = arithmetic.steps(ask.response.text)
         if not steps:
             return Verdict(score=0.0, met=False, reason="no calculation is written that reads as plain arithmetic")
-        wrong = [(number, step) for number, step in enumerate(steps, 1) if not step.right]
-        right = len(steps) - len(wrong)
+        wrong_steps = [(number, step) for number, step in enumerate(steps, 1) if not step.right]
+        right = len(steps) - len(wrong_steps)
         reason = f"{right} of {len(steps)} calculations are right"
-        if wrong:
-            reason += "; " + "; ".join(_complaint(number, step) for number, step in wrong)
+        if wrong_steps:
+            reason += "; " + "; ".join(_describe_error(number, step) for number, step in wrong_steps)
         return Verdict(
             score=right / len(steps),
-            met=not wrong,
+            met=not wrong_steps,
             native=right,
             scale=(0, len(steps)),
             reason=reason,
-            evidence=tuple(_quoted(step.quote, step.start, step.end) for _, step in wrong),
+            evidence=tuple(_quote(step.quote, step.start, step.end) for _, step in wrong_steps),
         )
 
 
-def _complaint(number: int, step: arithmetic.Step) -> str:
+def _describe_error(number: int, step: arithmetic.Step) -> str:
     value = "it is not defined" if step.value is None else f"it is {float(step.value):.10g}"
-    return f"calculation {number} is wrong: {_shown(step.quote)}, but {value}"
+    return f"calculation {number} is wrong: {_shorten(step.quote)}, but {value}"
 
 
 class Format(Evaluator):
@@ -117,9 +117,11 @@ class Format(Evaluator):
     def answer(self, ask: Ask) -> Verdict:
         parts = format_parts(ask.response.text)
         missing = [part.name for part in parts if not part.present]
-        found = len(parts) - len(missing)
+        present = len(parts) - len(missing)
         reason = f"missing: {', '.join(missing)}" if missing else "all parts are there"
-        return Verdict(score=found / len(parts), met=not missing, native=found, scale=(0, len(parts)), reason=reason)
+        return Verdict(
+            score=present / len(parts), met=not missing, native=present, scale=(0, len(parts)), reason=reason
+        )
 
 
 class Steps(Evaluator):
@@ -137,7 +139,7 @@ class Repetition(Evaluator):
     """R_rep: 1 - distinct / total n-grams of words. Give it a negative weight.
 
     Args:
-        n: words in an n-gram.
+        n: the number of words in an n-gram.
     """
 
     name = "maths.repetition"
@@ -178,9 +180,9 @@ class Length(Evaluator):
         return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {self._limit}")
 
 
-def _quoted(quote: str, start: int, end: int) -> Evidence:
+def _quote(quote: str, start: int, end: int) -> Evidence:
     return Evidence(quote=quote, start=start, end=end)
 
 
-def _shown(text: str, most: int = 60) -> str:
+def _shorten(text: str, most: int = 60) -> str:
     return repr(text if len(text) <= most else text[: most - 1] + "…")

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-DEPTH_LIMIT = 30  # brackets and signs inside each other
+DEPTH_LIMIT = 30  # nested brackets and signs
 _TOKEN = re.compile(
     r"(?P<blank>[ \t]+)"
     r"|(?P<number>(?:[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])|[0-9]+)(?:\.[0-9]+)?|\.[0-9]+)"
@@ -22,9 +22,9 @@ class NotArithmetic(Exception):
 
 
 class Token(NamedTuple):
-    """A token and where it stands in the text. `kind`: blank, number, operator, bracket, percent, currency, other.
+    """A token and its offsets in the text. `kind`: blank, number, operator, bracket, percent, currency, other.
 
-    Operators are spelled `+ - * /`; `x` is one only before a number.
+    Operators are normalised to `+ - * /`; `x` is an operator only before a number.
     """
 
     kind: str
@@ -34,20 +34,20 @@ class Token(NamedTuple):
 
 
 def tokens(text: str, start: int, end: int) -> Iterator[Token]:
-    """The tokens of `text[start:end]`, with offsets in `text`."""
+    """Yield the tokens of `text[start:end]`, with offsets in `text`."""
     for match in _TOKEN.finditer(text, start, end):
         kind = match.lastgroup or "other"
-        spelled = match.group()
-        yield Token(kind, _OPERATORS.get(spelled, spelled) if kind == "operator" else spelled, *match.span())
+        written = match.group()
+        yield Token(kind, _OPERATORS.get(written, written) if kind == "operator" else written, *match.span())
 
 
 def places(number: str) -> int:
-    """How many digits a number has behind its point."""
+    """Return the number of decimals of a number."""
     return len(number.partition(".")[2])
 
 
 def value(expression: Sequence[Token], percent: Fraction) -> Fraction:
-    """The exact value of an expression's tokens (blanks and currency signs left out); a percent sign is `percent`.
+    """Return the exact value of tokens without blanks and currency signs; a percent sign multiplies by `percent`.
 
     Raises:
         NotArithmetic: it is no expression, or nested more than 30 deep.
@@ -61,21 +61,21 @@ def value(expression: Sequence[Token], percent: Fraction) -> Fraction:
 
 
 class _Parser:
-    """Whole numbers stay `int` until something is divided: it is several times as fast."""
+    """Parser that keeps whole numbers as `int` until something is divided, which is several times as fast."""
 
     def __init__(self, expression: Sequence[Token], percent: Fraction) -> None:
         self.expression, self.percent, self.position = expression, percent, 0
 
     def sum(self, depth: int) -> Fraction | int:
         total = self.product(depth)
-        while sign := self.taken("+", "-"):
+        while sign := self.take("+", "-"):
             term = self.product(depth)
             total = total + term if sign == "+" else total - term
         return total
 
     def product(self, depth: int) -> Fraction | int:
         total = self.factor(depth)
-        while sign := self.taken("*", "/"):
+        while sign := self.take("*", "/"):
             term = self.factor(depth)
             total = total * term if sign == "*" else Fraction(total) / term
         return total
@@ -83,26 +83,26 @@ class _Parser:
     def factor(self, depth: int) -> Fraction | int:
         if depth > DEPTH_LIMIT:
             raise NotArithmetic
-        if sign := self.taken("+", "-"):
+        if sign := self.take("+", "-"):
             return self.factor(depth + 1) * (-1 if sign == "-" else 1)
         result = self.atom(depth)
-        return result * self.percent if self.taken("%", r"\%") else result
+        return result * self.percent if self.take("%", r"\%") else result
 
     def atom(self, depth: int) -> Fraction | int:
-        if self.taken("("):
+        if self.take("("):
             result = self.sum(depth + 1)
-            if not self.taken(")"):
+            if not self.take(")"):
                 raise NotArithmetic
             return result
         token = self.expression[self.position] if self.position < len(self.expression) else None
         if token is None or token.kind != "number":
             raise NotArithmetic
         self.position += 1
-        plain = token.text.replace(",", "")
-        return int(plain) if plain.isdecimal() else Fraction(plain)
+        digits = token.text.replace(",", "")
+        return int(digits) if digits.isdecimal() else Fraction(digits)
 
-    def taken(self, *texts: str) -> str:
-        """The next token's text if it is one of `texts`, which takes it; else nothing."""
+    def take(self, *texts: str) -> str:
+        """Consume the next token if its text is one of `texts` and return the text; else return an empty text."""
         if self.position < len(self.expression) and self.expression[self.position].text in texts:
             self.position += 1
             return self.expression[self.position - 1].text

@@ -1,8 +1,8 @@
 """Symbolic equivalence by math-verify in warm worker processes that are killed at their time limit.
 
-Nothing in-process can stop sympy: SIGALRM fails in threads and under asyncio, and C code that holds the GIL hears no
-signal handler. So a comparison runs in a child (`worker`). A dispatcher thread for each child takes from one queue and
-sends up to 64 comparisons in one write, which leaves the child no idle time between them.
+Nothing in-process can stop sympy: SIGALRM fails in threads and under asyncio, and C code that holds the GIL runs no
+signal handler. So a comparison runs in a child (`worker`). One dispatcher thread per child takes items from a shared
+queue and sends up to 64 comparisons in one write, so that the child is never idle between them.
 """
 
 import contextlib
@@ -25,11 +25,11 @@ Status: TypeAlias = Literal["equal", "different", "unparsed-answer", "unparsed-r
 TEXT_LIMIT = 10_000  # characters of an answer or a reference
 START_LIMIT = 60.0  # seconds for a worker to import math-verify
 _BATCH_ITEMS, _BATCH_BYTES = 64, 32_768
-_REMEMBERED = 4096
+_MAX_CACHED = 4096
 
 
 class AnswerTooLong(JurygraphError):
-    """An answer or reference is longer than 10,000 characters: no worker is shown it."""
+    """An answer or reference is longer than 10,000 characters, so it is not sent to a worker."""
 
 
 class WorkerDied(JurygraphError):
@@ -50,9 +50,9 @@ class Comparison:
 
     Attributes:
         status: `equal` and `different` are judgements. `unparsed-answer` and `unparsed-reference`: that side does not
-            read as one mathematical value, the reference being looked at first. `error`: the worker's comparison
-            failed, `detail` being the kind (`RecursionError`, `MemoryError`).
-        detail: what decided it.
+            read as one mathematical value; the reference is checked first. `error`: the worker's comparison failed, and
+            `detail` is the exception type (`RecursionError`, `MemoryError`).
+        detail: the deciding rule or error.
     """
 
     status: Status
@@ -68,11 +68,11 @@ class _Item:
 
 
 class _Shared:
-    """What the pool and its dispatchers share. It knows no pool, so that a forgotten pool is collected and closed."""
+    """State shared by the pool and its dispatchers. It has no reference to the pool, so an unused pool is collected."""
 
     def __init__(self, workers: int, time_limit: float) -> None:
         self.workers, self.time_limit, self.process_id = workers, time_limit, os.getpid()
-        self.lock = threading.RLock()  # reentrant: a collection while it is held may run the finaliser
+        self.lock = threading.RLock()  # reentrant: garbage collection inside the lock may run the finaliser
         self.queue: SimpleQueue[_Item | None] = SimpleQueue()
         self.pending: dict[tuple[str, str], _Item] = {}
         self.known: OrderedDict[tuple[str, str], Comparison] = OrderedDict()
@@ -81,14 +81,14 @@ class _Shared:
         self.closed = False
 
     def take(self, item: _Item, result: Comparison | None = None) -> list[Future[Comparison]]:
-        """Removes an item; whoever gets its futures settles them."""
+        """Remove an item and return its futures, which the caller must settle."""
         with self.lock:
             if self.pending.get(item.key) is not item:
                 return []
             del self.pending[item.key]
             if result:
                 self.known[item.key] = result
-                if len(self.known) > _REMEMBERED:
+                if len(self.known) > _MAX_CACHED:
                     self.known.popitem(last=False)
             return item.futures
 
@@ -102,8 +102,8 @@ class _Shared:
             if future.set_running_or_notify_cancel():
                 future.set_exception(error)
 
-    def wanted(self, item: _Item) -> bool:
-        """Whether anyone still waits for the item; drops it if not."""
+    def is_wanted(self, item: _Item) -> bool:
+        """Return true if a caller still waits for the item; drop it if not."""
         with self.lock:
             if not all(future.cancelled() for future in item.futures):
                 return True
@@ -131,7 +131,7 @@ class _Shared:
 
 
 class EquivalencePool:
-    """Compares answers with references in `workers` processes, each comparison under `time_limit` seconds.
+    """Compare answers with references in `workers` processes, each comparison limited to `time_limit` seconds.
 
     Use it from any thread and any event loop (`asyncio.wrap_future`). Futures settle on a dispatcher's thread.
 
@@ -146,7 +146,7 @@ class EquivalencePool:
         self._close = weakref.finalize(self, _shut_down, self._shared)
 
     def open(self) -> Self:
-        """Starts the worker processes without waiting for them. `submit` does so too.
+        """Start the worker processes without waiting for them. `submit` does so too.
 
         Raises:
             PoolClosed: the pool is closed.
@@ -162,13 +162,13 @@ class EquivalencePool:
         return self
 
     def submit(self, answer: str, reference: str) -> "Future[Comparison]":
-        """Compares `answer` with `reference`, which are not interchangeable (math-verify is not symmetric).
+        """Compare `answer` with `reference`. The two are not interchangeable, since math-verify is not symmetric.
 
-        The same pair, if being compared or compared lately, is compared once; each caller has a future of its own.
+        A pair that is being compared, or was compared recently, is compared once; each caller has its own future.
 
         Returns:
             A future that gives a `Comparison` or raises AnswerTooLong, TimeLimitExceeded, WorkerDied,
-            WorkerNotStarted or, when the pool closes meanwhile, PoolClosed.
+            WorkerNotStarted or, if the pool closes meanwhile, PoolClosed.
 
         Raises:
             PoolClosed: the pool is closed.
@@ -189,7 +189,7 @@ class EquivalencePool:
         return future
 
     def close(self) -> None:
-        """Kills the workers; what is not compared yet fails with PoolClosed. May be called again."""
+        """Kill the workers; unfinished comparisons fail with PoolClosed. May be called repeatedly."""
         self._close()
         for thread in self._shared.threads:
             if thread is not threading.current_thread() and self._shared.process_id == os.getpid():
@@ -212,17 +212,17 @@ class EquivalencePool:
         if key in shared.pending:
             shared.pending[key].futures.append(future)
         else:
-            shared.pending[key] = item = _Item(key, [future], _line(key))
+            shared.pending[key] = item = _Item(key, [future], _request_line(key))
             shared.queue.put(item)
 
 
-def _line(key: tuple[str, str]) -> bytes:
+def _request_line(key: tuple[str, str]) -> bytes:
     request = {"answer": key[0], "reference": key[1]}
     return json.dumps(request, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
 def _shut_down(shared: _Shared) -> None:
-    """Also runs when the pool is collected and when the interpreter ends."""
+    """Close the pool. Also runs when the pool is collected and when the interpreter ends."""
     if shared.process_id != os.getpid():
         return  # a forked copy: the workers are its parent's
     with shared.lock:
@@ -237,7 +237,7 @@ def _shut_down(shared: _Shared) -> None:
 
 
 def _dispatch(shared: _Shared) -> None:
-    """One dispatcher: its worker starts at once, its batches are made of what lies in the queue."""
+    """Run one dispatcher: start its worker at once, and send the queued items in batches."""
     worker = _Worker(shared)
     try:
         worker.start()
@@ -269,7 +269,7 @@ class _Worker:
         self._channel: Channel | None = None
 
     def start(self) -> None:
-        """Starts a process if there is none; a failure shows when it is used."""
+        """Start a process if there is none; a failure shows when it is used."""
         with contextlib.suppress(PoolClosed, WorkerNotStarted):
             self._channel = self._channel or self._shared.new_channel()
 
@@ -279,8 +279,8 @@ class _Worker:
             self._channel = None
 
     def compare(self, batch: deque[_Item]) -> None:
-        """Settles every item of the batch."""
-        while batch := deque(filter(self._shared.wanted, batch)):
+        """Settle every item of the batch."""
+        while batch := deque(filter(self._shared.is_wanted, batch)):
             try:
                 channel = self._ready_channel()
             except JurygraphError as error:
@@ -290,7 +290,7 @@ class _Worker:
             self._compare_on(channel, batch)
 
     def _compare_on(self, channel: Channel, batch: deque[_Item]) -> None:
-        """Settles items from the left until all are settled or the worker fails; then there is no channel."""
+        """Settle items from the left until all are settled or the worker fails; then the worker is replaced."""
         limit = self._shared.time_limit
         try:
             channel.send(b"".join(item.line for item in batch), limit)
@@ -299,20 +299,20 @@ class _Worker:
                 result = Comparison(reply["status"], reply["detail"])
                 self._shared.finish(batch.popleft(), result)
         except ReplyOverdue:
-            self._failed(batch, TimeLimitExceeded(f"the comparison ran past its time limit of {limit:g} s"))
+            self._replace_worker(batch, TimeLimitExceeded(f"the comparison ran past its time limit of {limit:g} s"))
         except (ChannelEnded, KeyError):
-            batch[0].deaths += 1  # a first death may be no fault of the item's
+            batch[0].deaths += 1  # a first death may not be the item's fault
             died = WorkerDied("two maths workers in a row died over this comparison")
-            self._failed(batch, died if batch[0].deaths > 1 else None)
+            self._replace_worker(batch, died if batch[0].deaths > 1 else None)
 
-    def _failed(self, batch: deque[_Item], error: JurygraphError | None) -> None:
+    def _replace_worker(self, batch: deque[_Item], error: JurygraphError | None) -> None:
         self.stop()
         self.start()
         if error:
             self._shared.fail(batch.popleft(), error)
 
     def _ready_channel(self) -> Channel:
-        """A channel that has said it is ready. A worker that dies while it starts is replaced once."""
+        """Return a channel that reported readiness. A worker that dies while it starts is replaced once."""
         for _ in range(2):
             self._channel = channel = self._channel or self._shared.new_channel()
             if channel.ready:

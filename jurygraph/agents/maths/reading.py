@@ -1,10 +1,10 @@
-r"""Reads an answer as ONE value before any mathematics: what is left over is a reason to refuse it.
+r"""Read an answer as ONE value before any mathematics: any remaining text is a reason to refuse it.
 
-math-verify looks for mathematics inside a text, and gives credit where it should not: it reads "17 1", "18_20" and
+math-verify searches for mathematics inside a text, and gives credit where it should not: it reads "17 1", "18_20" and
 "17=18" as 18, "5t" as 5. Here an answer is a number with an optional unit, or an expression with nothing around it.
-What is neither cannot equal anything. Nothing here calls sympy.
+Anything else cannot equal anything. Nothing here calls sympy.
 
-Every doubt goes against credit: what stands behind a number has to be a unit (see `units`).
+Doubtful cases get no credit: the text after a number must be a unit (see `units`).
 """
 
 import re
@@ -68,7 +68,7 @@ _VALUES = re.compile(r",|(?<![A-Za-z\\])(?:and|or)(?![A-Za-z])")
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as written: exact value, whether a percent sign follows, whether it has digits behind a point."""
+    """A number as written: exact value, `percent` if a percent sign follows, `decimal` if it has decimals."""
 
     value: Fraction
     percent: bool
@@ -77,27 +77,27 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An answer as one value: LaTeX for math-verify, and the number itself where the answer is a plain number."""
+    """An answer as one value: LaTeX for math-verify, and the number itself if the answer is a plain number."""
 
     latex: str
     number: Number | None
 
 
 def folded(text: str) -> str:
-    """`text` without blanks around it, blanks inside folded to one space, case folded: equal ones need no reading."""
+    """Return `text` stripped and case-folded, with inner blanks folded to one space: equal texts need no reading."""
     return " ".join(text.split()).casefold()
 
 
 def read(text: str) -> Reading | None:
-    r"""Reads an answer as one value.
+    r"""Read an answer as one value.
 
-    Taken away: one pair of `$…$`, `\(…\)`, `\boxed{…}`, `\text{…}` or emphasis around the whole, currency signs, a full
-    stop, a unit behind a number or an expression. "2 million" is 2,000,000, "1 000" is 1,000, "1{,}5" is 1.5.
+    Removes one pair of `$…$`, `\(…\)`, `\boxed{…}`, `\text{…}` or emphasis around the whole, currency signs, a full
+    stop, a unit after a number or an expression. "2 million" is 2,000,000, "1 000" is 1,000, "1{,}5" is 1.5.
 
     Returns:
-        The reading, or None where the text is prose, holds numbers side by side, or is otherwise more than one value.
+        The reading, or None if the text is prose, has adjacent numbers, or is otherwise more than one value.
     """
-    bare, money = _unwrapped(text)
+    bare, money = _unwrap(text)
     if word := _MINUS_WORD.match(bare):
         return _number(f"-{bare[word.end() :]}", money)
     number = _number(bare, money)
@@ -105,15 +105,18 @@ def read(text: str) -> Reading | None:
 
 
 def same_number(answer: Number, reference: Number) -> bool:
-    """Whether two plain numbers are equal; "50%" equals both "0.5" and "50".
+    """Return true if two plain numbers are equal; "50%" equals both "0.5" and "50".
 
-    Whole numbers and fractions are compared exactly. Where one has digits behind a point, both must agree when rounded
-    to six (math-verify's rule) and also to a relative 1e-6, so that nothing small equals 0.
+    Whole numbers and fractions are compared exactly. If one has decimals, both must agree when rounded to six
+    (math-verify's rule) and also to a relative 1e-6, so that nothing small equals 0.
     """
     if answer.percent != reference.percent:
-        loose = Number(answer.value, False, answer.decimal), Number(reference.value, False, reference.decimal)
+        ignoring_percent = (
+            Number(answer.value, False, answer.decimal),
+            Number(reference.value, False, reference.decimal),
+        )
         scaled = tuple(Number(n.value / 100 if n.percent else n.value, False, n.decimal) for n in (answer, reference))
-        return same_number(*loose) or same_number(scaled[0], scaled[1])
+        return same_number(*ignoring_percent) or same_number(scaled[0], scaled[1])
     a, b = answer.value, reference.value
     if a == b or not (answer.decimal or reference.decimal):
         return a == b
@@ -121,32 +124,32 @@ def same_number(answer: Number, reference: Number) -> bool:
 
 
 def claims(answer: str, reference: str) -> tuple[str, ...] | None:
-    """The LaTeX expressions that must all equal `reference` for `answer` to be right.
+    """Return the LaTeX expressions that must all equal `reference` for `answer` to be right.
 
     An answer "3+15 = 18" claims 3+15 and 18, "x = 18" only 18, "17 = 18" both 17 and 18; "x=17, x=18" claims the set
     of both. math-verify alone compares the last of them.
 
     Returns:
-        The expressions, or None where the answer's equations do not say one thing.
+        The expressions, or None if the answer's equations do not make a single claim.
     """
     if (":" in answer) != (":" in reference):  # math-verify divides, so that "18:1" would be 18
         return None
     sides = _split(answer, _EQUALS)
     if len(sides) == 1:
         return (answer,)
-    named = bool(_PLAIN_SYMBOL.match(sides[0]))
+    has_symbol = bool(_PLAIN_SYMBOL.match(sides[0]))
     if not all(side.strip() for side in sides):
         return None
     if len(_split(reference, _EQUALS)) > 1:
-        chain = named and len(sides) > 2
-        return tuple(f"{sides[0]}={side}" for side in sides[1:]) if chain else (answer,)
+        is_chain = has_symbol and len(sides) > 2
+        return tuple(f"{sides[0]}={side}" for side in sides[1:]) if is_chain else (answer,)
     if len(sides) == 2 or len(_split(answer, _VALUES)) == 1:
-        return tuple(sides[1:]) if named else tuple(sides)
-    return _assigned(answer)
+        return tuple(sides[1:]) if has_symbol else tuple(sides)
+    return _merge_assignments(answer)
 
 
-def _assigned(answer: str) -> tuple[str, ...] | None:
-    """ "x=17 or x=18" as the one claim "17,18"."""
+def _merge_assignments(answer: str) -> tuple[str, ...] | None:
+    """Return "x=17 or x=18" as the one claim "17,18"."""
     values = []
     for part in _split(answer, _VALUES):
         sides = _split(part, _EQUALS)
@@ -157,44 +160,46 @@ def _assigned(answer: str) -> tuple[str, ...] | None:
 
 
 def _split(text: str, separator: re.Pattern[str]) -> list[str]:
-    """`text` split at the separators that stand in no bracket."""
-    parts, depth, start, seen = [], 0, 0, 0
+    """Split `text` at the separators outside brackets."""
+    parts, depth, start, searched = [], 0, 0, 0
     for mark in separator.finditer(text):
-        between = text[seen : mark.start()]
+        between = text[searched : mark.start()]
         depth += sum(map(between.count, "([{")) - sum(map(between.count, ")]}"))
-        seen = mark.end()
+        searched = mark.end()
         if depth == 0:
             parts.append(text[start : mark.start()])
             start = mark.end()
     return [*parts, text[start:]]
 
 
-def _unwrapped(text: str) -> tuple[str, bool]:
-    """The text without what only dresses it, and whether it had a sign of money."""
+def _unwrap(text: str) -> tuple[str, bool]:
+    """Return the text without formatting, and true if it had a currency sign."""
     bare = _SUPERSCRIPT.sub(lambda power: f"^{{{power.group().translate(_SUPERSCRIPTS)}}}", text).translate(_SIGNS)
     bare = _ROOT.sub(lambda root: rf"\sqrt{{{root[1]}}}" if root[1] else r"\sqrt", bare)
     bare = _LATEX_THOUSANDS.sub(lambda number: _LATEX_MARK.sub("", number.group()), bare)
     bare = _BLANK.sub("  ", _SPACING.sub("", _DECIMAL_COMMA.sub(".", bare).replace("{,}", ",")))
     for _ in range(8):
-        shorter = _once_unwrapped(bare.strip())
+        shorter = _unwrap_once(bare.strip())
         if shorter == bare:
             break
         bare = shorter
-    plain = _CURRENCY.sub(" ", bare).strip()
-    money = plain != bare.strip()
-    plain = _EN_DASH_MINUS.sub(r"\1-", plain)
-    if _SPACED_THOUSANDS.fullmatch(plain):
-        return plain.replace(" ", ""), money
-    plain = " ".join(plain.split())
-    return _LEADING_VULGAR.sub(_spelled_fraction, plain, count=1) if _LEADING_VULGAR.match(plain) else plain, money
+    without_currency = _CURRENCY.sub(" ", bare).strip()
+    is_money = without_currency != bare.strip()
+    without_currency = _EN_DASH_MINUS.sub(r"\1-", without_currency)
+    if _SPACED_THOUSANDS.fullmatch(without_currency):
+        return without_currency.replace(" ", ""), is_money
+    without_currency = " ".join(without_currency.split())
+    return _LEADING_VULGAR.sub(_latex_fraction, without_currency, count=1) if _LEADING_VULGAR.match(
+        without_currency
+    ) else without_currency, is_money
 
 
-def _spelled_fraction(vulgar: re.Match[str]) -> str:
+def _latex_fraction(vulgar: re.Match[str]) -> str:
     top, bottom = _VULGAR[vulgar[2]]
     return rf"{vulgar[1]}\frac{{{top}}}{{{bottom}}}"
 
 
-def _once_unwrapped(text: str) -> str:
+def _unwrap_once(text: str) -> str:
     for mark_open, mark_close in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`")):
         inner = text[len(mark_open) : -len(mark_close)]
         if len(text) > 2 * len(mark_open) and text.startswith(mark_open) and text.endswith(mark_close):

@@ -6,7 +6,7 @@ _WORD = re.compile(r"\w+")
 
 
 def repetition(text: str, n: int = 3) -> float:
-    """1 − distinct / total n-grams over the lower-cased words of `text`: 0 if none repeats, below 1 always.
+    """Return 1 − distinct / total n-grams over the lower-cased words of `text`: 0 if none repeats, always below 1.
 
     A text of fewer than `n` words has no n-gram and scores 0.
 

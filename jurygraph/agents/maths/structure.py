@@ -1,4 +1,4 @@
-"""The form of a response (MACRM, §3: R_fmt and R_step). Linear in the length of the text."""
+"""The format and steps of a response (MACRM, §3: R_fmt and R_step). Linear in the length of the text."""
 
 import re
 from collections.abc import Iterable
@@ -22,14 +22,14 @@ _ENOUGH_STEPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the five parts of the format and whether the response has it."""
+    """One of the five parts of the format; `present` if the response has it."""
 
     name: str
     present: bool
 
 
 class Marker(NamedTuple):
-    """A marker of a step: where it begins, its number, and whether that is a word ("Third")."""
+    """A marker of a step: its start, its number, and `in_words` if it is a word ("Third")."""
 
     start: int
     number: int
@@ -37,64 +37,67 @@ class Marker(NamedTuple):
 
 
 def format_parts(text: str) -> tuple[Part, ...]:
-    """The five parts: each of the four tags present, and all four once, in order, with only blanks outside them."""
+    """Return the five parts: each of the four tags, and all four once, in order, with only blanks outside them."""
     tags = tuple(Part(tag, tag in text) for tag in _TAGS)
-    return (*tags, Part(_IN_ORDER, _in_order(text)))
+    return (*tags, Part(_IN_ORDER, _is_in_order(text)))
 
 
 def format_score(text: str) -> float:
-    """R_fmt, 0 to 1: the share of the five parts that are present."""
+    """Return R_fmt, 0 to 1: the share of the five parts that are present."""
     parts = format_parts(text)
     return sum(part.present for part in parts) / len(parts)
 
 
 def ordered_steps(text: str) -> int:
-    """How many ordered steps the reasoning has, 0 or more: inside `<think>…</think>` if there is such a part.
+    """Return the number of ordered steps of the reasoning: inside `<think>…</think>` if there is such a part.
 
-    Markers stand at the start of a line: "1.", "1)", "(1)", "Step 1", "First", "Secondly" (to "Tenth"). Counted is the
-    longest run 1, 2, 3, …; other markers between its members do not break it. Where no line has a marker, the distinct
-    lines with a letter or digit before the line of the final answer count: a GSM8K solution has one step a line.
+    Markers are at the start of a line: "1.", "1)", "(1)", "Step 1", "First", "Secondly" (to "Tenth"). The length of the
+    longest run 1, 2, 3, … counts; other markers between its members do not break it. If no line has a marker, the
+    distinct lines with a letter or digit before the line of the final answer count: a GSM8K solution has one step per
+    line.
     """
     start, end = reasoning(text)
-    found = markers(text[start:end])
-    whole = end - start == len(text)
-    return longest_run(found) if found else _lines_before_answer(text[start:end], whole)
+    found_markers = markers(text[start:end])
+    is_whole_text = end - start == len(text)
+    return longest_run(found_markers) if found_markers else _lines_before_answer(text[start:end], is_whole_text)
 
 
 def step_score(text: str) -> float:
-    """R_step, 0 to 1: ordered steps / 3, at most 1."""
+    """Return R_step, 0 to 1: ordered steps / 3, at most 1."""
     return min(1.0, ordered_steps(text) / _ENOUGH_STEPS)
 
 
 def reasoning(text: str) -> tuple[int, int]:
-    """Where the reasoning stands, `text[start:end]`: inside `<think>…</think>` if there is such a part, else all."""
+    """Return the range of the reasoning, `text[start:end]`: inside `<think>…</think>` if that exists, else all."""
     start = text.find(_TAGS[0])
     end = text.find(_TAGS[1], start) if start >= 0 else -1
     return (start + len(_TAGS[0]), end) if end >= 0 else (0, len(text))
 
 
 def markers(text: str) -> list[Marker]:
-    """The markers of steps in a text, in order."""
-    return [Marker(found.start(), _number(found), found["ordinal"] is not None) for found in _MARKER.finditer(text)]
+    """Return the markers of steps in a text, in order."""
+    return [
+        Marker(match.start(), _marker_number(match), match["ordinal"] is not None) for match in _MARKER.finditer(text)
+    ]
 
 
-def longest_run(found: Iterable[Marker]) -> int:
-    """The length of the longest run 1, 2, 3, …; other markers between its members do not break it."""
+def longest_run(step_markers: Iterable[Marker]) -> int:
+    """Return the length of the longest run 1, 2, 3, …; other markers between its members do not break it."""
     run = longest = 0
-    for marker in found:
+    for marker in step_markers:
         if marker.number in (1, run + 1):
             run = marker.number
         longest = max(longest, run)
     return longest
 
 
-def _number(found: re.Match[str]) -> int:
-    if found["ordinal"]:
-        return _ORDINALS.index(found["ordinal"].lower()) + 1
-    return int(found["step"] or found["number"])
+def _marker_number(match: re.Match[str]) -> int:
+    if match["ordinal"]:
+        return _ORDINALS.index(match["ordinal"].lower()) + 1
+    return int(match["step"] or match["number"])
 
 
-def _in_order(text: str) -> bool:
+def _is_in_order(text: str) -> bool:
     if any(text.count(tag) != 1 for tag in _TAGS):
         return False
     places = [text.index(tag) for tag in _TAGS]
@@ -102,7 +105,7 @@ def _in_order(text: str) -> bool:
     return places == sorted(places) and not any(passage.strip() for passage in outside)
 
 
-def _lines_before_answer(text: str, whole: bool) -> int:
-    answer = final_answer(text) if whole else None
+def _lines_before_answer(text: str, is_whole_text: bool) -> int:
+    answer = final_answer(text) if is_whole_text else None
     before = text[: text.rfind("\n", 0, answer.start) + 1] if answer else text
     return len({" ".join(line.split()).casefold() for line in before.split("\n") if _WRITTEN.search(line)})

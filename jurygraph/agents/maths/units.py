@@ -1,7 +1,7 @@
-r"""What stands behind a number or an expression: a unit, a scale such as "million", or words that are neither.
+r"""The text after a number or an expression: a unit, a scale such as "million", or words that are neither.
 
-Every doubt goes against credit: a word is a unit only where it is a known one or looks like a plural noun ("18 duck
-eggs"); "18 nope", "18 of", "18 halved" and "18 in debt" are no numbers.
+Doubtful cases get no credit: a word is a unit only if it is a known one or looks like a plural noun ("18 duck eggs");
+"18 nope", "18 of", "18 halved" and "18 in debt" are no numbers.
 """
 
 import re
@@ -56,31 +56,31 @@ _WORD = re.compile(r"[A-Za-z]?[a-z]{2,}")
 
 
 def scale_of(rest: str, money: bool) -> int | None:
-    """What the words behind a number multiply it with: 1 for a unit or nothing, None where they are no unit."""
+    """Return the factor of the words after a number: 1 for a unit or nothing, None if they are no unit."""
     words = _words(rest)
     if words is None:
         return None
     scale, count = 1, 0
     while count < min(2, len(words)) and (factor := _SCALES.get(words[count].lower(), 0)) > scale:
         scale, count = scale * factor, count + 1
-    typeset = bool(_GROUP_WORDS.match(rest.lstrip()))
-    glued = rest[:1].isalpha() and not count
-    return scale if _is_unit(words[count:], money=money, glued=glued, typeset=typeset) else None
+    is_typeset = bool(_GROUP_WORDS.match(rest.lstrip()))
+    is_glued = rest[:1].isalpha() and not count
+    return scale if _is_unit(words[count:], money=money, glued=is_glued, typeset=is_typeset) else None
 
 
 def _words(rest: str) -> list[str] | None:
-    """The words in what follows a number, "/" among them; None where there is anything else."""
+    """Return the words after a number, including "/"; None if there is anything else."""
     rest = rest.rstrip(" .")
-    spelled = _DEGREES.sub(" degrees ", _GROUP_WORDS.sub(r" \1", _POWER.sub("", rest))).rstrip(" .")
-    spelled = re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z])|(?<=[A-Za-z])\.(?= )", " ", spelled)
-    if not re.fullmatch(r"[A-Za-z/ ]{0,60}", spelled):
+    normalised = _DEGREES.sub(" degrees ", _GROUP_WORDS.sub(r" \1", _POWER.sub("", rest))).rstrip(" .")
+    normalised = re.sub(r"(?<=[A-Za-z])-(?=[A-Za-z])|(?<=[A-Za-z])\.(?= )", " ", normalised)
+    if not re.fullmatch(r"[A-Za-z/ ]{0,60}", normalised):
         return None
-    words = spelled.replace("/", " / ").split()
+    words = normalised.replace("/", " / ").split()
     return None if _POWER.search(rest) and not _is_known(words[-1], _TYPESET_LETTERS) else words
 
 
 def _is_unit(words: list[str], *, money: bool, glued: bool, typeset: bool) -> bool:
-    """Whether the words are `[adjective] unit`, `per unit` and "each", "in total" or the like, or some of these."""
+    """Return true for `[adjective] unit`, `per unit` and "each", "in total" or similar, in order, each optional."""
     for length in (1, 2):
         if tuple(words[-length:]) in _CLOSINGS:
             words = words[:-length]
@@ -102,8 +102,8 @@ def _is_noun_phrase(words: list[str], letters: frozenset[str]) -> bool:
     *adjectives, noun = words
     if adjectives and adjectives[0].lower() in ("degree", "degrees") and noun in ("C", "F"):
         return len(adjectives) == 1
-    known = _is_known(noun, letters)
-    if not known and not (_PLURAL.fullmatch(noun) and _is_plain(noun)):
+    is_known = _is_known(noun, letters)
+    if not is_known and not (_PLURAL.fullmatch(noun) and _is_plain(noun)):
         return False
     return len(adjectives) < 2 and all(
         word.lower() in _ADJECTIVES or (_is_plain(word) and not _is_known(word, letters)) for word in adjectives
@@ -111,7 +111,7 @@ def _is_noun_phrase(words: list[str], letters: frozenset[str]) -> bool:
 
 
 def _is_rate(words: list[str], has_unit: bool) -> bool:
-    """Whether the words are "per day" or "/ day"; a bare "18/x" divides."""
+    """Return true if the words are "per day" or "/ day"; a bare "18/x" divides."""
     if len(words) != 2:
         return False
     sign, noun = words
@@ -133,7 +133,7 @@ def _is_plain(word: str) -> bool:
 
 
 def without_unit(text: str, money: bool) -> str:
-    r"""Takes a unit off the end of an expression: `6\pi \text{ cm}^2`, "x+1 apples"."""
+    r"""Remove a unit from the end of an expression: `6\pi \text{ cm}^2`, "x+1 apples"."""
     shorter = _POWER.sub("", text)
     group = re.search(r"\\(?:text|mathrm|mbox) ?\{([^{}\\]*)\}$", shorter)
     tail = group or _TRAILING_WORDS.search(text)
@@ -142,6 +142,6 @@ def without_unit(text: str, money: bool) -> str:
     words = _words(tail.group(1) if group else tail.group())
     if not words or not (group or all(len(word) > 1 for word in words if word != "/")):
         return text
-    glued = not group and text[tail.start() - 1] != " "
-    fits = _is_unit(words, money=money, glued=glued, typeset=bool(group))
+    is_glued = not group and text[tail.start() - 1] != " "
+    fits = _is_unit(words, money=money, glued=is_glued, typeset=bool(group))
     return text[: tail.start()].rstrip() if fits else text

@@ -1,11 +1,11 @@
 """The worker process that runs math-verify: `python -m jurygraph.agents.maths.worker TIME_LIMIT`.
 
-Protocol, one JSON object a line: first `{"ready": true}` or `{"ready": false, "detail": …}` on stdout, then for each
+Protocol, one JSON object per line: first `{"ready": true}` or `{"ready": false, "detail": …}` on stdout, then for each
 `{"answer", "reference"}` on stdin one `{"status", "detail"}` on stdout, in order. It exits at the end of stdin.
 
-It survives its parent in no case for long: SIGALRM, left at its default action (death, even inside C code), is armed
-one second past the time limit for each comparison. No sympy object is ever printed here: that can hang (math-verify
-issues #50, #55, #65). Only the grammar of math-verify reads text; its route through Python's `eval` is not used.
+It never outlives its parent for long: SIGALRM, with its default action (death, even inside C code), is armed one second
+past the time limit for each comparison. No sympy object is ever printed here: that can hang (math-verify issues #50,
+#55, #65). Only the grammar of math-verify reads text; its route through Python's `eval` is not used.
 """
 
 import contextlib
@@ -29,13 +29,13 @@ class _Unreadable(Exception):
 
 
 def compare(answer: str, reference: str) -> tuple[str, str]:
-    """Compares two answers; imports math-verify unless both are plain numbers. It may run for ever: see `main`.
+    """Compare two answers; import math-verify unless both are plain numbers. It may never return: see `main`.
 
     Returns:
         One of the statuses of `pool.Comparison` and a detail.
 
     Raises:
-        MemoryError, RecursionError: the comparison needs more than this process has.
+        MemoryError, RecursionError: the comparison exceeds the limits of this process.
     """
     if folded(answer) and folded(answer) == folded(reference):
         return "equal", "same text"
@@ -59,14 +59,14 @@ def _compare_expressions(answer: str, reference: str) -> tuple[str, str]:
         gold = _parse(reference)
     except _Unreadable:
         return "unparsed-reference", "math-verify cannot parse the reference"
-    said = claims(answer, reference)
+    claimed_expressions = claims(answer, reference)
     try:
-        parsed = [_parse(expression) for expression in said or ()]
+        parsed = [_parse(expression) for expression in claimed_expressions or ()]
     except _Unreadable:
         parsed = []
     if not parsed:
         return "unparsed-answer", "math-verify cannot parse the answer"
-    return ("equal" if all(_verify(gold, each) for each in parsed) else "different"), "expressions"
+    return ("equal" if all(_verify(gold, claim) for claim in parsed) else "different"), "expressions"
 
 
 def _verify(gold: Any, answer: Any) -> bool:
@@ -76,46 +76,48 @@ def _verify(gold: Any, answer: Any) -> bool:
         return bool(verify(gold, answer, timeout_seconds=None, raise_on_error=True))
     except (MemoryError, RecursionError):
         raise
-    except Exception:  # noqa: BLE001 - sympy raises anything when two things cannot be compared: then they differ
+    except Exception:  # noqa: BLE001 - sympy raises anything if two objects are not comparable: then they differ
         return False
 
 
 @lru_cache(maxsize=256)
 def _parse(latex: str) -> Any:
-    """The one sympy object that the whole of `latex` stands for."""
+    """Return the one sympy object that `latex` as a whole represents."""
     from math_verify import parse
     from math_verify.grader import nan, zoo
 
-    found = parse(f"${latex}$", _extraction(), fallback_mode="no_fallback", parsing_timeout=None)
-    if len(found) != 1 or found[0] is nan or found[0] is zoo:
+    expressions = parse(f"${latex}$", _extraction(), fallback_mode="no_fallback", parsing_timeout=None)
+    if len(expressions) != 1 or expressions[0] is nan or expressions[0] is zoo:
         raise _Unreadable
-    return found[0]
+    return expressions[0]
 
 
 @lru_cache(maxsize=1)
 def _extraction() -> list[Any]:
-    """LaTeX only, without math-verify's removal of units, which reads "5t" as 5: `reading` has done that."""
+    """Return LaTeX extraction without math-verify's unit removal, which reads "5t" as 5: `reading` handles units."""
     from latex2sympy2_extended import NormalizationConfig
     from math_verify import LatexExtractionConfig
 
-    kept = NormalizationConfig(basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none")
-    return [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=kept)]
+    normalization = NormalizationConfig(
+        basic_latex=True, units=False, malformed_operators=True, nits=True, boxed="none"
+    )
+    return [LatexExtractionConfig(boxed_match_priority=-1, normalization_config=normalization)]
 
 
 def main() -> int:
-    """Answers requests until stdin ends; 1 when it could not start or ran out of memory."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    """Answer requests until stdin ends; return 1 if it could not start or ran out of memory."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     limit = float(sys.argv[1])
-    replies = _protected_stdout()
+    replies = _protect_stdout()
     try:
         _prepare()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent must say so
-        _reply(replies, {"ready": False, "detail": f"{type(error).__name__}: {error}"[:500]})
+    except Exception as error:  # noqa: BLE001 - the parent reports any error
+        _send_reply(replies, {"ready": False, "detail": f"{type(error).__name__}: {error}"[:500]})
         return 1
-    _reply(replies, {"ready": True})
+    _send_reply(replies, {"ready": True})
     for line in sys.stdin.buffer:
-        status, detail = _answered(line, limit)
-        _reply(replies, {"status": status, "detail": detail})
+        status, detail = _answer(line, limit)
+        _send_reply(replies, {"status": status, "detail": detail})
         if detail == "MemoryError":
             return 1
     return 0
@@ -127,7 +129,7 @@ def _prepare() -> None:
     with contextlib.suppress(AttributeError):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
     for answer, reference in (("x+1", "1+x"), (r"\frac{1}{2}x", "0.5x"), ("(1,2)", "[1,2]"), (r"\sqrt{2}", "1.414")):
-        compare(answer, reference)  # the first comparison builds tables that take longer than a time limit
+        compare(answer, reference)  # the first comparison builds tables for longer than the time limit
 
 
 def _limit_memory() -> None:
@@ -139,25 +141,25 @@ def _limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (bound, hard))
 
 
-def _protected_stdout() -> BinaryIO:
-    """Moves stdout out of the reach of stray prints: they go to stderr."""
+def _protect_stdout() -> BinaryIO:
+    """Redirect stray prints from stdout to stderr; return the real stdout."""
     sys.stdout.flush()
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return replies
 
 
-def _answered(line: bytes, limit: float) -> tuple[str, str]:
+def _answer(line: bytes, limit: float) -> tuple[str, str]:
     try:
         request = json.loads(line.decode(**_ENCODING))
-        with _deadly_after(limit + 1):
+        with _kill_after(limit + 1):
             return compare(request["answer"], request["reference"])
-    except Exception as error:  # noqa: BLE001 - hostile input; only the kind is told, a message may print sympy objects
+    except Exception as error:  # noqa: BLE001 - hostile input; only the type, as a message may print sympy objects
         return "error", type(error).__name__
 
 
 @contextlib.contextmanager
-def _deadly_after(seconds: float) -> Iterator[None]:
+def _kill_after(seconds: float) -> Iterator[None]:
     if not hasattr(signal, "setitimer"):
         yield
         return
@@ -168,7 +170,7 @@ def _deadly_after(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-def _reply(replies: BinaryIO, message: dict[str, Any]) -> None:
+def _send_reply(replies: BinaryIO, message: dict[str, Any]) -> None:
     replies.write(json.dumps(message).encode() + b"\n")
     replies.flush()
 

@@ -1,1 +1,1 @@
-"""The Quality Assessor (MACRM): whether a response's reasoning holds, step by step, and where it first does not."""
+"""The Quality Assessor (MACRM): checks a response's reasoning step by step, up to the first unsound step."""

@@ -1,4 +1,4 @@
-"""What the Quality Assessor finds by code alone."""
+"""The evaluator of the Quality Assessor that works by code alone."""
 
 from jurygraph.agents.judging.evaluator import shared
 from jurygraph.agents.quality_assessor.arithmetic import slips
@@ -9,10 +9,10 @@ from jurygraph.schema import Branch, Evidence, Verdict
 
 
 class Arithmetic(Evaluator):
-    """The step reward by the arithmetic that the steps write down: the share of them before the first false one.
+    """The step reward by the written arithmetic: the share of the steps before the first one with a false calculation.
 
-    `native` is that step's number. It says nothing of a step that writes no calculation: where none does, the score
-    is 1, so that whoever rewards this should reward written calculations besides (`maths.calculation`).
+    `native` is that step's number. Steps without a calculation cannot fail: without any calculation the score is 1, so
+    combine this with a reward for written calculations (`maths.calculation`).
     """
 
     name = "quality.arithmetic"
@@ -26,14 +26,16 @@ class Arithmetic(Evaluator):
         steps = segments(ask.response.text)
         if not steps:
             return NO_STEPS
-        found = slips(shared(ask)["query"], ask.response.text, steps)
-        if not found:
+        errors = slips(shared(ask)["query"], ask.response.text, steps)
+        if not errors:
             return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
-        first = found[0].step
+        first = errors[0].step
         return Verdict(
             score=step_reward(first, len(steps)),
             met=False,
             native=first,
-            reason=f"step {first} of {len(steps)} is wrong: {found[0].complaint}",
-            evidence=tuple(Evidence(quote=one.quote, start=one.start, end=one.end, verified=True) for one in found),
+            reason=f"step {first} of {len(steps)} is wrong: {errors[0].complaint}",
+            evidence=tuple(
+                Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True) for slip in errors
+            ),
         )

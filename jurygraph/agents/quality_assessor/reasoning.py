@@ -1,4 +1,4 @@
-"""Whether each step of a response is right, agrees with what is known, and follows from what stands before it."""
+"""Judge each step of a response by a model: its reasoning, its agreement with the facts, and its coherence."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,17 +20,17 @@ from jurygraph.schema import Branch, Evidence, Failure, Question, TaskView, Verd
 from jurygraph.sources.complaint import shortened
 
 MOST_JUDGED = 60
-"""Steps judged in one call; a response with more is a failed verdict that it caused."""
+"""The largest number of steps judged in one call; a response with more causes a failed verdict."""
 FACTS_SHOWN = 20_000
-"""Characters of a task's facts, as JSON, that a prompt shows; longer ones are for `facts.confirmed` to look up."""
+"""The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
 ROOM = 100
-"""Tokens that a reply may take for a step; one that is sound takes a third of it."""
+"""The number of tokens reserved per step in a reply; a sound step needs a third of it."""
 _HINT = "quote from that very step letter by letter, eight letters or more, or decide anew"
-_SHOWN = 80
+_MAX_CHARACTERS = 80
 
 
-class _Found(NamedTuple):
-    """Something wrong with a step: its number, why, where it stands, and if that is nowhere, what is `lacking`."""
+class _Unsound(NamedTuple):
+    """An unsound step: its number, the reason, the evidence, and, without any evidence, what is `lacking`."""
 
     step: int
     reason: str
@@ -39,17 +39,17 @@ class _Found(NamedTuple):
 
 
 class Reasoning(OneCall):
-    """The step reward of each aspect: the share of the steps before the first that a model finds unsound.
+    """The step reward of each aspect: the share of the steps before the first that the model finds unsound.
 
-    `accuracy`: its reasoning is right; `facts`: it agrees with the task, the reference and the task's facts;
-    `coherence`: it follows from what stands before. One call judges all steps of a response, and `native` is the number
-    of the first unsound one. What code finds to be wrong arithmetic is inaccurate, whatever the model says.
+    `accuracy`: the reasoning is right; `facts`: it agrees with the task, the reference and the task's facts;
+    `coherence`: it follows from the preceding steps. One call judges all steps of a response, and `native` is the
+    number of the first unsound one. Arithmetic that code finds to be wrong is inaccurate, whatever the model says.
 
-    A fault lowers the score, so what it needs is a quotation of what is wrong, from that very step. A response could
-    profit where it makes a judge misquote: so a fault without one is never dropped. The model is told of it once; then
-    the verdict is failed, of cause `response`, unless a fault at an earlier step stands, which decides by itself. That
-    a step is sound needs no quotation: quoting the step itself would prove nothing. Against a response that praises
-    its own steps stand the fences, each step in one of its own, so that none can pass for others, and the arithmetic.
+    A fault lowers the score, so it needs a quotation of the error from that very step. A response could profit from
+    making the judge misquote, so a fault without one is never dropped: the model gets one chance to repair it; then the
+    verdict is failed, of cause `response`, unless an earlier step has a supported fault, which is decisive by itself. A
+    sound step needs no quotation, since quoting the step itself would prove nothing. The defence against a response
+    that praises its own steps is the fences, one per step, so that none can pass for another, and the arithmetic check.
     """
 
     name = "quality.reasoning"
@@ -67,96 +67,100 @@ class Reasoning(OneCall):
         return [self.question(view, aspect) for aspect in ASPECTS]
 
     async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
-        """The verdict on each aspect of a response."""
+        """Return the verdict on each aspect of a response."""
         steps = segments(ask.response.text)
         if not steps:
             return dict.fromkeys(ASPECTS, NO_STEPS)
         if len(steps) > MOST_JUDGED:
             message = f"the response has {len(steps)} steps, and at most {MOST_JUDGED} are judged"
             return dict.fromkeys(ASPECTS, Verdict.failed("too-long", message, cause="response"))
-        return await self._asked(ask, steps)
+        return await self._judge_steps(ask, steps)
 
-    async def _asked(self, ask: Ask, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
+    async def _judge_steps(self, ask: Ask, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
         gateway = ask.gateway
         assert gateway is not None, "asked without a model"
         task = shared(ask)
-        shown = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
-        variables = {**task, "steps": shown, "facts": _facts(ask.task)}
-        noun = steps_stated(len(steps))
-        request = gateway.request(self._prompt, noun, variables, sample=ask.sample, room=ROOM * len(steps))
-        slipped = {slip.step: slip for slip in reversed(slips(task["query"], ask.response.text, steps))}
-        findings = _Findings(steps, slipped, gateway.safety.evidence)
+        shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
+        variables = {**task, "steps": shown_steps, "facts": _facts(ask.task)}
+        reply_model = steps_stated(len(steps))
+        request = gateway.request(self._prompt, reply_model, variables, sample=ask.sample, room=ROOM * len(steps))
+        slip_by_step = {slip.step: slip for slip in reversed(slips(task["query"], ask.response.text, steps))}
+        findings = _Findings(steps, slip_by_step, gateway.safety.evidence)
         try:
-            judged = await gateway.judge(request, noun, findings.flaw)
+            result = await gateway.judge(request, reply_model, findings.flaw)
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(ASPECTS, failed)
-        found = findings.of(judged.value)
-        return {aspect: _verdict(found[aspect], len(steps), judged.call.id) for aspect in ASPECTS}
+        unsound = findings.of(result.value)
+        return {aspect: _build_verdict(unsound[aspect], len(steps), result.call.id) for aspect in ASPECTS}
 
 
 class _Findings:
-    """What is wrong with the steps of a response: what code found by their numbers, and what a reply says.
+    """The unsound steps of a response: those found by code, by their numbers, and those in a reply.
 
-    Quotations are looked for in the step of which they are said to be, unless they are not `sought` at all.
+    Quotations are searched in the step that they are about, unless `is_checked` is false.
     """
 
-    def __init__(self, steps: Sequence[Segment], slipped: Mapping[int, Slip], sought: bool) -> None:
-        self._steps, self._slipped, self._sought = steps, slipped, sought
+    def __init__(self, steps: Sequence[Segment], slip_by_step: Mapping[int, Slip], is_checked: bool) -> None:
+        self._steps, self._slip_by_step, self._is_checked = steps, slip_by_step, is_checked
         self._texts = [Text(step.text) for step in steps]
 
-    def of(self, reply: StepsStated) -> dict[str, list[_Found]]:
-        """By aspect, in the order of the steps; one for each step that is unsound."""
-        found: dict[str, list[_Found]] = {aspect: [] for aspect in ASPECTS}
-        found["accuracy"] = [self._slip(slip) for slip in self._slipped.values()]
-        for step, fault in self._stated(reply):
-            found[fault.aspect].append(self._fault(step, fault))
-        return {aspect: sorted(ones, key=lambda one: one.step) for aspect, ones in found.items()}
+    def of(self, reply: StepsStated) -> dict[str, list[_Unsound]]:
+        """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
+        unsound: dict[str, list[_Unsound]] = {aspect: [] for aspect in ASPECTS}
+        unsound["accuracy"] = [self._unsound_by_code(slip) for slip in self._slip_by_step.values()]
+        for step, fault in self._faults(reply):
+            unsound[fault.aspect].append(self._unsound_by_model(step, fault))
+        return {aspect: sorted(entries, key=lambda entry: entry.step) for aspect, entries in unsound.items()}
 
     def flaw(self, reply: StepsStated) -> str | None:
-        """What is wrong with a reply that finds faults and quotes for them what does not stand in the step."""
-        found = ((step, fault.aspect, self._fault(step, fault).lacking) for step, fault in self._stated(reply))
-        wrong = [f"step_{step}: {aspect} is not sound, {lacking}" for step, aspect, lacking in found if lacking]
-        return f"{'; '.join(wrong)}; {_HINT}" if wrong else None
+        """Return what is wrong with a reply whose faults have no quotation from their step; None if it is fine."""
+        problems_by_step = (
+            (step, fault.aspect, self._unsound_by_model(step, fault).lacking) for step, fault in self._faults(reply)
+        )
+        problems = [
+            f"step_{step}: {aspect} is not sound, {lacking}" for step, aspect, lacking in problems_by_step if lacking
+        ]
+        return f"{'; '.join(problems)}; {_HINT}" if problems else None
 
-    def _stated(self, reply: StepsStated) -> Iterator[tuple[int, FaultStated]]:
-        """The faults of a reply, without those of which code knows better."""
-        for one in reply.steps:
-            for fault in one.faults:
-                if fault.aspect != "accuracy" or one.step not in self._slipped:
-                    yield one.step, fault
+    def _faults(self, reply: StepsStated) -> Iterator[tuple[int, FaultStated]]:
+        """Yield the faults of a reply, without those about accuracy that code has found itself."""
+        for step in reply.steps:
+            for fault in step.faults:
+                if fault.aspect != "accuracy" or step.step not in self._slip_by_step:
+                    yield step.step, fault
 
-    def _slip(self, slip: Slip) -> _Found:
+    def _unsound_by_code(self, slip: Slip) -> _Unsound:
         evidence = Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True)
-        return _Found(slip.step, slip.complaint, (evidence,))
+        return _Unsound(slip.step, slip.complaint, (evidence,))
 
-    def _fault(self, step: int, fault: FaultStated) -> _Found:
-        if not self._sought:
-            return _Found(step, fault.reason, (Evidence(quote=fault.quote),) if fault.quote.strip() else ())
+    def _unsound_by_model(self, step: int, fault: FaultStated) -> _Unsound:
+        if not self._is_checked:
+            return _Unsound(step, fault.reason, (Evidence(quote=fault.quote),) if fault.quote.strip() else ())
         text, offset = self._texts[step - 1], self._steps[step - 1].start
         passage = text.supports(fault.quote)
         if passage is None:
-            return _Found(step, fault.reason, (), _lacking(fault.quote, text))
+            return _Unsound(step, fault.reason, (), _quotation_problem(fault.quote, text))
         start, end = offset + passage.start, offset + passage.end
-        return _Found(step, fault.reason, (Evidence(quote=passage.text, start=start, end=end, verified=True),))
+        return _Unsound(step, fault.reason, (Evidence(quote=passage.text, start=start, end=end, verified=True),))
 
 
-def _lacking(quote: str, text: Text) -> str:
-    """What is wrong with the quotation of a fault that bears nothing."""
+def _quotation_problem(quote: str, text: Text) -> str:
+    """Return what is wrong with the quotation of a fault."""
     if not quote.strip():
         return "and nothing is quoted for it"
     why = why_no_support(quote, text).replace("in the response", "in that step")
-    return f"and quotes '{shortened(quote, _SHOWN)}' ({why})"
+    return f"and quotes '{shortened(quote, _MAX_CHARACTERS)}' ({why})"
 
 
-def _verdict(found: Sequence[_Found], steps: int, call: str) -> Verdict:
-    """The verdict on an aspect: it hangs on its first unsound step alone."""
-    if not found:
+def _build_verdict(unsound: Sequence[_Unsound], steps: int, call: str) -> Verdict:
+    """Return the verdict on an aspect, which depends on its first unsound step only."""
+    if not unsound:
         return Verdict(score=1.0, met=True, reason=f"none of {steps} steps is unsound", call=call)
-    first, *others = found
-    later = f"; so are {', '.join(str(one.step) for one in others)}" if others else ""
+    first, *others = unsound
+    later = f"; so are {', '.join(str(other.step) for other in others)}" if others else ""
     reason = f"step {first.step} of {steps} is unsound: {first.reason}{later}"
-    evidence = tuple(dict.fromkeys(passage for one in found for passage in one.evidence))
+    evidence = tuple(dict.fromkeys(passage for step in unsound for passage in step.evidence))
     if first.lacking:
         failure = Failure(
             cause="response", kind="unsupported", message=f"the judge says step {first.step} unsound, {first.lacking}"
@@ -167,8 +171,8 @@ def _verdict(found: Sequence[_Found], steps: int, call: str) -> Verdict:
 
 
 def _facts(view: TaskView) -> str | None:
-    """The facts of a task as a prompt shows them."""
+    """Return the facts of a task as a prompt shows them; None if there are none or they are too long."""
     if view.facts is None:
         return None
-    written = json.dumps(view.facts, ensure_ascii=False, sort_keys=True)
-    return written if len(written) <= FACTS_SHOWN else None
+    facts_json = json.dumps(view.facts, ensure_ascii=False, sort_keys=True)
+    return facts_json if len(facts_json) <= FACTS_SHOWN else None

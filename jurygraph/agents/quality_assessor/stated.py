@@ -1,4 +1,4 @@
-"""What a model replies about the steps of a response: each aspect of each step sound or not, and every fault quoted."""
+"""The models of a reply about the steps of a response: each aspect of each step sound or not, every fault quoted."""
 
 from functools import lru_cache
 from typing import Annotated, Any, Literal, get_args
@@ -13,10 +13,11 @@ Aspect = Literal["accuracy", "facts", "coherence"]
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 
 
-# A docstring would stand in the schema that a model is given, and a name in what it is told of a field that is missing.
+# The next models have no docstrings because these would be part of the JSON schema that a model is given. Class names
+# are visible too, in messages about missing fields.
 
 
-class FaultStated(Noun):  # what is wrong with an aspect of a step, before it is said that it is
+class FaultStated(Noun):  # comes before the flags of the aspects, so that the fault is described first
     aspect: Aspect
     reason: Reason
     quote: Annotated[str, Field(max_length=1000)]
@@ -30,12 +31,14 @@ class StepStated(Noun):
     coherence: Flag
 
     @model_validator(mode="after")
-    def _each_unsound_aspect_has_its_fault(self) -> "StepStated":
-        named = sorted(fault.aspect for fault in self.faults)
+    def _check_faults(self) -> "StepStated":
+        fault_aspects = sorted(fault.aspect for fault in self.faults)
         unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
-        if named != unsound:
-            given, said = ", ".join(named) or "none", ", ".join(unsound) or "none"
-            raise ValueError(f"faults name {given}, and false are {said}: give one fault for each that is false")
+        if fault_aspects != unsound:
+            named, unsound_text = ", ".join(fault_aspects) or "none", ", ".join(unsound) or "none"
+            raise ValueError(
+                f"faults name {named}, and false are {unsound_text}: give one fault for each that is false"
+            )
         return self
 
 
@@ -43,15 +46,15 @@ class StepsStated(Noun):
     steps: tuple[StepStated, ...]
 
     @model_validator(mode="after")
-    def _in_order(self) -> "StepsStated":
-        given = [one.step for one in self.steps]
-        if given != list(range(1, len(given) + 1)):
-            raise ValueError(f"the steps are {given}: give each once, in order, from 1 to {len(given)}")
+    def _check_numbers(self) -> "StepsStated":
+        numbers = [step.step for step in self.steps]
+        if numbers != list(range(1, len(numbers) + 1)):
+            raise ValueError(f"the steps are {numbers}: give each once, in order, from 1 to {len(numbers)}")
         return self
 
 
 @lru_cache(maxsize=128)
 def steps_stated(number: int) -> type[StepsStated]:
-    """What is to be replied about so many steps."""
+    """Return the reply model about so many steps."""
     fields: Any = {"steps": (Annotated[tuple[StepStated, ...], Field(min_length=number, max_length=number)], ...)}
     return create_model("StepsStated", __base__=StepsStated, **fields)

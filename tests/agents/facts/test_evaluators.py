@@ -332,7 +332,7 @@ def test_material_names_the_files_that_were_looked_into(tmp_path: Path) -> None:
 
 def test_it_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nothing remembered, since facts whose keys were turned are the same facts."""
-    monkeypatch.setattr(opening, "_MOST_KNOWN", 0)
+    monkeypatch.setattr(opening, "_MAX_CACHED", 0)
     groups = [line.split() for line in itertools.islice(read_travelplanner(TRAIN), 2)]
     assert check_evaluator("facts.confirmed", groups, ["facts.claims"]) > 50
 

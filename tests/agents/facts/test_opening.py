@@ -162,15 +162,15 @@ def test_a_file_is_indexed_once_for_all_tasks_that_share_it(tmp_path: Path) -> N
 
 
 def test_not_all_facts_are_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "_KNOWN", {})
+    monkeypatch.setattr(opening, "_FACTS_CACHE", {})
     facts = [facts_of(view(stated(), name=f"trip {number}")) for number in range(1000)]
-    assert len(opening._KNOWN) == 256
+    assert len(opening._FACTS_CACHE) == 256
     assert all(one.claims == facts[0].claims for one in facts)
 
 
 def test_facts_are_read_from_several_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(opening, "_KNOWN", {})
-    monkeypatch.setattr(opening, "_FILES", {})
+    monkeypatch.setattr(opening, "_FACTS_CACHE", {})
+    monkeypatch.setattr(opening, "_FILE_CACHE", {})
     facts = stated(file=str(write_table(tmp_path / "t.csv", PLACES)))
     seen = []
     threads = [threading.Thread(target=lambda: seen.append(facts_of(view(facts)).tables["places"])) for _ in range(8)]
