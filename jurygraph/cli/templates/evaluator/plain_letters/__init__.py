@@ -1,4 +1,4 @@
-"""Whether a letter is plain, and warm: evaluators for jurygraph."""
+"""Evaluators for jurygraph that check if a letter is plain and warm."""
 
 from .sentences import Sentences, Short
 from .warm import Warm

@@ -1,4 +1,4 @@
-"""Long sentences, as a class: a deriver finds the sentences once, for every evaluator that needs them."""
+"""Long sentences: an evaluator written as a class, and a deriver that splits sentences once for all evaluators."""
 
 import re
 
@@ -15,7 +15,7 @@ class Sentences(jg.Deriver):
 
 
 class Short(jg.Evaluator):
-    """The share of the sentences that have at most `most` words."""
+    """Score the share of the sentences that have at most `most` words."""
 
     needs = ("sentences",)
 

@@ -1,4 +1,4 @@
-"""The evaluators keep jurygraph's rules, and say what they should of two letters."""
+"""Tests: the evaluators keep jurygraph's rules, and give two letters the expected scores."""
 
 import pytest
 
