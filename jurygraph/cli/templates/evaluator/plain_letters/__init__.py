@@ -1,4 +1,4 @@
-"""Evaluators for jurygraph that check if a letter is plain and warm."""
+"""Whether a letter is plain, and warm: evaluators for jurygraph."""
 
 from .sentences import Sentences, Short
 from .warm import Warm

@@ -1,4 +1,4 @@
-"""Long sentences: an evaluator written as a class, and a deriver that splits sentences once for all evaluators."""
+"""Long sentences, as a class: a deriver finds the sentences once, for every evaluator that needs them."""
 
 import re
 
@@ -15,7 +15,7 @@ class Sentences(jg.Deriver):
 
 
 class Short(jg.Evaluator):
-    """Score the share of the sentences that have at most `most` words."""
+    """The share of the sentences that have at most `most` words."""
 
     needs = ("sentences",)
 

@@ -1,4 +1,4 @@
-"""Stiff words: an evaluator written as a function."""
+"""Stiff words, as a function."""
 
 import jurygraph as jg
 
@@ -7,7 +7,7 @@ STIFF = ("pursuant to", "utilize", "prior to", "aforementioned", "in due course"
 
 @jg.evaluator(layer="check")
 def plain(task: jg.TaskView, response: jg.Response) -> jg.Verdict:
-    """Return the share of the stiff words that a letter avoids."""
+    """The share of the stiff words that a letter does without."""
     text = response.text.lower()
     if not text.strip():
         return jg.Verdict(score=0.0, reason="there is nothing in it")

@@ -1,4 +1,4 @@
-"""Tests: the evaluators keep jurygraph's rules, and give two letters the expected scores."""
+"""The evaluators keep jurygraph's rules, and say what they should of two letters."""
 
 import pytest
 
