@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from jurygraph.schema import Task
     from jurygraph.sources.task_lines import TaskLines
 
-_AHEAD = 8  # finished results that may wait for an earlier task, per task that runs at once
+_MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
 
 T = TypeVar("T")
 Ask = Callable[["Task"], Awaitable[T | None]]
@@ -58,14 +58,14 @@ def ask_each(jury: "Jury", lines: "TaskLines", ask: Ask[T], doing: str) -> list[
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-def left_out(found: Iterable[Found[T]]) -> list[dict[str, Any]]:
+def left_out(outcomes: Iterable[Found[T]]) -> list[dict[str, Any]]:
     """Return the omitted tasks as JSON records: task id, line number and reason."""
-    return [{"task": one.task.id, "line": one.line, "why": one.why} for one in found if one.why is not None]
+    return [{"task": one.task.id, "line": one.line, "why": one.why} for one in outcomes if one.why is not None]
 
 
-def tell_left_out(found: Iterable[Found[T]]) -> int:
+def tell_left_out(outcomes: Iterable[Found[T]]) -> int:
     """Print each omitted task and the totals to standard error; return the number of omitted tasks."""
-    listed = list(found)
+    listed = list(outcomes)
     omitted = [one for one in listed if one.why is not None]
     for one in omitted:
         say(f"left out, line {one.line}: {one.why}")
@@ -83,7 +83,7 @@ async def _ask_all(jury: "Jury", lines: "TaskLines", ask: Ask[T], report: Any) -
     pending = (asyncio.create_task(_ask_one(lines.name, line, task, ask)) for line, task in lines.tasks())
     results = []
     try:
-        async with aclosing(in_order(pending, jury.at_once, _AHEAD)) as outcomes:
+        async with aclosing(in_order(pending, jury.at_once, _MAX_WAITING)) as outcomes:
             async for outcome in outcomes:
                 results.append(outcome)
                 report(1)

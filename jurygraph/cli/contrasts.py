@@ -43,9 +43,9 @@ def ranked(trace: Trace, spec: Spec) -> list[Ranked]:
     """Return the contrasts of a trace under a component of combiner `contrast`, in the order of their ids."""
     questions = {question for one in spec.inputs.values() for question in one.questions}
     edits = {one.response.id: one.edit for material in trace.material for one in material.variants}
-    judged = {name for verdict in trace.verdicts if verdict.question in questions for name in verdict.responses}
+    compared = {name for verdict in trace.verdicts if verdict.question in questions for name in verdict.responses}
     figures = trace.reward.figures.get(spec.name, {})
-    names = sorted(judged & edits.keys())
+    names = sorted(compared & edits.keys())
     margins = (figures.get(f"pair {pair}") for pair in range(1, len(names) + 1))
     return [Ranked(name, _as_mapping(edits[name]), margin) for name, margin in zip(names, margins, strict=True)]
 

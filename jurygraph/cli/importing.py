@@ -151,10 +151,10 @@ def _read_imported(form: str, file: str, stakeholders: str | None) -> "Iterator[
     if form != TRAVELPLANNER:
         yield from READERS[form](file)
         return
-    what = "things that queries speak of in words that no rule reads are no constraints"
+    note_text = "things that queries speak of in words that no rule reads are no constraints"
     for task in read_travelplanner(file, stakeholders):
         unread = cast(list[str], task.metadata.get(UNREAD, []))
-        yield Imported(task, tuple(Note(what, f"{task.id}: {words}") for words in unread))
+        yield Imported(task, tuple(Note(note_text, f"{task.id}: {words}") for words in unread))
 
 
 class _ImportCounter:
@@ -231,9 +231,7 @@ def _plural(number: int, noun: str) -> str:
 def _write(tasks: str, content: Iterator[bytes]) -> None:
     from jurygraph.cli.delivery import deliver, packed
 
-    content = chain(
-        list(islice(content, 1)), content
-    )  # read the first line before a draft is created, so that an unreadable file fails early
+    content = chain(list(islice(content, 1)), content)  # an unreadable file fails before a draft is created
     if tasks == "-":
         for line in list(content):
             out(line.removesuffix(b"\n"))

@@ -39,8 +39,8 @@ def _stopped_sentences(trace: Trace) -> Iterator[str]:
     for gate, reason in dict.fromkeys((verdict.gated_by, verdict.reason) for verdict in stopped):
         names = [_label(trace.response_id, verdict) for verdict in stopped if verdict.gated_by == gate]
         consequence = "it counts as badly as it can" if len(names) == 1 else "each counts as badly as it can"
-        who = "Nobody" if gate == NO_VARIANT else "No model"
-        yield f"{who} was asked about {', '.join(names)}, and {consequence}: {gate}, {_inline_reason(reason)}."
+        addressee = "Nobody" if gate == NO_VARIANT else "No model"
+        yield f"{addressee} was asked about {', '.join(names)}, and {consequence}: {gate}, {_inline_reason(reason)}."
 
 
 def _is_stopped(verdict: Verdict) -> bool:
@@ -66,11 +66,11 @@ def _loss_sentences(trace: Trace, directions: Mapping[str, int], can_rise: froze
         if v.status == "ok" and not _is_stopped(v)
     ]
     costly = [(v, cost == 1 or _is_error(response_id, v, directions)) for v, cost in costs if cost > 0]
-    wrong = [v for v, is_wrong in costly if is_wrong]
-    placed = sorted((v for v in wrong if _evidence_start(v) is not None), key=_evidence_start)  # type: ignore[arg-type]
+    errors = [v for v, is_wrong in costly if is_wrong]
+    placed = sorted((v for v in errors if _evidence_start(v) is not None), key=_evidence_start)  # type: ignore[arg-type]
     for place, verdict in enumerate(placed):
         yield f"{'Then' if place else 'What was wrong first'}: {_describe_error(response_id, verdict, directions)}."
-    for place, verdict in enumerate(v for v in wrong if _evidence_start(v) is None):
+    for place, verdict in enumerate(v for v in errors if _evidence_start(v) is None):
         yield f"{'Also wrong' if place or placed else 'Wrong'}: {_describe_error(response_id, verdict, directions)}."
     for verdict, is_wrong in costly:
         if not is_wrong and verdict.question in can_rise:

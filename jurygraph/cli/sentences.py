@@ -30,10 +30,10 @@ class _TraceIndex:
 
     @cached_property
     def _by_question(self) -> dict[str, list[Verdict]]:
-        found: dict[str, list[Verdict]] = {}
+        verdicts: dict[str, list[Verdict]] = {}
         for verdict in self.trace.verdicts:
-            found.setdefault(verdict.question, []).append(verdict)
-        return found
+            verdicts.setdefault(verdict.question, []).append(verdict)
+        return verdicts
 
     def verdicts(self, question: str) -> Sequence[Verdict]:
         """Return the verdicts of one question, in the order of the trace."""
@@ -55,10 +55,10 @@ def _parents_by_child(spec: Spec) -> dict[str, list[str]]:
     if spec.combiner not in _GRAPH_COMBINERS:
         return {}
     names, params = list(spec.inputs), cast(Mapping[str, Sequence[int]], spec.params)
-    found: dict[str, list[str]] = {}
+    parents: dict[str, list[str]] = {}
     for parent, child in sorted(zip(params.get("parents", ()), params.get("children", ()), strict=True)):
-        found.setdefault(names[child], []).append(names[parent])
-    return found
+        parents.setdefault(names[child], []).append(names[parent])
+    return parents
 
 
 def sentences(trace: Trace, decision: Decision) -> list[str]:

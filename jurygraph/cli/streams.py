@@ -65,8 +65,8 @@ class RedactedStream:
     @property
     def encoding(self) -> str:
         """Return the encoding, but never ASCII: click bypasses an ASCII stream and writes to its bytes directly."""
-        known = self._stream.encoding or "utf-8"
-        return "utf-8" if known.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646") else known
+        encoding = self._stream.encoding or "utf-8"
+        return "utf-8" if encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646") else encoding
 
     def write(self, text: str) -> int:
         """Buffer the text until a line ends. Text of one call is redacted together, because some keys span lines.

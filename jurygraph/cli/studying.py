@@ -169,11 +169,11 @@ def _ablation_table(report: "CreditReport") -> Iterator[str]:
     rows += [_variant_row(f"κ = {kappa}", one) for kappa, one in ablations.kappas.items()]
     yield from table(["variant of gear", "leakage", "preservation", "mean reward", "against flat"], rows)
     if ablations.random is not None:
-        each, drawn = ablations.random.each.values(), ablations.random
+        each, random = ablations.random.each.values(), ablations.random
         low, high = min(one.reward for one in each), max(one.reward for one in each)
         yield (
-            f"random graphs give mean rewards from {number(low)} to {number(high)}; {drawn.as_annotated} of "
-            f"{drawn.graphs} came out as annotated"
+            f"random graphs give mean rewards from {number(low)} to {number(high)}; {random.as_annotated} of "
+            f"{random.graphs} came out as annotated"
         )
 
 
@@ -211,9 +211,9 @@ def _loss_lines(report: "CreditReport") -> Iterator[str]:
         return
     yield "lost most, as a share of the rubric's whole weight"
     for loss in report.losses[:_MAX_LOSSES]:
-        lost = f"{number(loss.lost)} on average, {number(loss.most)} at most (response {loss.worst})"
+        amount = f"{number(loss.lost)} on average, {number(loss.most)} at most (response {loss.worst})"
         needs = f"needs {loss.parent} ({loss.kind}, λ = {loss.retention:.4g})"
-        yield visible(f"task {loss.task}, {loss.criterion}: {lost}")
+        yield visible(f"task {loss.task}, {loss.criterion}: {amount}")
         yield f"    {visible(f'{needs}: {loss.reason}' if loss.reason else needs, _MAX_REASON)}"
     if len(report.losses) > _MAX_LOSSES:
         yield f"... and {len(report.losses) - _MAX_LOSSES} more (--json)"

@@ -39,11 +39,11 @@ def arms(configured: SafetyConfig) -> tuple[tuple[Arm, ...], Arm]:
 
 def asking_most(candidates: Iterable[Arm]) -> list[Arm]:
     """Return the arms whose requests include those of all other arms: a gate only ever saves requests."""
-    kept: list[Arm] = []
+    largest: list[Arm] = []
     for arm in sorted(candidates, key=lambda arm: len(arm.safety.gates)):
-        if not any(_covers_requests(other.safety, arm.safety) for other in kept):
-            kept.append(arm)
-    return kept
+        if not any(_covers_requests(other.safety, arm.safety) for other in largest):
+            largest.append(arm)
+    return largest
 
 
 def _covers_requests(first: SafetyConfig, second: SafetyConfig) -> bool:

@@ -139,8 +139,8 @@ _LEVELS = ("attacks", "honest", "suites", "kinds", "each")
 
 def lost_in(arms: Mapping[str, ArmReport]) -> dict[str, int]:
     """Return the verdicts of all arms that failed for infrastructure reasons, by kind, the most frequent first."""
-    lost: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for arm in arms.values():
-        lost.update(arm.attacks.lost)
-        lost.update(arm.honest.lost)
-    return dict(lost.most_common())
+        counts.update(arm.attacks.lost)
+        counts.update(arm.honest.lost)
+    return dict(counts.most_common())

@@ -31,17 +31,17 @@ def draw(report: ConsensusReport, file: Path, form: str) -> None:
 def _draw_agents(axes: "Axes", report: ConsensusReport) -> None:
     """Draw score and interval of each agent, the best on top."""
     ranked = sorted(report.agents.items(), key=lambda one: (-one[1].score, one[0]))
-    drawn = ranked[:_MAX_AGENTS][::-1]
-    for row, (_, one) in enumerate(drawn):
+    selected = ranked[:_MAX_AGENTS][::-1]
+    for row, (_, one) in enumerate(selected):
         if one.low is not None and one.high is not None:
             axes.plot([one.low, one.high], [row, row], color="0.5", linewidth=2.0)
         axes.plot(one.score, row, marker="o", color="C0", markeredgecolor="0.2")
-    axes.set_yticks(range(len(drawn)), [name for name, _ in drawn])
-    shown = "" if len(ranked) == len(drawn) else f", the first {len(drawn)} of {len(ranked)}"
+    axes.set_yticks(range(len(selected)), [name for name, _ in selected])
+    shown = "" if len(ranked) == len(selected) else f", the first {len(selected)} of {len(ranked)}"
     axes.set(
         xlabel=f"mean credit ({report.method}); 95 %, {_INTERVAL_SOURCES[report.intervals]}", title=f"(a) agents{shown}"
     )
-    if not drawn:
+    if not selected:
         _draw_text(axes, "no row names an agent")
 
 

@@ -89,10 +89,10 @@ class Cases:
 
 
 def _require_range(name: str, values: Floats, upper: float) -> None:
-    wrong = ~((values >= 0.0) & (values <= upper))
-    if wrong.any():
+    outside = ~((values >= 0.0) & (values <= upper))
+    if outside.any():
         expected = "[0, 1]" if upper == 1.0 else "[0, ∞)"
-        raise GraphError(f"{name}[{int(wrong.argmax())}] is {values[wrong][0]}: a number in {expected} is needed")
+        raise GraphError(f"{name}[{int(outside.argmax())}] is {values[outside][0]}: a number in {expected} is needed")
 
 
 def leakage(
@@ -123,5 +123,5 @@ def preservation(
 
     Arguments and errors as for `leakage`. In [0, 1] if s <= p, higher is better; None without a case.
     """
-    kept = cases.kept(scores)[cases.satisfied(kinds, threshold)]
-    return fmean(kept) if len(kept) else None
+    preserved = cases.kept(scores)[cases.satisfied(kinds, threshold)]
+    return fmean(preserved) if len(preserved) else None

@@ -39,8 +39,8 @@ class Loss(Noun):
 
 def losses(sheets: Sequence[Sheet], kappa: float) -> tuple[Loss, ...]:
     """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
-    found = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
-    return tuple(sorted(found, key=lambda one: (-one.lost, one.task, one.criterion)))
+    unsorted = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
+    return tuple(sorted(unsorted, key=lambda one: (-one.lost, one.task, one.criterion)))
 
 
 def _sheet_losses(sheet: Sheet, kappa: float) -> Iterator[Loss]:

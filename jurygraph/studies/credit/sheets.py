@@ -115,9 +115,7 @@ def read_sheets(run: Run, report: Callable[[int], None]) -> Sheets:
     for group in run.source.ledger.records("group", up_to=run.extent):
         _add_task(sheets, run, group.key, run.group(group))
         report(1)
-    sheets.each.sort(
-        key=lambda sheet: sheet.task
-    )  # the bootstrap draws by index, and the order of a file must not matter
+    sheets.each.sort(key=lambda sheet: sheet.task)  # the bootstrap draws by index, whatever the file's order
     if not any(sheet.edges for sheet in sheets.each):
         raise InputError(f"{run.folder}: {_describe_nothing_found(sheets)}")
     return sheets

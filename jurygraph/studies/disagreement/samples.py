@@ -61,17 +61,17 @@ def read_samples(
     """
     chosen = _choose_components(run, components)
     left_out: Counter[str] = Counter()
-    kept = []
+    samples = []
     for row in read_rows(run, cut, report):
         reason = _exclusion_reason(row, chosen, cut)
         if reason is None:
-            kept.append((row, _component_values(row, chosen)))
+            samples.append((row, _component_values(row, chosen)))
         else:
             left_out[reason] += 1
-    if len(kept) < 2:
-        raise InputError(f"{run.folder}: {_describe_too_few(len(kept), chosen, left_out)}")
-    kept.sort(key=lambda one: one[0].response)
-    return _make_samples(run, chosen, kept, cut, left_out)
+    if len(samples) < 2:
+        raise InputError(f"{run.folder}: {_describe_too_few(len(samples), chosen, left_out)}")
+    samples.sort(key=lambda one: one[0].response)
+    return _make_samples(run, chosen, samples, cut, left_out)
 
 
 def _make_samples(
