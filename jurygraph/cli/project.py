@@ -16,7 +16,7 @@ import typer
 from jurygraph.cli.text import out, say
 
 PACKAGED = "evaluator"
-"""The template that is a package: it takes the folder's name, as module name and in the form of pyproject.toml."""
+"""Template of a package: it takes the folder's name, as module name and in the form of pyproject.toml."""
 
 
 def init(

@@ -22,7 +22,7 @@ CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = MappingProxyType(
         "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
     }
 )
-"""How each kind labels a clear item: a row for each true class. Adversarial annotators guess; they never invert."""
+"""Label probabilities of each kind for a clear item, a row for each true class; adversarial annotators guess."""
 CLASSES = 3
 VALUES = (0.0, 0.5, 1.0)
 PARTIAL = 0.35
