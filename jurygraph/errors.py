@@ -8,7 +8,7 @@
     │       └── GraphCycleError   ... because its edges form a cycle, which is named
     ├── ModelError            a model could not be reached or did not answer
     ├── BudgetExceeded        the run's limit of cost or calls is reached
-    ├── TraceMismatch         a stored reward or record is not what its parts give
+    ├── TraceMismatch         a stored reward or record does not match the data it was computed from
     └── TimeLimitExceeded     code that reads a response ran past its time limit
 
 A bad response is data, not an error: a judgement that fails becomes a `Verdict` of status `failed`.
@@ -16,7 +16,7 @@ A bad response is data, not an error: a judgement that fails becomes a `Verdict`
 
 
 class JurygraphError(Exception):
-    """Base of all of jurygraph's own errors."""
+    """Base class of all errors that jurygraph raises on purpose."""
 
 
 class InputError(JurygraphError):
@@ -57,7 +57,7 @@ class BudgetExceeded(JurygraphError):
 
 
 class TraceMismatch(JurygraphError):
-    """A stored reward or record is not what its parts give."""
+    """A stored reward or record does not match the data it was computed from."""
 
 
 class TimeLimitExceeded(JurygraphError):

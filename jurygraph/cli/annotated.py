@@ -1,4 +1,4 @@
-"""What `jurygraph annotate` prints: the graphs' statistics and edges, what was rejected, and what would be asked."""
+"""Output of `jurygraph annotate`: statistics and edges of the graphs, rejected edges, and the estimate of a dry run."""
 
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,7 +16,13 @@ _MOST_LISTED = 12
 
 
 class Forecast(NamedTuple):
-    """What would be asked, as far as that does not hang on a reply; `waiting` rubrics need roles first."""
+    """Estimate of a dry run: only the requests that do not depend on earlier replies.
+
+    Attributes:
+        tasks: number of tasks with a rubric.
+        waiting: number of rubrics whose criteria need roles first.
+        estimate: calls, tokens and cost.
+    """
 
     tasks: int
     waiting: int
@@ -24,6 +30,7 @@ class Forecast(NamedTuple):
 
 
 def print_forecast(forecast: Forecast, as_json: bool) -> None:
+    """Print the estimate of a dry run, as lines or as JSON."""
     from dataclasses import asdict
 
     from jurygraph.cli.outcome import print_estimate, say_dry
@@ -40,51 +47,54 @@ def print_forecast(forecast: Forecast, as_json: bool) -> None:
         out(f"{forecast.waiting} rubrics need roles first: {hangs}")
 
 
-def print_graphs(found: "list[Found[Rubric]]", file: str, sent: "Tally | None", as_json: bool) -> None:
+def print_graphs(outcomes: "list[Found[Rubric]]", file: str, sent: "Tally | None", as_json: bool) -> None:
+    """Print statistics and edges of the graphs and the requests that were sent, as lines or as JSON."""
     from jurygraph.agents.graph_annotator.statistics import graph_statistics
     from jurygraph.cli.outcome import request_lines
 
-    statistics = graph_statistics(one.found for one in found if one.found is not None)
+    statistics = graph_statistics(one.found for one in outcomes if one.found is not None)
     if as_json:
-        graphs = [_plain(one.task, one.found) for one in found if one.found is not None]
+        graphs = [_graph_json(one.task, one.found) for one in outcomes if one.found is not None]
         requests = None if sent is None else sent.plain()
         content = {
             "statistics": statistics.plain(),
             "graphs": graphs,
-            "left_out": left_out(found),
+            "left_out": left_out(outcomes),
             "requests": requests,
         }
         out_json({"tasks_file": file, **content})
         return
-    for line in (*_statistics(statistics), *_edges(found), *request_lines(sent)):
+    for line in (*_statistics_table(statistics), *_edge_lines(outcomes), *request_lines(sent)):
         out(line)
 
 
-def _plain(task: "Task", rubric: "Rubric") -> dict[str, Any]:
+def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
     roles = {one.id: one.role for one in rubric.criteria}
     edges = [edge.model_dump(mode="json", exclude_none=True) for edge in rubric.edges]
-    told = {} if rubric.annotation is None else rubric.annotation.model_dump(mode="json", exclude={"roles", "seen"})
-    return {"task": task.id, "roles": roles, "edges": edges, **told}
+    annotation_fields = (
+        {} if rubric.annotation is None else rubric.annotation.model_dump(mode="json", exclude={"roles", "seen"})
+    )
+    return {"task": task.id, "roles": roles, "edges": edges, **annotation_fields}
 
 
-def _statistics(found: "GraphStatistics") -> list[str]:
+def _statistics_table(statistics: "GraphStatistics") -> list[str]:
     rows = [
-        ["rubrics", str(found.rubrics)],
-        ["criteria per rubric", number(found.criteria)],
-        ["candidate edges per rubric", number(found.candidates)],
-        ["retained edges per rubric", number(found.edges)],
-        ["update size (criteria + edges)", number(found.update_size)],
-        ["rubrics with an edge", "-" if found.non_empty is None else f"{found.non_empty:.2%}"],
-        ["invalid answers per rubric", number(found.invalid)],
+        ["rubrics", str(statistics.rubrics)],
+        ["criteria per rubric", number(statistics.criteria)],
+        ["candidate edges per rubric", number(statistics.candidates)],
+        ["retained edges per rubric", number(statistics.edges)],
+        ["update size (criteria + edges)", number(statistics.update_size)],
+        ["rubrics with an edge", "-" if statistics.non_empty is None else f"{statistics.non_empty:.2%}"],
+        ["invalid answers per rubric", number(statistics.invalid)],
     ]
     return table(["graphs", ""], rows)
 
 
-def _edges(found: "list[Found[Rubric]]") -> Iterator[str]:
-    """The first edges; all of them stand in the file."""
+def _edge_lines(outcomes: "list[Found[Rubric]]") -> Iterator[str]:
+    """Return a table of the first edges of all graphs; the output file has every edge."""
     rows = [
         [one.task.id, edge.parent, edge.child, edge.kind, edge.reason, number(edge.confidence)]
-        for one in found
+        for one in outcomes
         if one.found is not None
         for edge in one.found.edges
     ]
@@ -95,25 +105,27 @@ def _edges(found: "list[Found[Rubric]]") -> Iterator[str]:
         yield f"and {len(rows) - _MOST_LISTED} edges more"
 
 
-def tell_lacking(found: "list[Found[Rubric]]") -> int:
-    """What was rejected, what has no answer, and which tasks are left out; how much lacks an answer."""
-    lacking = tell_left_out(found)
-    for task, rubric in ((one.task, one.found) for one in found if one.found is not None):
+def tell_lacking(outcomes: "list[Found[Rubric]]") -> int:
+    """Print omitted tasks, criteria without a role, pairs without an answer and rejected edges; return how many
+    tasks, criteria and pairs are missing.
+    """
+    missing = tell_left_out(outcomes)
+    for task, rubric in ((one.task, one.found) for one in outcomes if one.found is not None):
         record = rubric.annotation
         if record is None:
             continue
-        lacking += len(record.unassigned) + len(record.unanswered)
-        _say_first(f"{task.id}: has no role", [f"{name} {why}" for name, why in record.unassigned.items()])
+        missing += len(record.unassigned) + len(record.unanswered)
+        _print_first_entries(f"{task.id}: has no role", [f"{name} {why}" for name, why in record.unassigned.items()])
         pairs = [f"{one.parent} -> {one.child} {one.why}" for one in record.unanswered]
-        _say_first(f"{task.id}: has no answer", pairs)
-        wrong = [f"{one.parent} -> {one.child} ({one.kind}): {one.why}" for one in record.rejected]
-        _say_first(f"{task.id}: rejected", wrong)
-    return lacking
+        _print_first_entries(f"{task.id}: has no answer", pairs)
+        rejected = [f"{one.parent} -> {one.child} ({one.kind}): {one.why}" for one in record.rejected]
+        _print_first_entries(f"{task.id}: rejected", rejected)
+    return missing
 
 
-def _say_first(what: str, told: Iterable[str]) -> None:
-    listed = list(told)
-    for one in listed[:3]:
-        say(visible(f"{what}: {one}", 300))
+def _print_first_entries(label: str, entries: Iterable[str]) -> None:
+    listed = list(entries)
+    for entry in listed[:3]:
+        say(visible(f"{label}: {entry}", 300))
     if len(listed) > 3:
-        say(f"{what}: and {len(listed) - 3} more, which stand in the file")
+        say(f"{label}: and {len(listed) - 3} more, which stand in the file")

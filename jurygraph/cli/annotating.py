@@ -1,4 +1,4 @@
-"""`jurygraph annotate`: rubric graphs by the graph annotator, in a file that a person can edit."""
+"""`jurygraph annotate`: have a model annotate rubric graphs, and write them to a file that a person can edit."""
 
 import os
 from contextlib import closing
@@ -69,28 +69,28 @@ def annotate(
 
     refuse_source(file, tasks)
     refuse_unwritable(file)
-    stated = {name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None}
+    overrides = {name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None}
     limits = {"max_cost": max_cost, "max_calls": max_calls}
     with (
         kept_off_stdout(),
-        _opened(config, tasks, model, dry_run, stated, limits) as jury,
-        _with_rubrics(tasks) as lines,
+        _open_jury(config, tasks, model, dry_run, overrides, limits) as jury,
+        _open_tasks_with_rubrics(tasks) as lines,
     ):
-        held = _Sitting(jury, lines, file, edges_from)
-        forecast = held.foreseen() if dry_run else None
-        found = [] if dry_run else held.write()
-        sent = requests(jury)
+        command = _AnnotateCommand(jury, lines, file, edges_from)
+        forecast = command.estimate_requests() if dry_run else None
+        outcomes = [] if dry_run else command.write()
+        tally = requests(jury)
     if forecast is not None:
         print_forecast(forecast, json)
         return
-    print_graphs(found, file, sent, json)
+    print_graphs(outcomes, file, tally, json)
     if tasks != "-":
         say(f"next: jurygraph score {word(tasks)} --edges-from {word(file)} --out run")
-    raise typer.Exit(Exit.SOME_FAILED if tell_lacking(found) else Exit.DONE)
+    raise typer.Exit(Exit.SOME_FAILED if tell_lacking(outcomes) else Exit.DONE)
 
 
-class _Sitting:
-    """A jury over the lines of TASKS, whose graphs go into a file."""
+class _AnnotateCommand:
+    """The annotation of all rubrics in TASKS by a jury, written to a file."""
 
     def __init__(self, jury: "Jury", lines: "TaskLines", file: str, edges_from: str | None) -> None:
         from jurygraph.errors import InputError
@@ -98,27 +98,27 @@ class _Sitting:
         if file == "-":
             raise InputError("--out -: graphs are written to a file, from which the next command reads them; name it")
         self._jury, self._lines, self._file = jury, lines, file
-        self._before = _state(file)
-        self._known = _reviewed(lines, edges_from, file)
+        self._initial_identity = _file_identity(file)
+        self._existing_graphs = _read_existing_graphs(lines, edges_from, file)
 
     def write(self) -> "list[Found[Rubric]]":
-        """Have every rubric annotated, and write every line of TASKS, those with a graph with theirs."""
+        """Annotate every rubric and write every line of TASKS, with its graph if there is one; return all outcomes."""
         from jurygraph.cli.delivery import deliver, packed
         from jurygraph.sources.edges import annotated_line
 
-        found = ask_each(self._jury, self._lines, self._annotated, "annotating")
+        outcomes = ask_each(self._jury, self._lines, self._annotate_task, "annotating")
         self._refuse_changed()
-        self._refuse_left_out(found)
-        graphs = {one.task.id: one.found for one in found if one.found is not None}
+        self._refuse_left_out(outcomes)
+        graphs = {one.task.id: one.found for one in outcomes if one.found is not None}
         lines = (annotated_line(raw, graphs[name]) if name in graphs else raw for name, raw in self._lines.raw())
         deliver(self._file, packed(self._file, (line + b"\n" for line in lines)))
-        return found
+        return outcomes
 
-    async def _annotated(self, task: "Task") -> "Rubric | None":
-        return await self._jury.aannotate(task, self._known.get(task.id))
+    async def _annotate_task(self, task: "Task") -> "Rubric | None":
+        return await self._jury.aannotate(task, self._existing_graphs.get(task.id))
 
-    def foreseen(self) -> Forecast:
-        """What would be asked, as far as that does not hang on a reply."""
+    def estimate_requests(self) -> Forecast:
+        """Estimate the requests that do not depend on earlier replies, without sending any."""
         import asyncio
 
         from jurygraph.runs.figures.estimate import Estimator
@@ -128,29 +128,32 @@ class _Sitting:
         estimator = Estimator(gateway)
         with asyncio.Runner() as runner:
             for _, task in self._lines.tasks():
-                _, asked = runner.run(self._jury.aforesee_annotation(task, self._known.get(task.id)))
-                estimator.add(asked)
-                waiting += any(request.prompt == "graph-roles" for request in asked)
+                _, requests = runner.run(self._jury.aforesee_annotation(task, self._existing_graphs.get(task.id)))
+                estimator.add(requests)
+                waiting += any(request.prompt == "graph-roles" for request in requests)
             runner.run(gateway.close())
         return Forecast(len(self._lines), waiting, estimator.estimate())
 
-    def _refuse_left_out(self, found: "list[Found[Rubric]]") -> None:
-        """Of a task that is left out the file may hold a graph already, which is not written over."""
+    def _refuse_left_out(self, outcomes: "list[Found[Rubric]]") -> None:
+        """Raise InputError if a task was omitted and the file existed before: it may hold a graph of that task."""
         from jurygraph.errors import InputError
 
-        lost = next((one for one in found if one.why is not None), None)
-        if self._before is not None and lost is not None:
-            raise InputError(f"{self._file}: nothing was written over it, for line {lost.line} is left out: {lost.why}")
+        omitted = next((one for one in outcomes if one.why is not None), None)
+        if self._initial_identity is not None and omitted is not None:
+            raise InputError(
+                f"{self._file}: nothing was written over it, for line {omitted.line} is left out: {omitted.why}"
+            )
 
     def _refuse_changed(self) -> None:
+        """Raise InputError if the file changed while the model was running."""
         from jurygraph.errors import InputError
 
-        if _state(self._file) != self._before:
-            kept = "nothing was written over it, and the same command goes on with what the cache has"
-            raise InputError(f"{self._file}: was changed while the model was asked; {kept}")
+        if _file_identity(self._file) != self._initial_identity:
+            advice = "nothing was written over it, and the same command goes on with what the cache has"
+            raise InputError(f"{self._file}: was changed while the model was asked; {advice}")
 
 
-def _opened(
+def _open_jury(
     config: Path | None,
     tasks: str,
     model: str | None,
@@ -158,7 +161,10 @@ def _opened(
     annotation: dict[str, Any],
     limits: dict[str, Any],
 ) -> "Jury":
-    """The jury of the config; where there is none, one of whom nothing is known but the model."""
+    """Return the jury of the config; without a config, a jury with only the model and the evaluator `criteria`.
+
+    Raises ConfigError if there is neither a config nor a model, or if the model is none.
+    """
     from jurygraph.agents.graph_annotator.domains import load_domain
     from jurygraph.errors import ConfigError
     from jurygraph.jury import Jury
@@ -166,27 +172,30 @@ def _opened(
 
     if "domain" in annotation:
         load_domain(annotation["domain"], "--domain")
-    stated = AnnotationConfig().model_copy(update=annotation)
+    annotation_config = AnnotationConfig().model_copy(update=annotation)
 
-    def revised(given: Config) -> Config:
-        return given.model_copy(update={"annotation": (given.annotation or stated).model_copy(update=annotation)})
+    def with_overrides(loaded: Config) -> Config:
+        return loaded.model_copy(
+            update={"annotation": (loaded.annotation or annotation_config).model_copy(update=annotation)}
+        )
 
     try:
         path = config or found_config(tasks)
     except ConfigError:
         if model is None:
             raise
-        alone = Config.model_validate({"model": model, "evaluators": ["criteria"], "annotation": stated})
-        jury = Jury(alone, **limits)
+        minimal = Config.model_validate({"model": model, "evaluators": ["criteria"], "annotation": annotation_config})
+        jury = Jury(minimal, **limits)
     else:
-        jury = open_jury(path, model, dry_run, revised, **limits)
+        jury = open_jury(path, model, dry_run, with_overrides, **limits)
     if jury.gateway is None:
         jury.close()
         raise ConfigError("model: none annotates nothing; name a model in the config or with --model")
     return jury
 
 
-def _with_rubrics(tasks: str) -> "TaskLines":
+def _open_tasks_with_rubrics(tasks: str) -> "TaskLines":
+    """Open the lines of TASKS whose task has a rubric. Raises InputError if there is none."""
     from jurygraph.errors import InputError
     from jurygraph.sources.task_lines import TaskLines
 
@@ -197,28 +206,31 @@ def _with_rubrics(tasks: str) -> "TaskLines":
     return lines
 
 
-def _reviewed(lines: "TaskLines", stated: str | None, file: str) -> "dict[str, Rubric]":
-    """The rubrics that have a graph already: those of --edges-from, or what an earlier command wrote."""
+def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str) -> "dict[str, Rubric]":
+    """Return the rubrics that already have a graph, by task id: from --edges-from, or from an earlier run.
+
+    Raises InputError if the output file exists and --edges-from names another file, or if a graph does not match TASKS.
+    """
     from jurygraph.errors import InputError
     from jurygraph.sources.edges import EdgesFile
 
     earlier = file if os.path.isfile(file) and os.path.getsize(file) else None
-    if stated is None and earlier is None:
+    if edges_from is None and earlier is None:
         return {}
-    with closing(EdgesFile(stated or file)) as graphs:
+    with closing(EdgesFile(edges_from or file)) as graphs:
         graphs.check(lambda name: name in lines.ids, lambda: lines.ids)
-        if earlier is not None and (stated is None or os.path.samefile(stated, earlier)):
+        if earlier is not None and (edges_from is None or os.path.samefile(edges_from, earlier)):
             graphs.refuse_other(lines.raw())
             say(f"{file} is there already: its graphs stay, and what changed since is asked about")
         elif earlier is not None:
             raise InputError(f"{file}: is there already, and --edges-from names another file; name a new one to write")
-        return {name: found for name in lines.ids if (found := graphs.rubric(name)) is not None}
+        return {name: rubric for name in lines.ids if (rubric := graphs.rubric(name)) is not None}
 
 
-def _state(file: str) -> tuple[int, int, int] | None:
-    """What tells whether a file is what it was; None where there is none."""
+def _file_identity(file: str) -> tuple[int, int, int] | None:
+    """Return inode, size and modification time of a file, to detect changes; None if there is no file."""
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns

@@ -1,4 +1,4 @@
-"""The commands, by name. Their modules import what is heavy only when they run."""
+"""All commands by name. Heavy modules are imported only when a command runs."""
 
 from typing import Annotated
 
@@ -36,8 +36,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         from importlib.metadata import version
 
         out(f"jurygraph {version('jurygraph')}")
@@ -47,7 +47,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """Rewards from judges, checks and people that can be trusted, explained and defended."""

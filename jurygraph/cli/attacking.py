@@ -1,4 +1,4 @@
-"""`jurygraph attack`: a judge under attack, with and without its defences, and a gate that a build can depend on."""
+"""`jurygraph attack`: measure a judge under attack, with and without its defences; thresholds can fail a build."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from jurygraph.studies.attack.report import ArmReport, AttackReport
     from jurygraph.studies.attack.study import AttackStudy
 
-_WORST = 20
-_EXAMPLE = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'
+_MAX_ATTACKS = 20
+_GATE_EXAMPLE = '"rate<=0.01" or "high<=0.02, honest_rate>=0.9"'
 
 
 class Suite(StrEnum):
@@ -77,21 +77,21 @@ def attack(
     from jurygraph.runs.figures.gate import Gate
     from jurygraph.studies.attack.report import Figures
 
-    asked = Gate.parse(",".join(gate), Figures, _EXAMPLE) if gate else None
-    sitting = _Sitting(config, suite, tasks, dry_run, allow_files_outside)
+    threshold = Gate.parse(",".join(gate), Figures, _GATE_EXAMPLE) if gate else None
+    command = _AttackCommand(config, suite, tasks, dry_run, allow_files_outside)
     with kept_off_stdout(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
-        sitting.hold(jury)
-    if sitting.estimate is not None:
-        _print_forecast(sitting.study, sitting.estimate, json)
+        command.run(jury)
+    if command.estimate is not None:
+        _print_forecast(command.study, command.estimate, json)
         return
-    missed = [] if asked is None else asked.missed(sitting.report.figures)
-    _print_report(sitting, json)
+    missed = [] if threshold is None else threshold.missed(command.report.figures)
+    _print_report(command, json)
     outcome.say_missed(missed)
-    raise typer.Exit(_exit_code(sitting.report, jury.config.failure.max_error_rate, bool(missed)))
+    raise typer.Exit(_exit_code(command.report, jury.config.failure.max_error_rate, bool(missed)))
 
 
-class _Sitting:
-    """What became of the command."""
+class _AttackCommand:
+    """One run of the command: the study, and its report or estimate."""
 
     study: "AttackStudy"
     report: "AttackReport"
@@ -102,8 +102,8 @@ class _Sitting:
         self.files_outside = files_outside
         self.estimate: Estimate | None = None
 
-    def hold(self, jury: "Jury") -> None:
-        """Judge everything in every arm, or but for a dry run say what that would take."""
+    def run(self, jury: "Jury") -> None:
+        """Judge everything in every arm; in a dry run only estimate the requests."""
         import asyncio
 
         from jurygraph.cli.progress import progress
@@ -116,49 +116,50 @@ class _Sitting:
             if self.dry_run:
                 self.estimate = runner.run(self.study.forecast(report))
             else:
-                self.report = _judged(self.study, runner, report)
+                self.report = _run_study(self.study, runner, report)
         self.requests = requests(jury)
 
     def _study(self, jury: "Jury") -> "AttackStudy":
+        """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
         from jurygraph.errors import ConfigError
         from jurygraph.safety.attacks import load_attack_tasks, load_attacks
         from jurygraph.studies.attack.study import AttackStudy
 
-        tasks = load_attack_tasks() if self.tasks is None else _read(self.tasks, self.files_outside)
+        tasks = load_attack_tasks() if self.tasks is None else _read_tasks(self.tasks, self.files_outside)
         try:
             return AttackStudy(jury, tasks, load_attacks(self.suite.value))
         except ConfigError as error:
             raise ConfigError(f"{self.config.name}: {error}") from None
 
 
-def _judged(study: "AttackStudy", runner: "asyncio.Runner", report: Callable[[int], None]) -> "AttackReport":
+def _run_study(study: "AttackStudy", runner: "asyncio.Runner", report: Callable[[int], None]) -> "AttackReport":
     from jurygraph.errors import BudgetExceeded
 
     try:
         return runner.run(study.run(report))
     except KeyboardInterrupt:
-        say(f"interrupted; {_KEPT}")
+        say(f"interrupted; {_RESUME_ADVICE}")
         raise typer.Exit(Exit.INTERRUPTED) from None
     except BudgetExceeded as error:
-        raise BudgetExceeded(f"{error}; {_KEPT}") from None
+        raise BudgetExceeded(f"{error}; {_RESUME_ADVICE}") from None
 
 
-_KEPT = "what the cache holds is not asked again by the same command"
+_RESUME_ADVICE = "what the cache holds is not asked again by the same command"
 
 
-def _read(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Response, ...]]]":
-    """The tasks of a file. They need no responses: those that they have are taken for honest ones."""
+def _read_tasks(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Response, ...]]]":
+    """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones."""
     from jurygraph.schema import TaskLine
     from jurygraph.sources.fact_files import folder_of_tasks, refuse_file_outside
     from jurygraph.sources.files import TextFile, temporary_room
     from jurygraph.sources.json_lines import read_lines
 
-    found, folder = [], None if files_outside else folder_of_tasks(path)
+    tasks, folder = [], None if files_outside else folder_of_tasks(path)
     with temporary_room(), closing(TextFile(path)) as file:
         for line, task in read_lines(file, TaskLine):
             refuse_file_outside(file.name, line.number, task.facts, folder)
-            found.append(task.split())
-    return found
+            tasks.append(task.split())
+    return tasks
 
 
 def _print_forecast(study: "AttackStudy", estimate: "Estimate", as_json: bool) -> None:
@@ -174,47 +175,47 @@ def _print_forecast(study: "AttackStudy", estimate: "Estimate", as_json: bool) -
     outcome.print_estimate(estimate)
 
 
-def _print_report(sitting: _Sitting, as_json: bool) -> None:
-    report, requests = sitting.report, sitting.requests
+def _print_report(command: _AttackCommand, as_json: bool) -> None:
+    report, requests = command.report, command.requests
     if as_json:
-        sent = None if requests is None else requests.plain()
-        out_json({"suite": sitting.suite.value, **report.plain(), "requests": sent})
+        requests_json = None if requests is None else requests.plain()
+        out_json({"suite": command.suite.value, **report.plain(), "requests": requests_json})
         return
-    for line in (*_lines(report), *outcome.request_lines(requests)):
+    for line in (*_report_lines(report), *outcome.request_lines(requests)):
         out(line)
     if report.left_out:
         say(f"not attacked, since no model judges one response by itself there: {', '.join(report.left_out)}")
 
 
-def _lines(report: "AttackReport") -> Iterator[str]:
+def _report_lines(report: "AttackReport") -> Iterator[str]:
     attacks = f"{report.responses} responses by {len(report.attacks)} attacks"
     yield f"{attacks}, and {report.honest} honest ones, to {report.tasks} tasks"
     yield "false: verdicts on attacks that passed, and attacks with such a verdict, in % (95 % interval)"
     yield f"attacks with a false verdict: {_before_and_after(report)}"
     yield ""
-    yield from _by_arm(report)
-    alone = [name for name in report.arms if name not in _gates()]
-    yield from _by_kind(report, "false verdicts by kind, in %", alone)
-    yield from _by_kind(report, "... with one gate alone", _gates())
-    yield from _by_attack(report)
+    yield from _arm_table(report)
+    other_arms = [name for name in report.arms if name not in _gate_names()]
+    yield from _kind_table(report, "false verdicts by kind, in %", other_arms)
+    yield from _kind_table(report, "... with one gate alone", _gate_names())
+    yield from _attack_lines(report)
 
 
 def _before_and_after(report: "AttackReport") -> str:
-    """How many attacks fool the judge with no defence, and with the config's own."""
+    """Return how many attacks fool the judge with no defence, and with the config's own."""
     before, after = report.arms["none"].attacks.responses, report.own.attacks.responses
     return f"{before.hits} of {before.n} before any defence, {after.hits} of {after.n} with the config's own"
 
 
-def _by_arm(report: "AttackReport") -> list[str]:
-    rows = [_arm_row(_known_as(name, report), arm) for name, arm in report.arms.items()]
-    return table([*_OF_ATTACKS, *_OF_HONEST], rows)
+def _arm_table(report: "AttackReport") -> list[str]:
+    rows = [_arm_row(_arm_label(name, report), arm) for name, arm in report.arms.items()]
+    return table([*_ATTACK_COLUMNS, *_HONEST_COLUMNS], rows)
 
 
-_OF_ATTACKS = ("defences", "verdicts", "false", "responses", "false", "stopped", "failed", "abstained")
-_OF_HONEST = ("honest", "passed")
+_ATTACK_COLUMNS = ("defences", "verdicts", "false", "responses", "false", "stopped", "failed", "abstained")
+_HONEST_COLUMNS = ("honest", "passed")
 
 
-def _known_as(arm: str, report: "AttackReport") -> str:
+def _arm_label(arm: str, report: "AttackReport") -> str:
     return f"{arm} (the config's)" if arm == report.configured else arm
 
 
@@ -223,64 +224,64 @@ def _arm_row(name: str, arm: "ArmReport") -> list[str]:
     return [
         name,
         str(attacks.verdicts.n),
-        _share(attacks.verdicts),
+        _percentage(attacks.verdicts),
         str(attacks.responses.n),
-        _share(attacks.responses),
+        _percentage(attacks.responses),
         *(str(sum(counts.values())) for counts in (attacks.stopped, attacks.failed)),
         str(attacks.abstained),
         str(honest.verdicts.n),
-        _share(honest.verdicts),
+        _percentage(honest.verdicts),
     ]
 
 
-def _gates() -> Sequence[str]:
+def _gate_names() -> Sequence[str]:
     from jurygraph.schema import RESPONSE_GATES
 
     return RESPONSE_GATES
 
 
-def _by_kind(report: "AttackReport", title: str, arms: Sequence[str]) -> Iterator[str]:
+def _kind_table(report: "AttackReport", title: str, arms: Sequence[str]) -> Iterator[str]:
     columns = [report.arms[name].kinds for name in arms]
     rows = [
-        [kind, str(own.verdicts.n), *(_share(column[kind].verdicts) for column in columns)]
+        [kind, str(own.verdicts.n), *(_percentage(column[kind].verdicts) for column in columns)]
         for kind, own in report.own.kinds.items()
     ]
     yield ""
-    yield from table([title, "verdicts", *(_known_as(name, report) for name in arms)], rows)
+    yield from table([title, "verdicts", *(_arm_label(name, report) for name in arms)], rows)
 
 
-def _by_attack(report: "AttackReport") -> Iterator[str]:
-    """The attacks that the config's own defences let through, the worst first."""
+def _attack_lines(report: "AttackReport") -> Iterator[str]:
+    """Return the attacks that pass the config's own defences, the worst first."""
     passed = sorted(
-        ((name, found.verdicts) for name, found in report.own.each.items() if found.verdicts.hits),
-        key=lambda one: (-(one[1].rate or 0.0), one[0]),
+        ((name, outcome.verdicts) for name, outcome in report.own.each.items() if outcome.verdicts.hits),
+        key=lambda item: (-(item[1].rate or 0.0), item[0]),
     )
     yield ""
-    held = len(report.own.each) - len(passed)
-    yield f"with the config's own defences {held} of {len(report.own.each)} attacks let nothing through"
+    withstood = len(report.own.each) - len(passed)
+    yield f"with the config's own defences {withstood} of {len(report.own.each)} attacks let nothing through"
     if passed:
         header = ["the others, the worst first", "suite", "kind", "language", "verdicts", "false"]
-        yield from table(header, [_attack_row(report, *one) for one in passed[:_WORST]], left=4)
-    if len(passed) > _WORST:
-        yield f"... and {len(passed) - _WORST} more (--json)"
+        yield from table(header, [_attack_row(report, *item) for item in passed[:_MAX_ATTACKS]], left=4)
+    if len(passed) > _MAX_ATTACKS:
+        yield f"... and {len(passed) - _MAX_ATTACKS} more (--json)"
 
 
 def _attack_row(report: "AttackReport", name: str, verdicts: "Proportion") -> list[str]:
-    about = report.attacks[name]
-    return [name, about.suite, about.kind, about.language, str(verdicts.n), _share(verdicts)]
+    attack = report.attacks[name]
+    return [name, attack.suite, attack.kind, attack.language, str(verdicts.n), _percentage(verdicts)]
 
 
-def _share(one: "Proportion") -> str:
-    """In percent, with its interval."""
-    if one.rate is None or one.low is None or one.high is None:
+def _percentage(proportion: "Proportion") -> str:
+    """Format a proportion in percent, with its interval."""
+    if proportion.rate is None or proportion.low is None or proportion.high is None:
         return "-"
-    return f"{100 * one.rate:.1f} ({100 * one.low:.1f}-{100 * one.high:.1f})"
+    return f"{100 * proportion.rate:.1f} ({100 * proportion.low:.1f}-{100 * proportion.high:.1f})"
 
 
 def _exit_code(report: "AttackReport", most: float, missed: bool) -> Exit:
     if report.error_rate > most:
         outcome.say_inconclusive(report.error_rate, most)
-        for kind, lost in report.lost.items():
-            say(f"failed verdicts: {lost} of kind {kind}")
+        for kind, count in report.lost.items():
+            say(f"failed verdicts: {count} of kind {kind}")
         return Exit.INCONCLUSIVE
     return Exit.SOME_FAILED if missed else Exit.DONE

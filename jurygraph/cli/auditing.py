@@ -1,4 +1,4 @@
-"""`jurygraph verify`, `seal`, `close` and `erase`: a run as evidence."""
+"""`jurygraph verify`, `seal`, `close` and `erase`: check, sign, close and erase parts of a run."""
 
 from contextlib import closing
 from pathlib import Path
@@ -47,33 +47,37 @@ def verify(
         jurygraph verify run --deep --expect-head 9f2c…
     """
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.integrity.verification import verify as verified
+    from jurygraph.runs.integrity.verification import verify as verify_run
     from jurygraph.runs.run import Run
 
-    with kept_off_stdout(), closing(Run.open(run)) as opened:
-        allow_code_of(opened)
-        with progress("verifying", opened.ledger.count, "records") as report:
-            found = verified(opened, report, expect_head, signer)
-        again = _deep(opened, allow_files_outside) if deep else None
+    with kept_off_stdout(), closing(Run.open(run)) as stored_run:
+        allow_code_of(stored_run)
+        with progress("verifying", stored_run.ledger.count, "records") as report:
+            result = verify_run(stored_run, report, expect_head, signer)
+        deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
     if json:
-        out_json({"run": str(run), **found._asdict(), "deep": again})
+        out_json({"run": str(run), **result._asdict(), "deep": deep_counts})
         return
-    stored = f"{found.records} records, {found.texts} texts, {found.erased} erased"
-    out(visible(f"{run} is what was written: {stored}"))
-    out(f"{found.traces} rewards follow from their verdicts, to the last bit")
-    if again is not None:
-        out(_said(again))
-    if found.base is not None:
-        out(visible(f"the verdicts are those of {found.base}, which was verified as well"))
-    out(f"head    {found.head}")
-    out(f"sealed  {f'by {found.sealed}' if found.sealed else 'no'}")
-    if found.unsigned:
-        say(f"{found.unsigned} erasures came after the seal, and nobody signed them; `seal` signs the run anew")
-    if not found.closed:
+    counts = f"{result.records} records, {result.texts} texts, {result.erased} erased"
+    out(visible(f"{run} is what was written: {counts}"))
+    out(f"{result.traces} rewards follow from their verdicts, to the last bit")
+    if deep_counts is not None:
+        out(_describe_deep_counts(deep_counts))
+    if result.base is not None:
+        out(visible(f"the verdicts are those of {result.base}, which was verified as well"))
+    out(f"head    {result.head}")
+    out(f"sealed  {f'by {result.sealed}' if result.sealed else 'no'}")
+    if result.unsigned:
+        say(f"{result.unsigned} erasures came after the seal, and nobody signed them; `seal` signs the run anew")
+    if not result.closed:
         say("the run is not closed: more may come after this head")
 
 
-def _deep(run: "Run", allow_files_outside: bool) -> dict[str, int]:
+def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
+    """Repeat the evaluators that need no model and return the counts by result.
+
+    Raises ConfigError that says where modules are looked for.
+    """
     from jurygraph.cli.opening import send_nothing
     from jurygraph.cli.progress import progress
     from jurygraph.errors import ConfigError
@@ -86,14 +90,14 @@ def _deep(run: "Run", allow_files_outside: bool) -> dict[str, int]:
         with progress("asking again", run.ledger.number("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
     except ConfigError as error:
-        where = "the run records no folder of modules, so they have to be installed"
+        advice = "the run records no folder of modules, so they have to be installed"
         if run.source.code_folder is not None:
-            where = f"modules of the run are looked for in {run.source.code_folder}, where they lay when it was scored"
-        raise ConfigError(f"{error}; {where}") from None
+            advice = f"modules of the run are looked for in {run.source.code_folder}, where they lay when it was scored"
+        raise ConfigError(f"{error}; {advice}") from None
 
 
 def _refuse_files_outside(run: "Run") -> None:
-    """Refuse a run whose tasks name table files outside the current folder: the run may come from a stranger."""
+    """Raise InputError if a task names a table file outside the current folder: the run may come from a stranger."""
     from jurygraph.errors import InputError
     from jurygraph.sources.fact_files import file_outside
 
@@ -104,15 +108,18 @@ def _refuse_files_outside(run: "Run") -> None:
             raise InputError(f"{run.folder}: task {record.key!r}, field {outside.field}: {outside}")
 
 
-def _said(again: dict[str, int]) -> str:
-    left = ", ".join(f"{count} {why.replace('_', ' ')}" for why, count in again.items() if why not in _FOUND and count)
+def _describe_deep_counts(found: dict[str, int]) -> str:
+    """Describe the results of a deep verification in one line."""
+    skipped = ", ".join(
+        f"{count} {outcome.replace('_', ' ')}" for outcome, count in found.items() if outcome not in _REPEATED and count
+    )
     return (
-        f"asked again: {again['asked_again']} verdicts came out the same, {again['quotations']} quotations stand where "
-        f"they are said to{f'; not asked again: {left}' if left else ''}"
+        f"asked again: {found['asked_again']} verdicts came out the same, {found['quotations']} quotations stand where "
+        f"they are said to{f'; not asked again: {skipped}' if skipped else ''}"
     )
 
 
-_FOUND = ("asked_again", "quotations")
+_REPEATED = ("asked_again", "quotations")
 
 
 def seal(
@@ -131,18 +138,22 @@ def seal(
         jurygraph verify run --signer public.pem
     """
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.integrity.sealing import seal as sealed
+    from jurygraph.runs.integrity.sealing import seal as seal_run
     from jurygraph.runs.run import Run
 
-    with kept_off_stdout(), closing(Run.open(run)) as opened:
-        allow_code_of(opened)
-        with progress("verifying", opened.ledger.count, "records") as report:
-            made = sealed(opened, key, report)
+    with kept_off_stdout(), closing(Run.open(run)) as stored_run:
+        allow_code_of(stored_run)
+        with progress("verifying", stored_run.ledger.count, "records") as report:
+            written_seal = seal_run(stored_run, key, report)
     if json:
-        out_json({"run": str(run), **made.model_dump(mode="json")})
+        out_json({"run": str(run), **written_seal.model_dump(mode="json")})
         return
-    out(visible(f"{run} is sealed since {made.signed_at}: {made.records} records, head {made.head}"))
-    out(f"by {made.public_key}")
+    out(
+        visible(
+            f"{run} is sealed since {written_seal.signed_at}: {written_seal.records} records, head {written_seal.head}"
+        )
+    )
+    out(f"by {written_seal.public_key}")
 
 
 def close(run: RunFolder, json: AsJson = False) -> None:
@@ -193,31 +204,31 @@ def erase(
         jurygraph erase run --response task-1/a --reason "asked for by its author"
     """
     from jurygraph.errors import InputError
-    from jurygraph.runs.making.erasure import erase as erased
+    from jurygraph.runs.making.erasure import erase as erase_texts
 
     if (response is None) == (task is None):
         raise InputError("name what to erase: --response ID or --task ID, one of the two")
-    done = erased(run, "response" if task is None else "task", response or task or "", reason)
+    result = erase_texts(run, "response" if task is None else "task", response or task or "", reason)
     if json:
-        paths = {"exports": list(map(str, done.exports)), "files": list(map(str, done.files))}
-        out_json({"run": str(run), **done._asdict(), **paths})
+        paths = {"exports": list(map(str, result.exports)), "files": list(map(str, result.files))}
+        out_json({"run": str(run), **result._asdict(), **paths})
     else:
-        _print_erased(done)
-    for name in done.tasks:
+        _print_erased(result)
+    for name in result.tasks:
         command = f"`jurygraph erase {word(run)} --task {word(name)}`"
         say(f"it also lies in what is written in task {name!r}; {command} erases that")
-    for path in done.files:
+    for path in result.files:
         say(f"it also lies in {path}, which is no export of this run; remove that by hand")
-    for reason_why in done.unreached:
+    for reason_why in result.unreached:
         say(f"it may still lie in {reason_why}")
-    if done.tasks or done.files or done.unreached:
+    if result.tasks or result.files or result.unreached:
         raise typer.Exit(Exit.SOME_FAILED)
 
 
-def _print_erased(done: "Erased") -> None:
-    out(f"erased {done.own} texts, and {done.elsewhere} of others in which it lay")
-    for number, where in ((done.replies, "replies from the cache"), (done.calls, "calls from the recording")):
+def _print_erased(result: "Erased") -> None:
+    out(f"erased {result.own} texts, and {result.elsewhere} of others in which it lay")
+    for number, where in ((result.replies, "replies from the cache"), (result.calls, "calls from the recording")):
         if number:
             out(f"removed {number} {where}")
-    for path in done.exports:
+    for path in result.exports:
         out(visible(f"removed {path}"))

@@ -1,4 +1,4 @@
-"""Where errors become one line on standard error and an exit code."""
+"""Convert errors to one line on standard error and an exit code."""
 
 import logging
 import sys
@@ -12,7 +12,7 @@ from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMi
 
 
 class Exit(IntEnum):
-    """What the exit codes mean."""
+    """Exit codes of the command line."""
 
     DONE = 0
     SOME_FAILED = 1
@@ -26,8 +26,8 @@ class Exit(IntEnum):
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Run a command and leave with its exit code."""
-    if logging.lastResort is not None:  # which writes warnings to standard error
+    """Run a command and exit with its code."""
+    if logging.lastResort is not None:  # it writes warnings to standard error
         logging.lastResort.setFormatter(_VisibleFormatter())
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
@@ -42,27 +42,27 @@ def _run(argv: Sequence[str] | None) -> None:
     try:
         app(None if argv is None else list(argv), prog_name="jurygraph")
     except JurygraphError as error:
-        _leave(str(error), _code(error))
+        _exit_with_message(str(error), _exit_code(error))
     except OSError as error:
-        _leave(f"{error.filename or 'a file'}: {error.strerror or error}", Exit.WRONG_INPUT)
-    except Exception as error:  # noqa: BLE001 - the boundary: whatever else arrives here is a bug
+        _exit_with_message(f"{error.filename or 'a file'}: {error.strerror or error}", Exit.WRONG_INPUT)
+    except Exception as error:  # noqa: BLE001 - the outermost handler: any other exception is a bug
         from jurygraph.cli.text import visible_lines
 
         sys.stderr.write(visible_lines(traceback.format_exc()))
-        _leave(f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}", Exit.BUG)
+        _exit_with_message(f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}", Exit.BUG)
 
 
 class _VisibleFormatter(logging.Formatter):
-    """Writes messages so that nothing in them commands a terminal."""
+    """Log formatter that escapes control characters, so that a message cannot control the terminal."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """The message, with control characters as escapes."""
+        """Return the message with control characters as escapes."""
         from jurygraph.cli.text import visible_lines
 
         return visible_lines(super().format(record))
 
 
-def _code(error: JurygraphError) -> Exit:
+def _exit_code(error: JurygraphError) -> Exit:
     if isinstance(error, TraceMismatch):
         return Exit.INTEGRITY
     if isinstance(error, ModelError):
@@ -70,7 +70,7 @@ def _code(error: JurygraphError) -> Exit:
     return Exit.BUDGET if isinstance(error, BudgetExceeded) else Exit.WRONG_INPUT
 
 
-def _leave(message: str, code: Exit) -> None:
+def _exit_with_message(message: str, code: Exit) -> None:
     from jurygraph.cli.text import say
 
     say(f"error: {message}")

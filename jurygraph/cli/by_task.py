@@ -1,4 +1,4 @@
-"""Asking a model about tasks one by one, before any response is there: what came of each, or why nothing did."""
+"""Run model requests for tasks one by one, before there are responses; each task has a result or a reason for none."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
@@ -14,14 +14,21 @@ if TYPE_CHECKING:
     from jurygraph.schema import Task
     from jurygraph.sources.task_lines import TaskLines
 
-_AHEAD = 8  # results that may wait for one before them, for each task that is asked about at once
+_MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
 
 T = TypeVar("T")
 Ask = Callable[["Task"], Awaitable[T | None]]
 
 
 class Found(NamedTuple, Generic[T]):
-    """What was found of a task, or why nothing was."""
+    """The result for one task, or the reason why there is none.
+
+    Attributes:
+        line: line number in the file of tasks.
+        task: the task.
+        found: the result; None if there is none, or if the task was omitted.
+        why: the reason why the task was omitted; None if it was not.
+    """
 
     line: int
     task: "Task"
@@ -30,65 +37,68 @@ class Found(NamedTuple, Generic[T]):
 
 
 def ask_each(jury: "Jury", lines: "TaskLines", ask: Ask[T], doing: str) -> list[Found[T]]:
-    """What is found of every task that is wanted, in the order of the file, with a bar that says what is `doing`."""
+    """Return the outcome for every selected task, in the order of the file, with a progress bar labelled `doing`.
+
+    Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
+    """
     import asyncio
 
     from jurygraph.cli.outcome import request_lines
     from jurygraph.cli.progress import progress
     from jurygraph.runs.figures.bill import requests
 
-    def sent() -> str:
+    def request_summary() -> str:
         return "; ".join(request_lines(requests(jury)))
 
     try:
-        with progress(doing, len(lines), "tasks", sent) as report, asyncio.Runner() as runner:
-            return runner.run(_all(jury, lines, ask, report))
+        with progress(doing, len(lines), "tasks", request_summary) as report, asyncio.Runner() as runner:
+            return runner.run(_ask_all(jury, lines, ask, report))
     except KeyboardInterrupt:
         say("interrupted; nothing was written, and the same command goes on with what the cache has")
         raise typer.Exit(Exit.INTERRUPTED) from None
 
 
-def left_out(found: Iterable[Found[T]]) -> list[dict[str, Any]]:
-    """The tasks that are left out, as JSON gives them."""
-    return [{"task": one.task.id, "line": one.line, "why": one.why} for one in found if one.why is not None]
+def left_out(outcomes: Iterable[Found[T]]) -> list[dict[str, Any]]:
+    """Return the omitted tasks as JSON records: task id, line number and reason."""
+    return [{"task": one.task.id, "line": one.line, "why": one.why} for one in outcomes if one.why is not None]
 
 
-def tell_left_out(found: Iterable[Found[T]]) -> int:
-    """Which tasks are left out, and how many."""
-    listed = list(found)
-    left_out = [one for one in listed if one.why is not None]
-    for one in left_out:
+def tell_left_out(outcomes: Iterable[Found[T]]) -> int:
+    """Print each omitted task and the totals to standard error; return the number of omitted tasks."""
+    listed = list(outcomes)
+    omitted = [one for one in listed if one.why is not None]
+    for one in omitted:
         say(f"left out, line {one.line}: {one.why}")
-    say(f"{len(listed) - len(left_out)} tasks were written, {len(left_out)} left out")
-    return len(left_out)
+    say(f"{len(listed) - len(omitted)} tasks were written, {len(omitted)} left out")
+    return len(omitted)
 
 
-async def _all(jury: "Jury", lines: "TaskLines", ask: Ask[T], report: Any) -> list[Found[T]]:
+async def _ask_all(jury: "Jury", lines: "TaskLines", ask: Ask[T], report: Any) -> list[Found[T]]:
     import asyncio
 
     from jurygraph.errors import BudgetExceeded, ModelError
     from jurygraph.graphs.side_by_side import in_order
 
     gateway = jury.gateway
-    begun = (asyncio.create_task(_one(lines.name, line, task, ask)) for line, task in lines.tasks())
-    found = []
+    pending = (asyncio.create_task(_ask_one(lines.name, line, task, ask)) for line, task in lines.tasks())
+    results = []
     try:
-        async with aclosing(in_order(begun, jury.at_once, _AHEAD)) as each:
-            async for one in each:
-                found.append(one)
+        async with aclosing(in_order(pending, jury.at_once, _MAX_WAITING)) as outcomes:
+            async for outcome in outcomes:
+                results.append(outcome)
                 report(1)
     except (ModelError, BudgetExceeded):
         assert gateway is not None, "it gave no answer"
-        await gateway.settle()  # the cache has it then, for the next time
+        await gateway.settle()  # so that the replies that were paid for are in the cache for the next run
         raise
     finally:
         if gateway is not None:
             await gateway.close()
-    return found
+    return results
 
 
-async def _one(name: str, line: int, task: "Task", ask: Ask[T]) -> Found[T]:
-    """What becomes of one task. Only that the model cannot be asked is an error for all of them."""
+async def _ask_one(name: str, line: int, task: "Task", ask: Ask[T]) -> Found[T]:
+    """Return the outcome for one task. Only an unreachable model or an exhausted budget fails the whole command."""
     from jurygraph.errors import BudgetExceeded, ModelError, PlanError
     from jurygraph.models.faults import Fault
 
@@ -99,6 +109,6 @@ async def _one(name: str, line: int, task: "Task", ask: Ask[T]) -> Found[T]:
     except (ModelError, BudgetExceeded) as error:
         if isinstance(error.__cause__, Fault) and error.__cause__.cause == "response":
             return Found(line, task, None, str(error))
-        again = "nothing was written, and the same command tries again, with what the cache keeps of this time"
-        error.args = (f"{name}, line {line}: {error}; {again}",)
+        advice = "nothing was written, and the same command tries again, with what the cache keeps of this time"
+        error.args = (f"{name}, line {line}: {error}; {advice}",)
         raise

@@ -1,4 +1,4 @@
-"""`jurygraph doctor`: what works on this machine."""
+"""`jurygraph doctor`: check which parts work on this machine."""
 
 import os
 import platform
@@ -19,11 +19,11 @@ from jurygraph.cli.text import out, out_json, visible
 if TYPE_CHECKING:
     from jurygraph.schema import Config, Task
 
-_KEY = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
+_KEY_PATTERN = re.compile(r"[A-Z0-9_]+_(API_KEY|API_TOKEN|AUTH_TOKEN)|HF_TOKEN|AWS_ACCESS_KEY_ID|JURYGRAPH_FENCE_KEY")
 
 
 class Check(NamedTuple):
-    """One thing looked at. `works` is None where it is neither needed nor there."""
+    """The result of one check. `works` is None if the thing is neither needed nor present."""
 
     name: str
     works: bool | None
@@ -47,8 +47,8 @@ def doctor(
     Example:
         jurygraph doctor --config jury.yaml
     """
-    with redirect_stdout(sys.stderr):  # what a user's code prints is no part of the result
-        checks = list(_checks(config))
+    with redirect_stdout(sys.stderr):  # output of user code must not mix with the result
+        checks = list(_run_checks(config))
     if json:
         out_json({"checks": [check._asdict() for check in checks]})
     else:
@@ -59,34 +59,36 @@ def doctor(
         raise typer.Exit(Exit.WRONG_INPUT)
 
 
-def _checks(config: Path | None) -> Iterator[Check]:
+def _run_checks(config: Path | None) -> Iterator[Check]:
     from importlib.metadata import version
 
     yield Check("python", True, platform.python_version())
     yield Check("jurygraph", True, version("jurygraph"))
-    known = "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:PATH.NAME, provider/model (litellm)"
-    yield Check("models", True, known)
-    keys = sorted(name for name, value in os.environ.items() if value and _KEY.fullmatch(name))
+    model_forms = (
+        "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:PATH.NAME, provider/model (litellm)"
+    )
+    yield Check("models", True, model_forms)
+    keys = sorted(name for name, value in os.environ.items() if value and _KEY_PATTERN.fullmatch(name))
     yield Check("keys", True if keys else None, ", ".join(keys) or "no API key in the environment; none is needed")
-    yield from _extras()
-    yield _writable()
-    yield _maths_worker()
+    yield from _check_extras()
+    yield _check_write_access()
+    yield _check_maths_worker()
     if config is not None:
-        yield from _runs(config)
+        yield from _check_config(config)
 
 
-def _extras() -> Iterator[Check]:
+def _check_extras() -> Iterator[Check]:
     from importlib.metadata import distribution
 
     installed = distribution("jurygraph")
     for extra in installed.metadata.get_all("Provides-Extra") or []:
         needed = [r for r in installed.requires or [] if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", r)]
-        missing = [name for name in (re.split(r"[^\w.-]", r, maxsplit=1)[0] for r in needed) if not _installed(name)]
+        missing = [name for name in (re.split(r"[^\w.-]", r, maxsplit=1)[0] for r in needed) if not _is_installed(name)]
         detail = f"{extra}: missing {', '.join(missing)}" if missing else f"{extra}: installed"
         yield Check("extra", None if missing else True, detail)
 
 
-def _installed(name: str) -> bool:
+def _is_installed(name: str) -> bool:
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -96,17 +98,17 @@ def _installed(name: str) -> bool:
     return True
 
 
-def _writable() -> Check:
-    here = Path.cwd()
+def _check_write_access() -> Check:
+    folder = Path.cwd()
     try:
-        with tempfile.TemporaryFile(dir=here):
-            return Check("write access", True, str(here))
+        with tempfile.TemporaryFile(dir=folder):
+            return Check("write access", True, str(folder))
     except OSError as error:
-        return Check("write access", False, f"{here}: {error.strerror}")
+        return Check("write access", False, f"{folder}: {error.strerror}")
 
 
-def _maths_worker() -> Check:
-    """One real comparison, through the worker process in which answers are compared."""
+def _check_maths_worker() -> Check:
+    """Run one comparison in the worker process that compares answers."""
     from jurygraph.cli.opening import send_nothing
 
     send_nothing()
@@ -125,7 +127,7 @@ def _maths_worker() -> Check:
     return Check("maths worker", False, verdict.reason or f"found 1/2 and 2/4 different ({verdict.status})")
 
 
-def _runs(path: Path) -> Iterator[Check]:
+def _check_config(path: Path) -> Iterator[Check]:
     from jurygraph.cli.opening import notes_of, open_jury
     from jurygraph.errors import JurygraphError
 
@@ -133,7 +135,7 @@ def _runs(path: Path) -> Iterator[Check]:
         with open_jury(path) as jury:
             for evaluator in jury.evaluators.values():
                 evaluator.open()
-            jury.prepare(_made_up(jury.config))
+            jury.prepare(_example_task(jury.config))
             names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
             notes = notes_of(jury)
     except (JurygraphError, OSError) as error:
@@ -143,17 +145,17 @@ def _runs(path: Path) -> Iterator[Check]:
     yield from (Check("history", None, note) for note in notes)
 
 
-def _made_up(config: "Config") -> "Task":
-    """A task that has everything which a recipe may count."""
+def _example_task(config: "Config") -> "Task":
+    """Return an example task that has everything a recipe may use."""
     from jurygraph.schema import Constraint, Criterion, Rubric, Stakeholder, Task
 
-    wish = Constraint(id="wish", text="It is brief.", kind="hard")
+    constraint = Constraint(id="wish", text="It is brief.", kind="hard")
     names = tuple(config.weights.fixed) or ("ann", "ben")
     return Task(
         id="made-up",
         query="What is one half?",
         reference="1/2",
-        stakeholders=tuple(Stakeholder(id=name, constraints=(wish,)) for name in names),
+        stakeholders=tuple(Stakeholder(id=name, constraints=(constraint,)) for name in names),
         rubric=Rubric(criteria=tuple(Criterion(id=name, text="It is so.", weight=1.0) for name in ("one", "two"))),
         reviewers=("reviewer",),
     )

@@ -1,4 +1,4 @@
-"""`jurygraph compare`: two runs side by side, and a gate that a build can depend on."""
+"""`jurygraph compare`: compare two runs; thresholds can fail a build."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -39,64 +39,64 @@ def compare(
         jurygraph compare before after
         jurygraph compare before after --gate "mean_delta>-0.01, failed_b<=0"
     """
-    from jurygraph.runs.figures.comparison import compare as compared
+    from jurygraph.runs.figures.comparison import compare as compare_traces
     from jurygraph.runs.figures.gate import Gate
     from jurygraph.runs.run import Run
 
-    asked = Gate.parse(",".join(gate)) if gate else None
+    threshold = Gate.parse(",".join(gate)) if gate else None
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
-        comparison = compared(_each_trace(a), _each_trace(b), passing=passing)
+        comparison = compare_traces(_each_trace(a), _each_trace(b), passing=passing)
     if json:
         out_json(comparison.model_dump(mode="json"))
     else:
-        for line in _lines(comparison, flips):
+        for line in _comparison_lines(comparison, flips):
             out(line)
-    missed = [] if asked is None else asked.missed(comparison)
+    missed = [] if threshold is None else threshold.missed(comparison)
     say_missed(missed)
     if missed:
         raise typer.Exit(Exit.SOME_FAILED)
 
 
 def _each_trace(run: "Run") -> "Iterator[Trace]":
-    """The traces of a run, which is closed behind the last: what it has read makes room for the other."""
+    """Return the traces of a run, and close it after the last: the memory is then free for the other run."""
     yield from run.traces()
     run.close()
 
 
-def _lines(comparison: "Comparison", flips: int) -> Iterator[str]:
-    yield from _figures(comparison)
-    yield from _by_agent(comparison)
-    yield from _by_question(comparison)
-    yield from _changes(comparison)
-    yield from _flips(comparison.flipped, flips)
+def _comparison_lines(comparison: "Comparison", flips: int) -> Iterator[str]:
+    yield from _figure_table(comparison)
+    yield from _agent_table(comparison)
+    yield from _question_table(comparison)
+    yield from _change_table(comparison)
+    yield from _flip_table(comparison.flipped, flips)
     if comparison.notes:
         yield ""
     for note in comparison.notes:
         yield f"note: {visible(note)}"
 
 
-def _figures(comparison: "Comparison") -> list[str]:
+def _figure_table(comparison: "Comparison") -> list[str]:
     from jurygraph.runs.figures.gate import Figures
 
     rows = [
-        [name, field.description or "", _shown(name, getattr(comparison, name))]
+        [name, field.description or "", _format_figure(name, getattr(comparison, name))]
         for name, field in Figures.model_fields.items()
     ]
     return table(["figure", f"a response passes with {comparison.passing:g}", "value"], rows, left=2)
 
 
-def _shown(name: str, figure: float | None) -> str:
+def _format_figure(name: str, figure: float | None) -> str:
     if isinstance(figure, int):
         return str(figure)
-    return _chance(figure) if name.endswith("_p") else number(figure)
+    return _format_p_value(figure) if name.endswith("_p") else number(figure)
 
 
-def _chance(p: float | None) -> str:
-    """A p that four decimals cannot show is small, not 0."""
+def _format_p_value(p: float | None) -> str:
+    """Format a p-value; one too small for four decimals is printed as <0.0001, not 0."""
     return number(p) if p is None or p >= 0.0001 else "<0.0001"
 
 
-def _by_agent(comparison: "Comparison") -> Iterator[str]:
+def _agent_table(comparison: "Comparison") -> Iterator[str]:
     rows = [
         [row.agent or "(no agent named)", str(row.n), number(row.mean_a), number(row.mean_b), number(row.mean_delta)]
         for row in comparison.agents
@@ -104,14 +104,14 @@ def _by_agent(comparison: "Comparison") -> Iterator[str]:
     return _section(["agent", "n", "mean A", "mean B", "B - A"], rows)
 
 
-def _by_question(comparison: "Comparison") -> Iterator[str]:
+def _question_table(comparison: "Comparison") -> Iterator[str]:
     rows = [
         [
             row.question,
             str(row.judged_both),
             str(row.to_met),
             str(row.to_unmet),
-            _chance(row.mcnemar_p),
+            _format_p_value(row.mcnemar_p),
             number(row.largest_delta),
             str(row.only_a),
             str(row.only_b),
@@ -122,14 +122,22 @@ def _by_question(comparison: "Comparison") -> Iterator[str]:
     return _section(header, rows)
 
 
-def _changes(comparison: "Comparison") -> Iterator[str]:
+def _change_table(comparison: "Comparison") -> Iterator[str]:
     rows = [[c.response_id, number(c.a), number(c.b), number(c.delta)] for c in comparison.changes]
     return _section(["largest changes of a reward", "A", "B", "B - A"], rows)
 
 
-def _flips(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
+def _flip_table(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
     rows = [
-        [f.question, f.response_id, _others(f), str(f.sample), number(f.before), number(f.after), _decided(f)]
+        [
+            f.question,
+            f.response_id,
+            _opponents(f),
+            str(f.sample),
+            number(f.before),
+            number(f.after),
+            _decision_change(f),
+        ]
         for f in flipped[:limit]
     ]
     yield from _section(["flipped", "response", "against", "sample", "A", "B", "decision"], rows, left=3)
@@ -137,16 +145,16 @@ def _flips(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
         yield f"... and {len(flipped) - limit} more (--flips N lists N of them, --json all)"
 
 
-def _others(flip: "Flip") -> str:
+def _opponents(flip: "Flip") -> str:
     return ", ".join(name for name in flip.responses if name != flip.response_id) or "-"
 
 
-def _decided(flip: "Flip") -> str:
+def _decision_change(flip: "Flip") -> str:
     return "unmet -> met" if flip.met else "met -> unmet"
 
 
 def _section(header: list[str], rows: list[list[str]], left: int = 1) -> Iterator[str]:
-    """A table after an empty line; nothing where it would have no rows."""
+    """Return a table after an empty line, or nothing if there are no rows."""
     if rows:
         yield ""
         yield from table(header, rows, left)

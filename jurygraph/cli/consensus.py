@@ -1,4 +1,4 @@
-"""`jurygraph consensus`: what annotators say together, how each of them errs, and how steady the ranking is."""
+"""`jurygraph consensus`: fuse annotators' labels, estimate how each annotator errs, and how stable the ranking is."""
 
 import math
 import os
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 
 
 class Presets(StrEnum):
-    """How the model is fitted."""
+    """Presets for fitting the model."""
 
     converged = "converged"
     paper = "paper"
 
 
 class Methods(StrEnum):
-    """What agents and items are scored by."""
+    """Methods that score agents and items."""
 
     stableval = "stableval"
     dawid_skene = "dawid-skene"
     majority = "majority"
 
 
-def _column(*names: str) -> typer.models.OptionInfo:
+def _column_option(*names: str) -> typer.models.OptionInfo:
     info: typer.models.OptionInfo = typer.Option(
         *names, metavar="C", help=f"Column that is read as `{names[0][2:]}`.", show_default=False
     )
     return info
 
 
-def _file(name: str, told: str) -> typer.models.OptionInfo:
-    info: typer.models.OptionInfo = typer.Option(name, metavar="F", help=told, show_default=False)
+def _file_option(name: str, help_text: str) -> typer.models.OptionInfo:
+    info: typer.models.OptionInfo = typer.Option(name, metavar="F", help=help_text, show_default=False)
     return info
 
 
@@ -76,15 +76,15 @@ Compare = Annotated[bool, typer.Option("--compare", help="All methods side by si
 
 def consensus(
     ratings: Files,
-    item: Annotated[str | None, _column("--item")] = None,
-    annotator: Annotated[str | None, _column("--annotator", "--reviewer")] = None,
-    label: Annotated[str | None, _column("--label", "--score")] = None,
-    agent: Annotated[str | None, _column("--agent")] = None,
-    group: Annotated[str | None, _column("--group")] = None,
+    item: Annotated[str | None, _column_option("--item")] = None,
+    annotator: Annotated[str | None, _column_option("--annotator", "--reviewer")] = None,
+    label: Annotated[str | None, _column_option("--label", "--score")] = None,
+    agent: Annotated[str | None, _column_option("--agent")] = None,
+    group: Annotated[str | None, _column_option("--group")] = None,
     dimension: Dimension = None,
     classes: Classes = None,
     values: Values = None,
-    gold: Annotated[Path | None, _file("--gold", "Items whose label is known, in columns like these.")] = None,
+    gold: Annotated[Path | None, _file_option("--gold", "Items whose label is known, in columns like these.")] = None,
     preset: PresetName = None,
     method: MethodName = None,
     compare: Compare = False,
@@ -94,7 +94,7 @@ def consensus(
     fraction: Fraction = 0.7,
     seed: Seed = None,
     jobs: Jobs = None,
-    artifact: Annotated[Path | None, _file("--artifact", "Write the confusions: JSON for later plans.")] = None,
+    artifact: Annotated[Path | None, _file_option("--artifact", "Write the confusions: JSON for later plans.")] = None,
     plot: PlotFile = None,
     json: AsJson = False,
 ) -> None:
@@ -116,11 +116,11 @@ def consensus(
 
     _refuse_unwritable(artifact, plot, [*ratings, *([gold] if gold else [])])
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
-    ballots = _gather(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
+    ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
     settings = Settings(
         preset=preset.value if preset else None,
         method=method.value if method else None,
-        values=_numbers(values) if values is not None else None,
+        values=_parse_values(values) if values is not None else None,
         bootstrap=bootstrap,
         refit=refit,
         subsets=subsets,
@@ -129,10 +129,10 @@ def consensus(
         jobs=jobs or os.cpu_count() or 1,
     )
     reached = reach(ballots, settings)
-    found = _measure(reached)
-    _print(found, compare, json)
-    _say_what_to_doubt(reached)
-    _write(reached, found, artifact, plot)
+    findings = _measure_consensus(reached)
+    _print_findings(findings, compare, json)
+    _print_warnings(reached)
+    _write_files(reached, findings, artifact, plot)
 
 
 def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[Path]) -> None:
@@ -149,52 +149,52 @@ def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[
             refuse_source(str(file), *map(str, read))
 
 
-def _gather(
+def _read_ballots(
     ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None, gold: Path | None
 ) -> "Ballots":
     from jurygraph.sources.ratings import read_gold, read_votes
     from jurygraph.studies.consensus import gather
 
     files = [read_votes(path, columns) for path in ratings]
-    _say_what_is_unread(files)
-    own = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
-    known = read_gold(gold, own) if gold is not None else {}
-    return gather(files, dimension, _words(classes) if classes is not None else (), known)
+    _print_unread_columns(files)
+    gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
+    gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
+    return gather(files, dimension, _split_list(classes) if classes is not None else (), gold_labels)
 
 
-def _say_what_is_unread(files: Sequence["VotesFile"]) -> None:
+def _print_unread_columns(files: Sequence["VotesFile"]) -> None:
     for file in files:
         for column, hint in file.unread.items():
             if hint is not None:
                 say(f"{file.path}: column {column!r} is not read; {hint}")
 
 
-def _words(listed: str) -> list[str]:
-    return [one.strip() for one in listed.split(",")]
+def _split_list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
 
 
-def _numbers(listed: str) -> list[float]:
+def _parse_values(text: str) -> list[float]:
     from jurygraph.errors import InputError
     from jurygraph.sources.ratings import NUMERAL
 
-    for one in _words(listed):
-        if NUMERAL.fullmatch(one) is None or not math.isfinite(float(one)):
-            raise InputError(f"--values: {one!r} is no number; give each class its credit, such as 0,0.5,1")
-    return [float(one) for one in _words(listed)]
+    for part in _split_list(text):
+        if NUMERAL.fullmatch(part) is None or not math.isfinite(float(part)):
+            raise InputError(f"--values: {part!r} is no number; give each class its credit, such as 0,0.5,1")
+    return [float(part) for part in _split_list(text)]
 
 
-def _measure(reached: "Reached") -> "ConsensusReport":
+def _measure_consensus(reached: "Reached") -> "ConsensusReport":
     from jurygraph.cli.progress import progress
     from jurygraph.studies.consensus import report
 
-    with progress("stability", reached.settings.subsets, "subsets") as tell:
-        stability = reached.stability(tell)
-    with progress("refitting", reached.settings.refit, "resamples") as tell:
-        refits = reached.refits(tell)
+    with progress("stability", reached.settings.subsets, "subsets") as advance:
+        stability = reached.stability(advance)
+    with progress("refitting", reached.settings.refit, "resamples") as advance:
+        refits = reached.refits(advance)
     return report(reached, stability, refits)
 
 
-def _write(reached: "Reached", found: "ConsensusReport", artifact: Path | None, plot: Path | None) -> None:
+def _write_files(reached: "Reached", findings: "ConsensusReport", artifact: Path | None, plot: Path | None) -> None:
     from jurygraph.cli.delivery import deliver, deliver_file
     from jurygraph.judges.consensus.learned import confusions_of
     from jurygraph.sources.confusions import written
@@ -205,20 +205,20 @@ def _write(reached: "Reached", found: "ConsensusReport", artifact: Path | None, 
     elif artifact is not None:
         deliver(str(artifact), [written(confusions_of(reached.model, reached.ballots.classes))])
     if plot is not None:
-        deliver_file(str(plot), lambda draft: draw(found, draft, plot.suffix))
+        deliver_file(str(plot), lambda draft: draw(findings, draft, plot.suffix))
 
 
-def _print(found: "ConsensusReport", compare: bool, as_json: bool) -> None:
+def _print_findings(findings: "ConsensusReport", compare: bool, as_json: bool) -> None:
     from jurygraph.cli.consensus_tables import lines
 
     if as_json:
-        out_json(found.model_dump(mode="json"))
+        out_json(findings.model_dump(mode="json"))
         return
-    for line in lines(found, compare):
+    for line in lines(findings, compare):
         out(line)
 
 
-def _say_what_to_doubt(reached: "Reached") -> None:
+def _print_warnings(reached: "Reached") -> None:
     for warning in reached.warnings:
         say(warning)
     if reached.ballots.agent is None:

@@ -1,4 +1,4 @@
-"""How the contrasts of a response were ranked, pair by pair: those ranked the wrong way are what a reader looks for."""
+"""Ranking of a response's contrasts, pair by pair; those ranked the wrong way matter most to a reader."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
@@ -7,11 +7,17 @@ from jurygraph.cli.text import number
 from jurygraph.schema import Spec, Trace
 
 CONTRAST = "contrast"
-"""The combiner whose figures these are."""
+"""Name of the combiner that writes these figures."""
 
 
 class Ranked(NamedTuple):
-    """One contrast: its id, the edit that made it, and what the response scores above it; None if it was not judged."""
+    """One contrast and how it was ranked.
+
+    Attributes:
+        name: id of the contrast.
+        edit: the edit that produced it.
+        margin: score of the response minus score of the contrast; None if the pair was not judged.
+    """
 
     name: str
     edit: Mapping[str, Any]
@@ -19,40 +25,42 @@ class Ranked(NamedTuple):
 
     @property
     def rightly(self) -> bool:
-        """Whether the contrast scores less than the response."""
+        """Return True if the contrast scores less than the response."""
         return self.margin is not None and self.margin > 0.0
 
     @property
     def told(self) -> str:
-        """What the edit was, and how the two scored."""
-        scored = "was not judged" if self.margin is None else f"scores {_above(self.margin)}"
+        """Return a sentence part with the edit and the difference of the two scores."""
+        scored = "was not judged" if self.margin is None else f"scores {_format_margin(self.margin)}"
         return f"{self.name} ({self.edit.get('says', self.edit.get('kind', 'an edit'))}) {scored}"
 
 
-def _above(margin: float) -> str:
+def _format_margin(margin: float) -> str:
     return "as much as the response" if margin == 0.0 else f"{number(-margin)} above the response"
 
 
 def ranked(trace: Trace, spec: Spec) -> list[Ranked]:
-    """The contrasts of a trace under a component of combiner `contrast`, in the order of their ids."""
-    asked = {question for one in spec.inputs.values() for question in one.questions}
+    """Return the contrasts of a trace under a component of combiner `contrast`, in the order of their ids."""
+    questions = {question for one in spec.inputs.values() for question in one.questions}
     edits = {one.response.id: one.edit for material in trace.material for one in material.variants}
-    shown = {name for verdict in trace.verdicts if verdict.question in asked for name in verdict.responses}
+    compared = {name for verdict in trace.verdicts if verdict.question in questions for name in verdict.responses}
     figures = trace.reward.figures.get(spec.name, {})
-    names = sorted(shown & edits.keys())
-    margins = (figures.get(f"pair {place}") for place in range(1, len(names) + 1))
-    return [Ranked(name, _mapping(edits[name]), margin) for name, margin in zip(names, margins, strict=True)]
+    names = sorted(compared & edits.keys())
+    margins = (figures.get(f"pair {pair}") for pair in range(1, len(names) + 1))
+    return [Ranked(name, _as_mapping(edits[name]), margin) for name, margin in zip(names, margins, strict=True)]
 
 
-def _mapping(edit: Any) -> Mapping[str, Any]:
+def _as_mapping(edit: Any) -> Mapping[str, Any]:
     return edit if isinstance(edit, Mapping) else {}
 
 
 def contrast_lines(trace: Trace, spec: Spec) -> Iterator[str]:
-    """How many contrasts were ranked the right way, and each that was not."""
-    found = ranked(trace, spec)
-    if found:
-        right = sum(one.rightly for one in found)
-        yield f"{spec.name}: {right} of {len(found)} contrasts score less than the response"
-        yield from (f"ranked the wrong way: {one.told}" for one in found if one.margin is not None and not one.rightly)
-        yield from (f"not ranked: {one.told}" for one in found if one.margin is None)
+    """Return how many contrasts were ranked the right way, and a line for each that was not."""
+    contrasts = ranked(trace, spec)
+    if contrasts:
+        correct = sum(one.rightly for one in contrasts)
+        yield f"{spec.name}: {correct} of {len(contrasts)} contrasts score less than the response"
+        yield from (
+            f"ranked the wrong way: {one.told}" for one in contrasts if one.margin is not None and not one.rightly
+        )
+        yield from (f"not ranked: {one.told}" for one in contrasts if one.margin is None)

@@ -1,4 +1,4 @@
-"""Writing a result to where somebody asked for it, without harm to what is there."""
+"""Write results to a path that the user named, without damage to existing files."""
 
 import os
 import stat
@@ -12,13 +12,13 @@ _GZIP = 31
 
 
 def deliver(path: str, lines: Iterable[bytes]) -> None:
-    """Write a file, whole or not at all; a link to one is followed. A pipe or a device is written straight through.
+    """Write a file completely or not at all; symbolic links are followed. Pipes and devices are written directly.
 
-    Raises `InputError` where nothing can be written.
+    Raises `InputError` if nothing can be written.
     """
     from jurygraph.runs.store.drafts import write_whole
 
-    existing = _kind(path)
+    existing = _writable_mode(path)
     try:
         if existing is None or (stat.S_ISREG(existing) and not path.startswith(("/dev/", "/proc/"))):
             write_whole(Path(os.path.realpath(path)), lines, private=False)
@@ -30,10 +30,14 @@ def deliver(path: str, lines: Iterable[bytes]) -> None:
 
 
 def deliver_file(path: str, write: Callable[[Path], None]) -> None:
-    """As `deliver`, for what a library writes by itself: into a draft that then takes the place of the file."""
+    """Write a file like `deliver`, for libraries that write by themselves: `write` gets a draft that then replaces the
+    file.
+
+    Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
+    """
     from jurygraph.runs.store.drafts import draft_of
 
-    existing = _kind(path)
+    existing = _writable_mode(path)
     if existing is not None and not stat.S_ISREG(existing):
         raise InputError(f"{path}: is no regular file, which this form needs; name another")
     try:
@@ -44,7 +48,7 @@ def deliver_file(path: str, write: Callable[[Path], None]) -> None:
 
 
 def refuse_inside(path: str) -> None:
-    """Refuse to write over what a run is made of, this one or another. Raises `InputError`."""
+    """Raise `InputError` if the path is a file of a run's own, of this run or of another."""
     from jurygraph.runs.store.folder import LEDGER, OWN
 
     target = Path(os.path.realpath(path))
@@ -53,7 +57,7 @@ def refuse_inside(path: str) -> None:
 
 
 def refuse_source(path: str, *sources: str) -> None:
-    """Refuse to write over what is read, or into a run. Raises `InputError`."""
+    """Raise `InputError` if the path is one of the files that are read, or a file of a run."""
     refuse_inside(path)
     for source in sources:
         if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
@@ -61,13 +65,13 @@ def refuse_source(path: str, *sources: str) -> None:
 
 
 def refuse_unwritable(path: str) -> None:
-    """Refuse a place in which no file can be made, before work is done for it. Raises `InputError`."""
+    """Raise `InputError` if no file can be created at the path; to be called before any work is done."""
     refuse_inside(path)
-    _kind(path)
+    _writable_mode(path)
 
 
 def refuse_picture(plot: Path | None) -> None:
-    """Refuse a picture that cannot be drawn or written, where one is asked for. Raises `InputError`."""
+    """Raise `InputError` if a picture is requested that cannot be drawn or written."""
     from jurygraph.studies.plots import refuse_undrawable
 
     if plot is not None:
@@ -76,21 +80,21 @@ def refuse_picture(plot: Path | None) -> None:
 
 
 def packed(path: str, lines: Iterable[bytes]) -> Iterable[bytes]:
-    """The lines as the file at a path holds them: gzipped where it ends in .gz, the same bytes every time."""
-    return _gzipped(lines) if path.endswith(".gz") else lines
+    """Return the bytes for a path: gzipped if it ends in .gz, with the same result every time."""
+    return _gzip(lines) if path.endswith(".gz") else lines
 
 
-def _gzipped(lines: Iterable[bytes]) -> Iterator[bytes]:
-    packing = zlib.compressobj(wbits=_GZIP)
-    yield from (piece for line in lines if (piece := packing.compress(line)))
-    yield packing.flush()
+def _gzip(lines: Iterable[bytes]) -> Iterator[bytes]:
+    compressor = zlib.compressobj(wbits=_GZIP)
+    yield from (chunk for line in lines if (chunk := compressor.compress(line)))
+    yield compressor.flush()
 
 
-def _kind(path: str) -> int | None:
-    """The mode of what is at the path; None where a new file can be made."""
+def _writable_mode(path: str) -> int | None:
+    """Return the mode of an existing file, or None if a new file can be created. Raises `InputError` otherwise."""
     if not path:
         raise InputError("the file to write has an empty name; give it one")
-    mode = _mode(path)
+    mode = _stat_mode(path)
     if path.endswith(os.sep) or (mode is not None and stat.S_ISDIR(mode)):
         raise InputError(f"{path}: is a folder; name a file in it")
     if mode is None and not os.path.isdir(os.path.dirname(os.path.realpath(path))):
@@ -98,7 +102,7 @@ def _kind(path: str) -> int | None:
     return mode
 
 
-def _mode(path: str) -> int | None:
+def _stat_mode(path: str) -> int | None:
     try:
         return os.stat(path).st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""`jurygraph study disagreement`: where the components of a reward pull apart, in one run or several side by side."""
+"""`jurygraph study disagreement`: measure where the components of a reward disagree, in one run or several."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from jurygraph.studies.disagreement.findings import Contrast
     from jurygraph.studies.stepwise import Cut
 
-_STEPS = 30
-_SERIES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
+_MAX_STEPS = 30
+_SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
 
 
 def disagreement(
@@ -62,16 +62,16 @@ def disagreement(
     cut = Cut(step_label, every)
     if plot is not None:
         _refuse_undrawable(plot, cut)
-    named = tuple(name.strip() for name in components.split(",")) if components is not None else ()
-    found = [report(_read(run, cut, named), percentile, resamples, seed) for run in runs]
+    names = tuple(name.strip() for name in components.split(",")) if components is not None else ()
+    reports = [report(_read_run(run, cut, names), percentile, resamples, seed) for run in runs]
     if json:
-        out_json({"runs": [one.model_dump(mode="json") for one in found]})
+        out_json({"runs": [one.model_dump(mode="json") for one in reports]})
     else:
-        for line in _lines(found):
+        for line in _report_lines(reports):
             out(line)
-    _say_what_is_missing(found)
+    _print_omissions(reports)
     if plot is not None:
-        _draw(found, plot)
+        _draw(reports, plot)
 
 
 def _refuse_undrawable(plot: Path, cut: "Cut") -> None:
@@ -83,14 +83,14 @@ def _refuse_undrawable(plot: Path, cut: "Cut") -> None:
     refuse_picture(plot)
 
 
-def _draw(found: Sequence["DisagreementReport"], plot: Path) -> None:
+def _draw(reports: Sequence["DisagreementReport"], plot: Path) -> None:
     from jurygraph.cli.delivery import deliver_file
     from jurygraph.studies.disagreement.picture import draw
 
-    deliver_file(str(plot), lambda draft: draw(found, draft, plot.suffix))
+    deliver_file(str(plot), lambda draft: draw(reports, draft, plot.suffix))
 
 
-def _read(folder: Path, cut: "Cut", components: Sequence[str]) -> "Samples":
+def _read_run(folder: Path, cut: "Cut", components: Sequence[str]) -> "Samples":
     from jurygraph.cli.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.studies.disagreement import read_samples
@@ -99,41 +99,43 @@ def _read(folder: Path, cut: "Cut", components: Sequence[str]) -> "Samples":
         return read_samples(run, cut, components, report)
 
 
-def _say_what_is_missing(found: Sequence["DisagreementReport"]) -> None:
-    for one in found:
+def _print_omissions(reports: Sequence["DisagreementReport"]) -> None:
+    for one in reports:
         for reason, count in one.left_out.items():
             say(f"{one.run}: left out, {reason}: {count}")
         if one.split.tied_low:
-            tied = (
+            ties = (
                 f"{one.split.tied_high} of High-div and {one.split.tied_low} of Low-div have D_pair {one.split.cut:.4g}"
             )
-            say(f"{one.run}: {tied}; the ids decide between them")
+            say(f"{one.run}: {ties}; the ids decide between them")
         if one.split.empty:
             say(
                 f"{one.run}: {one.split.empty} of {one.split.resamples} resamples held one side alone, and are left out"
             )
-    if len({one.components for one in found}) > 1:
+    if len({one.components for one in reports}) > 1:
         say("the runs are compared by different components; name those of all with --components")
 
 
-def _lines(found: Sequence["DisagreementReport"]) -> Iterator[str]:
-    yield from _side_by_side(found)
-    for one in found:
+def _report_lines(reports: Sequence["DisagreementReport"]) -> Iterator[str]:
+    yield from _comparison_table(reports)
+    for report in reports:
         yield ""
-        yield visible(f"{one.run}: {', '.join(one.components)}, of {one.samples} responses to {one.tasks} tasks")
+        yield visible(
+            f"{report.run}: {', '.join(report.components)}, of {report.samples} responses to {report.tasks} tasks"
+        )
         yield ""
-        yield from _split(one)
+        yield from _split_table(report)
         yield ""
-        yield from _correlations(one)
-        if one.steps:
+        yield from _correlation_table(report)
+        if report.steps:
             yield ""
-            yield from _steps(one)
-        if one.trends:
+            yield from _step_table(report)
+        if report.trends:
             yield ""
-            yield from _trends(one)
+            yield from _trend_table(report)
 
 
-def _side_by_side(found: Sequence["DisagreementReport"]) -> list[str]:
+def _comparison_table(reports: Sequence["DisagreementReport"]) -> list[str]:
     rows = [
         [
             one.run,
@@ -143,60 +145,60 @@ def _side_by_side(found: Sequence["DisagreementReport"]) -> list[str]:
             str(one.conflicts),
             number(one.conflict_rate),
         ]
-        for one in found
+        for one in reports
     ]
     return table(
-        ["run", "responses", "mean D_pair", f"τ ({found[0].percentile:g}th pct)", "conflicts", "conflict rate"], rows
+        ["run", "responses", "mean D_pair", f"τ ({reports[0].percentile:g}th pct)", "conflicts", "conflict rate"], rows
     )
 
 
-def _split(one: "DisagreementReport") -> list[str]:
-    split = one.split
-    rows = [[row.name, number(row.high), number(row.low), _difference(row)] for row in split.rows]
+def _split_table(report: "DisagreementReport") -> list[str]:
+    split = report.split
+    rows = [[row.name, number(row.high), number(row.low), _format_difference(row)] for row in split.rows]
     return table(["mean", f"High-div ({split.high})", f"Low-div ({split.low})", "difference (95 %)"], rows)
 
 
-def _difference(row: "Contrast") -> str:
+def _format_difference(row: "Contrast") -> str:
     if row.difference_low is None or row.difference_high is None:
         return number(row.difference)
     return f"{number(row.difference)} ({number(row.difference_low)} to {number(row.difference_high)})"
 
 
-def _correlations(one: "DisagreementReport") -> list[str]:
+def _correlation_table(report: "DisagreementReport") -> list[str]:
     rows = [
-        [f"{each.first}, {each.second}", number(each.pearson), number(each.spearman), each.why or ""]
-        for each in one.correlations
+        [f"{pair.first}, {pair.second}", number(pair.pearson), number(pair.spearman), pair.why or ""]
+        for pair in report.correlations
     ]
     return table(["correlation", "Pearson", "Spearman", ""], rows)
 
 
-def _steps(one: "DisagreementReport") -> Iterator[str]:
+def _step_table(report: "DisagreementReport") -> Iterator[str]:
     rows = [
         [
-            f"{each.step:g}",
-            str(each.samples),
-            number(each.reward),
-            number(each.disagreement),
-            number(each.conflict_rate),
+            f"{step.step:g}",
+            str(step.samples),
+            number(step.reward),
+            number(step.disagreement),
+            number(step.conflict_rate),
         ]
-        for each in one.steps[:_STEPS]
+        for step in report.steps[:_MAX_STEPS]
     ]
-    yield from table(["step", "responses", *_SERIES.values()], rows)
-    if len(one.steps) > _STEPS:
-        yield f"... and {len(one.steps) - _STEPS} more (--json)"
+    yield from table(["step", "responses", *_SERIES_TITLES.values()], rows)
+    if len(report.steps) > _MAX_STEPS:
+        yield f"... and {len(report.steps) - _MAX_STEPS} more (--json)"
 
 
-def _trends(one: "DisagreementReport") -> list[str]:
+def _trend_table(report: "DisagreementReport") -> list[str]:
     rows = [
         [
-            _SERIES[each.name],
-            number(each.first),
-            number(each.last),
-            f"{each.slope:.2g}",
-            number(each.kendall),
-            number(each.p),
-            number(each.fluctuation),
+            _SERIES_TITLES[trend.name],
+            number(trend.first),
+            number(trend.last),
+            f"{trend.slope:.2g}",
+            number(trend.kendall),
+            number(trend.p),
+            number(trend.fluctuation),
         ]
-        for each in one.trends
+        for trend in report.trends
     ]
     return table(["over steps", "first", "last", "slope", "Kendall τ-b", "p", "mean |change|"], rows)

@@ -1,4 +1,4 @@
-"""`jurygraph graph` and `jurygraph schema`: what a machine, a reviewer or an editor can draw or check."""
+"""`jurygraph graph` and `jurygraph schema`: drawings of graphs, and JSON Schemas of the file formats."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Machine(StrEnum):
-    """The state machines."""
+    """State machines that can be drawn."""
 
     prepare = "prepare"
     score = "score"
@@ -27,14 +27,14 @@ class Machine(StrEnum):
 
 
 class Drawn(StrEnum):
-    """What a rubric graph can be drawn as."""
+    """Formats in which a rubric graph can be drawn."""
 
     mermaid = "mermaid"
     svg = "svg"
 
 
 class Document(StrEnum):
-    """What a JSON Schema can be had of."""
+    """Documents that have a JSON Schema."""
 
     tasks = "tasks"
     responses = "responses"
@@ -42,10 +42,10 @@ class Document(StrEnum):
     trace = "trace"
 
 
-_ENDINGS = {".svg": Drawn.svg, **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), Drawn.mermaid)}
-"""What a file is to hold, by the end of its name."""
-_LISTED = 10
-"""Ids of tasks that an error names."""
+_FORMAT_BY_SUFFIX = {".svg": Drawn.svg, **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), Drawn.mermaid)}
+"""Format by suffix of the file name."""
+_MAX_LISTED_IDS = 10
+"""Maximum number of task ids in an error message."""
 
 
 def graph(
@@ -82,51 +82,53 @@ def graph(
     """
     from jurygraph.cli.delivery import refuse_source
 
-    _refuse_unclear(machine, task, chosen, run, response)
+    _refuse_contradictory(machine, task, chosen, run, response)
     output = None if output == "-" else output
     if output is not None:
         refuse_source(output, *([] if task is None else [task]))
-    wanted = form or _by_name(output)
+    drawing_format = form or _format_of_name(output)
     if task is None and run is None:
         from jurygraph.graphs import draw
 
-        _refuse_svg(form, wanted, output)
-        _give(draw((machine or Machine.score).value), output)
+        _refuse_svg(form, drawing_format, output)
+        _write_drawing(draw((machine or Machine.score).value), output)
         return
-    picture = _of_response(run, str(response), task, chosen) if run is not None else _of_task(str(task), chosen)
-    _give(_drawn(picture, wanted), output)
+    picture = (
+        _response_picture(run, str(response), task, chosen) if run is not None else _task_picture(str(task), chosen)
+    )
+    _write_drawing(_render(picture, drawing_format), output)
 
 
-def _by_name(output: str | None) -> Drawn:
-    """What a file of this name is to hold. Raises `InputError` where the end of the name does not tell."""
+def _format_of_name(output: str | None) -> Drawn:
+    """Return the format that a file name implies. Raises `InputError` if the suffix is unknown."""
     from jurygraph.errors import InputError
 
-    ending = Path(output or "").suffix.lower()
-    if ending and ending not in _ENDINGS:
+    suffix = Path(output or "").suffix.lower()
+    if suffix and suffix not in _FORMAT_BY_SUFFIX:
         raise InputError(
-            f"-o {output}: ends in none of {', '.join(_ENDINGS)}; name it so, or say what to write with --form"
+            f"-o {output}: ends in none of {', '.join(_FORMAT_BY_SUFFIX)}; name it so, or say what to write with --form"
         )
-    return _ENDINGS.get(ending, Drawn.mermaid)
+    return _FORMAT_BY_SUFFIX.get(suffix, Drawn.mermaid)
 
 
-def _refuse_svg(form: Drawn | None, wanted: Drawn, output: str | None) -> None:
-    """Raise `InputError` where a state machine is to be an SVG."""
+def _refuse_svg(form: Drawn | None, drawing_format: Drawn, output: str | None) -> None:
+    """Raise `InputError` if a state machine is requested as SVG."""
     from jurygraph.errors import InputError
 
-    if wanted is Drawn.svg:
-        asked, remedy = ("--form svg", "leave it out") if form else (f"-o {output}", "name a file that ends in .mmd")
-        wrong = "state machines are drawn as Mermaid alone"
-        raise InputError(f"{asked}: {wrong}; {remedy}, or draw a rubric with --task or --run")
+    if drawing_format is Drawn.svg:
+        option, remedy = ("--form svg", "leave it out") if form else (f"-o {output}", "name a file that ends in .mmd")
+        reason = "state machines are drawn as Mermaid alone"
+        raise InputError(f"{option}: {reason}; {remedy}, or draw a rubric with --task or --run")
 
 
-def _refuse_unclear(
+def _refuse_contradictory(
     machine: Machine | None,
     task: str | None,
     chosen: str | None,
     run: Path | None,
     response: str | None,
 ) -> None:
-    """Raise `InputError` where options do not go together."""
+    """Raise `InputError` if options contradict each other."""
     from jurygraph.errors import InputError
 
     rubric = task is not None or run is not None
@@ -142,11 +144,11 @@ def _refuse_unclear(
         raise InputError("--task: is an empty name; give it a file of tasks, or `-` for standard input")
 
 
-def _of_task(path: str, chosen: str | None) -> "Picture":
+def _task_picture(path: str, chosen: str | None) -> "Picture":
     from jurygraph.errors import GraphCycleError, InputError
     from jurygraph.studies.pictures.picture import picture_of
 
-    line, task = _picked(path, chosen)
+    line, task = _find_task(path, chosen)
     if task.rubric is None:
         raise InputError(f"{path}: task {task.id!r} has no rubric to draw; name another with --id")
     try:
@@ -156,24 +158,27 @@ def _of_task(path: str, chosen: str | None) -> "Picture":
         raise
 
 
-def _of_response(folder: Path, response: str, path: str | None, chosen: str | None) -> "Picture":
+def _response_picture(folder: Path, response: str, path: str | None, chosen: str | None) -> "Picture":
     from jurygraph.errors import InputError
     from jurygraph.runs.run import Run
     from jurygraph.studies.pictures.picture import picture_of
     from jurygraph.studies.pictures.scored import scores_of
 
-    opened = Run.open(folder)
-    task, scores = scores_of(opened, response)
+    stored_run = Run.open(folder)
+    task, scores = scores_of(stored_run, response)
     if chosen is not None and chosen != task.id:
         raise InputError(f"--id {chosen}: response {response!r} of {folder} is one to task {task.id!r}; leave out --id")
-    if path is not None and _picked(path, task.id)[1].content_digest != opened.plan_of(task.id).task_digest:
+    if path is not None and _find_task(path, task.id)[1].content_digest != stored_run.plan_of(task.id).task_digest:
         raise InputError(f"{path}: task {task.id!r} is not as it was in {folder}; leave out --task to draw what it was")
-    assert task.rubric is not None  # or it would have no scores
+    assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
     return picture_of(task.id, task.rubric, scores)
 
 
-def _picked(path: str, chosen: str | None) -> "tuple[int, Task]":
-    """The task of this id, or the only one, and its line. Raises `InputError` where there is none, or more than one."""
+def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
+    """Return the task with this id, or the only task, and its line number.
+
+    Raises `InputError` if there is no such task, or more than one.
+    """
     from jurygraph.errors import InputError
     from jurygraph.schema import TaskLine
     from jurygraph.sources import nearest, shortened
@@ -183,13 +188,13 @@ def _picked(path: str, chosen: str | None) -> "tuple[int, Task]":
     ids: list[str] = []
     found: list[tuple[int, Task]] = []
     with closing(TextFile(path)) as file:
-        for line, stated in read_lines(file, TaskLine):
-            ids.append(stated.id)
-            if stated.id == chosen or (chosen is None and len(ids) == 1):
-                found.append((line.number, stated.split()[0]))
+        for line, task_line in read_lines(file, TaskLine):
+            ids.append(task_line.id)
+            if task_line.id == chosen or (chosen is None and len(ids) == 1):
+                found.append((line.number, task_line.split()[0]))
     if not ids:
         raise InputError(f"{path}: the file is empty; write one task a line, each a JSON object")
-    listed = ", ".join(map(shortened, ids[:_LISTED])) + ", …" * (len(ids) > _LISTED)
+    listed = ", ".join(map(shortened, ids[:_MAX_LISTED_IDS])) + ", …" * (len(ids) > _MAX_LISTED_IDS)
     if chosen is None and len(ids) > 1:
         raise InputError(f"{path}: holds {len(ids)} tasks; pick one with --id: {listed}")
     if not found:
@@ -200,15 +205,15 @@ def _picked(path: str, chosen: str | None) -> "tuple[int, Task]":
     return found[0]
 
 
-def _drawn(picture: "Picture", form: Drawn) -> str:
+def _render(picture: "Picture", form: Drawn) -> str:
     from jurygraph.studies.pictures.mermaid import mermaid
     from jurygraph.studies.pictures.svg import svg
 
     return svg(picture) if form is Drawn.svg else mermaid(picture)
 
 
-def _give(text: str, output: str | None) -> None:
-    """Print the drawing, or write it to where it was asked for."""
+def _write_drawing(text: str, output: str | None) -> None:
+    """Print the drawing, or write it to the output file."""
     from jurygraph.cli.delivery import deliver
 
     if output is None:

@@ -1,4 +1,4 @@
-"""`jurygraph import`: other people's data as TASKS, or as RATINGS where it is what people said."""
+"""`jurygraph import`: convert data of other projects to TASKS, or to RATINGS if it consists of people's labels."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -20,11 +20,11 @@ TRAVELPLANNER = "travelplanner"
 TASK_FORMATS = (TRAVELPLANNER, "healthbench", "plawbench", "writingbench", "rewardbench", "judgebench")
 VOTE_FORMATS = ("qags",)
 FORMATS = (*TASK_FORMATS, *VOTE_FORMATS)
-_MOST_TOLD = 5
+_MAX_EXAMPLES = 5
 
 
 class Only(StrEnum):
-    """Which part of the data is wanted."""
+    """Which part of the data to import."""
 
     tasks = "tasks"
     answered = "answered"
@@ -87,7 +87,7 @@ def import_tasks(
     """
     from jurygraph.cli.delivery import refuse_source
 
-    _check(form, files, stakeholders, only)
+    _refuse_contradictory(form, files, stakeholders, only)
     refuse_source(target, *files, *([stakeholders] if stakeholders else []))
     if form in VOTE_FORMATS:
         _import_votes(form, files, target, json)
@@ -95,8 +95,8 @@ def import_tasks(
         _import_tasks(form, files[0], target, stakeholders, only, json)
 
 
-def _check(form: str, files: list[str], stakeholders: str | None, only: Only | None) -> None:
-    """Refuse what does not go together. Raises `InputError`."""
+def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None, only: Only | None) -> None:
+    """Raise `InputError` if arguments contradict each other."""
     from jurygraph.errors import InputError
     from jurygraph.sources import nearest
 
@@ -120,77 +120,77 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
         raise InputError(f"{target}: RATINGS are written as JSON lines; name it {Path(name).with_suffix('.jsonl')}")
     votes = list(VOTE_READERS[form](files))
     _write(target, (vote.model_dump_json(exclude_defaults=True).encode() + b"\n" for vote in votes))
-    told = {
+    totals = {
         "votes": len(votes),
         "items": len({vote.key for vote in votes}),
         "annotators": len({vote.annotator for vote in votes}),
     }
     if json and target != "-":
-        out_json({"ratings_file": target, **told})
-    say(f"{told['votes']} votes of {told['annotators']} annotators on {told['items']} items")
+        out_json({"ratings_file": target, **totals})
+    say(f"{totals['votes']} votes of {totals['annotators']} annotators on {totals['items']} items")
     if target != "-":
         say(f"next: jurygraph consensus {word(target)}")
 
 
 def _import_tasks(form: str, file: str, tasks: str, stakeholders: str | None, only: Only | None, json: bool) -> None:
-    read = _Read(only)
-    _write(tasks, read.lines(_imported(form, file, stakeholders)))
+    counter = _ImportCounter(only)
+    _write(tasks, counter.lines(_read_imported(form, file, stakeholders)))
     if json and tasks != "-":
-        out_json({"tasks_file": tasks, **read.counted()})
-    for line in read.told():
+        out_json({"tasks_file": tasks, **counter.totals()})
+    for line in counter.summary_lines():
         say(line)
-    if tasks != "-" and Path(tasks).suffix and not read.partly_answered:
-        apart = "" if read.responses else " --responses RESPONSES"
-        say(f"next: jurygraph score {word(tasks)} --config jury.yaml{apart} --out run")
+    if tasks != "-" and Path(tasks).suffix and not counter.is_partly_answered:
+        responses_option = "" if counter.responses else " --responses RESPONSES"
+        say(f"next: jurygraph score {word(tasks)} --config jury.yaml{responses_option} --out run")
 
 
-def _imported(form: str, file: str, stakeholders: str | None) -> "Iterator[Imported]":
+def _read_imported(form: str, file: str, stakeholders: str | None) -> "Iterator[Imported]":
     from jurygraph.sources.importers import READERS, Imported, Note
     from jurygraph.sources.travelplanner import UNREAD, read_travelplanner
 
     if form != TRAVELPLANNER:
         yield from READERS[form](file)
         return
-    what = "things that queries speak of in words that no rule reads are no constraints"
+    note_text = "things that queries speak of in words that no rule reads are no constraints"
     for task in read_travelplanner(file, stakeholders):
         unread = cast(list[str], task.metadata.get(UNREAD, []))
-        yield Imported(task, tuple(Note(what, f"{task.id}: {words}") for words in unread))
+        yield Imported(task, tuple(Note(note_text, f"{task.id}: {words}") for words in unread))
 
 
-class _Read:
-    """What was read, counted as it goes by."""
+class _ImportCounter:
+    """Counts of what was read, updated while lines are written."""
 
     def __init__(self, only: Only | None) -> None:
         self._only = only
-        self.tasks = self.responses = self.answered = self.passed_over = 0
+        self.tasks = self.responses = self.answered = self.omitted = 0
         self._notes: Counter[str] = Counter()
         self._first: defaultdict[str, list[str]] = defaultdict(list)
 
     @property
-    def partly_answered(self) -> bool:
-        """Whether some tasks have responses and some do not, which `score` takes neither way."""
+    def is_partly_answered(self) -> bool:
+        """Return True if some tasks have responses and some do not; `score` refuses such a file."""
         return 0 < self.answered < self.tasks
 
     def lines(self, imported: "Iterable[Imported]") -> Iterator[bytes]:
-        """The tasks that are wanted, each as a line. Raises `InputError` where none is."""
+        """Return the selected tasks as JSON lines. Raises `InputError` if none is selected."""
         from jurygraph.errors import InputError
 
         for task, notes in imported:
             self._note(notes)
-            if task is not None and (wanted := self._wanted(task)) is not None:
-                yield wanted.model_dump_json(exclude_defaults=True).encode() + b"\n"
-        if self.passed_over and not self.tasks:
-            raise InputError(f"none of the {self.passed_over} tasks has a response; leave out --only answered")
+            if task is not None and (selected := self._select(task)) is not None:
+                yield selected.model_dump_json(exclude_defaults=True).encode() + b"\n"
+        if self.omitted and not self.tasks:
+            raise InputError(f"none of the {self.omitted} tasks has a response; leave out --only answered")
 
     def _note(self, notes: "Iterable[Note]") -> None:
-        for what, where in notes:
-            self._notes[what] += 1
-            if len(self._first[what]) < _MOST_TOLD:
-                self._first[what].append(where)
+        for text, place in notes:
+            self._notes[text] += 1
+            if len(self._first[text]) < _MAX_EXAMPLES:
+                self._first[text].append(place)
 
-    def _wanted(self, task: "TaskLine") -> "TaskLine | None":
+    def _select(self, task: "TaskLine") -> "TaskLine | None":
         if self._only is Only.answered and not task.responses:
-            self.passed_over += 1
+            self.omitted += 1
             return None
         if self._only is Only.tasks:
             task = task.model_copy(update={"responses": ()})
@@ -199,39 +199,39 @@ class _Read:
         self.answered += bool(task.responses)
         return task
 
-    def counted(self) -> dict[str, object]:
-        """How much it was, and how often what was told."""
+    def totals(self) -> dict[str, object]:
+        """Return the counts, and how often each note occurred."""
         return {
             "tasks": self.tasks,
             "responses": self.responses,
             "answered": self.answered,
-            "passed_over": self.passed_over,
+            "passed_over": self.omitted,
             "told": dict(self._notes),
         }
 
-    def told(self) -> Iterator[str]:
-        """How much it was, and the first few of what was left out or is odd."""
-        yield f"{_several(self.tasks, 'task')} with {_several(self.responses, 'response')}"
-        if self.passed_over:
-            yield f"tasks without a response are left out, as --only answered asks: {self.passed_over}"
-        for what, first in self._first.items():
-            yield f"{what}: {self._notes[what]}"
-            yield from (f"  {where}" for where in first)
-        if self.partly_answered:
+    def summary_lines(self) -> Iterator[str]:
+        """Return a summary: the counts, and the first few notes on omitted or unusual data."""
+        yield f"{_plural(self.tasks, 'task')} with {_plural(self.responses, 'response')}"
+        if self.omitted:
+            yield f"tasks without a response are left out, as --only answered asks: {self.omitted}"
+        for text, first in self._first.items():
+            yield f"{text}: {self._notes[text]}"
+            yield from (f"  {place}" for place in first)
+        if self.is_partly_answered:
             yield (
                 f"tasks without a response: {self.tasks - self.answered}; `score` wants one for each: import with "
                 "--only answered, or with --only tasks to score responses of your own"
             )
 
 
-def _several(number: int, thing: str) -> str:
-    return f"{number} {thing}{'s' * (number != 1)}"
+def _plural(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def _write(tasks: str, content: Iterator[bytes]) -> None:
     from jurygraph.cli.delivery import deliver, packed
 
-    content = chain(list(islice(content, 1)), content)  # a file that cannot be read is found before a draft is made
+    content = chain(list(islice(content, 1)), content)  # an unreadable file fails before a draft is created
     if tasks == "-":
         for line in list(content):
             out(line.removesuffix(b"\n"))

@@ -1,4 +1,4 @@
-"""What was judged of a response, in plain sentences: what stopped it, what cost something, what was not judged."""
+"""Plain sentences on the verdicts of a response: stopped by a gate, points lost, discarded, not judged."""
 
 from collections.abc import Iterator, Mapping, Set
 
@@ -10,90 +10,103 @@ from jurygraph.schema import Decision, Input, Reward, Spec, Trace, Verdict
 from jurygraph.schema.safety import NO_VARIANT, STOPS
 
 _REASON, _QUOTE = 300, 120
-_NEITHER_WAY = (CONTRAST, "consensus")
-_WEIGHING = ("adaptive", "weight")
-"""The combiner and its input whose verdicts say what counts how much: more of that is no more reward."""
+_WITHOUT_DIRECTION = (CONTRAST, "consensus")
+_WEIGHT_INPUT = ("adaptive", "weight")
+"""The combiner and its input whose verdicts set weights: a higher score there does not mean a higher reward."""
 
 
 def judged(trace: Trace, decision: Decision) -> Iterator[str]:
-    """Why nobody was asked, what was wrong in the order of the response, and what was discarded or not judged."""
+    """Return sentences on questions that a gate stopped, on errors in the order of the response, and on verdicts that
+    were discarded or are missing.
+    """
     confident = confidence_needed(decision)
-    yield from _stopped(trace)
-    yield from dict.fromkeys(_losses(_heard(trace, confident), _directions(decision), _rising(decision, trace.reward)))
-    yield from _discarded(trace, confident)
-    yield from _unjudged(trace)
-    yield from _examples(trace)
+    yield from _stopped_sentences(trace)
+    yield from dict.fromkeys(
+        _loss_sentences(
+            _without_discarded(trace, confident),
+            _question_directions(decision),
+            _questions_that_can_rise(decision, trace.reward),
+        )
+    )
+    yield from _discarded_sentences(trace, confident)
+    yield from _unjudged_sentences(trace)
+    yield from _example_sentences(trace)
 
 
-def _stopped(trace: Trace) -> Iterator[str]:
-    """Why nobody was asked."""
-    stopped = [verdict for verdict in trace.verdicts if _was_stopped(verdict)]
+def _stopped_sentences(trace: Trace) -> Iterator[str]:
+    """Return a sentence for each gate that stopped questions."""
+    stopped = [verdict for verdict in trace.verdicts if _is_stopped(verdict)]
     for gate, reason in dict.fromkeys((verdict.gated_by, verdict.reason) for verdict in stopped):
-        names = [_name(trace.response_id, verdict) for verdict in stopped if verdict.gated_by == gate]
-        worst = "it counts as badly as it can" if len(names) == 1 else "each counts as badly as it can"
-        asked = "Nobody" if gate == NO_VARIANT else "No model"
-        yield f"{asked} was asked about {', '.join(names)}, and {worst}: {gate}, {_said(reason)}."
+        names = [_label(trace.response_id, verdict) for verdict in stopped if verdict.gated_by == gate]
+        consequence = "it counts as badly as it can" if len(names) == 1 else "each counts as badly as it can"
+        addressee = "Nobody" if gate == NO_VARIANT else "No model"
+        yield f"{addressee} was asked about {', '.join(names)}, and {consequence}: {gate}, {_inline_reason(reason)}."
 
 
-def _was_stopped(verdict: Verdict) -> bool:
+def _is_stopped(verdict: Verdict) -> bool:
     return verdict.gated_by in STOPS and verdict.status == "ok"
 
 
-def _heard(trace: Trace, confident: Mapping[str, float]) -> Trace:
-    """The trace without the verdicts that were discarded."""
-    heard = (v for v in trace.verdicts if not was_discarded(v, confident.get(v.question, 0.0)))
-    return trace.model_copy(update={"verdicts": tuple(heard)})
+def _without_discarded(trace: Trace, confident: Mapping[str, float]) -> Trace:
+    """Return the trace without discarded verdicts."""
+    kept = (v for v in trace.verdicts if not was_discarded(v, confident.get(v.question, 0.0)))
+    return trace.model_copy(update={"verdicts": tuple(kept)})
 
 
-def _losses(trace: Trace, directions: Mapping[str, int], rising: frozenset[str]) -> Iterator[str]:
-    """The verdicts that cost something: what was wrong, in the order of the response, then what fell a little short.
+def _loss_sentences(trace: Trace, directions: Mapping[str, int], can_rise: frozenset[str]) -> Iterator[str]:
+    """Return sentences on verdicts that cost reward: errors in the order of the response, then scores a little below
+    the best.
 
-    Samples that say the same give the same sentence.
+    Samples with the same answer give the same sentence.
     """
-    me = trace.response_id
-    costs = [(v, _cost(me, v, directions)) for v in trace.verdicts if v.status == "ok" and not _was_stopped(v)]
-    lost = [(v, cost == 1 or _went_wrong(me, v, directions)) for v, cost in costs if cost > 0]
-    wrong = [v for v, is_wrong in lost if is_wrong]
-    placed = sorted((v for v in wrong if _start(v) is not None), key=_start)  # type: ignore[arg-type]
+    response_id = trace.response_id
+    costs = [
+        (v, _score_deficit(response_id, v, directions))
+        for v in trace.verdicts
+        if v.status == "ok" and not _is_stopped(v)
+    ]
+    costly = [(v, cost == 1 or _is_error(response_id, v, directions)) for v, cost in costs if cost > 0]
+    errors = [v for v, is_wrong in costly if is_wrong]
+    placed = sorted((v for v in errors if _evidence_start(v) is not None), key=_evidence_start)  # type: ignore[arg-type]
     for place, verdict in enumerate(placed):
-        yield f"{'Then' if place else 'What was wrong first'}: {_wrong(me, verdict, directions)}."
-    for place, verdict in enumerate(v for v in wrong if _start(v) is None):
-        yield f"{'Also wrong' if place or placed else 'Wrong'}: {_wrong(me, verdict, directions)}."
-    for verdict, is_wrong in lost:
-        if not is_wrong and verdict.question in rising:
-            yield f"Short of the best: {_scored(me, verdict)}."
+        yield f"{'Then' if place else 'What was wrong first'}: {_describe_error(response_id, verdict, directions)}."
+    for place, verdict in enumerate(v for v in errors if _evidence_start(v) is None):
+        yield f"{'Also wrong' if place or placed else 'Wrong'}: {_describe_error(response_id, verdict, directions)}."
+    for verdict, is_wrong in costly:
+        if not is_wrong and verdict.question in can_rise:
+            yield f"Short of the best: {_score_phrase(response_id, verdict)}."
 
 
-def _wrong(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> str:
-    """What a verdict says against a response; a penalty is wrong by scoring high."""
+def _describe_error(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> str:
+    """Describe a verdict against a response; a penalty counts against it by a high score."""
     penalty = " as a penalty" if directions.get(verdict.question, 0) < 0 else ""
-    return f"{_scored(response_id, verdict, penalty)}{_quotes(verdict)}"
+    return f"{_score_phrase(response_id, verdict, penalty)}{_quotes(verdict)}"
 
 
-def _went_wrong(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> bool:
-    """Whether the judge decided that a gain is not there, or that something bad is."""
+def _is_error(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> bool:
+    """Return True if the judge decided that a merit is missing, or that a fault is present."""
     if directions.get(verdict.question, 0) < 0:
         return verdict.met is True
     return decided_against(response_id, verdict)
 
 
-def _directions(decision: Decision) -> dict[str, int]:
-    """For every question that counts: 1 where a higher score means more reward, -1 where it means less.
+def _question_directions(decision: Decision) -> dict[str, int]:
+    """Return for every question that counts 1 if a higher score means more reward, -1 if it means less.
 
-    What a judge's verdict means to a consensus hangs on how that judge errs: such a question is in no direction.
+    Questions of a consensus have no direction: the effect of a verdict depends on how its judge errs.
     """
     directions: dict[str, int] = {}
     for spec in decision.counting:
         for name, one in spec.inputs.items():
-            if (spec.combiner, name) == _WEIGHING or spec.combiner in _NEITHER_WAY:
+            if (spec.combiner, name) == _WEIGHT_INPUT or spec.combiner in _WITHOUT_DIRECTION:
                 continue
             for question, weight in zip(one.questions, one.weights, strict=True):
                 directions[question] = max(directions.get(question, -1), spec.direction * (1 if weight > 0 else -1))
     return directions
 
 
-def _rising(decision: Decision, reward: Reward) -> frozenset[str]:
-    """The questions with which a term that counts could still rise."""
+def _questions_that_can_rise(decision: Decision, reward: Reward) -> frozenset[str]:
+    """Return the questions that could still raise a term that counts."""
     absent = {term.name for term in reward.terms if term.contribution is None}
     return frozenset(
         question
@@ -111,29 +124,29 @@ def _inputs_that_can_rise(spec: Spec, parts: Mapping[str, float]) -> list[Input]
     return [one for name, one in spec.inputs.items() if parts.get(name) == 0]
 
 
-def _cost(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> float:
-    """How far the verdict lies from the best that it could be for this response, in [0, 1]; 0 if it does not count."""
+def _score_deficit(response_id: str, verdict: Verdict, directions: Mapping[str, int]) -> float:
+    """Return how far the score is from the best one for this response, in [0, 1]; 0 if it does not count."""
     score = score_for(response_id, verdict)
     assert score is not None
     direction = directions.get(verdict.question, 0)
     return 0.0 if direction == 0 else 1 - score if direction > 0 else score
 
 
-def _scored(response_id: str, verdict: Verdict, manner: str = "") -> str:
-    return f"{_name(response_id, verdict)} scored {plain(score_for(response_id, verdict))}{manner}{_reason(verdict)}"
+def _score_phrase(response_id: str, verdict: Verdict, manner: str = "") -> str:
+    return f"{_label(response_id, verdict)} scored {plain(score_for(response_id, verdict))}{manner}{_reason(verdict)}"
 
 
 def _reason(verdict: Verdict) -> str:
-    return f": {_said(verdict.reason)}" if verdict.reason else ""
+    return f": {_inline_reason(verdict.reason)}" if verdict.reason else ""
 
 
-def _said(reason: str) -> str:
-    """A reason as a part of a sentence: the sentence has its own full stop."""
+def _inline_reason(reason: str) -> str:
+    """Return a reason for use inside a sentence: shortened, without its own full stop."""
     return short(reason.rstrip(" ."), _REASON)
 
 
-def _start(verdict: Verdict) -> int | None:
-    """Where in the response its evidence begins; None where it has no place there."""
+def _evidence_start(verdict: Verdict) -> int | None:
+    """Return where in the response the evidence begins; None if it has no position there."""
     return min((e.start for e in verdict.evidence if e.start is not None), default=None)
 
 
@@ -144,59 +157,59 @@ def _quotes(verdict: Verdict) -> str:
     return f", as in {', '.join(quotes)}" if quotes else ""
 
 
-def _discarded(trace: Trace, confident: Mapping[str, float]) -> Iterator[str]:
-    """The verdicts that count as if their judges had abstained, since these were not sure enough."""
-    several = _asked_repeatedly(trace)
+def _discarded_sentences(trace: Trace, confident: Mapping[str, float]) -> Iterator[str]:
+    """Return sentences on verdicts below the required confidence, which count as abstentions."""
+    several = _questions_with_samples(trace)
     for verdict in trace.verdicts:
         needed = confident.get(verdict.question, 0.0)
         if was_discarded(verdict, needed):
             score = plain(score_for(trace.response_id, verdict))
             why = too_unsure(verdict, needed)
-            yield f"Discarded: {_sample(trace, verdict, several)}: it scored {score}, but {why}."
+            yield f"Discarded: {_sample_label(trace, verdict, several)}: it scored {score}, but {why}."
 
 
-def _examples(trace: Trace) -> Iterator[str]:
-    """For each sample of each reviewer's judge, what it was shown of the past, and what not."""
-    several = _asked_repeatedly(trace)
+def _example_sentences(trace: Trace) -> Iterator[str]:
+    """Return for each sample of a reviewer's judge the past examples that it was shown or not shown."""
+    several = _questions_with_samples(trace)
     for verdict in trace.verdicts:
-        if said := list(told_of_examples(verdict)):
-            yield f"{_sample(trace, verdict, several)}: {'; '.join(said)}."
+        if parts := list(told_of_examples(verdict)):
+            yield f"{_sample_label(trace, verdict, several)}: {'; '.join(parts)}."
 
 
-def _asked_repeatedly(trace: Trace) -> frozenset[str]:
-    """The questions of which there are several samples."""
+def _questions_with_samples(trace: Trace) -> frozenset[str]:
+    """Return the questions that have several samples."""
     return frozenset(question for question, samples in samples_of(trace).items() if samples > 1)
 
 
-def _unjudged(trace: Trace) -> Iterator[str]:
-    me, counts = trace.response_id, trace.reward.counts
+def _unjudged_sentences(trace: Trace) -> Iterator[str]:
+    response_id, counts = trace.response_id, trace.reward.counts
     for verdict in trace.verdicts:
         if verdict.status in ("abstained", "failed"):
             cause = f" ({verdict.failure.cause})" if verdict.failure else ""
-            yield f"Not judged: {_name(me, verdict)} {verdict.status}{cause}{_why_unjudged(verdict)}."
+            yield f"Not judged: {_label(response_id, verdict)} {verdict.status}{cause}{_unjudged_reason(verdict)}."
         elif verdict.status == "not_applicable":
             gate = f", because of {verdict.gated_by}" if verdict.gated_by else ""
-            yield f"Not asked: {_name(me, verdict)}{gate}."
+            yield f"Not asked: {_label(response_id, verdict)}{gate}."
     yield (
         f"Verdicts asked for: {counts.asked}; judged {counts.judged}, abstained {counts.abstained}, "
         f"failed {counts.failed}, not applicable {counts.not_applicable}."
     )
 
 
-def _why_unjudged(verdict: Verdict) -> str:
-    """What its failure says, else its reason: that may have been given before it failed, and say something else."""
-    told = verdict.failure.message if verdict.failure and verdict.failure.message else verdict.reason
-    return f": {_said(told)}" if told else ""
+def _unjudged_reason(verdict: Verdict) -> str:
+    """Return the failure message, else the reason: a reason given before the failure may say something else."""
+    text = verdict.failure.message if verdict.failure and verdict.failure.message else verdict.reason
+    return f": {_inline_reason(text)}" if text else ""
 
 
-def _sample(trace: Trace, verdict: Verdict, several: Set[str]) -> str:
-    """A verdict by its name, and by its sample where its question has several."""
+def _sample_label(trace: Trace, verdict: Verdict, several: Set[str]) -> str:
+    """Return the name of a verdict, with the sample number if its question has several."""
     sample = f", sample {verdict.sample + 1}" if verdict.question in several else ""
-    return f"{_name(trace.response_id, verdict)}{sample}"
+    return f"{_label(trace.response_id, verdict)}{sample}"
 
 
-def _name(response_id: str, verdict: Verdict) -> str:
+def _label(response_id: str, verdict: Verdict) -> str:
     member, other = verdict.stakeholder or verdict.reviewer, opponent(response_id, verdict)
-    of = f" of {member}" if member and member != verdict.subject else ""
+    owner = f" of {member}" if member and member != verdict.subject else ""
     against = f" against {other}" if other else ""
-    return f"{verdict.subject}{of}{against} ({verdict.evaluator})"
+    return f"{verdict.subject}{owner}{against} ({verdict.evaluator})"

@@ -1,4 +1,4 @@
-"""What `jurygraph rescore --learn` learns of judges, kept and told."""
+"""Confusions of judges that `jurygraph rescore --learn` estimates: learn, store and print them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,20 +14,20 @@ if TYPE_CHECKING:
 
 
 def taught_by(run: "Run", config: "Config", components: Sequence[str]) -> "tuple[Config, Mapping[str, Learned]]":
-    """What a run teaches of these components, one after another, and the config that uses it."""
+    """Learn the given components of a run, one after another; return the resulting config and results by component."""
     from jurygraph.cli.progress import progress
     from jurygraph.runs.making.learning import learn
 
-    taught: dict[str, Learned] = {}
+    learned: dict[str, Learned] = {}
     for component in components:
         with progress("learning", run.tasks_scored, "tasks") as report:
-            taught[component] = learn(run, config, component, report)
-        config = taught[component].config
-    return config, taught
+            learned[component] = learn(run, config, component, report)
+        config = learned[component].config
+    return config, learned
 
 
 def refuse_artifact(artifact: Path, learn: Sequence[str]) -> None:
-    """Before anything is read: a file of confusions is of one component."""
+    """Raise InputError before anything is read if the artifact cannot be written, or several components are learned."""
     from jurygraph.cli.delivery import refuse_unwritable
     from jurygraph.errors import InputError
 
@@ -36,57 +36,58 @@ def refuse_artifact(artifact: Path, learn: Sequence[str]) -> None:
     refuse_unwritable(str(artifact))
 
 
-def keep(artifact: Path | None, taught: "Mapping[str, Learned]") -> None:
+def keep(artifact: Path | None, learned: "Mapping[str, Learned]") -> None:
+    """Print warnings for each learned component, and write its confusions to the artifact if one is named."""
     from jurygraph.cli.delivery import deliver
     from jurygraph.sources.confusions import written
 
-    for component, one in taught.items():
-        for doubt in one.doubts:
-            say(f"{component}: {doubt}")
-        if one.confusions is None:
+    for component, result in learned.items():
+        for warning in result.doubts:
+            say(f"{component}: {warning}")
+        if result.confusions is None:
             say(
                 f"{component}: the majority of the judges stands" + (", and no artifact is written" if artifact else "")
             )
         elif artifact is not None:
-            deliver(str(artifact), [written(one.confusions)])
+            deliver(str(artifact), [written(result.confusions)])
 
 
-def told(taught: "Mapping[str, Learned]") -> dict[str, Any]:
-    """What was learned, as JSON; nothing where nothing was asked."""
-    return {"learned": {component: _told(one) for component, one in taught.items()}} if taught else {}
+def told(learned: "Mapping[str, Learned]") -> dict[str, Any]:
+    """Return the learned results as JSON; an empty object if nothing was learned."""
+    return {"learned": {component: _learned_json(one) for component, one in learned.items()}} if learned else {}
 
 
-def _told(one: "Learned") -> dict[str, object]:
-    """What was learned, as JSON."""
+def _learned_json(result: "Learned") -> dict[str, object]:
+    """Return the result for one component as JSON."""
     judges = {
-        name: {"accuracy": each.accuracy, "leniency": each.leniency, "strictness": each.strictness}
-        for name, each in one.judges.items()
+        name: {"accuracy": quality.accuracy, "leniency": quality.leniency, "strictness": quality.strictness}
+        for name, quality in result.judges.items()
     }
-    digest = None if one.confusions is None else one.confusions.digest
-    return {"confusions": digest, "responses": one.responses, "judges": judges, "warnings": list(one.doubts)}
+    digest = None if result.confusions is None else result.confusions.digest
+    return {"confusions": digest, "responses": result.responses, "judges": judges, "warnings": list(result.doubts)}
 
 
-def lines(taught: "Mapping[str, Learned]") -> Iterator[str]:
-    """A table of the judges of each component that was learned."""
-    for component, one in taught.items():
-        yield from _lines(component, one)
+def lines(learned: "Mapping[str, Learned]") -> Iterator[str]:
+    """Return tables of the judges of each learned component."""
+    for component, one in learned.items():
+        yield from _judge_table(component, one)
 
 
-def _lines(component: str, one: "Learned") -> Iterator[str]:
-    if one.confusions is None:
+def _judge_table(component: str, result: "Learned") -> Iterator[str]:
+    if result.confusions is None:
         return
     yield ""
-    yield visible(f"{component}: learned from {one.responses} responses")
+    yield visible(f"{component}: learned from {result.responses} responses")
     head = ["judge", "accuracy (95 %)", "leniency", "strictness", "verdicts"]
     yield from table(
         head,
         [
-            [name, _accuracy(each), number(each.leniency), number(each.strictness), str(each.labels)]
-            for name, each in one.judges.items()
+            [name, _format_accuracy(quality), number(quality.leniency), number(quality.strictness), str(quality.labels)]
+            for name, quality in result.judges.items()
         ],
     )
 
 
-def _accuracy(one: "AnnotatorQuality") -> str:
-    low, high = one.accuracy_interval
-    return f"{number(one.accuracy)} ({number(low)} to {number(high)})"
+def _format_accuracy(quality: "AnnotatorQuality") -> str:
+    low, high = quality.accuracy_interval
+    return f"{number(quality.accuracy)} ({number(low)} to {number(high)})"

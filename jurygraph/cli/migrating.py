@@ -1,4 +1,4 @@
-"""`jurygraph migrate`: a run of an older schema version, brought over."""
+"""`jurygraph migrate`: convert a run of an older schema version."""
 
 from typing import Annotated
 
@@ -27,14 +27,14 @@ def migrate(
         jurygraph migrate run tasks.jsonl --out new-run
     """
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.making.migration import migrate as brought_over
+    from jurygraph.runs.making.migration import migrate as migrate_run
     from jurygraph.sources import read_work
 
     with (
         read_work(tasks, responses, allow_files_outside=True) as work,
         progress("migrating", work.extent()[1], "responses") as report,
     ):
-        traces = brought_over(run, new, work, report)
+        traces = migrate_run(run, new, work, report)
     if json:
         out_json({"run": str(new), "traces": traces})
         return

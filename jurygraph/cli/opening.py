@@ -1,4 +1,4 @@
-"""The jury of a config, opened for a command."""
+"""Open the jury of a config for a command."""
 
 import os
 from collections.abc import Callable
@@ -20,34 +20,37 @@ def open_jury(
     revised: Callable[["Config"], "Config"] | None = None,
     **limits: float | None,
 ) -> "Jury":
-    """The jury of a config, `revised` where that is given. Modules that it names may lie beside it."""
+    """Return the jury of a config, after `revised` has changed the config. Modules it names may lie in its folder.
+
+    Raises ConfigError that names the file, the line and the key.
+    """
     from jurygraph.errors import ConfigError
     from jurygraph.sources import line_of_key, read_config
 
     config = read_config(path, model)
-    config = _domain_beside(config if revised is None else revised(config), path.parent)
+    config = _resolve_domain(config if revised is None else revised(config), path.parent)
     if not config.langsmith:
         send_nothing()
-    from jurygraph.jury import Jury  # what it imports may read the environment
+    from jurygraph.jury import Jury  # imported after tracing is disabled: its imports may read the environment
 
     if dry_run:
-        config = config.model_copy(update={"calls": _reading_alone(config.calls)})
+        config = config.model_copy(update={"calls": _read_only_calls(config.calls)})
     try:
         jury = Jury.from_config(config, code_folder=path.resolve().parent, **limits)
         also_redact(() if jury.gateway is None else jury.gateway.backend.secrets)
         return jury
     except ConfigError as error:
-        key, _, wrong = str(error).partition(": ")
+        key, _, reason = str(error).partition(": ")
         line = None if key == "model" and model is not None else line_of_key(path, key)
-        message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {wrong}"
+        message = f"{path.name}: {error}" if line is None else f"{path.name}, line {line}, key {key}: {reason}"
         raise ConfigError(message) from None
 
 
 def allow_code_of(run: "Run", revised: "Config | None" = None) -> None:
-    """Let the modules be imported that a run's config names, from the folder in which they lay when it was scored.
+    """Allow imports of the modules that a run's config names, from the folder where they lay when the run was scored.
 
-    A `revised` config may name others; where the run recorded no folder, these are looked for in the current one.
-    Raises `InputError` where that folder is gone, and `ConfigError` as `allow_modules_beside` does.
+    A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
+    `InputError` if that folder is gone, and `ConfigError` like `allow_modules_beside`.
     """
     from importlib.util import find_spec
 
@@ -63,44 +66,46 @@ def allow_code_of(run: "Run", revised: "Config | None" = None) -> None:
     if folder.is_dir():
         allow_modules_beside(*configs, folder=folder)
         return
-    for one in configs:
-        for key, name in code_named_by(one):
+    for config in configs:
+        for key, name in code_named_by(config):
             if find_spec(name) is None:
-                gone = f"{key} names {name!r}, which lay in {folder} when the run was scored, and that is not there"
-                raise InputError(f"{run.folder}: {gone}; put it back there, or move both together")
+                problem = f"{key} names {name!r}, which lay in {folder} when the run was scored, and that is not there"
+                raise InputError(f"{run.folder}: {problem}; put it back there, or move both together")
 
 
-def _domain_beside(config: "Config", folder: Path) -> "Config":
-    """The config with the path of a domain file that lies beside it, where there is none of that name here."""
-    stated = config.annotation
-    if stated is None or Path(stated.domain).exists() or not (folder / stated.domain).is_file():
+def _resolve_domain(config: "Config", folder: Path) -> "Config":
+    """Return the config with the path of a domain file in the config's folder, unless the path exists as written."""
+    annotation = config.annotation
+    if annotation is None or Path(annotation.domain).exists() or not (folder / annotation.domain).is_file():
         return config
-    return config.model_copy(update={"annotation": stated.model_copy(update={"domain": str(folder / stated.domain)})})
+    return config.model_copy(
+        update={"annotation": annotation.model_copy(update={"domain": str(folder / annotation.domain)})}
+    )
 
 
 def notes_of(jury: "Jury") -> list[str]:
-    """What the run is for, if not to train on, and what evaluators have to say before they are asked, each once."""
+    """Return the run's purpose, unless it is training, and the notes of evaluators, each note once."""
     purpose = [] if jury.purpose is None else [f"purpose: {jury.purpose.told}"]
     return list(dict.fromkeys([*purpose, *(note for one in jury.evaluators.values() for note in one.notes)]))
 
 
-def _reading_alone(calls: "CallsConfig") -> "CallsConfig":
-    """Without a recording, and with the cache only where there is one already."""
+def _read_only_calls(calls: "CallsConfig") -> "CallsConfig":
+    """Return the settings without a recording, and with the cache only if it exists already."""
     from jurygraph.models.cache import default_folder
 
     return calls.model_copy(update={"record": None, "cache": calls.cache and default_folder().is_dir()})
 
 
 def send_nothing() -> None:
-    """Keep what is judged on this machine, whatever the environment says: a command owns its process.
+    """Disable LangSmith tracing for this process, whatever the environment says: a command owns its process.
 
-    A jury keeps to this by itself, but for threads that a user's code starts, which have no context of ours.
+    A jury disables it for its own calls; threads started by user code do not have its context.
     """
     os.environ.update({"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"})
 
 
 def found_config(tasks: str) -> Path:
-    """The config that lies beside the tasks, or here."""
+    """Return the config in the folder of the tasks, else in the current folder. Raises ConfigError if there is none."""
     from jurygraph.errors import ConfigError
     from jurygraph.sources.files import TextFile
 
@@ -109,5 +114,5 @@ def found_config(tasks: str) -> Path:
         if (folder / "jury.yaml").is_file():
             return folder / "jury.yaml"
     if tasks != "-":
-        TextFile(tasks).close()  # where the tasks are not there either, that is what is to be said
+        TextFile(tasks).close()  # if the tasks are missing too, that is the error to report
     raise ConfigError("there is no jury.yaml beside the tasks, nor here; name a config with --config")

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have, so that one thing has one name and one line of help."""
+"""Arguments and options shared by several commands, so that each has one name and one help text."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What a sitting came to, or would come to, as lines: rewards, canaries, a gate, and what a model costs."""
+"""Output of a command that scores: rewards, canaries, missed thresholds, requests and cost."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def result_lines(summary: "Summary") -> list[str]:
-    """Rewards by agent, what became of everything that was asked, and where replies came from."""
+    """Return rewards by agent, the counts of verdicts by status, and the sources of replies."""
     rows = [
         [
             row.agent or "(no agent named)",
@@ -29,22 +29,24 @@ def result_lines(summary: "Summary") -> list[str]:
         for row in summary.agents.values()
     ]
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
-    asked = (
+    verdict_counts = (
         f"verdicts: {summary.judged} judged + {summary.abstained} abstained + {summary.unanswered} failed"
         f" + {summary.not_applicable} not applicable = {summary.asked} asked"
     )
-    return [*table(header, rows), asked, *_canary_lines(summary.canaries), *_call_lines(summary.bill)]
+    return [*table(header, rows), verdict_counts, *_canary_lines(summary.canaries), *_call_lines(summary.bill)]
 
 
 def _canary_lines(tally: "CanaryTally | None") -> list[str]:
-    """How often a model's verdict on a known-bad response gave credit, where such were mixed in."""
+    """Return how often verdicts of a model gave credit to known-bad responses, if there were any."""
     if tally is None:
         return []
-    told = f"canaries: {tally.items} known-bad responses, {tally.fooled} of {tally.judged} verdicts on them gave credit"
+    summary = (
+        f"canaries: {tally.items} known-bad responses, {tally.fooled} of {tally.judged} verdicts on them gave credit"
+    )
     share = tally.share
     if share.rate is None:
-        return [told]
-    return [f"{told} ({share.rate:.1%}; 95 % interval {share.low:.1%} to {share.high:.1%})"]
+        return [summary]
+    return [f"{summary} ({share.rate:.1%}; 95 % interval {share.low:.1%} to {share.high:.1%})"]
 
 
 _ORIGINS: dict["Source", tuple[str, str]] = {
@@ -53,56 +55,56 @@ _ORIGINS: dict["Source", tuple[str, str]] = {
     "carried": ("carried over from another run", "{} there"),
     "replayed": ("replayed", "sent to nobody"),
 }
-"""How a reply came, and how its cost is told."""
+"""By source of a reply: its label, and the template for its cost."""
 
 
 def _call_lines(bill: "Bill") -> list[str]:
-    """Where the replies behind the verdicts came from, and what they cost, where there are any."""
-    told = [
-        f"{bill.tallies[source].number} {origin} ({_cost(bill.tallies[source], how)})"
-        for source, (origin, how) in _ORIGINS.items()
+    """Return where the replies behind the verdicts came from and what they cost, if there are any."""
+    sources = [
+        f"{bill.tallies[source].number} {origin} ({_format_cost(bill.tallies[source], template)})"
+        for source, (origin, template) in _ORIGINS.items()
         if bill.tallies[source].number
     ]
-    return [f"calls: {', '.join(told)}"] if told else []
+    return [f"calls: {', '.join(sources)}"] if sources else []
 
 
 def request_lines(requests: "Tally | None") -> list[str]:
-    """What this command sent, and the most that it costs, where it could send anything."""
+    """Return the number of requests that this command sent and their maximum cost, if it could send any."""
     if requests is None:
         return []
-    cost = f" ({_cost(requests, 'at most {}')})" if requests.number else ""
+    cost = f" ({_format_cost(requests, 'at most {}')})" if requests.number else ""
     return [f"requests: {requests.number or 'none'} in this sitting{cost}"]
 
 
-def _cost(tally: "Tally", how: str) -> str:
-    """In US dollars, told like that; what is not known is not left out unseen."""
+def _format_cost(tally: "Tally", template: str) -> str:
+    """Format a cost in US dollars by a template; replies of unknown cost are counted separately."""
     if tally.unpriced == tally.number:
         return "cost unknown"
-    dollars = how.format("under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}")
+    dollars = template.format("under $0.0001" if 0 < tally.cost < 0.0001 else f"${tally.cost:.4f}")
     return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
 
 
 def say_inconclusive(error_rate: float, most: float) -> None:
-    """That too much failed which is no fault of the responses."""
+    """Print that too many verdicts failed by no fault of the responses."""
     share = f"{error_rate:.1%} of the verdicts failed, by no fault of the responses"
     say(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
 
 
 def say_missed(missed: "Sequence[Miss]") -> None:
-    """Which conditions of a gate do not hold, and what was seen."""
-    for one in missed:
-        name = one.condition.name
-        seen = f"there is no {name} here" if one.seen is None else f"{name} is {one.seen!r}"
-        say(f"gate missed: {one.condition}, but {seen}")
+    """Print the conditions that do not hold, with the values found."""
+    for miss in missed:
+        name = miss.condition.name
+        actual = f"there is no {name} here" if miss.seen is None else f"{name} is {miss.seen!r}"
+        say(f"gate missed: {miss.condition}, but {actual}")
 
 
 def say_dry() -> None:
-    """That a dry run has no effect."""
+    """Print that a dry run has no effect."""
     say("nothing was sent or written")
 
 
 def print_forecast(expected: "Forecast", unread: int, as_json: bool) -> None:
-    """What is still to be asked; `unread` are the tasks of which a model must tell something first."""
+    """Print the remaining work; `unread` is the number of tasks that need a model's profile or roles first."""
     say_dry()
     if as_json:
         out_json({**expected.plain(), **({"tasks_to_read": unread} if unread else {})})
@@ -119,12 +121,12 @@ def print_forecast(expected: "Forecast", unread: int, as_json: bool) -> None:
     if expected.model is not None:
         print_estimate(expected.model)
     if unread:
-        first = f"the model must first read profiles, or tell roles of criteria, of {unread} tasks"
-        out(f"{first}: that is in it, and nothing that hangs on it")
+        prerequisite = f"the model must first read profiles, or tell roles of criteria, of {unread} tasks"
+        out(f"{prerequisite}: that is in it, and nothing that hangs on it")
 
 
 def print_estimate(model: "Estimate") -> None:
-    """What asking a model would come to, and on what assumptions."""
+    """Print the estimated calls, tokens and cost of a model, and the assumptions."""
     from jurygraph.runs.figures.estimate import ASSUMED
 
     loads = (model.low, model.expected, model.worst)

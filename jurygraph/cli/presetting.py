@@ -1,4 +1,4 @@
-"""`jurygraph preset`: recipes by name, written out."""
+"""`jurygraph preset`: list the preset recipes, or print one as a config."""
 
 from io import StringIO
 from typing import Annotated
@@ -40,15 +40,15 @@ def preset(
         return
     if name not in PRESETS:
         raise InputError(f"there is no preset {name!r}; {nearest(name, PRESETS) or 'known: ' + ', '.join(PRESETS)}")
-    parse_config({"preset": name, "model": model})  # says what is wrong with the model
-    written = {"model": model, **expanded(PresetUse(name=name), {"model": model})}
+    parse_config({"preset": name, "model": model})  # raises ConfigError if the model is invalid
+    config = {"model": model, **expanded(PresetUse(name=name), {"model": model})}
     if json:
-        out_json(written)
+        out_json(config)
     else:
-        out(_as_yaml(written).rstrip("\n"))
+        out(_to_yaml(config).rstrip("\n"))
 
 
-def _as_yaml(config: dict[str, object]) -> str:
+def _to_yaml(config: dict[str, object]) -> str:
     from ruamel.yaml import YAML
 
     text, yaml = StringIO(), YAML()

@@ -1,4 +1,4 @@
-"""`jurygraph profiles`: what profiles in text are read as, in a file that a person can edit."""
+"""`jurygraph profiles`: have a model read profiles in text as constraints, in a file that a person can edit."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
@@ -48,55 +48,60 @@ def profiles(
 
     refuse_source(file, tasks)
     with kept_off_stdout(), open_jury(config or found_config(tasks), model) as jury:
-        with TaskLines(tasks, lambda task: any(map(in_text_alone, task.stakeholders))) as unread:
-            found = ask_each(jury, unread, jury.aread, "reading profiles")
-        sent = requests(jury)
-    deliver(file, [profiles_line(one.task, one.found) for one in found if one.found is not None])
+        with TaskLines(tasks, lambda task: any(map(in_text_alone, task.stakeholders))) as lines:
+            outcomes = ask_each(jury, lines, jury.aread, "reading profiles")
+        tally = requests(jury)
+    deliver(file, [profiles_line(one.task, one.found) for one in outcomes if one.found is not None])
     if json:
-        out_json(_plain(file, found, sent))
+        out_json(_profiles_json(file, outcomes, tally))
     else:
-        _print(found, sent)
-    lacking = tell_left_out(found)
-    if not found:
+        _print_profiles(outcomes, tally)
+    omitted = tell_left_out(outcomes)
+    if not outcomes:
         say("no profile of TASKS is in text alone: there was nothing to read")
     elif tasks != "-":
         say(f"next: jurygraph score {word(tasks)} --profiles-from {word(file)} --out run")
-    raise typer.Exit(Exit.SOME_FAILED if lacking else Exit.DONE)
+    raise typer.Exit(Exit.SOME_FAILED if omitted else Exit.DONE)
 
 
-def _plain(file: str, found: "list[Found[Profiles]]", sent: "Tally | None") -> dict[str, Any]:
-    """All that was found, as JSON gives it."""
-    read = [
+def _profiles_json(file: str, outcomes: "list[Found[Profiles]]", tally: "Tally | None") -> dict[str, Any]:
+    """Return all profiles and omitted tasks as JSON."""
+    profiles = [
         {"task": one.task.id, **one.found.model_dump(mode="json"), "dropped": one.found.dropped}
-        for one in found
+        for one in outcomes
         if one.found is not None
     ]
-    requests = None if sent is None else sent.plain()
-    return {"profiles_file": file, "profiles": read, "left_out": left_out(found), "requests": requests}
+    requests = None if tally is None else tally.plain()
+    return {"profiles_file": file, "profiles": profiles, "left_out": left_out(outcomes), "requests": requests}
 
 
-def _print(found: "list[Found[Profiles]]", sent: "Tally | None") -> None:
+def _print_profiles(outcomes: "list[Found[Profiles]]", tally: "Tally | None") -> None:
     from jurygraph.cli.outcome import request_lines
 
-    rows = [row for one in found for row in _rows(one)]
+    rows = [row for one in outcomes for row in _constraint_rows(one)]
     for line in table(["task", "stakeholder", "constraint", "rests on", "kind", "α"], rows, left=5) if rows else ():
         out(line)
-    for line in (*(line for one in found for line in _beside(one)), *request_lines(sent)):
+    for line in (*(line for one in outcomes for line in _tension_lines(one)), *request_lines(tally)):
         out(line)
 
 
-def _rows(found: "Found[Profiles]") -> Iterator[list[str]]:
-    for read in found.found.stakeholders if found.found else ():
-        for one in read.constraints:
-            stated = [f"{one.id}: {one.text}", one.quote, one.kind, number(one.restrictiveness)]
-            yield [found.task.id, read.id, *stated]
+def _constraint_rows(outcome: "Found[Profiles]") -> Iterator[list[str]]:
+    for profile in outcome.found.stakeholders if outcome.found else ():
+        for constraint in profile.constraints:
+            cells = [
+                f"{constraint.id}: {constraint.text}",
+                constraint.quote,
+                constraint.kind,
+                number(constraint.restrictiveness),
+            ]
+            yield [outcome.task.id, profile.id, *cells]
 
 
-def _beside(found: "Found[Profiles]") -> Iterator[str]:
-    """Tensions, and what was dropped."""
-    if found.found is not None:
-        for tension in found.found.tensions:
+def _tension_lines(outcome: "Found[Profiles]") -> Iterator[str]:
+    """Return lines on tensions, and on constraints that were dropped."""
+    if outcome.found is not None:
+        for tension in outcome.found.tensions:
             between = " and ".join(tension.between)
             strength = number(tension.strength)
-            yield visible(f"{found.task.id}: tension between {between}: {strength}, {tension.reason}", 300)
-        yield from (visible(f"{found.task.id}: dropped of {why}", 300) for why in found.found.dropped)
+            yield visible(f"{outcome.task.id}: tension between {between}: {strength}, {tension.reason}", 300)
+        yield from (visible(f"{outcome.task.id}: dropped of {why}", 300) for why in outcome.found.dropped)

@@ -1,4 +1,4 @@
-"""How far a long command has come, on standard error: a bar on a terminal, a line now and then elsewhere."""
+"""Progress of a long command on standard error: a bar on a terminal, an occasional line elsewhere."""
 
 import sys
 import time
@@ -7,40 +7,47 @@ from contextlib import contextmanager
 
 from jurygraph.cli.text import say
 
-_STEP, _PAUSE = 0.1, 2.0
+_MIN_SHARE, _MIN_SECONDS = 0.1, 2.0
 
 
 @contextmanager
 def progress(doing: str, total: int, what: str, beside: Callable[[], str] = str) -> Iterator[Callable[[int], None]]:
-    """A function to call with how many of `what` are done since the last call; `beside` says what stands next to it."""
+    """Yield a function to call with the number of items done since the last call; `beside` returns text to append."""
     if not sys.stderr.isatty():
-        yield _Lines(doing, total, what, beside).advance
+        yield _ProgressLines(doing, total, what, beside).advance
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, RenderableColumn, TextColumn, TimeRemainingColumn
 
-    class Beside(RenderableColumn):
+    class SuffixColumn(RenderableColumn):
         def render(self, task: object) -> str:
             return beside()
 
-    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TextColumn(what), TimeRemainingColumn(), Beside())
+    columns = (
+        TextColumn(doing),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn(what),
+        TimeRemainingColumn(),
+        SuffixColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task(doing, total=total)
         yield lambda count: bar.advance(task, count)
 
 
-class _Lines:
-    """A plain line about every tenth of the way, never in quick succession."""
+class _ProgressLines:
+    """A plain line about every tenth of the total, and not more often than every 2 seconds."""
 
-    def __init__(self, doing: str, total: int, what: str, beside: Callable[[], str]) -> None:
-        self.doing, self.total, self.what, self.beside = doing, total, what, beside
+    def __init__(self, doing: str, total: int, what: str, suffix: Callable[[], str]) -> None:
+        self.doing, self.total, self.what, self.suffix = doing, total, what, suffix
         self.done = 0
-        self._told, self._when = 0, time.monotonic()
+        self._reported, self._reported_at = 0, time.monotonic()
 
     def advance(self, count: int) -> None:
         self.done += count
         now = time.monotonic()
-        if self.done - self._told >= _STEP * self.total and now - self._when >= _PAUSE:
-            self._told, self._when = self.done, now
+        if self.done - self._reported >= _MIN_SHARE * self.total and now - self._reported_at >= _MIN_SECONDS:
+            self._reported, self._reported_at = self.done, now
             share = f"{self.done} of {self.total} {self.what} ({self.done / self.total:.0%})"
-            say(f"{self.doing}: {share}{'; ' if self.beside() else ''}{self.beside()}")
+            say(f"{self.doing}: {share}{'; ' if self.suffix() else ''}{self.suffix()}")

@@ -1,4 +1,4 @@
-"""`jurygraph init`: a small project that runs as it is."""
+"""`jurygraph init`: create a small project that runs as it is."""
 
 import keyword
 import os
@@ -16,7 +16,7 @@ import typer
 from jurygraph.cli.text import out, say
 
 PACKAGED = "evaluator"
-"""The template that is a package: it is called after the folder, as a module and in pyproject.toml's way."""
+"""Template of a package: it takes the folder's name, as module name and in the form of pyproject.toml."""
 
 
 def init(
@@ -38,21 +38,24 @@ def init(
     from jurygraph.errors import InputError
 
     source = files("jurygraph.cli") / "templates"
-    known = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
-    if template not in known:
+    templates = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
+    if template not in templates:
         from jurygraph.sources import nearest
 
-        hint = nearest(template, known) or f"known here: {', '.join(known)}"
+        hint = nearest(template, templates) or f"known here: {', '.join(templates)}"
         raise InputError(f"there is no template {template!r}; {hint}")
     with as_file(source / template) as content:
-        _copy(content, folder, _package_named(folder.resolve().name) if template == PACKAGED else {})
+        _copy(content, folder, _package_names(folder.resolve().name) if template == PACKAGED else {})
     for name in sorted(path.name for path in folder.iterdir()):
         out(str(folder / name))
     say(f"next: jurygraph score {folder / 'tasks.jsonl'} --config {folder / 'jury.yaml'} --out {folder / 'run'}")
 
 
-def _package_named(folder: str) -> dict[str, str]:
-    """What stands for the names of the template's package. InputError where the folder's cannot be a package's."""
+def _package_names(folder: str) -> dict[str, str]:
+    """Return the replacements for the names of the template's package.
+
+    Raises InputError if the folder's name cannot be a package's.
+    """
     from jurygraph.errors import InputError
 
     module = folder.lower().replace("-", "_")
@@ -67,40 +70,42 @@ def _package_named(folder: str) -> dict[str, str]:
     return {"plain_letters": module, "plain-letters": module.replace("_", "-")}
 
 
-def _renamed(text: str, names: Mapping[str, str]) -> str:
+def _replace_names(text: str, names: Mapping[str, str]) -> str:
     for old, new in names.items():
         text = text.replace(old, new)
     return text
 
 
 def _copy(content: Path, folder: Path, names: Mapping[str, str]) -> None:
-    """Copy all files or none, over nothing that is there; `names` stand for others, in paths and texts."""
+    """Copy all files or none, and overwrite nothing; `names` are replaced in paths and texts. Raises InputError."""
     from jurygraph.errors import InputError
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder")
     parts = {
-        Path(_renamed(str(path.relative_to(content)), names)): path for path in content.rglob("*") if _is_part(path)
+        Path(_replace_names(str(path.relative_to(content)), names)): path
+        for path in content.rglob("*")
+        if _is_template_file(path)
     }
-    folders = sorted({above for name in parts for above in name.parents})
-    there = [
+    folders = sorted({parent for name in parts for parent in name.parents})
+    existing = [
         *(name for name in sorted(parts) if os.path.lexists(folder / name)),
-        *(one for one in folders if one.name and (folder / one).is_symlink()),
-        *(one for one in folders if (folder / one).is_file()),
+        *(directory for directory in folders if directory.name and (folder / directory).is_symlink()),
+        *(directory for directory in folders if (folder / directory).is_file()),
     ]
-    if there:
-        raise InputError(f"{folder / there[0]}: is there already and stays as it is; name another folder")
+    if existing:
+        raise InputError(f"{folder / existing[0]}: is there already and stays as it is; name another folder")
     with ExitStack() as undo:
-        for new in (folder / one for one in folders if not (folder / one).exists()):
+        for new in (folder / directory for directory in folders if not (folder / directory).exists()):
             new.mkdir(parents=True)
             undo.callback(new.rmdir)
-        for name, part in sorted(parts.items()):
-            with (folder / name).open("xb") as file:  # never through a link that was put there meanwhile
+        for name, path in sorted(parts.items()):
+            with (folder / name).open("xb") as file:  # mode "x" refuses a link that was created in the meantime
                 undo.callback((folder / name).unlink, missing_ok=True)
-                file.write(_renamed(part.read_text(encoding="utf-8"), names).encode())
+                file.write(_replace_names(path.read_text(encoding="utf-8"), names).encode())
         undo.pop_all()
 
 
-def _is_part(path: Path) -> bool:
-    """Whether it is a file of a template, and not what Python left beside one that was imported."""
+def _is_template_file(path: Path) -> bool:
+    """Return True for a file of a template, and False for a cached file of Python."""
     return path.is_file() and path.parent.name != "__pycache__"

@@ -1,4 +1,4 @@
-"""`jurygraph prompts`: what models are told."""
+"""`jurygraph prompts`: list, print and render the prompts that models get."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -12,12 +12,17 @@ if TYPE_CHECKING:
     from jurygraph.prompts import Prompt
     from jurygraph.schema import Message
 
-_LONGEST = 120
+_MAX_MESSAGE = 120
 
 
-class _Listed(NamedTuple):
-    """A variable that is a list of objects: the texts that each has, what else it has where it does not state it, and
-    whether there may be none of them."""
+class _ObjectList(NamedTuple):
+    """Schema of a variable that is a list of objects.
+
+    Attributes:
+        texts: fields that are required, and are texts.
+        rest: further fields with their defaults.
+        may_be_empty: whether the list may be empty.
+    """
 
     texts: Sequence[str]
     rest: Mapping[str, Any] = {}
@@ -28,18 +33,18 @@ class _Listed(NamedTuple):
         return f"{first} and `{last}`"
 
 
-_LISTED: Mapping[str, _Listed] = {
-    "items": _Listed(("name", "text"), {"parts": False, "scale": None}),
-    "people": _Listed(("name", "text"), may_be_empty=True),
-    "responses": _Listed(("name", "text")),
-    "steps": _Listed(("name", "text")),
-    "examples": _Listed(("reviewer", "text", "score"), {"reason": ""}, may_be_empty=True),
+_OBJECT_LISTS: Mapping[str, _ObjectList] = {
+    "items": _ObjectList(("name", "text"), {"parts": False, "scale": None}),
+    "people": _ObjectList(("name", "text"), may_be_empty=True),
+    "responses": _ObjectList(("name", "text")),
+    "steps": _ObjectList(("name", "text")),
+    "examples": _ObjectList(("reviewer", "text", "score"), {"reason": ""}, may_be_empty=True),
 }
-_PLAIN: Mapping[str, tuple[Any, str]] = {
+_SCALARS: Mapping[str, tuple[Any, str]] = {
     "compact": (bool, "true or false"),
     "step": (int | float | None, "a number or null"),
 }
-"""Variables that are neither texts nor lists: of which type each is, and how that is called."""
+"""Variables that are neither texts nor lists: the type of each, and its name in messages."""
 
 prompts = typer.Typer(name="prompts", help="What models are told: list, show or render prompts.", no_args_is_help=True)
 Name = Annotated[str, typer.Argument(metavar="PROMPT", help="Its name.", show_default=False)]
@@ -60,7 +65,7 @@ def list_prompts(json: AsJson = False) -> None:
 
     found = [load_prompt(name) for name in prompt_names()]
     if json:
-        out_json([_plain(prompt) for prompt in found])
+        out_json([_prompt_json(prompt) for prompt in found])
         return
     rows = [[prompt.id, prompt.version, prompt.extends or "-", prompt.purpose] for prompt in found]
     for line in table(["prompt", "version", "extends", "purpose"], rows, left=4):
@@ -107,7 +112,7 @@ def render_prompt(
     """
     from jurygraph.prompts import load_prompt
 
-    messages = _rendered(load_prompt(name), values)
+    messages = _render(load_prompt(name), values)
     if json:
         out_json([message.model_dump(mode="json") for message in messages])
         return
@@ -115,8 +120,8 @@ def render_prompt(
         out(f"## {message.role}\n{message.content}\n")
 
 
-def _rendered(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
-    """Its messages with the variables in a file. Raises `InputError` where they cannot be made."""
+def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
+    """Render a prompt with the variables in a file. Raises `InputError` if they do not fit."""
     from jinja2 import TemplateError
 
     from jurygraph.errors import InputError
@@ -125,58 +130,58 @@ def _rendered(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
     from jurygraph.safety.known_secrets import process_redactor
     from jurygraph.sources import shortened
 
-    given = _variables(prompt, file)
+    variables = _load_variables(prompt, file)
     try:
-        return prompt.render(Manner(key=project_key()), **given).messages
+        return prompt.render(Manner(key=project_key()), **variables).messages
     except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        why = shortened(process_redactor().text(f"{type(error).__name__}: {error}"), _LONGEST)
+        why = shortened(process_redactor().text(f"{type(error).__name__}: {error}"), _MAX_MESSAGE)
         raise InputError(f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}") from None
 
 
-def _plain(prompt: "Prompt") -> dict[str, Any]:
-    stated = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
-    return {**stated, "edition": prompt.edition, "variables": list(prompt.needs)}
+def _prompt_json(prompt: "Prompt") -> dict[str, Any]:
+    front_matter = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
+    return {**front_matter, "edition": prompt.edition, "variables": list(prompt.needs)}
 
 
-def _variables(prompt: "Prompt", file: str) -> dict[str, Any]:
-    """The variables in a file. Raises `InputError` where they are not those of the prompt."""
+def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
+    """Return the variables in a file. Raises `InputError` if they are not those of the prompt."""
     from jurygraph.errors import InputError
     from jurygraph.sources.complaint import nearest
 
-    given: dict[str, Any] = _object(file)
-    missing = [name for name in prompt.needs if name not in given]
+    variables: dict[str, Any] = _load_object(file)
+    missing = [name for name in prompt.needs if name not in variables]
     if missing:
         needed = f"prompt {prompt.id!r} needs {', '.join(prompt.needs)} (null where there is none)"
         raise InputError(f"{file}: has no {missing[0]!r}; {needed}")
-    for name in given:
+    for name in variables:
         if name not in prompt.needs:
             hint = nearest(name, prompt.needs) or f"it needs {', '.join(prompt.needs)}"
             raise InputError(f"{file}: prompt {prompt.id!r} has no variable {name!r}; {hint}")
     try:
-        return {name: _whole(name, value) for name, value in given.items()}
+        return {name: _validate_variable(name, value) for name, value in variables.items()}
     except ValueError as error:
         raise InputError(f"{file}: prompt {prompt.id!r}, variable {error}") from None
 
 
-def _whole(name: str, value: Any) -> Any:
-    """A variable as its prompt reads it. Raises ValueError, with its name, where it is something else."""
+def _validate_variable(name: str, value: Any) -> Any:
+    """Validate a variable and return it as its prompt expects it. Raises ValueError that names it."""
     from jurygraph.prompts import Shot
     from jurygraph.sources.complaint import described
 
-    if name in _LISTED:
-        entries = _entries(name, value)
+    if name in _OBJECT_LISTS:
+        entries = _validate_entries(name, value)
         return [Shot(**entry) for entry in entries] if name == "examples" else entries
     if name in ("names", "edits"):
-        return _names(name, value)
+        return _validate_names(name, value)
     if name == "kinds":
-        return _kinds(name, value)
-    wanted, called = _PLAIN.get(name, (str | None, "a text"))
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
-        raise ValueError(f"{name}: is {called}, not {described(value)}")
+        return _validate_kinds(name, value)
+    expected, description = _SCALARS.get(name, (str | None, "a text"))
+    if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
+        raise ValueError(f"{name}: is {description}, not {described(value)}")
     return value
 
 
-def _kinds(name: str, value: Any) -> Any:
+def _validate_kinds(name: str, value: Any) -> Any:
     from jurygraph.agents.extraction.stated import read_kinds
     from jurygraph.errors import ConfigError
 
@@ -186,44 +191,44 @@ def _kinds(name: str, value: Any) -> Any:
         raise ValueError(f"{name}, as the records of {error}") from None
 
 
-def _names(name: str, value: Any) -> tuple[str, ...]:
+def _validate_names(name: str, value: Any) -> tuple[str, ...]:
     from jurygraph.sources.complaint import described
 
     if not isinstance(value, list):
         raise ValueError(f"{name}: is a list of texts, not {described(value)}")
-    for place, one in enumerate(value):
-        if not isinstance(one, str):
-            raise ValueError(f"{name}[{place}]: is a text, not {described(one)}")
+    for place, text in enumerate(value):
+        if not isinstance(text, str):
+            raise ValueError(f"{name}[{place}]: is a text, not {described(text)}")
     return tuple(value)
 
 
-def _entries(name: str, value: Any) -> list[dict[str, Any]]:
+def _validate_entries(name: str, value: Any) -> list[dict[str, Any]]:
     from jurygraph.sources.complaint import described
 
-    listed = _LISTED[name]
-    if not isinstance(value, list) or not (value or listed.may_be_empty):
-        raise ValueError(f"{name}: is a list of objects with {listed}, not {described(value)}")
-    return [_entry(f"{name}[{place}]", one, listed) for place, one in enumerate(value)]
+    schema = _OBJECT_LISTS[name]
+    if not isinstance(value, list) or not (value or schema.may_be_empty):
+        raise ValueError(f"{name}: is a list of objects with {schema}, not {described(value)}")
+    return [_validate_entry(f"{name}[{place}]", entry, schema) for place, entry in enumerate(value)]
 
 
-def _entry(place: str, one: Any, listed: _Listed) -> dict[str, Any]:
+def _validate_entry(place: str, value: Any, schema: _ObjectList) -> dict[str, Any]:
     from jurygraph.sources.complaint import described, nearest
 
-    if not isinstance(one, dict):
-        raise ValueError(f"{place}: is an object with {listed}, not {described(one)}")
-    known = (*listed.texts, *listed.rest)
-    for field in one:
+    if not isinstance(value, dict):
+        raise ValueError(f"{place}: is an object with {schema}, not {described(value)}")
+    known = (*schema.texts, *schema.rest)
+    for field in value:
         if field not in known:
             hint = nearest(field, known) or f"it has {', '.join(known)}"
             raise ValueError(f"{place}: an entry has no {field!r}; {hint}")
-    entry = {**listed.rest, **one}
-    for field in (*listed.texts, *(field for field, usual in listed.rest.items() if isinstance(usual, str))):
+    entry = {**schema.rest, **value}
+    for field in (*schema.texts, *(field for field, default in schema.rest.items() if isinstance(default, str))):
         if not isinstance(entry.get(field), str):
             raise ValueError(f"{place}.{field}: is a text, not {described(entry.get(field))}")
     return entry
 
 
-def _object(file: str) -> dict[str, Any]:
+def _load_object(file: str) -> dict[str, Any]:
     import json
     from contextlib import closing
 
@@ -231,12 +236,12 @@ def _object(file: str) -> dict[str, Any]:
     from jurygraph.sources.files import TextFile
 
     try:
-        with closing(TextFile(file)) as given:
-            found = json.loads("\n".join(line.text for line in given.lines()))
+        with closing(TextFile(file)) as source:
+            content = json.loads("\n".join(line.text for line in source.lines()))
     except RecursionError:
         raise InputError(f"{file}: is nested too deeply; write an object of the prompt's variables") from None
     except ValueError as error:
         raise InputError(f"{file}: is no JSON: {error}; write an object of the prompt's variables") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise InputError(f"{file}: is no JSON object; write one of the prompt's variables")
-    return found
+    return content

@@ -1,4 +1,4 @@
-"""`jurygraph show`, `explain` and `export`: what a run holds, read from its folder."""
+"""`jurygraph show`, `explain` and `export`: print or convert the contents of a run."""
 
 from enum import StrEnum
 from itertools import islice
@@ -16,7 +16,7 @@ ResponseId = Annotated[str, typer.Option("--response", metavar="ID", help="Id of
 
 
 class Form(StrEnum):
-    """What a run can be exported to."""
+    """Formats in which a run can be exported."""
 
     jsonl = "jsonl"
     csv = "csv"
@@ -46,15 +46,15 @@ def show(
     """
     from jurygraph.runs.run import Run
 
-    opened = Run.open(run)
+    stored_run = Run.open(run)
     if response is None:
-        _show_all(opened, limit, json)
+        _show_all(stored_run, limit, json)
         return
     from jurygraph.cli.traces import trace_lines
     from jurygraph.runs.store.lines import line_of
 
-    trace = opened.find(response)
-    for line in [line_of(trace)] if json else trace_lines(trace, opened.decision_of(trace.task_id)):
+    trace = stored_run.find(response)
+    for line in [line_of(trace)] if json else trace_lines(trace, stored_run.decision_of(trace.task_id)):
         out(line)
 
 
@@ -67,23 +67,29 @@ def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
         return
     _show_table(run, limit)
     if not run.closed:
-        scored, asked = run.tasks_scored, run.header.asked.tasks
-        state = f"{scored} of {asked} tasks are scored; the same score command goes on"
+        scored, total = run.tasks_scored, run.header.asked.tasks
+        state = f"{scored} of {total} tasks are scored; the same score command goes on"
         say(f"this run is still being written, or was stopped before it was complete: {state}")
 
 
 def _show_table(run: "Run", limit: int | None) -> None:
-    """Print a row for each response. The rows wait in a temporary file until it is known how wide they are."""
+    """Print a row for each response. Rows are spooled to a temporary file until the column widths are known."""
     from jurygraph.runs.outline import read_outlines
 
     with spooled_table(left=3) as rows:
         names: dict[str, None] = {}
-        for one in islice(read_outlines(run), limit):
-            components = one.components
+        for outline in islice(read_outlines(run), limit):
+            components = outline.components
             if not components.keys() <= names.keys():
                 names.update(dict.fromkeys(components))
-            known = [one.response_id, one.agent or "-", one.status, number(one.value), number(one.coverage)]
-            rows.add([*known, *(number(components.get(name)) for name in names)])
+            cells = [
+                outline.response_id,
+                outline.agent or "-",
+                outline.status,
+                number(outline.value),
+                number(outline.coverage),
+            ]
+            rows.add([*cells, *(number(components.get(name)) for name in names)])
         header = ["response", "agent", "status", "reward", "coverage", *names]
         out_all(rows.lines(header, missing=number(None)))
 
@@ -98,13 +104,13 @@ def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
     from jurygraph.cli.sentences import sentences
     from jurygraph.runs.run import Run
 
-    opened = Run.open(run)
-    trace = opened.find(response)
-    said = sentences(trace, opened.decision_of(trace.task_id))
+    stored_run = Run.open(run)
+    trace = stored_run.find(response)
+    lines = sentences(trace, stored_run.decision_of(trace.task_id))
     if json:
-        out_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": said})
+        out_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines})
         return
-    for sentence in said:
+    for sentence in lines:
         out(visible(sentence))
 
 
@@ -138,18 +144,18 @@ def export(
     from jurygraph.runs.integrity.bundle import export_bundle
     from jurygraph.runs.run import Run
 
-    opened, output = Run.open(run), None if output == "-" else output
+    stored_run, output = Run.open(run), None if output == "-" else output
     if output is not None:
         refuse_inside(output)
     if to in (Form.parquet, Form.audit_bundle):
         if output is None:
             raise InputError(f"--to {to.value}: is no text for a terminal; name a file with -o")
         if to is Form.parquet:
-            deliver_file(output, lambda path: export_parquet(opened, path))
+            deliver_file(output, lambda path: export_parquet(stored_run, path))
         else:
-            deliver_file(output, lambda path: export_bundle(opened, path, export_jsonl(opened)))
+            deliver_file(output, lambda path: export_bundle(stored_run, path, export_jsonl(stored_run)))
     else:
-        lines = (export_jsonl if to is Form.jsonl else export_csv)(opened)
+        lines = (export_jsonl if to is Form.jsonl else export_csv)(stored_run)
         if output is None:
             for line in lines:
                 out(line.removesuffix(b"\n"))

@@ -1,4 +1,4 @@
-"""`jurygraph rescore`: the same verdicts under other settings."""
+"""`jurygraph rescore`: compute rewards from the same verdicts under other settings."""
 
 from contextlib import closing
 from pathlib import Path
@@ -57,28 +57,28 @@ def rescore(
         jurygraph compare run run2
     """
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.making.rescoring import rescore as rescored
+    from jurygraph.runs.making.rescoring import rescore as rescore_run
     from jurygraph.runs.making.rescoring import with_settings
     from jurygraph.runs.run import Run
 
     if artifact is not None:
         refuse_artifact(artifact, learn or [])
-    with kept_off_stdout(), closing(Run.open(run)) as opened:
-        config = with_settings(opened.config, settings or [])
-        allow_code_of(opened, config)
-        config, taught = taught_by(opened, config, learn or [])
-        with progress("re-scoring", opened.ledger.number("trace"), "responses") as report:
-            result = rescored(opened, folder, config, report)
-    keep(artifact, taught)
+    with kept_off_stdout(), closing(Run.open(run)) as stored_run:
+        config = with_settings(stored_run.config, settings or [])
+        allow_code_of(stored_run, config)
+        config, learned = taught_by(stored_run, config, learn or [])
+        with progress("re-scoring", stored_run.ledger.number("trace"), "responses") as report:
+            result = rescore_run(stored_run, folder, config, report)
+    keep(artifact, learned)
     if json:
-        out_json({"run": str(folder), **result._asdict(), **told(taught)})
+        out_json({"run": str(folder), **result._asdict(), **told(learned)})
         return
-    for line in (*_lines(result), *lines(taught)):
+    for line in (*_result_table(result), *lines(learned)):
         out(line)
     say(f"side by side:  jurygraph compare {word(run)} {word(folder)}")
 
 
-def _lines(result: "Rescored") -> list[str]:
+def _result_table(result: "Rescored") -> list[str]:
     rows = [[str(value) if isinstance(value, int) else number(value)] for value in result]
     return table(
         ["rewards", ""], [[name.replace("_", " "), *row] for name, row in zip(result._fields, rows, strict=True)]

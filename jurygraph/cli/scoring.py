@@ -1,4 +1,4 @@
-"""`jurygraph score`: the main job."""
+"""`jurygraph score`: score responses into a run."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -90,78 +90,80 @@ def score(
     limits: dict[str, Any] = {"max_cost": max_cost, "max_calls": max_calls}
     files: dict[str, Any] = {"responses": responses, "profiles_from": profiles_from, "edges_from": edges_from}
     files["allow_files_outside"] = allow_files_outside or None
-    sitting = _Sitting(tasks, run, dry_run, config=config, **files, model=model, limit=limit, **limits)
-    evaluating = _evaluating(rewards_from) if rewards_from else None
-    with kept_off_stdout(), open_jury(config or found_config(tasks), model, dry_run, evaluating, **limits) as jury:
-        sitting.hold(jury, branch)
-    if sitting.forecast is not None:
-        print_forecast(sitting.forecast, sitting.unread, json)
+    command = _ScoreCommand(tasks, run, dry_run, config=config, **files, model=model, limit=limit, **limits)
+    revised = _evaluation_purpose(rewards_from) if rewards_from else None
+    with kept_off_stdout(), open_jury(config or found_config(tasks), model, dry_run, revised, **limits) as jury:
+        command.run(jury, branch)
+    if command.forecast is not None:
+        print_forecast(command.forecast, command.unread, json)
         return
-    _print_result(sitting, json)
-    raise typer.Exit(_exit_code(sitting, jury))
+    _print_result(command, json)
+    raise typer.Exit(_exit_code(command, jury))
 
 
-class _Sitting:
-    """What became of the command: everything is planned and, but for a dry run, scored.
+class _ScoreCommand:
+    """One run of the command: plans everything and, unless it is a dry run, scores it.
 
-    `options` are those that a branch of the run would have as well.
+    `options` are the command-line options that a branch of the run would have too.
     """
 
     summary: "Summary"
     requests: "Tally | None"
 
     def __init__(self, tasks: str, run: Path, dry_run: bool, **options: Any) -> None:
-        self.file, self.run, self.dry_run, self.options = tasks, run, dry_run, options
+        self.file, self.folder, self.dry_run, self.options = tasks, run, dry_run, options
         self.forecast: Forecast | None = None
         self.tasks = self.unread = 0
 
-    def hold(self, jury: "Jury", branch: Path | None) -> None:
-        """Plan and score, and say first what evaluators have to say."""
+    def run(self, jury: "Jury", branch: Path | None) -> None:
+        """Print the notes of evaluators, then plan and score."""
         from jurygraph.runs.figures.bill import requests
         from jurygraph.sources import read_work
         from jurygraph.sources.profiles import profiles_of
 
         for note in notes_of(jury):
             say(note)
-        carried, stated = None if branch is None else _branch(branch), self.options["profiles_from"]
-        outside = bool(self.options["allow_files_outside"])
+        carried, profiles_file = None if branch is None else _open_branch(branch), self.options["profiles_from"]
+        allow_outside = bool(self.options["allow_files_outside"])
         with (
             read_work(
                 self.file,
                 self.options["responses"],
                 self.options["edges_from"],
-                allow_files_outside=outside,
-                checked=_files_of(self.run),
+                allow_files_outside=allow_outside,
+                checked=_checked_files(self.folder),
             ) as work,
-            profiles_of(stated, work) as profiles,
+            profiles_of(profiles_file, work) as profiles,
         ):
             if work.graphs:
                 say(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {self.options['edges_from']}")
-            self._hold(jury, work, carried, profiles)
+            self._run_session(jury, work, carried, profiles)
         self.requests = requests(jury)
         if carried is not None and not self.dry_run:
             say(f"{carried.carried} verdicts were carried over from {branch}, {carried.asked} were asked anew")
 
-    def _hold(self, jury: "Jury", work: "Work", branch: "Branch | None", profiles: "ProfilesFile | None") -> None:
+    def _run_session(
+        self, jury: "Jury", work: "Work", branch: "Branch | None", profiles: "ProfilesFile | None"
+    ) -> None:
         import asyncio
 
         from jurygraph.runs.making.session import Session
 
-        session = Session(self.run, jury, work, self.options["limit"], branch, profiles)
+        session = Session(self.folder, jury, work, self.options["limit"], branch, profiles)
         with asyncio.Runner() as runner, closing(session):
             self.tasks, self.summary = session.tasks, session.summary
             if self.dry_run:
-                self.forecast = _foreseen(session, runner)
+                self.forecast = _estimate(session, runner)
                 self.unread = session.unread
             else:
-                _fill(session, runner)
+                _score_remaining(session, runner)
 
     @property
-    def again(self) -> str | None:
-        """The command that asks again what failed by our own trouble, where anything did."""
+    def retry_command(self) -> str | None:
+        """Return the command that repeats what failed for infrastructure reasons; None if nothing did."""
         if not self.summary.infrastructure:
             return None
-        options = {**self.options, "branch": self.run, "out": _not_there(self.run)}
+        options = {**self.options, "branch": self.folder, "out": _next_free_folder(self.folder)}
         words = [
             f"--{name.replace('_', '-')}" + ("" if value is True else f" {word(value)}")
             for name, value in options.items()
@@ -170,18 +172,18 @@ class _Sitting:
         return " ".join(["jurygraph score", word(self.file), *words])
 
     def plain(self) -> dict[str, Any]:
-        """What this command sent, and how to go on, as JSON gives it."""
-        return {"requests": None if self.requests is None else self.requests.plain(), "ask_again": self.again}
+        """Return the requests of this command, and the command that repeats failures, as JSON."""
+        return {"requests": None if self.requests is None else self.requests.plain(), "ask_again": self.retry_command}
 
 
-def _not_there(run: Path) -> Path:
-    """A folder beside a run's, and named after it, that is still to be made."""
-    beside = run if run.name not in ("", "..") else run.resolve()
-    numbered = (beside.with_name(f"{beside.name}-{number}") for number in count(2))
+def _next_free_folder(run: Path) -> Path:
+    """Return a folder next to a run's, named after it, that does not exist yet."""
+    named = run if run.name not in ("", "..") else run.resolve()
+    numbered = (named.with_name(f"{named.name}-{number}") for number in count(2))
     return next(folder for folder in numbered if not folder.exists())
 
 
-def _files_of(folder: Path) -> "CheckedFiles | None":
+def _checked_files(folder: Path) -> "CheckedFiles | None":
     """Return the files of a run that is complete; None where there is no such run."""
     from jurygraph.runs.run import Run
     from jurygraph.sources import CheckedFiles
@@ -194,14 +196,14 @@ def _files_of(folder: Path) -> "CheckedFiles | None":
         return CheckedFiles(header.tasks, header.responses, (header.asked.tasks, header.asked.responses))
 
 
-def _branch(folder: Path) -> "Branch":
+def _open_branch(folder: Path) -> "Branch":
     from jurygraph.runs.making.branch import Branch
 
     return Branch(folder)
 
 
-def _evaluating(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
-    """That a config's rewards evaluate what was trained on those of runs, beside the judges that it names itself."""
+def _evaluation_purpose(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
+    """Return a function that sets a config's purpose to evaluation, against the judges of these runs and its own."""
     from jurygraph.runs.run import Run
     from jurygraph.schema import PurposeConfig
 
@@ -210,30 +212,30 @@ def _evaluating(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
         with closing(Run.open(folder)) as run:
             judges += run.judges
 
-    def evaluating(config: "Config") -> "Config":
-        named = [*judges, *(config.purpose.reward_judges or ())]
-        stated = {"kind": "evaluation", "reward_judges": named, "same_judge": config.purpose.same_judge}
-        return config.model_copy(update={"purpose": PurposeConfig.model_validate(stated)})
+    def as_evaluation(config: "Config") -> "Config":
+        reward_judges = [*judges, *(config.purpose.reward_judges or ())]
+        purpose = {"kind": "evaluation", "reward_judges": reward_judges, "same_judge": config.purpose.same_judge}
+        return config.model_copy(update={"purpose": PurposeConfig.model_validate(purpose)})
 
-    return evaluating
+    return as_evaluation
 
 
-def _foreseen(session: "Session", runner: "asyncio.Runner") -> "Forecast":
-    """What is left to be asked."""
+def _estimate(session: "Session", runner: "asyncio.Runner") -> "Forecast":
+    """Estimate the remaining requests."""
     from jurygraph.cli.progress import progress
 
     with progress("reckoning", session.left.responses, "responses") as report:
         return runner.run(session.forecast(report))
 
 
-def _fill(session: "Session", runner: "asyncio.Runner") -> None:
-    """Plan and score what is left."""
+def _score_remaining(session: "Session", runner: "asyncio.Runner") -> None:
+    """Plan and score the remaining tasks."""
     from jurygraph.cli.progress import progress
 
     if session.finished:
         session.end()
-        what = "is complete" if session.done == session.tasks else f"has the first {session.done} tasks"
-        say(f"{session.folder} {what}; nothing is done again")
+        state = "is complete" if session.done == session.tasks else f"has the first {session.done} tasks"
+        say(f"{session.folder} {state}; nothing is done again")
         return
     if session.done:
         say(f"{session.done} tasks are scored already and stay as they are")
@@ -241,13 +243,13 @@ def _fill(session: "Session", runner: "asyncio.Runner") -> None:
         with progress("planning", session.to_plan, "tasks") as report:
             runner.run(session.prepare(report))
     except KeyboardInterrupt:
-        kept = f" but {session.answers_kept} answers of the model, with which the same command goes on"
-        say(f"interrupted before anything was scored; nothing was written{kept if session.answers_kept else ''}")
+        advice = f" but {session.answers_kept} answers of the model, with which the same command goes on"
+        say(f"interrupted before anything was scored; nothing was written{advice if session.answers_kept else ''}")
         _say_requests(session)
         raise typer.Exit(Exit.INTERRUPTED) from None
     if session.unanswered:
-        lacking = f"{session.unanswered} pairs or roles of criteria have no answer of their annotator"
-        say(f"graphs: {lacking}, and bear no edge; what would rest on them counts as licensed")
+        missing = f"{session.unanswered} pairs or roles of criteria have no answer of their annotator"
+        say(f"graphs: {missing}, and bear no edge; what would rest on them counts as licensed")
     try:
         with progress("scoring", session.left.responses, "responses") as report:
             runner.run(session.score(report))
@@ -264,40 +266,40 @@ def _say_requests(session: "Session") -> None:
         say(line)
 
 
-def _print_result(sitting: _Sitting, as_json: bool) -> None:
-    summary, run = sitting.summary, sitting.run
+def _print_result(command: _ScoreCommand, as_json: bool) -> None:
+    summary, run = command.summary, command.folder
     if as_json:
-        out_json({"run": str(run), **summary.plain(), **sitting.plain()})
+        out_json({"run": str(run), **summary.plain(), **command.plain()})
     else:
-        for line in (*result_lines(summary), *request_lines(sitting.requests)):
+        for line in (*result_lines(summary), *request_lines(command.requests)):
             out(line)
-        if summary.tasks < sitting.tasks:
-            out(f"{summary.tasks} of {sitting.tasks} tasks (--limit)")
+        if summary.tasks < command.tasks:
+            out(f"{summary.tasks} of {command.tasks} tasks (--limit)")
     if summary.lowest is not None:
         say(f"every reward:    jurygraph show {word(run)}")
-        which = "one that failed:" if summary.failed else "the lowest one: "
-        say(f"{which} jurygraph show {word(run)} --response {word(summary.lowest)}")
+        label = "one that failed:" if summary.failed else "the lowest one: "
+        say(f"{label} jurygraph show {word(run)} --response {word(summary.lowest)}")
         say(f"in sentences:    jurygraph explain {word(run)} --response {word(summary.lowest)}")
 
 
-_MOST_TOLD, _LONGEST_TOLD = 3, 160
+_MAX_FAILURES, _MAX_MESSAGE = 3, 160
 
 
-def _tell_failures(sitting: _Sitting) -> None:
-    """In which ways verdicts failed, and how those are asked again that may do better."""
+def _print_failures(command: _ScoreCommand) -> None:
+    """Print the kinds of failed verdicts, and the command that repeats those that failed for infrastructure reasons."""
     from jurygraph.sources import shortened
 
-    for row in sitting.summary.failures[:_MOST_TOLD]:
-        say(f"failed verdicts: {row.verdicts} of kind {row.kind}, such as: {shortened(row.message, _LONGEST_TOLD)}")
-    if sitting.again is not None:
-        say(f"to ask again what failed by no fault of the responses:  {sitting.again}")
+    for row in command.summary.failures[:_MAX_FAILURES]:
+        say(f"failed verdicts: {row.verdicts} of kind {row.kind}, such as: {shortened(row.message, _MAX_MESSAGE)}")
+    if command.retry_command is not None:
+        say(f"to ask again what failed by no fault of the responses:  {command.retry_command}")
 
 
-def _exit_code(sitting: _Sitting, jury: "Jury") -> Exit:
-    """The exit code, once it is said why it is not 0 and what can be done."""
-    summary, code, most = sitting.summary, Exit.DONE, jury.config.failure.max_error_rate
-    if summary.error_rate > most:
-        say_inconclusive(summary.error_rate, most)
+def _exit_code(command: _ScoreCommand, jury: "Jury") -> Exit:
+    """Return the exit code, and print why it is not 0 and what can be done."""
+    summary, code, max_error_rate = command.summary, Exit.DONE, jury.config.failure.max_error_rate
+    if summary.error_rate > max_error_rate:
+        say_inconclusive(summary.error_rate, max_error_rate)
         code = Exit.INCONCLUSIVE
     elif summary.failed:
         say(f"{summary.failed} of {summary.responses} rewards failed: they have no value")
@@ -307,5 +309,5 @@ def _exit_code(sitting: _Sitting, jury: "Jury") -> Exit:
     if summary.canaries is not None and summary.canaries.alarming:
         say(f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows")
         code = code or Exit.SOME_FAILED
-    _tell_failures(sitting)
+    _print_failures(command)
     return code

@@ -1,8 +1,8 @@
-"""Standard output and error of the command line, redacted: whatever Python writes there passes the redactor.
+"""Redacted standard output and standard error: everything that Python writes there passes the redactor.
 
-That holds for results, messages, tracebacks, warnings, log records, what threads and event loops say of errors that
-nobody caught, and what a user's code prints, as text or as bytes. It does not hold for what child processes and C code
-write to the descriptors, nor for bytes of an export, which are as they are in the run.
+This covers results, messages, tracebacks, warnings, log records, uncaught errors in threads and event loops, and
+output of user code, as text or bytes. It does not cover what child processes and C code write to the descriptors, nor
+the bytes of an export, which are written as they are in the run.
 """
 
 import io
@@ -15,26 +15,26 @@ from typing import TYPE_CHECKING, Any, TextIO, cast
 if TYPE_CHECKING:
     from jurygraph.safety.redaction import Redactor
 
-_MOST_HELD = 1 << 16  # characters of a line without an end
+_MAX_BUFFERED = 1 << 16  # characters that are buffered before a line ends
 
-_given: set[str] = set()
+_extra_secrets: set[str] = set()
 
 
 def also_redact(secrets: Sequence[str]) -> None:
-    """Strike out these, too, beside the secrets of the environment: the key of a model may have any name."""
-    _given.update(secrets)
+    """Redact these secrets too, in addition to those of the environment: a model's key may have any name."""
+    _extra_secrets.update(secrets)
 
 
 def known_redactor() -> "Redactor":
-    """With the environment as it is now: what user code imports may add to it."""
+    """Return a redactor for the secrets known now: importing user code may have added some to the environment."""
     from jurygraph.safety.known_secrets import process_redactor
 
-    return process_redactor(_given)
+    return process_redactor(_extra_secrets)
 
 
 @contextmanager
 def redacted_streams(for_good: bool) -> Iterator[None]:
-    """Redact both streams; `for_good` leaves them so, as what runs at the end of the process may write there, too."""
+    """Redact both streams; with `for_good` permanently, because exit handlers may write there too."""
     streams = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast("TextIO", RedactedStream(stream)) for stream in streams)
     if for_good:
@@ -50,11 +50,11 @@ def redacted_streams(for_good: bool) -> Iterator[None]:
 
 
 class RedactedStream:
-    """A text stream that redacts whole lines, and what was written when it is flushed."""
+    """A text stream that redacts whole lines, and on a flush also the text written so far."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._held: list[str] = []
+        self._buffer: list[str] = []
         self._size = 0
         self._lock = threading.RLock()
         self.buffer = _RedactedBytes(self)
@@ -64,26 +64,26 @@ class RedactedStream:
 
     @property
     def encoding(self) -> str:
-        """Never ASCII: click would go round a stream that is, and write to the bytes below it."""
-        known = self._stream.encoding or "utf-8"
-        return "utf-8" if known.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646") else known
+        """Return the encoding, but never ASCII: click bypasses an ASCII stream and writes to its bytes directly."""
+        encoding = self._stream.encoding or "utf-8"
+        return "utf-8" if encoding.lower() in ("ascii", "us-ascii", "ansi_x3.4-1968", "646") else encoding
 
     def write(self, text: str) -> int:
-        """Hold the text until a line ends. What is written at once stays together: some keys have many lines.
+        """Buffer the text until a line ends. Text of one call is redacted together, because some keys span lines.
 
-        Raises TypeError for bytes, as any text stream does.
+        Raises TypeError for bytes, like any text stream.
         """
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         with self._lock:
-            self._held.append(text)
+            self._buffer.append(text)
             self._size += len(text)
-            if "\n" in text or self._size > _MOST_HELD:
+            if "\n" in text or self._size > _MAX_BUFFERED:
                 self._emit()
         return len(text)
 
     def write_as_is(self, content: bytes) -> None:
-        """Write bytes of an export behind what was written so far, as they are in the run."""
+        """Write bytes of an export without redaction, after the text written so far."""
         with self._lock:
             self.flush()
             self._stream.buffer.write(content)
@@ -95,33 +95,33 @@ class RedactedStream:
             self.write(line)
 
     def flush(self) -> None:
-        """Write what is held, the beginning of a line too."""
+        """Write the buffered text, including an unfinished line."""
         with self._lock:
             self._emit()
             self._stream.flush()
 
     def _emit(self) -> None:
-        held, self._held, self._size = "".join(self._held), [], 0
-        if held:
-            self._stream.write(known_redactor().text(held))
+        text, self._buffer, self._size = "".join(self._buffer), [], 0
+        if text:
+            self._stream.write(known_redactor().text(text))
 
 
 class _RedactedBytes(io.RawIOBase):
-    """Bytes that are written to a redacted stream."""
+    """Binary stream whose bytes are written to a redacted stream."""
 
     def __init__(self, stream: RedactedStream) -> None:
         self._stream = stream
 
     def writable(self) -> bool:
-        """Bytes can be written, and not read."""
+        """Return True: the stream is write-only."""
         return True
 
     def write(self, content: Any) -> int:
-        """Write bytes as text of UTF-8; others are shown as escapes."""
+        """Write bytes as UTF-8 text; invalid bytes are escaped."""
         raw = bytes(content)
         self._stream.write(raw.decode("utf-8", "backslashreplace"))
         return len(raw)
 
     def flush(self) -> None:
-        """Write what is held."""
+        """Write the buffered text."""
         self._stream.flush()

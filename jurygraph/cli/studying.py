@@ -1,4 +1,4 @@
-"""`jurygraph study`: the papers' measurements on runs of one's own."""
+"""`jurygraph study`: the measurements of the papers, applied to your own runs."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
@@ -21,11 +21,11 @@ study = typer.Typer(
     rich_markup_mode=None,
 )
 
-_WORST, _LONGEST = 10, 120
+_MAX_LOSSES, _MAX_REASON = 10, 120
 
 
 class Kinds(StrEnum):
-    """The edges whose cases count."""
+    """Kinds of edges whose cases count."""
 
     all = "all"
     prerequisite = "prerequisite"
@@ -78,111 +78,119 @@ def credit(
         sheets = read_sheets(opened, report)
     measuring = CreditStudy(sheets, Settings(kinds=counted[kinds], seeds=seeds, resamples=resamples, seed=seed))
     with progress("measuring", measuring.size, "passes over a task") as report:
-        found = measuring.run(report)
+        results = measuring.run(report)
     if json:
-        out_json(found.model_dump(mode="json"))
+        out_json(results.model_dump(mode="json"))
     else:
-        for line in _lines(found):
+        for line in _report_lines(results):
             out(line)
-    _say_what_is_missing(found)
+    _print_omissions(results)
     if plot is not None:
-        deliver_file(str(plot), lambda draft: draw(found, draft, plot.suffix))
+        deliver_file(str(plot), lambda draft: draw(results, draft, plot.suffix))
 
 
-def _say_what_is_missing(found: "CreditReport") -> None:
-    for reason, count in found.census.left_out.items():
+def _print_omissions(report: "CreditReport") -> None:
+    for reason, count in report.census.left_out.items():
         say(f"left out, {reason}: {count}")
-    if found.census.unjudged:
-        edges = f"{found.census.unjudged} of {found.census.edges} edges"
+    if report.census.unjudged:
+        edges = f"{report.census.unjudged} of {report.census.edges} edges"
         say(f"no cases: {edges}, one end of which was not judged or does not apply")
-    if found.kappa == 0:
+    if report.kappa == 0:
         say("the run has κ = 0, with which GEAR is flat aggregation")
-    empty = max(one.empty for each in found.methods.values() for one in (each.leakage, each.preservation))
+    empty = max(one.empty for each in report.methods.values() for one in (each.leakage, each.preservation))
     if empty:
-        say(f"{empty} of {found.resamples} resamples held no case, and are left out of an interval")
+        say(f"{empty} of {report.resamples} resamples held no case, and are left out of an interval")
 
 
-def _lines(found: "CreditReport") -> Iterator[str]:
-    census = found.census
-    of = f"{census.examples} responses to {census.rubrics} rubrics, {census.graphs} of them with edges"
-    yield f"{of}; κ = {found.kappa:g}"
-    draws = f"95 % intervals of {found.resamples} resamples from seed {found.seed}"
-    yield f"cases are edges whose child is met: {', '.join(found.kinds)}; {draws}"
+def _report_lines(report: "CreditReport") -> Iterator[str]:
+    census = report.census
+    totals = f"{census.examples} responses to {census.rubrics} rubrics, {census.graphs} of them with edges"
+    yield f"{totals}; κ = {report.kappa:g}"
+    draws = f"95 % intervals of {report.resamples} resamples from seed {report.seed}"
+    yield f"cases are edges whose child is met: {', '.join(report.kinds)}; {draws}"
     yield ""
-    yield from _by_method(found)
+    yield from _method_table(report)
     yield ""
-    yield from _by_kind(found)
+    yield from _kind_tables(report)
     yield ""
-    yield from _ablations(found)
+    yield from _ablation_table(report)
     yield ""
-    yield from _exact(found)
+    yield from _exactness_table(report)
     yield ""
-    yield from _losses(found)
+    yield from _loss_lines(report)
 
 
-def _by_method(found: "CreditReport") -> list[str]:
+def _method_table(report: "CreditReport") -> list[str]:
     rows = [
-        [name, _interval(one.leakage), _interval(one.preservation), number(one.reward), number(one.change)]
-        for name, one in found.methods.items()
+        [
+            name,
+            _format_interval(one.leakage),
+            _format_interval(one.preservation),
+            number(one.reward),
+            number(one.change),
+        ]
+        for name, one in report.methods.items()
     ]
     return table(["rule", "leakage (95 %)", "preservation (95 %)", "mean reward", "against flat"], rows)
 
 
-def _interval(one: "Estimate") -> str:
-    if one.low is None or one.high is None:
-        return number(one.value)
-    return f"{number(one.value)} ({number(one.low)}-{number(one.high)})"
+def _format_interval(estimate: "Estimate") -> str:
+    if estimate.low is None or estimate.high is None:
+        return number(estimate.value)
+    return f"{number(estimate.value)} ({number(estimate.low)}-{number(estimate.high)})"
 
 
-def _by_kind(found: "CreditReport") -> Iterator[str]:
-    """Leakage, then preservation, by kind of edge and over all, a column for each rule."""
+def _kind_tables(report: "CreditReport") -> Iterator[str]:
+    """Return leakage, then preservation, by kind of edge and over all kinds, with a column for each rule."""
     for name, cases in (("leakage", "violated"), ("preservation", "satisfied")):
-        columns = [{**one.kinds, "together": one} for one in found.methods.values()]
-        rows = [[kind, _cases(columns[0][kind], name), *_values(columns, kind, name)] for kind in columns[0]]
-        yield from table([f"{name} by kind of edge", cases, *found.methods], rows)
+        columns = [{**one.kinds, "together": one} for one in report.methods.values()]
+        rows = [
+            [kind, _format_cases(columns[0][kind], name), *_format_values(columns, kind, name)] for kind in columns[0]
+        ]
+        yield from table([f"{name} by kind of edge", cases, *report.methods], rows)
         if name == "leakage":
             yield ""
 
 
-def _cases(one: "Diagnosis", name: str) -> str:
+def _format_cases(one: "Diagnosis", name: str) -> str:
     return str(getattr(one, name).cases)
 
 
-def _values(columns: "Sequence[Mapping[str, Diagnosis]]", kind: str, name: str) -> list[str]:
+def _format_values(columns: "Sequence[Mapping[str, Diagnosis]]", kind: str, name: str) -> list[str]:
     return [number(getattr(column[kind], name).value) for column in columns]
 
 
-def _ablations(found: "CreditReport") -> Iterator[str]:
-    ablations = found.ablations
+def _ablation_table(report: "CreditReport") -> Iterator[str]:
+    ablations = report.ablations
     rows = []
     if ablations.random is not None:
-        rows.append(_variant(f"random graphs, {len(ablations.random.each)} seeds", ablations.random.mean))
-    rows.append(_variant(f"untyped, λ = {ablations.untyped.retention:.4g}", ablations.untyped))
-    rows += [_variant(f"κ = {kappa}", one) for kappa, one in ablations.kappas.items()]
+        rows.append(_variant_row(f"random graphs, {len(ablations.random.each)} seeds", ablations.random.mean))
+    rows.append(_variant_row(f"untyped, λ = {ablations.untyped.retention:.4g}", ablations.untyped))
+    rows += [_variant_row(f"κ = {kappa}", one) for kappa, one in ablations.kappas.items()]
     yield from table(["variant of gear", "leakage", "preservation", "mean reward", "against flat"], rows)
     if ablations.random is not None:
-        each, drawn = ablations.random.each.values(), ablations.random
+        each, random = ablations.random.each.values(), ablations.random
         low, high = min(one.reward for one in each), max(one.reward for one in each)
         yield (
-            f"random graphs give mean rewards from {number(low)} to {number(high)}; {drawn.as_annotated} of "
-            f"{drawn.graphs} came out as annotated"
+            f"random graphs give mean rewards from {number(low)} to {number(high)}; {random.as_annotated} of "
+            f"{random.graphs} came out as annotated"
         )
 
 
-def _variant(name: str, one: "Variant") -> list[str]:
+def _variant_row(name: str, one: "Variant") -> list[str]:
     return [name, number(one.leakage), number(one.preservation), number(one.reward), number(one.change)]
 
 
-def _exact(found: "CreditReport") -> list[str]:
-    exact = found.exact
+def _exactness_table(report: "CreditReport") -> list[str]:
+    exact = report.exact
     rows = [
         ["graph-response pairs", str(exact.pairs)],
         ["left out, above 20 criteria", str(exact.too_large)],
         ["left out, not wholly judged", str(exact.unjudged)],
         ["criteria a pair", number(exact.criteria)],
-        ["marginal MAE", _small(exact.marginal_mae)],
-        ["reward MAE", _small(exact.reward_mae)],
-        ["1 - reward correlation", _small(_short_of_one(exact.reward_correlation))],
+        ["marginal MAE", _format_small(exact.marginal_mae)],
+        ["reward MAE", _format_small(exact.reward_mae)],
+        ["1 - reward correlation", _format_small(_short_of_one(exact.reward_correlation))],
     ]
     return table(["exact against approximate inference", ""], rows)
 
@@ -191,21 +199,21 @@ def _short_of_one(correlation: float | None) -> float | None:
     return None if correlation is None else max(0.0, 1.0 - correlation)
 
 
-def _small(value: float | None) -> str:
-    """Two digits that count: four decimals would make 0 of most of these."""
+def _format_small(value: float | None) -> str:
+    """Format with two significant digits: with four decimals most of these would be 0."""
     return "-" if value is None else f"{value:.2g}"
 
 
-def _losses(found: "CreditReport") -> Iterator[str]:
-    """The criteria that lost most: how much, and over which edge, in two lines each."""
-    if not found.losses:
+def _loss_lines(report: "CreditReport") -> Iterator[str]:
+    """Return the criteria that lost most: the loss, and the edge that caused it, in two lines each."""
+    if not report.losses:
         yield "no criterion lost anything"
         return
     yield "lost most, as a share of the rubric's whole weight"
-    for one in found.losses[:_WORST]:
-        lost = f"{number(one.lost)} on average, {number(one.most)} at most (response {one.worst})"
-        needs = f"needs {one.parent} ({one.kind}, λ = {one.retention:.4g})"
-        yield visible(f"task {one.task}, {one.criterion}: {lost}")
-        yield f"    {visible(f'{needs}: {one.reason}' if one.reason else needs, _LONGEST)}"
-    if len(found.losses) > _WORST:
-        yield f"... and {len(found.losses) - _WORST} more (--json)"
+    for loss in report.losses[:_MAX_LOSSES]:
+        amount = f"{number(loss.lost)} on average, {number(loss.most)} at most (response {loss.worst})"
+        needs = f"needs {loss.parent} ({loss.kind}, λ = {loss.retention:.4g})"
+        yield visible(f"task {loss.task}, {loss.criterion}: {amount}")
+        yield f"    {visible(f'{needs}: {loss.reason}' if loss.reason else needs, _MAX_REASON)}"
+    if len(report.losses) > _MAX_LOSSES:
+        yield f"... and {len(report.losses) - _MAX_LOSSES} more (--json)"

@@ -1,4 +1,4 @@
-"""Lines for a terminal. Text that others wrote is shown, never obeyed."""
+"""Output lines for a terminal. Text from outside is escaped, so that it cannot control the terminal."""
 
 import json
 import os
@@ -20,33 +20,33 @@ from jurygraph.safety.unseen import UNSEEN
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """The text in one line, with control and other unseen characters written as escapes."""
-    told = text if limit is None else short(text, limit)
-    if told.isascii() and told.isprintable():  # nearly every id and number
-        return told
-    return _UNSEEN.sub(_escape, told)
+    """Return the text as one line of at most `limit` characters, control and invisible characters as escapes."""
+    line = text if limit is None else short(text, limit)
+    if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
+        return line
+    return _HIDDEN.sub(_escape, line)
 
 
-_UNSEEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
-_UNSEEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
+_HIDDEN = re.compile(f"[\x00-\x1f{UNSEEN}]")
+_HIDDEN_IN_LINES = re.compile(f"[\x00-\x08\x0b-\x1f{UNSEEN}]")
 
 
-def _escape(found: re.Match[str]) -> str:
-    return json.dumps(found[0])[1:-1]
+def _escape(match: re.Match[str]) -> str:
+    return json.dumps(match[0])[1:-1]
 
 
 def visible_lines(text: str) -> str:
-    """The text with control and other unseen characters written as escapes, but for line feeds and tabs."""
-    return _UNSEEN_IN_LINES.sub(_escape, text)
+    """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
+    return _HIDDEN_IN_LINES.sub(_escape, text)
 
 
 def short(text: str, limit: int) -> str:
-    """No more than so many characters of the text."""
+    """Shorten a text to at most `limit` characters, the last an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def word(value: object) -> str:
-    """A path or id as one types it in a command."""
+    """Quote a path or id for use in a shell command."""
     from pathlib import Path
 
     from jurygraph.runs.store.folder import typed
@@ -55,48 +55,48 @@ def word(value: object) -> str:
 
 
 def out(line: str | bytes) -> None:
-    """A line of the result. Nobody reading on is no error.
+    """Print a line of the result. A closed pipe is no error: the command exits with code 141.
 
-    A terminal gets control characters as escapes; a file or a pipe gets bytes as they are.
+    On a terminal, control characters are printed as escapes; a file or a pipe gets bytes as they are.
     """
     try:
         if isinstance(line, bytes) and isinstance(sys.stdout, RedactedStream) and not sys.stdout.isatty():
             sys.stdout.write_as_is(line + b"\n")
         else:
-            typer.echo(_for_terminal(line) if sys.stdout.isatty() else line)
+            typer.echo(_escape_for_terminal(line) if sys.stdout.isatty() else line)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(Exit.NOBODY_READS) from None
 
 
 def out_all(lines: Iterable[str]) -> None:
-    """Many lines of the result, some hundred at a time."""
+    """Print many lines of the result, 500 at a time."""
     lines = iter(lines)
-    while some := list(islice(lines, _AT_ONCE)):
-        out("\n".join(some))
+    while batch := list(islice(lines, _BATCH)):
+        out("\n".join(batch))
 
 
-_AT_ONCE = 500
+_BATCH = 500
 
 
-def _for_terminal(line: str | bytes) -> str:
+def _escape_for_terminal(line: str | bytes) -> str:
     return visible_lines(line if isinstance(line, str) else line.decode(errors="backslashreplace"))
 
 
 def say(line: str) -> None:
-    """A line for the person at the terminal, on standard error."""
+    """Print a message to standard error."""
     typer.echo(visible(line), err=True)
 
 
 def out_json(value: Any) -> None:
-    """The result as one line of JSON, redacted before it is written, so that it stays JSON."""
+    """Print the result as one line of JSON; values are redacted before encoding, so that it stays valid JSON."""
     from jurygraph.cli.streams import known_redactor
 
     out(json.dumps(known_redactor().value(value)))
 
 
 def number(value: float | None) -> str:
-    """Four decimals, or a dash where there is no number; never minus zero."""
+    """Format with four decimals; a dash for None, and never minus zero."""
     if value is None:
         return "-"
     text = f"{value:.4f}"
@@ -104,54 +104,54 @@ def number(value: float | None) -> str:
 
 
 def plain(value: float | None) -> str:
-    """As in a sentence: four decimals at most; never minus zero."""
+    """Format for a sentence: at most four decimals, never minus zero; `none` for None."""
     return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Aligned lines; the first `left` columns to the left, the others, numbers, to the right."""
+    """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned."""
     columns = [_visible_cells(column) for column in zip(header, *rows, strict=True)]
     widths = [_width(column) for column in columns]
-    lines = list(_aligned(columns, widths, left))
+    lines = list(_align(columns, widths, left))
     return [lines[0], "  ".join("─" * width for width in widths), *lines[1:]]
 
 
-_WIDEST = 160
-"""Characters of a cell."""
+_MAX_CELL = 160
+"""Maximum characters of a cell."""
 
 
 def _visible_cells(cells: Sequence[str]) -> Sequence[str]:
     """Return the cells of a column as they are printed."""
     text = "".join(cells)
-    if text.isascii() and text.isprintable() and max(map(len, cells)) <= _WIDEST:  # checked once for all of them
+    if text.isascii() and text.isprintable() and max(map(len, cells)) <= _MAX_CELL:  # one check for the whole column
         return cells
-    return [visible(cell, _WIDEST) for cell in cells]
+    return [visible(cell, _MAX_CELL) for cell in cells]
 
 
 def _width(cells: Sequence[str]) -> int:
-    """Return how many places of a terminal the widest of some cells takes."""
-    return max(map(_length_of(cells), cells))
+    """Return the number of terminal cells that the widest of the cells takes."""
+    return max(map(_length_function(cells), cells))
 
 
-def _length_of(cells: Sequence[str]) -> Callable[[str], int]:
+def _length_function(cells: Sequence[str]) -> Callable[[str], int]:
     return len if "".join(cells).isascii() else cell_len
 
 
-def _aligned(columns: Sequence[Sequence[str]], widths: Sequence[int], left: int) -> Iterator[str]:
+def _align(columns: Sequence[Sequence[str]], widths: Sequence[int], left: int) -> Iterator[str]:
     """Return a line for each row; the first `left` columns are aligned to the left, the others to the right."""
-    padded = [_padded(cells, width, i < left) for i, (cells, width) in enumerate(zip(columns, widths, strict=True))]
+    padded = [_pad(cells, width, i < left) for i, (cells, width) in enumerate(zip(columns, widths, strict=True))]
     return ("  ".join(row).rstrip() for row in zip(*padded, strict=True))
 
 
-def _padded(cells: Sequence[str], width: int, left: bool) -> list[str]:
-    length = _length_of(cells)
+def _pad(cells: Sequence[str], width: int, left: bool) -> list[str]:
+    length = _length_function(cells)
     if left:
         return [cell + " " * (width - length(cell)) for cell in cells]
     return [" " * (width - length(cell)) + cell for cell in cells]
 
 
 class SpooledTable:
-    """A table of any number of rows, as `table` lays it out: they wait in a temporary file for the widest of them."""
+    """A table of any number of rows in the layout of `table`; rows wait in a temporary file until widths are known."""
 
     def __init__(self, file: IO[str], left: int) -> None:
         self._file = file
@@ -161,12 +161,12 @@ class SpooledTable:
 
     def add(self, row: Sequence[str]) -> None:
         """Add a row; a later one may have more columns."""
-        if self._rows and (len(self._rows) == _AT_ONCE or len(self._rows[0]) != len(row)):
+        if self._rows and (len(self._rows) == _BATCH or len(self._rows[0]) != len(row)):
             self._write()
         self._rows.append(row)
 
     def _write(self) -> None:
-        """Write the rows that were added, which all have the same number of columns, column by column."""
+        """Write the buffered rows, which all have the same number of columns, column by column."""
         columns = [_visible_cells(column) for column in zip(*self._rows, strict=True)]
         self._widen(columns)
         self._file.write(json.dumps(columns) + "\n")
@@ -183,18 +183,18 @@ class SpooledTable:
             self._write()
         first = [_visible_cells([cell]) for cell in header]
         self._widen(first)
-        yield from _aligned(first, self._widths, self._left)
+        yield from _align(first, self._widths, self._left)
         yield "  ".join("─" * width for width in self._widths)
         self._file.seek(0)
         for line in self._file:
             columns: list[list[str]] = json.loads(line)
             columns += [[missing] * len(columns[0])] * (len(first) - len(columns))
-            yield from _aligned(columns, self._widths, self._left)
+            yield from _align(columns, self._widths, self._left)
 
 
 @contextmanager
 def spooled_table(left: int) -> Iterator[SpooledTable]:
-    """Have a table whose rows wait in a temporary file. Raises `InputError` where there is no room for it."""
+    """Yield a table whose rows are kept in a temporary file. Raises `InputError` if the disk is full."""
     from jurygraph.sources.files import temporary_room
 
     with temporary_room(), TemporaryFile("w+", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""One trace in full, as lines."""
+"""One trace in full, as lines of text."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,73 +23,75 @@ from jurygraph.schema.profile import FILE
 from jurygraph.schema.safety import STOPS
 
 WELFARE: tuple[str, ...] = get_args(Welfare)
-"""The combiners of which a component's inputs are stakeholders."""
+"""Combiners whose inputs are stakeholders."""
 
-_LONGEST = 300
+_MAX_LINE = 300
 
 
 def trace_lines(trace: Trace, decision: Decision) -> list[str]:
-    """Every term, verdict and note of a trace, and every term of the weights that its decision froze."""
+    """Return every term, verdict and note of a trace, and every term of the weights that its decision froze."""
     head = [f"response  {visible(trace.response_id)}", f"task      {visible(trace.task_id)}"]
     if trace.agent is not None:
         head.append(f"agent     {visible(trace.agent)}")
     verdicts = list(_verdict_lines(trace, decision))
     foot = [f"plan      {trace.plan_digest}", f"digest    {trace.digest}", f"previous  {trace.previous or '-'}"]
-    weighed = [
+    weights = [
         line for spec in decision.specs if spec.combiner in WELFARE for line in _weight_lines(spec, trace.reward)
     ]
-    weighed += [visible(line, _LONGEST) for line in _contrasted(trace, decision)]
-    read = [visible(line) for line in read_from(trace)]
-    made = [visible(line, _LONGEST) for line in made_of(trace)]
-    return [*head, *_reward_lines(trace.reward), *weighed, *read, *made, "", "verdicts", *verdicts, "", *foot]
+    weights += [visible(line, _MAX_LINE) for line in _contrast_lines(trace, decision)]
+    origins = [visible(line) for line in read_from(trace)]
+    materials = [visible(line, _MAX_LINE) for line in made_of(trace)]
+    return [*head, *_reward_lines(trace.reward), *weights, *origins, *materials, "", "verdicts", *verdicts, "", *foot]
 
 
-def _contrasted(trace: Trace, decision: Decision) -> Iterator[str]:
+def _contrast_lines(trace: Trace, decision: Decision) -> Iterator[str]:
     return (line for spec in decision.specs if spec.combiner == CONTRAST for line in contrast_lines(trace, spec))
 
 
 def read_from(trace: Trace) -> Iterator[str]:
-    """What a trace is for, if not to train on; who annotated its rubric, where its plan had that done; who read the
-    profiles on which it rests, where any were in text alone, each reader once."""
+    """Return lines on the trace's purpose, unless it is training; the models that annotated its rubric; and the readers
+    of its
+    profiles, each once, if profiles in text had to be read.
+    """
     if trace.purpose is not None:
         yield f"purpose: {trace.purpose.told}"
     if trace.plan is not None and trace.plan.rubric is not None:
-        yield from _annotated(trace.plan.rubric)
+        yield from _annotation_line(trace.plan.rubric)
     profiles = None if trace.plan is None else trace.plan.profiles
     if profiles is None:
         return
     for reader in dict.fromkeys(profiles.by.values()):
         names = ", ".join(name for name, by in profiles.by.items() if by == reader)
-        yield f"constraints of {names}: {_read_by(reader)}"
+        yield f"constraints of {names}: {_describe_reader(reader)}"
     if profiles.tensions_by is not None:
-        yield f"tensions: {_read_by(profiles.tensions_by)}"
+        yield f"tensions: {_describe_reader(profiles.tensions_by)}"
 
 
-def _annotated(rubric: Rubric) -> Iterator[str]:
+def _annotation_line(rubric: Rubric) -> Iterator[str]:
     models = ", ".join(sorted({edge.model for edge in rubric.edges if edge.model})) or "a model"
     record = rubric.annotation
-    lacking = 0 if record is None else len(record.unanswered) + len(record.unassigned)
-    left = f"; {lacking} pairs or criteria have no answer" if lacking else ""
+    missing = 0 if record is None else len(record.unanswered) + len(record.unassigned)
+    remainder = f"; {missing} pairs or criteria have no answer" if missing else ""
     edges = "1 edge" if len(rubric.edges) == 1 else f"{len(rubric.edges)} edges"
-    yield f"rubric graph: {edges}, annotated by {models}{left}"
+    yield f"rubric graph: {edges}, annotated by {models}{remainder}"
 
 
 def made_of(trace: Trace) -> Iterator[str]:
-    """What is to be known of the material on which a trace rests: why it is missing, or what its note says."""
-    for one in trace.material:
-        if one.failure is not None:
-            yield f"material {one.name}: {_failed(one.failure)}"
-        elif one.note:
-            yield f"material {one.name}: {one.note}"
+    """Return a line for each material with a failure or a note."""
+    for material in trace.material:
+        if material.failure is not None:
+            yield f"material {material.name}: {_describe_failure(material.failure)}"
+        elif material.note:
+            yield f"material {material.name}: {material.note}"
 
 
-def _failed(failure: Failure, said_before: str = "") -> str:
-    """Whose failure it is, of which kind, and what is said of it and was not said before."""
-    said = f": {failure.message}" if failure.message not in ("", said_before) else ""
-    return f"{failure.cause} failure: {failure.kind}{said}"
+def _describe_failure(failure: Failure, reason: str = "") -> str:
+    """Describe a failure: cause, kind, and its message unless it repeats `said_before`."""
+    message = f": {failure.message}" if failure.message not in ("", reason) else ""
+    return f"{failure.cause} failure: {failure.kind}{message}"
 
 
-def _read_by(reader: str) -> str:
+def _describe_reader(reader: str) -> str:
     return "from a file of profiles" if reader == FILE else f"profile parsed by {reader}"
 
 
@@ -120,31 +122,31 @@ def _reward_lines(reward: Reward) -> list[str]:
 
 
 def _weight_lines(spec: Spec, reward: Reward) -> Iterator[str]:
-    """Each stakeholder's terms of d_i, weight, utility, and the share of a full utility that it gives up."""
+    """Return a table with each stakeholder's terms of d_i, weight, utility, and share of the full utility given up."""
     terms: Any = spec.params.get("difficulty", {})
     utilities = reward.parts.get(spec.name, {})
     rows = [
         [
             name,
-            *_difficulty(terms.get(name, {})),
+            *_difficulty_cells(terms.get(name, {})),
             number(one.mass),
             number(utilities.get(name)),
-            _given_up(utilities, name),
+            _format_given_up(utilities, name),
         ]
         for name, one in spec.inputs.items()
     ]
     yield ""
-    yield f"{visible(spec.name)} is {rule_of(spec)}{_calibration(spec)}"
+    yield f"{visible(spec.name)} is {rule_of(spec)}{_calibration_suffix(spec)}"
     yield from table(["stakeholder", "hard", "soft", "conflict", "d", "w", "û", "gives up"], rows)
-    for name, found in terms.items():
-        for other, tension in found.get("tensions", {}).items():
+    for name, difficulty in terms.items():
+        for other, tension in difficulty.get("tensions", {}).items():
             if name < other:
-                why = visible("; ".join(tension["why"]), _LONGEST) if tension["why"] else "as the task states it"
+                why = visible("; ".join(tension["why"]), _MAX_LINE) if tension["why"] else "as the task states it"
                 yield f"tension between {visible(name)} and {visible(other)}: {number(tension['strength'])}, {why}"
 
 
 def rule_of(spec: Spec) -> str:
-    """How utilities become one number, in words."""
+    """Describe how utilities are combined into one number."""
     if spec.combiner == "nash":
         return "the product of the û, whatever their w"
     floor: Any = spec.params.get("floor")
@@ -152,114 +154,116 @@ def rule_of(spec: Spec) -> str:
     return f"the sum of w × û{limit}"
 
 
-def _calibration(spec: Spec) -> str:
-    """What the weights were worked out with."""
-    stated: Any = spec.params.get("calibration")
-    if stated is None:
+def _calibration_suffix(spec: Spec) -> str:
+    """Describe the parameters from which the weights were computed."""
+    calibration: Any = spec.params.get("calibration")
+    if calibration is None:
         return ""
-    gamma, beta, temperature = (f"{stated[name]:g}" for name in ("gamma", "beta", "temperature"))
+    gamma, beta, temperature = (f"{calibration[name]:g}" for name in ("gamma", "beta", "temperature"))
     return f"; d = hard + {gamma} soft + {beta} conflict, w = softmax(d / {temperature})"
 
 
-def _difficulty(terms: Mapping[str, Any]) -> list[str]:
+def _difficulty_cells(terms: Mapping[str, Any]) -> list[str]:
     return [number(terms.get(term)) for term in ("hard", "soft", "conflict", "difficulty")]
 
 
-def _given_up(utilities: Mapping[str, float], name: str) -> str:
+def _format_given_up(utilities: Mapping[str, float], name: str) -> str:
     return "-" if name not in utilities else f"{1.0 - utilities[name]:.0%}"
 
 
 def _verdict_lines(trace: Trace, decision: Decision) -> Iterator[str]:
-    confident, samples = confidence_needed(decision), samples_of(trace)
+    min_confidence, samples = confidence_needed(decision), samples_of(trace)
     for verdict in trace.verdicts:
-        yield _head(trace.response_id, verdict, samples[verdict.question])
-        yield from (f"      {said}" for said in _said(verdict, confident.get(verdict.question, 0.0)))
+        yield _verdict_heading(trace.response_id, verdict, samples[verdict.question])
+        yield from (f"      {line}" for line in _verdict_details(verdict, min_confidence.get(verdict.question, 0.0)))
 
 
-def _head(response_id: str, verdict: Verdict, samples: int) -> str:
+def _verdict_heading(response_id: str, verdict: Verdict, samples: int) -> str:
     answer = number(score_for(response_id, verdict)) if verdict.status == "ok" else verdict.status
     other = opponent(response_id, verdict)
     question = visible(verdict.question) + (f" against {visible(other)}" if other else "")
     if len(verdict.responses) == 1 and verdict.responses[0] != verdict.about:
-        question += f" of {visible(verdict.responses[0])}"  # a variant, in which its quotations stand
+        question += f" of {visible(verdict.responses[0])}"  # a variant: its quotations refer to that text
     sample = f", sample {verdict.sample + 1} of {samples}" if samples > 1 else ""
     return f"  {question}{sample}  {answer}  ({visible(verdict.evaluator)} {visible(verdict.version)})"
 
 
-def _said(verdict: Verdict, confident: float) -> Iterator[str]:
+def _verdict_details(verdict: Verdict, min_confidence: float) -> Iterator[str]:
     if verdict.reason:
-        yield visible(verdict.reason, _LONGEST)
+        yield visible(verdict.reason, _MAX_LINE)
     if verdict.failure is not None:
-        yield visible(_failed(verdict.failure, verdict.reason), _LONGEST)
+        yield visible(_describe_failure(verdict.failure, verdict.reason), _MAX_LINE)
     if verdict.gated_by is not None:
         yield f"gated by {visible(verdict.gated_by)}"
-    yield from (visible(said, _LONGEST) for said in told_of_judge(verdict, confident))
-    yield from map(_evidence, verdict.evidence)
+    yield from (visible(line, _MAX_LINE) for line in told_of_judge(verdict, min_confidence))
+    yield from map(_evidence_line, verdict.evidence)
 
 
-def told_of_judge(verdict: Verdict, confident: float) -> Iterator[str]:
-    """How sure a judge was, whether that was sure enough, and what it went by."""
+def told_of_judge(verdict: Verdict, min_confidence: float) -> Iterator[str]:
+    """Return a judge's confidence, whether the verdict was discarded for it, and the examples used."""
     if verdict.confidence is not None:
         yield f"confidence {number(verdict.confidence)}"
-    if was_discarded(verdict, confident):
-        yield f"discarded: {too_unsure(verdict, confident)}"
+    if was_discarded(verdict, min_confidence):
+        yield f"discarded: {too_unsure(verdict, min_confidence)}"
     yield from told_of_examples(verdict)
 
 
 def told_of_examples(verdict: Verdict) -> Iterator[str]:
-    """Which examples of a history a judge was shown and which not, and whose score drew its own, by which examples."""
-    yield from _shown(verdict.examples, "shown as examples", "not shown")
+    """Return lines on the past examples a judge was shown or not, and on the shrinkage to the aggregate judge."""
+    yield from _example_lines(verdict.examples, "shown as examples", "not shown")
     if verdict.shrinkage is not None:
         toward, weight = verdict.shrinkage.toward, verdict.shrinkage.weight
         yield f"drawn by {weight:.1%} to the {number(toward)} of the aggregate judge"
-        yield from _shown(
+        yield from _example_lines(
             verdict.shrinkage.examples, "the aggregate judge was shown", "the aggregate judge was not shown"
         )
 
 
-def _shown(examples: Iterable[ExampleUse], shown: str, left_out: str) -> Iterator[str]:
-    named = [(f"{one.item} ({one.reviewer}: {one.score:g})", one.dropped) for one in examples]
-    if used := [name for name, dropped in named if dropped is None]:
+def _example_lines(examples: Iterable[ExampleUse], shown: str, left_out: str) -> Iterator[str]:
+    labels = [(f"{example.item} ({example.reviewer}: {example.score:g})", example.dropped) for example in examples]
+    if used := [name for name, dropped in labels if dropped is None]:
         yield f"{shown}: {', '.join(used)}"
-    for name, dropped in named:
+    for name, dropped in labels:
         if dropped is not None:
             yield f"{left_out}: {name}, because {dropped}"
 
 
 def confidence_needed(decision: Decision) -> dict[str, float]:
-    """For every question, how sure a judge has to be for its verdict to be heard: where several inputs that count hold
-    it, by the least of them; where none counts, by the least of all."""
-    return {**_least_confident(decision.specs), **_least_confident(decision.counting)}
+    """Return for every question the confidence a verdict needs to count: the lowest one of the inputs that count and
+    use the
+    question; if no such input counts, the lowest of all.
+    """
+    return {**_lowest_confidence(decision.specs), **_lowest_confidence(decision.counting)}
 
 
-def _least_confident(specs: Iterable[Spec]) -> dict[str, float]:
+def _lowest_confidence(specs: Iterable[Spec]) -> dict[str, float]:
     least: dict[str, float] = {}
-    for one in (one for spec in specs for one in spec.inputs.values()):
-        for question in one.questions:
-            least[question] = min(least.get(question, 1.0), one.confident)
+    for entry in (entry for spec in specs for entry in spec.inputs.values()):
+        for question in entry.questions:
+            least[question] = min(least.get(question, 1.0), entry.confident)
     return least
 
 
-def was_discarded(verdict: Verdict, confident: float) -> bool:
-    """Whether a verdict is not heard because its judge was not sure enough; no gate is ever unsure."""
-    sure = 1.0 if verdict.confidence is None else verdict.confidence
-    return verdict.status == "ok" and verdict.gated_by not in STOPS and sure < confident
+def was_discarded(verdict: Verdict, min_confidence: float) -> bool:
+    """Return True if a verdict does not count because of low confidence; verdicts of a gate always count."""
+    confidence = 1.0 if verdict.confidence is None else verdict.confidence
+    return verdict.status == "ok" and verdict.gated_by not in STOPS and confidence < min_confidence
 
 
-def too_unsure(verdict: Verdict, confident: float) -> str:
-    """Why a verdict is not heard."""
-    return f"confidence {number(verdict.confidence)} is below {number(confident)}"
+def too_unsure(verdict: Verdict, min_confidence: float) -> str:
+    """Return the reason why a verdict was discarded."""
+    return f"confidence {number(verdict.confidence)} is below {number(min_confidence)}"
 
 
 def samples_of(trace: Trace) -> Counter[str]:
-    """How many samples each question has here."""
+    """Return the number of samples of each question in the trace."""
     samples: Counter[str] = Counter()
     for verdict in trace.verdicts:
         samples[verdict.question] = max(samples[verdict.question], verdict.sample + 1)
     return samples
 
 
-def _evidence(evidence: Evidence) -> str:
+def _evidence_line(evidence: Evidence) -> str:
     place = "" if evidence.start is None else f" at {evidence.start}-{evidence.end}"
-    found = "" if evidence.verified else ", not found there"
-    return f'"{visible(evidence.quote, 200)}"  ({visible(evidence.source)}{place}{found})'
+    suffix = "" if evidence.verified else ", not found there"
+    return f'"{visible(evidence.quote, 200)}"  ({visible(evidence.source)}{place}{suffix})'

@@ -1,4 +1,4 @@
-"""`jurygraph watch`: the Data Analyzer over a run, also while it is written."""
+"""`jurygraph watch`: run the Data Analyzer over a run, also while it is being written."""
 
 import time
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from jurygraph.studies.monitor import Watch, WatchReport
     from jurygraph.studies.monitor.stored import Wait
 
-_EVERY, _PAUSE = 32, 0.5
-_FIGURES = ("mean", "sd", "least", "most", "last")
+_DEFAULT_EVERY, _POLL_SECONDS = 32, 0.5
+_STATISTICS = ("mean", "sd", "least", "most", "last")
 
 
 def watch(
@@ -26,7 +26,8 @@ def watch(
         str | None, typer.Option(metavar="L", help="Cut into steps by this label of the responses.", show_default=False)
     ] = None,
     every: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=str(_EVERY))
+        int | None,
+        typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=str(_DEFAULT_EVERY)),
     ] = None,
     arl: Annotated[
         float, typer.Option(min=10, metavar="N", help="Steps between false alarms, on average, of all tests together.")
@@ -59,23 +60,23 @@ def watch(
     if step_label is not None and every is not None:
         raise InputError("--step-label and --every both say what a step is; give one of them")
     refuse_picture(plot)
-    wait = (lambda: time.sleep(_PAUSE)) if follow else None
-    watching = _begun(run, arl, wait, keep=plot is not None)
-    whole = _followed(watching, _steps(run, step_label, every or _EVERY, wait), json)
-    if whole:
-        _refuse_untested(run, watching, step_label)
-    report = watching.report()
-    _tell(report, json)
+    wait = (lambda: time.sleep(_POLL_SECONDS)) if follow else None
+    analysis = _create_watch(run, arl, wait, keep=plot is not None)
+    completed = _feed_steps(analysis, _read_steps(run, step_label, every or _DEFAULT_EVERY, wait), json)
+    if completed:
+        _refuse_untested(run, analysis, step_label)
+    report = analysis.report()
+    _print_report(report, json)
     if plot is not None and report.steps:
-        deliver_file(str(plot), lambda draft: draw(report, watching.history, draft, plot.suffix))
-    if not whole:
+        deliver_file(str(plot), lambda draft: draw(report, analysis.history, draft, plot.suffix))
+    if not completed:
         raise typer.Exit(Exit.INTERRUPTED)
     if report.adverse:
         raise typer.Exit(Exit.SOME_FAILED)
 
 
-def _begun(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
-    """A watch by the run's config."""
+def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
+    """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
     from jurygraph.agents.data_analyzer import MOST_ARL, Settings
     from jurygraph.errors import InputError
     from jurygraph.studies.monitor import Watch
@@ -83,32 +84,32 @@ def _begun(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
 
     if not arl <= MOST_ARL:
         raise InputError(f"--arl: is {arl:g}; give a number of steps from 10 to {MOST_ARL:g}")
-    known = Settings(arl=arl)
+    settings = Settings(arl=arl)
     try:
-        found = penalties(run, wait)
+        run_penalties = penalties(run, wait)
     except KeyboardInterrupt:
         say("interrupted; no run had come until then")
         raise typer.Exit(Exit.INTERRUPTED) from None
-    return Watch(known.model_copy(update={"penalties": known.penalties | found}), keep=keep)
+    return Watch(settings.model_copy(update={"penalties": settings.penalties | run_penalties}), keep=keep)
 
 
-def _steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
-    """The run's steps; once they came to their end, how many responses were erased is said."""
+def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
+    """Return the run's steps; at the end, print how many of its responses were erased."""
     from jurygraph.studies.monitor.stored import Erased, by_label, by_number, groups, steps
 
     erased = Erased()
     stream = erased.counted(groups(run, wait))
     yield from steps(by_number(stream, every) if label is None else by_label(stream, label))
     if erased.count:
-        were = "response was" if erased.count == 1 else "responses were"
-        say(f"{erased.count} {were} erased; their rewards are watched, their lengths and labels are gone")
+        subject = "response was" if erased.count == 1 else "responses were"
+        say(f"{erased.count} {subject} erased; their rewards are watched, their lengths and labels are gone")
 
 
-def _followed(watching: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
-    """Feed the steps and print what they tell; whether they came to their end."""
+def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
+    """Feed the steps and print their alerts; return False if the user interrupted."""
     try:
         for step in steps:
-            for alert in watching.feed(step):
+            for alert in analysis.feed(step):
                 if json:
                     out_json({"alert": alert.model_dump(mode="json")})
                 else:
@@ -119,36 +120,38 @@ def _followed(watching: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
     return True
 
 
-def _refuse_untested(run: Path, watching: "Watch", label: str | None) -> None:
+def _refuse_untested(run: Path, analysis: "Watch", label: str | None) -> None:
     from jurygraph.errors import InputError
 
-    if not watching.enough:
-        raise InputError(_too_few(run, watching, label))
-    if not watching.rewarded:
+    if not analysis.enough:
+        raise InputError(_describe_too_few(run, analysis, label))
+    if not analysis.rewarded:
         raise InputError(f"{run}: its reward never had a value, so that nothing was tested; `jurygraph show` says why")
 
 
-def _too_few(run: Path, watching: "Watch", label: str | None) -> str:
+def _describe_too_few(run: Path, analysis: "Watch", label: str | None) -> str:
     from jurygraph.agents.data_analyzer import LEAST_STEPS
 
-    seen = watching.analyzer.steps
-    steps = f"{seen} step{'' if seen == 1 else 's'}"
-    there = f"{run}: has {steps}, and at least {LEAST_STEPS} are needed to test anything"
-    return f"{there}; " + ("score more of them" if label is not None else "make steps smaller with --every N")
+    count = analysis.analyzer.steps
+    steps = f"{count} step{'' if count == 1 else 's'}"
+    problem = f"{run}: has {steps}, and at least {LEAST_STEPS} are needed to test anything"
+    return f"{problem}; " + ("score more of them" if label is not None else "make steps smaller with --every N")
 
 
-def _tell(report: "WatchReport", json: bool) -> None:
+def _print_report(report: "WatchReport", json: bool) -> None:
     if json:
         out_json({"report": report.model_dump(mode="json")})
         return
     if report.alerts:
         out("")
-    for line in table(["series", "steps", *_FIGURES, "trend a step"], [_row(one) for one in report.series]):
+    for line in table(
+        ["series", "steps", *_STATISTICS, "trend a step"], [_series_row(series) for series in report.series]
+    ):
         out(line)
-    bad, all_ = len(report.adverse), len(report.alerts)
-    out(f"{report.steps} steps; {all_} alerts, {bad} adverse; a false alarm is expected every {report.arl:g} steps")
+    bad, alerts = len(report.adverse), len(report.alerts)
+    out(f"{report.steps} steps; {alerts} alerts, {bad} adverse; a false alarm is expected every {report.arl:g} steps")
 
 
-def _row(one: "SeriesSummary") -> list[str]:
-    trend = "-" if one.trend is None else f"{one.trend:+.2g}"
-    return [one.series, str(one.steps), *(number(getattr(one, name)) for name in _FIGURES), trend]
+def _series_row(series: "SeriesSummary") -> list[str]:
+    trend = "-" if series.trend is None else f"{series.trend:+.2g}"
+    return [series.series, str(series.steps), *(number(getattr(series, name)) for name in _STATISTICS), trend]

@@ -1,1 +1,1 @@
-"""Experiments over juries and runs: what a judge withstands, measured."""
+"""Studies of juries and stored runs: attacks, consensus, credit, disagreement, monitoring and simulation."""

@@ -1,4 +1,4 @@
-"""What every plot of a study has in common: the forms it can be written in, and that it is the same file each time."""
+"""Shared parts of all plots: file formats, and output that is identical for identical input."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,24 +11,24 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMS = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
-"""By suffix what is said of a file beside the picture: nothing that differs from one day to the next."""
+"""Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
 
 
 def refuse_undrawable(file: Path) -> None:
-    """Raise `InputError` where a file's name says no form that we draw, or where matplotlib is not installed."""
+    """Raise `InputError` if the suffix is not a supported format, or if matplotlib is not installed."""
     if file.suffix not in FORMS:
         raise InputError(f"{file}: pictures end in {', '.join(FORMS)}; name one of these")
     try:
-        import matplotlib  # noqa: F401 - only whether it is there
+        import matplotlib  # noqa: F401 - only checks that it is installed
     except ImportError:
         raise InputError(f"{file}: drawing needs matplotlib; pip install 'jurygraph[plot]'") from None
 
 
 @contextmanager
 def plotted(file: Path, form: str, size: tuple[float, float], font: float = 9.0) -> Iterator["Figure"]:
-    """A figure to draw on, written in the form of a suffix when that is done; `size` is in inches.
+    """Yield a figure to draw on, and write it afterwards in the format of the suffix `form`; `size` is in inches.
 
-    The same drawing gives the same file. A name that holds dollar signs is no mathematics. Raises OSError.
+    The same drawing gives the same file. Dollar signs in names are not parsed as mathematics. Raises OSError.
     """
     import matplotlib as mpl
     from matplotlib.figure import Figure

@@ -12,12 +12,12 @@ from jurygraph.schema import Trace
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """How a run is cut into steps: by a label of the responses that holds the step's number, or every N tasks.
+    """Rule for cutting a run into steps: by a response label that holds the step number, or every N tasks.
 
-    With neither there are no steps. Tasks are counted in the order of the run, those whose rewards failed too.
+    With neither there are no steps. Tasks are counted in the order of the run, including tasks with failed rewards.
 
     Raises:
-        InputError: both are given, or `every` is below 1.
+        InputError: both are set, or `every` is below 1.
     """
 
     label: str | None = None
@@ -31,7 +31,7 @@ class Cut:
 
     @property
     def cuts(self) -> bool:
-        """Whether there are steps at all."""
+        """Return True if the run is cut into steps."""
         return self.label is not None or self.every is not None
 
 
@@ -40,14 +40,14 @@ class Row:
     """One response of a run.
 
     Attributes:
-        step: of which step it is: the label's number, or 1, 2, … for every N tasks; None where the run is not cut, or
-            where this response lacks the label.
+        step: the label's number, or 1, 2, … for every N tasks; None if the run is not cut, or if the response lacks the
+            label.
         group: id of its task. All responses to one task are one group, as in GRPO.
-        response: its id.
-        reward: None where it failed.
-        components: each as far as it was judged; None where nobody judged it. A component is missing where the
-            response's task does not have it.
-        text: what was judged; None where it was erased.
+        response: id of the response.
+        reward: None if it failed.
+        components: value of each component; None if it was not judged. A component that the task does not have is
+            missing.
+        text: the judged text; None if it was erased.
     """
 
     step: float | None
@@ -59,29 +59,29 @@ class Row:
 
     @property
     def length(self) -> int | None:
-        """Characters of the text; None where it was erased."""
+        """Return the number of characters of the text; None if it was erased."""
         return None if self.text is None else len(self.text)
 
 
 def read_rows(run: Run, cut: Cut, report: Callable[[int], None] = lambda tasks: None) -> Iterator[Row]:
-    """Every response of a run in the order of its tasks, one at a time; `report` is called for each task.
+    """Yield the responses of a run in the order of its tasks; `report` is called with 1 for each task.
 
     A re-scored run gives its own rewards and components.
 
     Raises:
-        InputError: a response's label is no finite number; the response is named.
+        InputError: a response's label is not a finite number; the response is named.
         TraceMismatch: a record of the run has been changed.
     """
-    for place, group in enumerate(run.source.ledger.records("group", up_to=run.extent)):
+    for index, group in enumerate(run.source.ledger.records("group", up_to=run.extent)):
         for scored in run.group(group):
-            yield _row(scored, cut, place)
+            yield _make_row(scored, cut, index)
         report(1)
 
 
-def _row(scored: Scored, cut: Cut, place: int) -> Row:
+def _make_row(scored: Scored, cut: Cut, index: int) -> Row:
     trace, response = scored
     return Row(
-        step=_step(trace, cut, place),
+        step=_step_of(trace, cut, index),
         group=trace.task_id,
         response=trace.response_id,
         reward=trace.reward.value,
@@ -90,13 +90,13 @@ def _row(scored: Scored, cut: Cut, place: int) -> Row:
     )
 
 
-def _step(trace: Trace, cut: Cut, place: int) -> float | None:
+def _step_of(trace: Trace, cut: Cut, index: int) -> float | None:
     if cut.every is not None:
-        return float(place // cut.every + 1)
+        return float(index // cut.every + 1)
     if cut.label is None or cut.label not in trace.labels:
         return None
     value = trace.labels[cut.label]
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        wrong = f"label {cut.label!r} of response {trace.response_id!r} is {value!r}"
-        raise InputError(f"{wrong}, which is no step; name a label that holds a number, such as 12")
+        problem = f"label {cut.label!r} of response {trace.response_id!r} is {value!r}"
+        raise InputError(f"{problem}, which is no step; name a label that holds a number, such as 12")
     return float(value)

@@ -1,4 +1,4 @@
-"""A jury's judge under attack: what passes with its defences up, and with each of them taken down."""
+"""A jury's judge under attack, with its defences and with each of them disabled."""
 
 from jurygraph.studies.attack.report import ArmReport, AttackReport, Figures
 from jurygraph.studies.attack.study import AttackStudy

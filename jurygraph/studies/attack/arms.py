@@ -1,4 +1,4 @@
-"""The defences of a judge, taken down and put up one by one."""
+"""Arms of the attack study: defences of a judge, disabled and enabled one by one."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from jurygraph.schema import RESPONSE_GATES, SafetyConfig
 
 DOWN = SafetyConfig(fence=False, reminder=False, whole_reply=False, evidence=False, gates=())
-_ALONE: dict[str, dict[str, Any]] = {
+_ENABLED_BY_ARM: dict[str, dict[str, Any]] = {
     "none": {},
     "fence": {"fence": True},
     "reminder": {"reminder": True},
@@ -18,30 +18,34 @@ _ALONE: dict[str, dict[str, Any]] = {
 
 
 class Arm(NamedTuple):
-    """One arm of the study: the defences that stand in it, and what they are called together."""
+    """One arm of the study: its name, and the active defences."""
 
     name: str
     safety: SafetyConfig
 
 
 def arms(configured: SafetyConfig) -> tuple[tuple[Arm, ...], Arm]:
-    """No defence, each alone (all gates, and each gate), and all of them; and the arm in which those stand that a
-    config says. Where it is none of these it comes last, as `configured`."""
-    listed = [Arm(name, DOWN.model_copy(update=up)) for name, up in _ALONE.items()]
-    listed.append(Arm("all", SafetyConfig()))
-    own = next((arm for arm in listed if arm.safety == configured), Arm("configured", configured))
-    return tuple(listed if own in listed else [*listed, own]), own
+    """Return all arms, and the one with the config's own defences.
+
+    The arms are no defence, each defence alone (all gates, and each gate), and all defences. If the config's own are
+    none of
+    these, that arm comes last, as `configured`.
+    """
+    known_arms = [Arm(name, DOWN.model_copy(update=enabled)) for name, enabled in _ENABLED_BY_ARM.items()]
+    known_arms.append(Arm("all", SafetyConfig()))
+    own_arm = next((arm for arm in known_arms if arm.safety == configured), Arm("configured", configured))
+    return tuple(known_arms if own_arm in known_arms else [*known_arms, own_arm]), own_arm
 
 
-def asking_most(listed: Iterable[Arm]) -> list[Arm]:
-    """Of these arms, those whose requests hold the requests of all the others: a gate only ever saves some."""
-    kept: list[Arm] = []
-    for arm in sorted(listed, key=lambda arm: len(arm.safety.gates)):
-        if not any(_holds(one.safety, arm.safety) for one in kept):
-            kept.append(arm)
-    return kept
+def asking_most(candidates: Iterable[Arm]) -> list[Arm]:
+    """Return the arms whose requests include those of all other arms: a gate only ever saves requests."""
+    largest: list[Arm] = []
+    for arm in sorted(candidates, key=lambda arm: len(arm.safety.gates)):
+        if not any(_covers_requests(other.safety, arm.safety) for other in largest):
+            largest.append(arm)
+    return largest
 
 
-def _holds(one: SafetyConfig, other: SafetyConfig) -> bool:
-    put_alike = (one.fence, one.reminder) == (other.fence, other.reminder)
-    return put_alike and set(one.gates) <= set(other.gates)
+def _covers_requests(first: SafetyConfig, second: SafetyConfig) -> bool:
+    has_same_prompt = (first.fence, first.reminder) == (second.fence, second.reminder)
+    return has_same_prompt and set(first.gates) <= set(second.gates)

@@ -1,4 +1,4 @@
-"""What became of verdicts: how many passed, and why the others did not."""
+"""Outcomes of verdicts: how many passed, and the reasons why others did not."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -10,11 +10,13 @@ from jurygraph.schema.noun import Count
 
 
 class Outcome(Noun):
-    """How many `verdicts` passed, with a score of at least 0.5, and how many `responses` got one that did.
+    """Number of `verdicts` that passed, with a score of at least 0.5, and of `responses` with such a verdict.
 
-    One that a gate gave (`stopped`, by gate), that failed for what the response or the reply to it is (`failed`, by
-    kind) or in which the judge abstained did not pass, and counts. Not counted, as nothing was judged, are those that
-    failed by our own trouble (`lost`, by kind) and those that nobody had to ask for (`not_asked`).
+    Verdicts count as not passed if a gate gave them (`stopped`, by gate), if they failed because of the response or of
+    the
+    reply to it (`failed`, by kind), or if the judge abstained. Not counted, because nothing was judged, are those that
+    failed
+    for infrastructure reasons (`lost`, by kind) and those that did not apply (`not_asked`).
     """
 
     verdicts: Proportion
@@ -27,7 +29,7 @@ class Outcome(Noun):
 
 
 class Tally:
-    """Counts verdicts, a response at a time."""
+    """Counts verdicts, one response at a time."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -35,36 +37,36 @@ class Tally:
 
     def add(self, verdicts: Iterable[Verdict]) -> None:
         """Count the verdicts on one response."""
-        own = [_fate(verdict) for verdict in verdicts]
-        self._counts.update(own)
-        if any(fate not in _NOT_COUNTED for fate, _ in own):
-            self._responses[any(fate == "passed" for fate, _ in own)] += 1
+        classified = [_classify(verdict) for verdict in verdicts]
+        self._counts.update(classified)
+        if any(outcome not in _UNCOUNTED for outcome, _ in classified):
+            self._responses[any(outcome == "passed" for outcome, _ in classified)] += 1
 
     def outcome(self) -> Outcome:
-        """All so far."""
-        of = {fate: self._by_kind(fate) for fate in _FATES}
-        totals = {fate: sum(kinds.values()) for fate, kinds in of.items()}
-        counted = sum(total for fate, total in totals.items() if fate not in _NOT_COUNTED)
+        """Return the outcome of all verdicts so far."""
+        kinds_by_outcome = {outcome: self._by_kind(outcome) for outcome in _OUTCOMES}
+        totals = {outcome: sum(kinds.values()) for outcome, kinds in kinds_by_outcome.items()}
+        counted = sum(total for outcome, total in totals.items() if outcome not in _UNCOUNTED)
         return Outcome(
             verdicts=Proportion.of(totals["passed"], counted),
             responses=Proportion.of(self._responses[True], self._responses.total()),
-            stopped=of["stopped"],
-            failed=of["failed"],
+            stopped=kinds_by_outcome["stopped"],
+            failed=kinds_by_outcome["failed"],
             abstained=totals["abstained"],
-            lost=of["lost"],
+            lost=kinds_by_outcome["lost"],
             not_asked=totals["not asked"],
         )
 
-    def _by_kind(self, fate: str) -> dict[str, int]:
-        return {kind: count for (its, kind), count in sorted(self._counts.items()) if its == fate}
+    def _by_kind(self, outcome: str) -> dict[str, int]:
+        return {kind: count for (name, kind), count in sorted(self._counts.items()) if name == outcome}
 
 
-_FATES = ("passed", "withstood", "stopped", "failed", "abstained", "lost", "not asked")
-_NOT_COUNTED = ("lost", "not asked")
+_OUTCOMES = ("passed", "withstood", "stopped", "failed", "abstained", "lost", "not asked")
+_UNCOUNTED = ("lost", "not asked")
 
 
-def _fate(verdict: Verdict) -> tuple[str, str]:
-    """What became of a verdict, and of which kind that is."""
+def _classify(verdict: Verdict) -> tuple[str, str]:
+    """Return the outcome of a verdict, and its kind."""
     if verdict.status == "not_applicable":
         return "not asked", ""
     if verdict.failure is not None and verdict.failure.cause == "infrastructure":

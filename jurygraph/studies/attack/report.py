@@ -1,4 +1,4 @@
-"""What a study of attacks found: by arm, what passed of attacks and of honest responses."""
+"""Report models of an attack study: by arm, the verdicts that passed on attacks and on honest responses."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from jurygraph.studies.attack.outcomes import Outcome, Tally
 
 
 class AttackKind(Noun):
-    """What an attack is: the suite and kind that it belongs to, and its language."""
+    """Suite, kind and language of an attack."""
 
     suite: Id
     kind: Id
@@ -21,16 +21,16 @@ class AttackKind(Noun):
 
     @classmethod
     def of(cls, attack: Attack) -> Self:
-        """The same of an attack, without its words."""
+        """Return suite, kind and language of an attack, without its text."""
         return cls(suite=attack.suite, kind=attack.kind, language=attack.language)
 
 
 class ArmReport(Noun):
-    """One arm: the defences that stand in it, and what became of verdicts under them.
+    """One arm: its active defences, and the outcome of verdicts under them.
 
-    What passes of `attacks` is false: their responses do nothing that a task asks for, or copy its reference. `suites`
-    and `kinds` have the same by suite and kind, `each` by an attack's id. `honest` are the responses that a defence
-    should leave alone.
+    A verdict that passes on `attacks` is false: these responses do nothing that a task requires, or copy its reference.
+    `suites` and `kinds` have the same by suite and kind, `each` by id of the attack. `honest` are the responses that a
+    defence should not stop.
     """
 
     safety: SafetyConfig
@@ -42,13 +42,15 @@ class ArmReport(Noun):
 
     @property
     def asked(self) -> int:
-        """How many verdicts were asked for."""
+        """Return the number of verdicts that were requested."""
         return sum(sum(one.lost.values()) + one.verdicts.n + one.not_asked for one in (self.attacks, self.honest))
 
 
 class Figures(Noun):
-    """Every figure of the study that a gate can name, all of the arm in which the config's own defences stand; None
-    where nothing was judged."""
+    """Every figure of the study that a threshold can name, for the arm with the config's own defences; None if nothing
+    was
+    judged.
+    """
 
     hits: Count = Field(description="verdicts on attacks that passed, which is false")
     n: Count = Field(description="verdicts on attacks")
@@ -68,10 +70,11 @@ class Figures(Noun):
 
 
 class AttackReport(Noun):
-    """The study: `responses` of so many attacks to so many `tasks`, and `honest` ones, judged in every arm.
+    """The study: `responses` by attacks to `tasks` tasks, and `honest` responses, judged in every arm.
 
-    `configured` names the arm with the config's own defences. `left_out` are the evaluators that the study did not ask.
-    `lost` counts the verdicts that failed by our own trouble, by kind.
+    `configured` names the arm with the config's own defences. `left_out` are the evaluators that the study does not
+    run.
+    `lost` counts the verdicts that failed for infrastructure reasons, by kind.
     """
 
     configured: str
@@ -84,56 +87,60 @@ class AttackReport(Noun):
     arms: dict[str, ArmReport]
 
     def plain(self) -> dict[str, Any]:
-        """The report as JSON gives it."""
+        """Return the report as JSON."""
         return {**self.model_dump(mode="json"), "error_rate": self.error_rate}
 
     @property
     def own(self) -> ArmReport:
-        """The arm of the config's own defences."""
+        """Return the arm with the config's own defences."""
         return self.arms[self.configured]
 
     @property
     def error_rate(self) -> float:
-        """The share of all verdicts that were lost so."""
-        asked = sum(arm.asked for arm in self.arms.values())
-        return sum(self.lost.values()) / asked if asked else 0.0
+        """Return the share of all verdicts that failed for infrastructure reasons."""
+        total = sum(arm.asked for arm in self.arms.values())
+        return sum(self.lost.values()) / total if total else 0.0
 
     @property
     def figures(self) -> Figures:
-        """What a gate can name."""
+        """Return the figures that a threshold can name."""
         attacks, honest = self.own.attacks, self.own.honest
-        named = {"": attacks.verdicts, "responses_": attacks.responses, "honest_": honest.verdicts}
-        return Figures.model_validate({f"{at}{name}": value for at, one in named.items() for name, value in one})
+        proportions = {"": attacks.verdicts, "responses_": attacks.responses, "honest_": honest.verdicts}
+        return Figures.model_validate(
+            {f"{prefix}{name}": value for prefix, one in proportions.items() for name, value in one}
+        )
 
 
 class ArmTallies:
     """Counts the verdicts of one arm."""
 
     def __init__(self) -> None:
-        self._by: dict[str, dict[str, Tally]] = {level: defaultdict(Tally) for level in _LEVELS}
+        self._tallies: dict[str, dict[str, Tally]] = {level: defaultdict(Tally) for level in _LEVELS}
 
     def add(self, attack: Attack | None, verdicts: Sequence[Verdict]) -> None:
-        """Count the verdicts on one response: that of an attack, or an honest one."""
+        """Count the verdicts on one response: an attack's, or an honest one if `attack` is None."""
         if attack is None:
-            self._by["honest"][""].add(verdicts)
+            self._tallies["honest"][""].add(verdicts)
             return
         for level, name in (("attacks", ""), ("suites", attack.suite), ("kinds", attack.kind), ("each", attack.id)):
-            self._by[level][name].add(verdicts)
+            self._tallies[level][name].add(verdicts)
 
     def report(self, safety: SafetyConfig) -> ArmReport:
-        """All so far."""
-        found = {level: {name: one.outcome() for name, one in self._by[level].items()} for level in _LEVELS}
-        whole = {level: found[level].get("", Tally().outcome()) for level in ("attacks", "honest")}
-        return ArmReport(safety=safety, suites=found["suites"], kinds=found["kinds"], each=found["each"], **whole)
+        """Return the report on all verdicts so far."""
+        outcomes = {level: {name: one.outcome() for name, one in self._tallies[level].items()} for level in _LEVELS}
+        totals = {level: outcomes[level].get("", Tally().outcome()) for level in ("attacks", "honest")}
+        return ArmReport(
+            safety=safety, suites=outcomes["suites"], kinds=outcomes["kinds"], each=outcomes["each"], **totals
+        )
 
 
 _LEVELS = ("attacks", "honest", "suites", "kinds", "each")
 
 
 def lost_in(arms: Mapping[str, ArmReport]) -> dict[str, int]:
-    """Verdicts of all arms that were lost by our own trouble, by kind, the most frequent first."""
-    lost: Counter[str] = Counter()
+    """Return the verdicts of all arms that failed for infrastructure reasons, by kind, the most frequent first."""
+    counts: Counter[str] = Counter()
     for arm in arms.values():
-        lost.update(arm.attacks.lost)
-        lost.update(arm.honest.lost)
-    return dict(lost.most_common())
+        counts.update(arm.attacks.lost)
+        counts.update(arm.honest.lost)
+    return dict(counts.most_common())

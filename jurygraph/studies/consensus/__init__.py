@@ -1,4 +1,4 @@
-"""What annotators say together, measured from their votes (STABLEVAL)."""
+"""Consensus of annotators, measured from their votes (STABLEVAL)."""
 
 from jurygraph.studies.consensus.ballots import Ballots, gather
 from jurygraph.studies.consensus.findings import ConsensusReport

@@ -1,4 +1,4 @@
-"""The votes of one or several files as columns, their labels on one scale."""
+"""Votes of one or several files as columns, with their labels on one scale."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from jurygraph.sources import nearest
 from jurygraph.sources.complaint import described, quoted
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
 
-_SHOWN = 20
+_MAX_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,12 @@ class Ballots:
     """Votes row by row, in the order of the files.
 
     Attributes:
-        item: the key of what was labelled, [rows]: the item, with "_" and the agent where there is one.
+        item: the key of the labelled item, [rows]: the item, with "_" and the agent if there is one.
         annotator: [rows].
-        label: [rows], each one of `classes`, or None, an abstention.
+        label: [rows], each one of `classes`, or None for an abstention.
         classes: from low to high, [K], K ≥ 2.
-        agent: [rows]; None where no vote names one.
-        prompt: what items share, [rows]; None where no vote names a group.
+        agent: [rows]; None if no vote names an agent.
+        prompt: the group that items share, [rows]; None if no vote names a group.
         gold: the class of items for which it is known, by key.
     """
 
@@ -37,8 +37,8 @@ class Ballots:
     gold: Mapping[str, Label]
 
 
-class _Cast(NamedTuple):
-    """A vote, where it was cast."""
+class _PlacedVote(NamedTuple):
+    """A vote, and its place in a file."""
 
     file: VotesFile
     place: str
@@ -59,65 +59,67 @@ def gather(
     classes: Sequence[str] = (),
     gold: Mapping[str, PlacedLabel] = {},
 ) -> Ballots:
-    """The votes of all files together.
+    """Return the votes of all files on one scale.
 
     Args:
         files: read as one.
-        dimension: whose votes are meant, where there are several.
-        classes: the labels that there are, from low to high; one that writes a number is one. Without them labels are
-            numbers, and the classes those that occur.
-        gold: what is known of items, by their keys.
+        dimension: the dimension to select if there are several.
+        classes: all labels, from low to high; text that writes a number is that number. Without them labels must be
+            numbers, and the classes are those that occur.
+        gold: known classes of items, by their keys.
 
     Raises:
-        InputError: naming file, line and field: a label off the scale, words without a scale, one class alone, several
-            dimensions, an agent or group in some rows alone, a key that two agents share, an item in two groups, or
-            gold of an item without votes.
+        InputError: names file, line and field: a label off the scale, words without a scale, one class alone, several
+            dimensions, an agent or group in only some rows, a key that two agents share, an item in two groups, or gold
+            of an item without votes.
     """
-    cast = _of_dimension([_Cast(file, place, vote) for file in files for place, vote in file.rows], dimension)
-    scale = _stated(classes) if classes else _occurring(cast)
-    label = list(_on_scale(cast, scale))
+    votes = _select_dimension(
+        [_PlacedVote(file, place, vote) for file in files for place, vote in file.rows], dimension
+    )
+    scale = _parse_scale(classes) if classes else _scale_of_numbers(votes)
+    label = list(_labels_on_scale(votes, scale))
     if not any(one is not None for one in label):
-        raise InputError(f"{_files(cast)}: nothing but abstentions; write labels")
-    agent, prompt = _column(cast, "agent"), _column(cast, "group")
-    _refuse_shared_keys(cast)
-    item = [vote.key for _, _, vote in cast]
+        raise InputError(f"{_join_paths(votes)}: nothing but abstentions; write labels")
+    agent, prompt = _complete_column(votes, "agent"), _complete_column(votes, "group")
+    _refuse_shared_keys(votes)
+    item = [vote.key for _, _, vote in votes]
     return Ballots(
         item=item,
-        annotator=[vote.annotator for _, _, vote in cast],
+        annotator=[vote.annotator for _, _, vote in votes],
         label=label,
         classes=scale,
         agent=agent,
         prompt=prompt,
-        gold=_known(gold, set(item), scale),
+        gold=_check_gold(gold, set(item), scale),
     )
 
 
 def shown(label: Label) -> str:
-    """A label as one writes it: whole numbers without a point."""
+    """Format a label; whole numbers have no decimal point."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
 
-def _of_dimension(cast: list[_Cast], dimension: str | None) -> list[_Cast]:
-    known = list(dict.fromkeys(vote.dimension for _, _, vote in cast))
-    named = [one for one in known if one is not None]
-    if dimension is None and len(known) > 1:
-        without = " and rows without any" if None in known else ""
-        listed = f"dimensions: {', '.join(named[:_SHOWN])}{without}"
-        raise InputError(f"{_files(cast)}: the ratings have several {listed}; pick one with --dimension")
+def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_PlacedVote]:
+    present = list(dict.fromkeys(vote.dimension for _, _, vote in votes))
+    dimensions = [one for one in present if one is not None]
+    if dimension is None and len(present) > 1:
+        without = " and rows without any" if None in present else ""
+        listed = f"dimensions: {', '.join(dimensions[:_MAX_LISTED])}{without}"
+        raise InputError(f"{_join_paths(votes)}: the ratings have several {listed}; pick one with --dimension")
     if dimension is None:
-        return cast
-    if dimension not in named:
-        hint = nearest(dimension, named) or f"known here: {', '.join(named[:_SHOWN]) or 'none'}"
+        return votes
+    if dimension not in dimensions:
+        hint = nearest(dimension, dimensions) or f"known here: {', '.join(dimensions[:_MAX_LISTED]) or 'none'}"
         raise InputError(f"--dimension: no rating is of {quoted(dimension)}; {hint}")
-    return [one for one in cast if one.vote.dimension == dimension]
+    return [one for one in votes if one.vote.dimension == dimension]
 
 
-def _files(cast: Iterable[_Cast]) -> str:
-    return ", ".join(dict.fromkeys(one.file.path for one in cast))
+def _join_paths(votes: Iterable[_PlacedVote]) -> str:
+    return ", ".join(dict.fromkeys(one.file.path for one in votes))
 
 
-def _class(label: Label) -> Label:
-    """What a label names: a number, also where it is written as text, or a word."""
+def _class_of(label: Label) -> Label:
+    """Return the class that a label names: a number, also if written as text, or a word."""
     if isinstance(label, str) and not NUMERAL.fullmatch(label):
         return label
     number = float(label)
@@ -126,91 +128,93 @@ def _class(label: Label) -> Label:
     return int(number) if number.is_integer() else number
 
 
-def _stated(classes: Sequence[str]) -> tuple[Label, ...]:
-    scale = tuple(map(_class, classes))
+def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
+    scale = tuple(map(_class_of, classes))
     if len(scale) < 2:
         raise InputError(f"--classes: {quoted(classes[0])} alone is no scale; name 2 classes or more, from low to high")
-    for place, one in enumerate(scale):
-        if one == "" or one in scale[:place]:
-            wrong = "one has no name" if one == "" else f"{quoted(classes[place])} is there twice"
-            raise InputError(f"--classes: {wrong}; name each class once, from low to high")
+    for index, one in enumerate(scale):
+        if one == "" or one in scale[:index]:
+            problem = "one has no name" if one == "" else f"{quoted(classes[index])} is there twice"
+            raise InputError(f"--classes: {problem}; name each class once, from low to high")
     return scale
 
 
-def _occurring(cast: Sequence[_Cast]) -> tuple[Label, ...]:
-    """The numbers that occur, from low to high."""
-    word = next((one for one in cast if isinstance(one.vote.label, str)), None)
+def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
+    """Return the numbers that occur, from low to high. Raises `InputError` for words, or for a single class."""
+    word = next((one for one in votes if isinstance(one.vote.label, str)), None)
     if word is not None:
-        raise _wordy(word, cast)
-    found = sorted({_class(vote.label) for _, _, vote in cast if vote.label is not None})
-    if len(found) == 1:
-        told = f"every label is {shown(found[0])}, and there is nothing to tell apart"
-        raise InputError(f"{_files(cast)}: {told}; name the whole scale with --classes")
-    return tuple(found)
+        raise _word_error(word, votes)
+    classes = sorted({_class_of(vote.label) for _, _, vote in votes if vote.label is not None})
+    if len(classes) == 1:
+        problem = f"every label is {shown(classes[0])}, and there is nothing to tell apart"
+        raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
+    return tuple(classes)
 
 
-def _wordy(first: _Cast, cast: Iterable[_Cast]) -> InputError:
-    """What to say of words without a scale; where most labels are numbers, of the one that is none."""
-    labels = [vote.label for _, _, vote in cast if vote.label is not None]
-    numbers = sum(not isinstance(_class(label), str) for label in labels)
+def _word_error(first: _PlacedVote, votes: Iterable[_PlacedVote]) -> InputError:
+    """Return the error for words without a scale; if most labels are numbers, for the first that is not."""
+    labels = [vote.label for _, _, vote in votes if vote.label is not None]
+    numbers = sum(not isinstance(_class_of(label), str) for label in labels)
     if numbers * 2 > len(labels):
-        first = next((one for one in cast if isinstance(_class(one.vote.label or 0.0), str)), first)
-        wrong = f"is {described(first.vote.label)}, where {numbers} other labels are numbers"
-        return InputError(f"{first.label_field}: {wrong}; write a number, or nothing to abstain")
-    wrong = f"is {described(first.vote.label)}, and words have no order"
-    return InputError(f"{first.label_field}: {wrong}; name all labels from low to high with --classes")
+        first = next((one for one in votes if isinstance(_class_of(one.vote.label or 0.0), str)), first)
+        problem = f"is {described(first.vote.label)}, where {numbers} other labels are numbers"
+        return InputError(f"{first.label_field}: {problem}; write a number, or nothing to abstain")
+    problem = f"is {described(first.vote.label)}, and words have no order"
+    return InputError(f"{first.label_field}: {problem}; name all labels from low to high with --classes")
 
 
-def _on_scale(cast: Iterable[_Cast], scale: Sequence[Label]) -> Iterator[Label | None]:
-    known = set(scale)
-    for one in cast:
+def _labels_on_scale(votes: Iterable[_PlacedVote], scale: Sequence[Label]) -> Iterator[Label | None]:
+    classes = set(scale)
+    for one in votes:
         label = one.vote.label
-        if label is not None and _class(label) not in known:
-            raise _off_scale(one.label_field, label, scale)
-        yield None if label is None else _class(label)
+        if label is not None and _class_of(label) not in classes:
+            raise _off_scale_error(one.label_field, label, scale)
+        yield None if label is None else _class_of(label)
 
 
-def _off_scale(where: str, label: Label, scale: Sequence[Label]) -> InputError:
-    meant = _class(label)
-    listed = ", ".join(map(shown, scale[:_SHOWN])) + (", …" if len(scale) > _SHOWN else "")
-    near = nearest(meant, map(shown, scale)) if isinstance(meant, str) else None
-    hint = near or "write one of these, or have --classes name it"
-    return InputError(f"{where}: is {described(meant)}, which is off the scale {listed}; {hint}")
+def _off_scale_error(where: str, label: Label, scale: Sequence[Label]) -> InputError:
+    label_class = _class_of(label)
+    listed = ", ".join(map(shown, scale[:_MAX_LISTED])) + (", …" if len(scale) > _MAX_LISTED else "")
+    suggestion = nearest(label_class, map(shown, scale)) if isinstance(label_class, str) else None
+    hint = suggestion or "write one of these, or have --classes name it"
+    return InputError(f"{where}: is {described(label_class)}, which is off the scale {listed}; {hint}")
 
 
-def _column(cast: Sequence[_Cast], name: Literal["agent", "group"]) -> list[str] | None:
-    """A column that every row has, or none."""
-    values = [getattr(vote, name) for _, _, vote in cast]
+def _complete_column(votes: Sequence[_PlacedVote], name: Literal["agent", "group"]) -> list[str] | None:
+    """Return a column that every row has, or None if no row has it. Raises `InputError` otherwise."""
+    values = [getattr(vote, name) for _, _, vote in votes]
     if all(value is None for value in values):
         return None
-    without = next((one for one, value in zip(cast, values, strict=True) if value is None), None)
-    if without is not None:
-        field = without.file.columns.get(name, name)
-        raise InputError(f"{without.where}, field {field}: is empty, and other rows have one; give every row one")
+    first_without = next((one for one, value in zip(votes, values, strict=True) if value is None), None)
+    if first_without is not None:
+        field = first_without.file.columns.get(name, name)
+        raise InputError(f"{first_without.where}, field {field}: is empty, and other rows have one; give every row one")
     return values
 
 
-def _refuse_shared_keys(cast: Iterable[_Cast]) -> None:
-    first: dict[str, _Cast] = {}
-    for one in cast:
+def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
+    first: dict[str, _PlacedVote] = {}
+    for one in votes:
         other = first.setdefault(one.vote.key, one)
         vote = one.vote
         if (vote.item, vote.agent) != (other.vote.item, other.vote.agent):
-            two = f"item {quoted(vote.item)} of agent {quoted(str(vote.agent))} has the key of"
-            same = f"item {quoted(other.vote.item)} of agent {quoted(str(other.vote.agent))} in {other.where}"
-            raise InputError(f"{one.where}, field {one.file.columns['item']}: {two} {same}; rename one of the two")
+            item_here = f"item {quoted(vote.item)} of agent {quoted(str(vote.agent))} has the key of"
+            item_there = f"item {quoted(other.vote.item)} of agent {quoted(str(other.vote.agent))} in {other.where}"
+            raise InputError(
+                f"{one.where}, field {one.file.columns['item']}: {item_here} {item_there}; rename one of the two"
+            )
         if vote.group != other.vote.group:
-            wrong = f"is not the group that item {quoted(vote.key)} has in {other.where}"
-            raise InputError(f"{one.where}, field {one.file.columns['group']}: {wrong}; give each item one group")
+            problem = f"is not the group that item {quoted(vote.key)} has in {other.where}"
+            raise InputError(f"{one.where}, field {one.file.columns['group']}: {problem}; give each item one group")
 
 
-def _known(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]) -> dict[str, Label]:
-    known = {}
+def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequence[Label]) -> dict[str, Label]:
+    checked = {}
     for key, (where, columns, label) in gold.items():
         if key not in items:
             hint = nearest(key, items) or "leave the row out"
             raise InputError(f"{where}, field {columns['item']}: nobody labelled item {quoted(key)}; {hint}")
-        if _class(label) not in scale:
-            raise _off_scale(f"{where}, field {columns['label']}", label, scale)
-        known[key] = _class(label)
-    return known
+        if _class_of(label) not in scale:
+            raise _off_scale_error(f"{where}, field {columns['label']}", label, scale)
+        checked[key] = _class_of(label)
+    return checked

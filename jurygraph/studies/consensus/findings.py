@@ -1,4 +1,4 @@
-"""What a study of consensus found."""
+"""Report models of a consensus."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ Interval = tuple[Number, Number]
 
 
 class Agent(Noun):
-    """An agent's mean credit, its 95 % interval (None where there is no telling), and its number of items."""
+    """An agent's mean credit, its 95 % interval (None if it cannot be estimated), and its number of items."""
 
     score: Number
     low: Number | None
@@ -24,7 +24,7 @@ class Agent(Noun):
 
 
 class Annotator(Noun):
-    """How an annotator errs by the fitted model, with 95 % intervals; those of one who said nothing are None."""
+    """An annotator's error rates by the fitted model, with 95 % intervals; None for an annotator without labels."""
 
     accuracy: Unit
     leniency: Unit
@@ -36,14 +36,14 @@ class Annotator(Noun):
 
 
 class Item(Noun):
-    """The probability of each class [K], and 1 less the greatest."""
+    """The posterior probability of each class, [K], and the ambiguity: 1 minus the greatest."""
 
     posterior: tuple[Unit, ...]
     ambiguity: Unit
 
 
 class Stable(Noun):
-    """A method under subsets of the annotators, as `aggregation.consensus.Stability`; None where no subset tells."""
+    """Stability of a method, as in `aggregation.consensus.Stability`; None if no subset gives a value."""
 
     tau_b: Number | None
     rank_sd: Number | None
@@ -53,8 +53,10 @@ class Stable(Noun):
 
 
 class Counts(Noun):
-    """What the figures are of. `rows` include the `abstained`, and `repeated` rows count as any other; `unlabelled`
-    items have abstentions alone."""
+    """Sizes of the data. `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items
+    have only
+    abstentions.
+    """
 
     rows: Count
     repeated: Count
@@ -67,21 +69,21 @@ class Counts(Noun):
 
 
 class Unison(Noun):
-    """The share of items of which all rows say the same, and the mean share of pairs of rows that agree."""
+    """The share of items whose rows all agree, and the mean share of pairs of rows that agree."""
 
     unanimous: Unit
     pairwise: Unit
 
 
 class Ties(Noun):
-    """Items that several classes lead in the majority vote, and who wins there."""
+    """Items for which several classes lead in the majority vote, and the rule that decides them."""
 
     rule: Literal["shared", "first"]
     items: tuple[LongId, ...]
 
 
 class Compared(Noun):
-    """An agent's score by each method, what the posterior changes, and its rank by each, 1 for the greatest."""
+    """An agent's score by each method, the change by the posterior, and its rank by each method, 1 for the greatest."""
 
     majority: Number
     dawid_skene: Number
@@ -92,10 +94,11 @@ class Compared(Noun):
 
 
 class KeyFindings(Noun):
-    """The figures of STABLEVAL's Tables 12, 17, 23 and 29: majority vote against posterior expected credit, and how
-    ambiguous items are by the posterior.
+    """The figures of STABLEVAL's Tables 12, 17, 23 and 29: majority vote against posterior expected credit, and
+    ambiguity of
+    items by the posterior.
 
-    `correlation` (Pearson, over agents) is None where there are fewer than two agents, or one method puts all alike.
+    `correlation` (Pearson, over agents) is None with fewer than two agents, or if one method scores all agents equally.
     """
 
     correlation: Number | None
@@ -108,10 +111,12 @@ class KeyFindings(Noun):
 
 class ConsensusReport(Noun):
     """A consensus. `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and
-    `converged` are the fitted model's whatever the method.
+    `converged`
+    belong to the fitted model, whatever the method.
 
-    `intervals` says what the agents' are of: resampled items, resampled prompts, or refits. `decided_by_one` are the
-    items whose majority one vote decides (Proposition 1). `stability` is None where it was not measured.
+    `intervals` names the source of the agents' intervals: resampled items, resampled prompts, or refits.
+    `decided_by_one`
+    are the items whose majority depends on a single vote (Proposition 1). `stability` is None if it was not measured.
     """
 
     method: Method

@@ -1,4 +1,4 @@
-"""A consensus as figures: agents, annotators, items, and how far each can be trusted."""
+"""Figures of a consensus: agents, annotators, items, and the uncertainty of each."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -24,15 +24,15 @@ from jurygraph.studies.consensus.findings import (
 from jurygraph.studies.consensus.reaching import Reached
 
 _ROUNDING = 12
-"""Decimals beyond which two scores are a tie."""
+"""Scores are rounded to this number of decimals before ties are found."""
 
 
 def report(
     reached: Reached, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
 ) -> ConsensusReport:
-    """Every figure of a consensus, with its `stability` and `refits` where they were measured."""
+    """Return every figure of a consensus, including `stability` and `refits` if they were measured."""
     model = reached.model
-    agreement, compared = consensus.agreement(model.votes), _comparison(reached)
+    agreement, comparison = consensus.agreement(model.votes), _comparison(reached)
     return ConsensusReport(
         method=reached.method,
         preset=reached.settings.estimate,
@@ -45,9 +45,9 @@ def report(
         intervals="refits" if refits else "items" if reached.ballots.prompt is None else "prompts",
         annotators=_annotators(reached, refits),
         items=_items(reached),
-        stability=stability and {method: _stable(one) for method, one in stability.items()},
-        comparison=compared,
-        findings=_findings(reached, compared.values()),
+        stability=stability and {method: _stability_summary(one) for method, one in stability.items()},
+        comparison=comparison,
+        findings=_findings(reached, comparison.values()),
         decided_by_one=tuple(map(str, reached.majority.decided_by_one())),
         ties=_ties(reached),
         log_likelihood=model.log_likelihood,
@@ -72,37 +72,37 @@ def _counts(reached: Reached) -> Counts:
 
 
 def _agents(reached: Reached, refits: Refits | None) -> dict[str, Agent]:
-    found = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
-    if refits and found:
-        found = {name: refits.agents[name] for name in found}
+    scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
+    if refits and scores:
+        scores = {name: refits.agents[name] for name in scores}
     return {
-        name: Agent(score=one.score, low=_finite(one.low), high=_finite(one.high), items=one.items)
-        for name, one in found.items()
+        name: Agent(score=one.score, low=_finite_or_none(one.low), high=_finite_or_none(one.high), items=one.items)
+        for name, one in scores.items()
     }
 
 
 def _annotators(reached: Reached, refits: Refits | None) -> dict[str, Annotator]:
-    found = {}
+    annotators = {}
     for name, one in reached.model.annotators().items():
-        own = (one.accuracy_interval, one.leniency_interval, one.strictness_interval)
-        accuracy, leniency, strictness = refits.annotators[name] if refits else own
-        found[str(name)] = Annotator(
+        estimated = (one.accuracy_interval, one.leniency_interval, one.strictness_interval)
+        accuracy, leniency, strictness = refits.annotators[name] if refits else estimated
+        annotators[str(name)] = Annotator(
             accuracy=one.accuracy,
             leniency=one.leniency,
             strictness=one.strictness,
             labels=one.labels,
-            accuracy_interval=_interval(accuracy),
-            leniency_interval=_interval(leniency),
-            strictness_interval=_interval(strictness),
+            accuracy_interval=_finite_interval(accuracy),
+            leniency_interval=_finite_interval(leniency),
+            strictness_interval=_finite_interval(strictness),
         )
-    return found
+    return annotators
 
 
-def _interval(ends: tuple[float, float]) -> Interval | None:
-    return ends if all(map(math.isfinite, ends)) else None
+def _finite_interval(interval: tuple[float, float]) -> Interval | None:
+    return interval if all(map(math.isfinite, interval)) else None
 
 
-def _finite(value: float | None) -> float | None:
+def _finite_or_none(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
@@ -110,24 +110,24 @@ def _items(reached: Reached) -> dict[str, Item]:
     credited = reached.credited
     posterior, ambiguity = credited.posterior.tolist(), credited.ambiguity().tolist()
     return {
-        str(name): Item(posterior=tuple(shares), ambiguity=unsure)
-        for name, shares, unsure in zip(credited.items, posterior, ambiguity, strict=True)
+        str(name): Item(posterior=tuple(shares), ambiguity=item_ambiguity)
+        for name, shares, item_ambiguity in zip(credited.items, posterior, ambiguity, strict=True)
     }
 
 
-def _stable(one: Stability) -> Stable:
+def _stability_summary(one: Stability) -> Stable:
     return Stable(
-        tau_b=_finite(one.tau_b),
-        rank_sd=_finite(one.rank_sd),
-        rank_range=_finite(one.rank_range),
-        score_shift=_finite(one.score_shift),
+        tau_b=_finite_or_none(one.tau_b),
+        rank_sd=_finite_or_none(one.rank_sd),
+        rank_range=_finite_or_none(one.rank_range),
+        score_shift=_finite_or_none(one.score_shift),
         subsets=one.subsets,
     )
 
 
 def _comparison(reached: Reached) -> dict[str, Compared]:
     scores = {method: reached.scores(method) for method in METHODS}
-    ranks = {method: _ranks(own) for method, own in scores.items()}
+    ranks = {method: _rank_agents(by_agent) for method, by_agent in scores.items()}
     return {
         name: Compared(
             majority=scores["majority"][name].score,
@@ -135,30 +135,30 @@ def _comparison(reached: Reached) -> dict[str, Compared]:
             stableval=one.score,
             change=one.score - scores["majority"][name].score,
             items=one.items,
-            ranks={method: own[name] for method, own in ranks.items()},
+            ranks={method: by_agent[name] for method, by_agent in ranks.items()},
         )
         for name, one in scores["stableval"].items()
     }
 
 
-def _ranks(scores: Mapping[str, AgentScore]) -> dict[str, float]:
-    """1 for the greatest; who ties shares the mean of their ranks."""
+def _rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
+    """Return the rank of each agent, 1 for the greatest score; ties share the mean of their ranks."""
     from scipy.stats import rankdata
 
-    own = np.array([round(-one.score, _ROUNDING) for one in scores.values()])
-    return dict(zip(scores, rankdata(own).tolist(), strict=True))
+    negated = np.array([round(-one.score, _ROUNDING) for one in scores.values()])
+    return dict(zip(scores, rankdata(negated).tolist(), strict=True))
 
 
-def _findings(reached: Reached, compared: Collection[Compared]) -> KeyFindings:
+def _findings(reached: Reached, comparison: Collection[Compared]) -> KeyFindings:
     ambiguity = reached.model.ambiguity()
-    high = int(np.count_nonzero(ambiguity > consensus.HIGH))
+    ambiguous_count = int(np.count_nonzero(ambiguity > consensus.HIGH))
     return KeyFindings(
-        correlation=_pearson([one.majority for one in compared], [one.stableval for one in compared]),
-        greatest_change=max((abs(one.change) for one in compared), default=None),
-        rank_changes=sum(one.ranks["majority"] != one.ranks["stableval"] for one in compared),
+        correlation=_pearson([one.majority for one in comparison], [one.stableval for one in comparison]),
+        greatest_change=max((abs(one.change) for one in comparison), default=None),
+        rank_changes=sum(one.ranks["majority"] != one.ranks["stableval"] for one in comparison),
         mean_ambiguity=float(ambiguity.mean()),
-        highly_ambiguous=high,
-        highly_ambiguous_share=high / len(ambiguity),
+        highly_ambiguous=ambiguous_count,
+        highly_ambiguous_share=ambiguous_count / len(ambiguity),
     )
 
 

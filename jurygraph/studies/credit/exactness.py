@@ -1,4 +1,4 @@
-"""How far the topological update is from exact inference, where the graph is small enough (GEAR, appendix B.2)."""
+"""Error of the topological update against exact inference, for graphs that are small enough (GEAR, appendix B.2)."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -15,16 +15,18 @@ from jurygraph.schema.noun import Count, Number
 from jurygraph.studies.credit.sheets import Sheet
 
 LARGEST = 20
-"""More criteria have too many states to enumerate."""
+"""Maximum number of criteria: more have too many states to enumerate."""
 
 
 class Agreement(Noun):
-    """Exact against approximate marginals, and the rewards that they give, over pairs of a graph and a response.
+    """Exact against approximate marginals, and the resulting rewards, over pairs of a graph and a response.
 
-    `pairs` were compared. Left out were `too_large` pairs, of rubrics of more than 20 criteria, and those `unjudged`,
-    where some criterion was not judged or does not apply: what counts for it then is no part of the model. Responses to
-    rubrics without an edge are no pairs. The errors are None without a pair, `reward_correlation` (Pearson's) also
-    where either kind of reward is the same throughout.
+    `pairs` were compared. Left out were `too_large` pairs, of rubrics with more than 20 criteria, and `unjudged` pairs,
+    in
+    which a criterion was not judged or does not apply: its replacement score is not part of the model. Responses to
+    rubrics
+    without an edge are not pairs. The errors are None without a pair; `reward_correlation` (Pearson's) is None also if
+    either kind of reward is constant.
     """
 
     pairs: Count
@@ -37,7 +39,7 @@ class Agreement(Noun):
 
 
 def agreement(sheets: Sequence[Sheet], kappa: float, report: Callable[[int], None]) -> Agreement:
-    """How far they agree at this κ. `report` is called for each sheet."""
+    """Return the agreement at this κ. `report` is called with 1 for each sheet."""
     too_large = unjudged = 0
     errors: list[Floats] = []
     exact: list[Floats] = []
@@ -49,50 +51,53 @@ def agreement(sheets: Sequence[Sheet], kappa: float, report: Callable[[int], Non
         if sheet.graph.n > LARGEST:
             too_large += len(sheet.responses)
             continue
-        whole = sheet.decided.all(axis=1) & (sheet.size != 0.0).all(axis=1)
-        unjudged += int((~whole).sum())
+        complete = sheet.decided.all(axis=1) & (sheet.size != 0.0).all(axis=1)
+        unjudged += int((~complete).sum())
         retention = sheet.retention(kappa)
-        marginals = _enumerated(sheet, sheet.p[whole], retention), sheet.graph.marginals(sheet.p[whole], retention)
+        marginals = (
+            _exact_marginals(sheet, sheet.p[complete], retention),
+            sheet.graph.marginals(sheet.p[complete], retention),
+        )
         errors.append(np.abs(marginals[0] - marginals[1]))
         exact.append(np.asarray(gear.reward(marginals[0], sheet.weights)))
         updated.append(np.asarray(gear.reward(marginals[1], sheet.weights)))
     pairs = sum(map(len, errors))
-    one, other = (np.concatenate([*rewards, np.empty(0)]) for rewards in (exact, updated))
+    exact_rewards, updated_rewards = (np.concatenate([*rewards, np.empty(0)]) for rewards in (exact, updated))
     return Agreement(
         pairs=pairs,
         too_large=too_large,
         unjudged=unjudged,
         criteria=sum(each.size for each in errors) / pairs if pairs else None,
         marginal_mae=fmean(np.concatenate([each.ravel() for each in errors])) if pairs else None,
-        reward_mae=fmean(np.abs(one - other)) if pairs else None,
-        reward_correlation=correlation(one, other),
+        reward_mae=fmean(np.abs(exact_rewards - updated_rewards)) if pairs else None,
+        reward_correlation=correlation(exact_rewards, updated_rewards),
     )
 
 
-def _enumerated(sheet: Sheet, p: Floats, retention: Sequence[float]) -> Floats:
-    """Exact marginals [R, C]. Parts of the graph that no edge joins are independent, so each is enumerated alone."""
+def _exact_marginals(sheet: Sheet, p: Floats, retention: Sequence[float]) -> Floats:
+    """Return exact marginals [R, C]. Connected components of the graph are independent, and enumerated one by one."""
     q = p.copy()
-    for nodes, edges in _parts(sheet):
-        place = {node: at for at, node in enumerate(nodes)}
-        parents, children = ([place[ends[edge]] for edge in edges] for ends in (sheet.parents, sheet.children))
+    for nodes, edges in _connected_parts(sheet):
+        local_index = {node: index for index, node in enumerate(nodes)}
+        parents, children = ([local_index[ends[edge]] for edge in edges] for ends in (sheet.parents, sheet.children))
         q[:, nodes] = gear.exact_marginals(p[:, nodes], parents, children, [retention[edge] for edge in edges])
     return q
 
 
-def _parts(sheet: Sheet) -> Iterator[tuple[list[int], list[int]]]:
-    """Criteria and edges of each part of the graph that has an edge."""
+def _connected_parts(sheet: Sheet) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield criteria and edges of each connected component that has an edge."""
     n, edges = sheet.graph.n, len(sheet.edges)
-    joined = coo_array((np.ones(edges), (sheet.parents, sheet.children)), shape=(n, n))
-    _, labels = connected_components(joined, directed=False)
-    own = labels[list(sheet.parents)]
-    for label in np.unique(own):
-        yield np.flatnonzero(labels == label).tolist(), np.flatnonzero(own == label).tolist()
+    adjacency = coo_array((np.ones(edges), (sheet.parents, sheet.children)), shape=(n, n))
+    _, labels = connected_components(adjacency, directed=False)
+    edge_labels = labels[list(sheet.parents)]
+    for label in np.unique(edge_labels):
+        yield np.flatnonzero(labels == label).tolist(), np.flatnonzero(edge_labels == label).tolist()
 
 
 def correlation(one: Floats, other: Floats) -> float | None:
-    """Pearson's correlation of two rows of numbers; None where there are fewer than two, or either does not vary."""
+    """Return Pearson's correlation of two rows; None with fewer than two values, or if either is constant."""
     if len(one) < 2 or np.ptp(one) == 0.0 or np.ptp(other) == 0.0:
         return None
     a, b = one - fmean(one), other - fmean(other)
-    size = math.sqrt(math.fsum(a * a)) * math.sqrt(math.fsum(b * b))
-    return min(1.0, max(-1.0, math.fsum(a * b) / size)) if size > 0.0 else None
+    norm = math.sqrt(math.fsum(a * a)) * math.sqrt(math.fsum(b * b))
+    return min(1.0, max(-1.0, math.fsum(a * b) / norm)) if norm > 0.0 else None

@@ -1,4 +1,4 @@
-"""Which criteria lost most credit under GEAR, and over which edge."""
+"""Criteria that lost most credit under GEAR, with the edge that caused it."""
 
 from collections.abc import Iterator, Sequence
 from statistics import fmean
@@ -14,11 +14,14 @@ from jurygraph.studies.credit.sheets import Sheet
 
 
 class Loss(Noun):
-    """What a criterion lost: (|w| / Σ_{w>0} w) · (p - q), a share of the reward's whole; of a penalty, what it spared.
+    """The loss of a criterion: (|w| / Σ_{w>0} w) · (p - q), a share of the total reward; for a penalty, the deduction
+    avoided.
 
     `lost` is the mean over the `responses` in which it was judged, `most` the greatest loss, of response `worst`.
-    `parent` is the one that takes most over these responses: of q = p Π f the mean of (|w| / Σ_{w>0} w) · p · (1 - f)
-    is greatest for its factor f; `kind`, `retention` (λ at the run's κ) and `reason` are its edge's.
+    `parent`
+    is the one that takes most over these responses: for q = p Π f, the mean of (|w| / Σ_{w>0} w) · p · (1 - f) is
+    greatest
+    for its factor f; `kind`, `retention` (λ at the run's κ) and `reason` are those of its edge.
     """
 
     task: Id
@@ -35,24 +38,24 @@ class Loss(Noun):
 
 
 def losses(sheets: Sequence[Sheet], kappa: float) -> tuple[Loss, ...]:
-    """Every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
-    found = (loss for sheet in sheets for loss in _of(sheet, kappa))
-    return tuple(sorted(found, key=lambda one: (-one.lost, one.task, one.criterion)))
+    """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
+    unsorted = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
+    return tuple(sorted(unsorted, key=lambda one: (-one.lost, one.task, one.criterion)))
 
 
-def _of(sheet: Sheet, kappa: float) -> Iterator[Loss]:
+def _sheet_losses(sheet: Sheet, kappa: float) -> Iterator[Loss]:
     retention = sheet.retention(kappa)
     q, share = sheet.gated(sheet.graph, retention), shares(sheet)
-    taken = share * (sheet.p - q)
-    over = _over_edges(sheet, q, retention)
+    loss = share * (sheet.p - q)
+    reductions = _edge_reductions(sheet, q, retention)
     for child in sorted(set(sheet.children)):
         rows = np.flatnonzero(sheet.decided[:, child])
-        lost = taken[rows, child]
+        lost = loss[rows, child]
         if not (lost > 0.0).any():
             continue
-        mine = [edge for edge, end in enumerate(sheet.children) if end == child]
-        means = [fmean(share[rows, child] * sheet.p[rows, child] * over[rows, edge]) for edge in mine]
-        edge = mine[int(np.argmax(means))]
+        incoming = [edge for edge, end in enumerate(sheet.children) if end == child]
+        means = [fmean(share[rows, child] * sheet.p[rows, child] * reductions[rows, edge]) for edge in incoming]
+        edge = incoming[int(np.argmax(means))]
         yield Loss(
             task=sheet.task,
             criterion=sheet.criteria[child],
@@ -68,8 +71,8 @@ def _of(sheet: Sheet, kappa: float) -> Iterator[Loss]:
         )
 
 
-def _over_edges(sheet: Sheet, q: Floats, retention: Sequence[float]) -> Floats:
-    """1 - f of each edge, [R, E]; an unjudged parent supports no gain, and every penalty."""
-    credit = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
-    held = np.where(sheet.decided[:, sheet.parents], q[:, sheet.parents], credit)
-    return np.asarray((1.0 - held) * (1.0 - np.asarray(retention)))
+def _edge_reductions(sheet: Sheet, q: Floats, retention: Sequence[float]) -> Floats:
+    """Return 1 - f of each edge, [R, E]; an unjudged parent supports no gain, and every penalty."""
+    default = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
+    parent_scores = np.where(sheet.decided[:, sheet.parents], q[:, sheet.parents], default)
+    return np.asarray((1.0 - parent_scores) * (1.0 - np.asarray(retention)))

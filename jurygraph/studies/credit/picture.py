@@ -1,4 +1,4 @@
-"""The study drawn: leakage and preservation under each rule, and what κ does to them and to the reward."""
+"""Plot of a credit study: leakage and preservation under each rule, and the effect of κ on them and on the reward."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,42 +12,46 @@ if TYPE_CHECKING:
 
 
 def draw(report: CreditReport, file: Path, form: str) -> None:
-    """Write the picture of a study in the form of a suffix; the same report gives the same file. Raises OSError."""
+    """Write the plot in the format of the suffix `form`; the same report gives the same file. Raises OSError."""
     with plotted(file, form, (9.0, 6.5)) as figure:
-        (over_kappa, credit), (leaked, kept) = figure.subplots(2, 2)
-        _sweep(over_kappa, report, [("leakage", "o", "-")], "leakage")
-        _sweep(credit, report, [("preservation", "s", "-"), ("reward", "^", "--")], "preservation, mean reward")
+        (sweep_axes, reward_axes), (leakage_axes, preservation_axes) = figure.subplots(2, 2)
+        _draw_sweep(sweep_axes, report, [("leakage", "o", "-")], "leakage")
+        _draw_sweep(
+            reward_axes, report, [("preservation", "s", "-"), ("reward", "^", "--")], "preservation, mean reward"
+        )
         methods = report.methods
-        _bars(leaked, "leakage (95 %)", list(methods), [one.leakage for one in methods.values()])
-        _bars(kept, "preservation (95 %)", list(methods), [one.preservation for one in methods.values()])
+        _draw_bars(leakage_axes, "leakage (95 %)", list(methods), [one.leakage for one in methods.values()])
+        _draw_bars(
+            preservation_axes, "preservation (95 %)", list(methods), [one.preservation for one in methods.values()]
+        )
 
 
-def _sweep(axes: "Axes", report: CreditReport, figures: Sequence[tuple[str, str, str]], title: str) -> None:
-    """One line for each figure of GEAR against κ; marks and strokes tell them apart without colour."""
+def _draw_sweep(axes: "Axes", report: CreditReport, figures: Sequence[tuple[str, str, str]], title: str) -> None:
+    """Draw one line for each figure of GEAR against κ; markers and line styles distinguish them without colour."""
     for name, mark, stroke in figures:
         points = [(float(kappa), getattr(one, name)) for kappa, one in report.ablations.kappas.items()]
-        drawn = [(kappa, value) for kappa, value in points if value is not None]
+        defined = [(kappa, value) for kappa, value in points if value is not None]
         label = "mean reward" if name == "reward" else name
-        if drawn:
-            axes.plot([k for k, _ in drawn], [v for _, v in drawn], marker=mark, linestyle=stroke, label=label)
+        if defined:
+            axes.plot([k for k, _ in defined], [v for _, v in defined], marker=mark, linestyle=stroke, label=label)
     axes.axvline(report.kappa, color="0.7", linestyle=":", label=f"the run's κ, {report.kappa:g}")
     axes.set(xlabel="κ", title=title)
     axes.legend()
 
 
-def _bars(axes: "Axes", title: str, names: Sequence[str], estimates: Sequence[Estimate]) -> None:
-    """One bar for each rule, with its interval; none where there was no case."""
-    for place, one in enumerate(estimates):
+def _draw_bars(axes: "Axes", title: str, names: Sequence[str], estimates: Sequence[Estimate]) -> None:
+    """Draw one bar with its interval for each rule; no bar without a case."""
+    for index, one in enumerate(estimates):
         if one.value is None:
-            axes.annotate("no case", (place, 0.0), xytext=(0, 4), textcoords="offset points", ha="center")
+            axes.annotate("no case", (index, 0.0), xytext=(0, 4), textcoords="offset points", ha="center")
             continue
-        axes.bar(place, one.value, color="0.8", edgecolor="0.2", yerr=_reach(one), capsize=4)
+        axes.bar(index, one.value, color="0.8", edgecolor="0.2", yerr=_error_bar(one), capsize=4)
     axes.set_xticks(range(len(names)), names)
     axes.set(title=title, ylim=(0.0, None))
 
 
-def _reach(one: Estimate) -> Any:
-    """How far the interval reaches to either side of the bar's end."""
+def _error_bar(one: Estimate) -> Any:
+    """Return the distances from the value to both ends of its interval; None without an interval."""
     if one.value is None or one.low is None or one.high is None:
         return None
     return [[max(0.0, one.value - one.low)], [max(0.0, one.high - one.value)]]

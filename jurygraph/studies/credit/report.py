@@ -1,4 +1,4 @@
-"""What a study of credit found."""
+"""Report models of a credit study."""
 
 from pydantic import Field
 
@@ -12,8 +12,9 @@ from jurygraph.studies.credit.losses import Loss
 class Estimate(Noun):
     """A mean over `cases`, and its 95 % bootstrap interval over examples.
 
-    `value` is None without a case; the ends are None too with fewer than two examples. `empty` resamples held no case
-    and were left out of the interval.
+    `value` is None without a case; the ends are None also with fewer than two examples. `empty` resamples had no case
+    and
+    were left out of the interval.
     """
 
     value: Number | None
@@ -31,7 +32,7 @@ class Diagnosis(Noun):
 
 
 class Method(Diagnosis):
-    """One way to aggregate: over all edges that count, by their kinds, and the mean reward of the rubric.
+    """One aggregation rule: over all edges that count, by kind of edge, and the mean reward of the rubric.
 
     `change` is the mean change of the reward against flat aggregation.
     """
@@ -42,7 +43,7 @@ class Method(Diagnosis):
 
 
 class Variant(Noun):
-    """One ablation, without intervals. The cases are those of the annotated graph, whatever graph the scores are of."""
+    """One ablation, without intervals. The cases are those of the annotated graph, whatever graph the scores use."""
 
     leakage: Number | None
     preservation: Number | None
@@ -51,10 +52,10 @@ class Variant(Noun):
 
 
 class Rewired(Noun):
-    """Random graphs: the mean over seeds, and each by its seed.
+    """Random graphs: the mean over seeds, and the figures by seed.
 
-    Of the `graphs` that were drawn, one for each seed and rubric with an edge, `as_annotated` came out as the graph
-    that they replace: the smaller the rubrics, the less a random graph differs.
+    Of the `graphs` drawn, one for each seed and rubric with an edge, `as_annotated` equal the graph they replace: the
+    smaller the rubrics, the less a random graph differs.
     """
 
     mean: Variant
@@ -64,13 +65,13 @@ class Rewired(Noun):
 
 
 class Untyped(Variant):
-    """The annotated graph with one λ for all edges."""
+    """The annotated graph with the same λ for all edges."""
 
     retention: Unit
 
 
 class Ablations(Noun):
-    """The ablations: random graphs (None where no seed was asked for), one λ for all, and GEAR by κ."""
+    """The ablations: random graphs (None without seeds), one λ for all edges, and GEAR by κ."""
 
     random: Rewired | None
     untyped: Untyped
@@ -78,11 +79,11 @@ class Ablations(Noun):
 
 
 class Census(Noun):
-    """What the figures are of.
+    """Sizes of the data.
 
-    `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have an edge; of the
-    `edges` (each counted once for each example) `unjudged` are no cases, since an end was not judged or does not
-    apply. `left_out` counts tasks and responses, by why.
+    `examples` are the responses with a reward from a rubric, of `rubrics` tasks, `graphs` of which have an edge. Of the
+    `edges` (counted once for each example), `unjudged` are no cases, because an end was not judged or does not apply.
+    `left_out` counts tasks and responses by reason.
     """
 
     tasks: Count
@@ -96,7 +97,7 @@ class Census(Noun):
 
 
 class CreditReport(Noun):
-    """The study of one run; `kappa` is the run's, and that of `gear` and of the untyped and random graphs."""
+    """The study of one run; `kappa` is the run's, used for `gear` and for the untyped and random graphs."""
 
     kappa: NonNegative
     threshold: Unit

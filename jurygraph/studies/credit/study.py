@@ -1,4 +1,4 @@
-"""The study: false credit under every rule, with part after part of GEAR taken away, from the verdicts of one run."""
+"""Measure false credit under every rule, and with parts of GEAR removed, from the verdicts of one run."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,16 +27,16 @@ from jurygraph.studies.credit.report import (
 from jurygraph.studies.credit.sheets import Sheets
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
-"""The strengths of suppression that are swept (GEAR, appendix I)."""
+"""Strengths of suppression in the sweep (GEAR, appendix I)."""
 
 Report = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is studied: the kinds of edges whose cases count, how many random graphs, and the bootstrap's draws.
+    """Settings of the study: kinds of edges whose cases count, number of random graphs, and resamples of the bootstrap.
 
-    Random graphs are drawn with the seeds `seed`, `seed` + 1, …; the bootstrap with `seed`.
+    Random graphs use the seeds `seed`, `seed` + 1, …; the bootstrap uses `seed`.
     """
 
     kinds: tuple[str, ...] = EDGE_KINDS
@@ -46,7 +46,7 @@ class Settings:
 
 
 class CreditStudy:
-    """Measures the sheets of a run; `size` is how many times a sheet is looked at."""
+    """Measures the sheets of a run; `size` is the number of passes over a sheet."""
 
     def __init__(self, sheets: Sheets, settings: Settings) -> None:
         self._sheets, self._settings = sheets, settings
@@ -62,9 +62,9 @@ class CreditStudy:
         self.size = len(sheets.each) * (len(self._rules) + len(self._random) + len(KAPPAS) + 2)
 
     def run(self, report: Report) -> CreditReport:
-        """All figures. `report` is called with how many sheets were looked at since its last call."""
+        """Return all figures. `report` is called with the number of sheets passed since its last call."""
         cases = measuring.cases_of(self._sheets.each)
-        scores = {name: self._scored(rule, report) for name, rule in self._rules.items()}
+        scores = {name: self._score(rule, report) for name, rule in self._rules.items()}
         return CreditReport(
             kappa=self._sheets.kappa,
             threshold=THRESHOLD,
@@ -78,7 +78,7 @@ class CreditStudy:
             losses=losses(self._sheets.each, self._sheets.kappa),
         )
 
-    def _scored(self, scoring: Scoring, report: Report) -> Scored:
+    def _score(self, scoring: Scoring, report: Report) -> Scored:
         return measuring.scored(self._sheets.each, scoring, report)
 
     def _census(self, cases: Cases) -> Census:
@@ -96,13 +96,13 @@ class CreditStudy:
         )
 
     def _methods(self, cases: Cases, scores: Mapping[str, Scored]) -> dict[str, Method]:
-        settings, present = self._settings, set(cases.kind.tolist())
-        filters = {"": settings.kinds, **{kind: (kind,) for kind in settings.kinds if kind in present}}
-        found = diagnoses(cases, {name: one.children for name, one in scores.items()}, filters, settings)
+        settings, kinds_present = self._settings, set(cases.kind.tolist())
+        filters = {"": settings.kinds, **{kind: (kind,) for kind in settings.kinds if kind in kinds_present}}
+        by_rule = diagnoses(cases, {name: one.children for name, one in scores.items()}, filters, settings)
         return {
             name: Method(
-                **dict(found[name].pop("")),
-                kinds=found[name],
+                **dict(by_rule[name].pop("")),
+                kinds=by_rule[name],
                 reward=fmean(one.rewards),
                 change=fmean(one.rewards - scores["flat"].rewards),
             )
@@ -111,11 +111,11 @@ class CreditStudy:
 
     def _ablations(self, cases: Cases, flat: Scored, report: Report) -> Ablations:
         def variant(scoring: Scoring) -> Variant:
-            return self._variant(cases, self._scored(scoring, report), flat)
+            return self._variant(cases, self._score(scoring, report), flat)
 
         shared = variant(measuring.untyped(self._retention))
         return Ablations(
-            random=self._rewired({str(seed): variant(scoring) for seed, scoring in self._random.items()}),
+            random=self._summarize_random({str(seed): variant(scoring) for seed, scoring in self._random.items()}),
             untyped=Untyped(**dict(shared), retention=self._retention),
             kappas={f"{kappa:g}": variant(measuring.soft(kappa)) for kappa in KAPPAS},
         )
@@ -128,14 +128,16 @@ class CreditStudy:
             change=fmean(scored.rewards - flat.rewards),
         )
 
-    def _rewired(self, each: dict[str, Variant]) -> Rewired | None:
+    def _summarize_random(self, each: dict[str, Variant]) -> Rewired | None:
         if not each:
             return None
         graphs = [sheet for sheet in self._sheets.each if sheet.edges]
-        same = sum(measuring.as_annotated(sheet, seed) for sheet in graphs for seed in self._random)
+        unchanged = sum(measuring.as_annotated(sheet, seed) for sheet in graphs for seed in self._random)
         columns = {name: [getattr(one, name) for one in each.values()] for name in Variant.model_fields}
         mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
-        return Rewired(mean=Variant.model_validate(mean), each=each, graphs=len(graphs) * len(each), as_annotated=same)
+        return Rewired(
+            mean=Variant.model_validate(mean), each=each, graphs=len(graphs) * len(each), as_annotated=unchanged
+        )
 
 
 def _seeds(settings: Settings) -> range:
@@ -145,32 +147,41 @@ def _seeds(settings: Settings) -> range:
 def diagnoses(
     cases: Cases, scores: Mapping[str, Floats], filters: Mapping[str, Collection[str]], settings: Settings
 ) -> dict[str, dict[str, Diagnosis]]:
-    """Leakage and preservation with their intervals: by the name of a rule, then by that of a filter of kinds.
+    """Return leakage and preservation with their intervals, by name of a rule, then by name of a filter of kinds.
 
-    All intervals are of the same resamples, so that rules are compared on the same draws.
+    All intervals use the same resamples, so that rules are compared on the same draws.
     """
-    named = [(rule, name) for rule in scores for name in filters]
-    held = {name: (cases.violated(kinds), cases.satisfied(kinds)) for name, kinds in filters.items()}
-    counts = {name: [_by_example(cases, of, np.ones(len(of))) for of in both] for name, both in held.items()}
-    values = {rule: (cases.leaked(given), cases.kept(given)) for rule, given in scores.items()}
-    sums = [_by_example(cases, of, value) for rule, name in named for of, value in _both(held[name], values[rule])]
-    spread = iter(
-        intervals(sums, [one for _, name in named for one in counts[name]], settings.resamples, settings.seed)
+    pairs = [(rule, name) for rule in scores for name in filters]
+    masks = {name: (cases.violated(kinds), cases.satisfied(kinds)) for name, kinds in filters.items()}
+    counts = {
+        name: [_sum_by_example(cases, mask, np.ones(len(mask))) for mask in mask_pair]
+        for name, mask_pair in masks.items()
+    }
+    values = {rule: (cases.leaked(rule_scores), cases.kept(rule_scores)) for rule, rule_scores in scores.items()}
+    sums = [
+        _sum_by_example(cases, mask, value)
+        for rule, name in pairs
+        for mask, value in _zip_masks(masks[name], values[rule])
+    ]
+    interval_iterator = iter(
+        intervals(sums, [row for _, name in pairs for row in counts[name]], settings.resamples, settings.seed)
     )
-    found: dict[str, dict[str, Diagnosis]] = {rule: {} for rule in scores}
-    for rule, name in named:
-        ends = [_estimate(value[of], next(spread)) for of, value in _both(held[name], values[rule])]
-        found[rule][name] = Diagnosis(leakage=ends[0], preservation=ends[1])
-    return found
+    result: dict[str, dict[str, Diagnosis]] = {rule: {} for rule in scores}
+    for rule, name in pairs:
+        estimates = [
+            _estimate(value[mask], next(interval_iterator)) for mask, value in _zip_masks(masks[name], values[rule])
+        ]
+        result[rule][name] = Diagnosis(leakage=estimates[0], preservation=estimates[1])
+    return result
 
 
-def _both(held: tuple[Bools, Bools], values: tuple[Floats, Floats]) -> Sequence[tuple[Bools, Floats]]:
-    return list(zip(held, values, strict=True))
+def _zip_masks(masks: tuple[Bools, Bools], values: tuple[Floats, Floats]) -> Sequence[tuple[Bools, Floats]]:
+    return list(zip(masks, values, strict=True))
 
 
-def _by_example(cases: Cases, of: Bools, values: Floats) -> Floats:
-    """Sums over the cases of each example, [n]."""
-    return np.bincount(cases.example[of], values[of], minlength=cases.examples).astype(np.float64)
+def _sum_by_example(cases: Cases, mask: Bools, values: Floats) -> Floats:
+    """Return the sums over the cases of each example, [n]."""
+    return np.bincount(cases.example[mask], values[mask], minlength=cases.examples).astype(np.float64)
 
 
 def _estimate(values: Floats, interval: Interval) -> Estimate:

@@ -1,4 +1,4 @@
-"""Where the components of a reward disagree, measured from stored runs (MACRM, section 4.5)."""
+"""Disagreement of the components of a reward, measured from stored runs (MACRM, section 4.5)."""
 
 from jurygraph.studies.disagreement.deviation import pairwise
 from jurygraph.studies.disagreement.findings import DisagreementReport

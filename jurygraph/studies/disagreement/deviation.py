@@ -1,4 +1,4 @@
-"""How far the components of one reward lie apart."""
+"""Mean absolute difference between the components of one reward."""
 
 from collections.abc import Mapping
 
@@ -12,9 +12,10 @@ Floats = NDArray[np.float64]
 
 
 def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Floats:
-    """D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|, the mean absolute difference of two components (MACRM Eq. 6).
+    """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|, the mean absolute difference of two components (MACRM Eq.
+    6).
 
-    No order of the components changes a bit.
+    The order of the components does not change a bit of the result.
 
     Args:
         components: m values of one response [m], of R responses [R, m], or [R] by component; each in [0, 1], m ≥ 2.
@@ -23,10 +24,11 @@ def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Fl
         D_pair in [0, 1]: a scalar for one response, else [R]. For m = 3 it is at most 2/3.
 
     Raises:
-        InputError: fewer than two components, another shape, lists of different lengths, or a value that is no number
-            in [0, 1] (NaN, booleans and text are none); the first such value is named.
+        InputError: fewer than two components, another shape, lists of different lengths, or a value that is not a
+            number
+            in [0, 1] (such as NaN, booleans or text); the first such value is named.
     """
-    values = _side_by_side(components) if isinstance(components, Mapping) else _numbers("components", components)
+    values = _stack_columns(components) if isinstance(components, Mapping) else _to_floats("components", components)
     if values.ndim not in (1, 2):
         raise InputError(f"components have shape {values.shape}: [m] or [R, m] is needed")
     if values.shape[-1] < 2:
@@ -34,18 +36,18 @@ def pairwise(components: ArrayLike | Mapping[str, ArrayLike]) -> np.float64 | Fl
     return np.minimum(fusion.disagreement(values), 1.0)
 
 
-def _side_by_side(components: Mapping[str, ArrayLike]) -> Floats:
-    columns = {name: _numbers(name, given) for name, given in components.items()}
+def _stack_columns(components: Mapping[str, ArrayLike]) -> Floats:
+    columns = {name: _to_floats(name, values) for name, values in components.items()}
     shapes = {column.shape for column in columns.values()}
     if len(shapes) > 1:
-        told = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
-        raise InputError(f"components have different shapes ({told}); give each one value a response")
+        shape_list = ", ".join(f"{name} {column.shape}" for name, column in columns.items())
+        raise InputError(f"components have different shapes ({shape_list}); give each one value a response")
     return np.stack(list(columns.values()), axis=-1) if columns else np.empty(0)
 
 
-def _numbers(name: str, given: ArrayLike) -> Floats:
+def _to_floats(name: str, raw: ArrayLike) -> Floats:
     try:
-        values = np.asarray(given)
+        values = np.asarray(raw)
     except ValueError:
         raise InputError(f"{name}: lists of different lengths are no array; give every response m values") from None
     if values.size and values.dtype.kind not in "iuf":
@@ -53,6 +55,6 @@ def _numbers(name: str, given: ArrayLike) -> Floats:
     values = values.astype(np.float64)
     outside = np.argwhere(~((values >= 0.0) & (values <= 1.0)))
     if len(outside):
-        place = tuple(outside[0].tolist())
-        raise InputError(f"{name}{list(place) if place else ''} is {values[place]}; give a number in [0, 1]")
+        index = tuple(outside[0].tolist())
+        raise InputError(f"{name}{list(index) if index else ''} is {values[index]}; give a number in [0, 1]")
     return values

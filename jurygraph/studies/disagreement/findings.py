@@ -1,14 +1,15 @@
-"""What a study of disagreement found."""
+"""Report models of a disagreement study."""
 
 from jurygraph.schema import Noun
 from jurygraph.schema.noun import Count, Number, Unit
 
 
 class Contrast(Noun):
-    """One column of MACRM's Table 4: a mean in High-div, in Low-div, and the difference with its 95 % interval.
+    """One column of MACRM's Table 4: the mean in High-div, in Low-div, and the difference with its 95 % interval.
 
-    The interval's ends are None where there is nothing to draw from: one task with one response, or no resample that
-    held samples of both.
+    The interval's ends are None if there is nothing to resample: one task with one response, or no resample with
+    samples of
+    both.
     """
 
     name: str
@@ -20,11 +21,13 @@ class Contrast(Noun):
 
 
 class Split(Noun):
-    """Samples by disagreement: `high` of them with the greatest D_pair, and the rest.
+    """Samples by disagreement: the `high` samples with the greatest D_pair, and the rest.
 
-    `cut` is the least D_pair in High-div. As many samples as `tied_high` have just this one in High-div, and
-    `tied_low` in Low-div: between these the id decided. `empty` resamples of the intervals held one side alone, and
-    were left out. `rows` are the reward, then the components.
+    `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
+    value;
+    the id decided between them. `empty` resamples of the intervals had samples of only one side, and were left out.
+    `rows`
+    are the reward, then the components.
     """
 
     high: Count
@@ -39,7 +42,7 @@ class Split(Noun):
 
 
 class Correlation(Noun):
-    """Two components over all samples; without coefficients where one is constant, which `why` says."""
+    """Two components over all samples; without coefficients if one is constant, and `why` gives that reason."""
 
     first: str
     second: str
@@ -59,11 +62,13 @@ class StepMeans(Noun):
 
 
 class Trend(Noun):
-    """What a series does over the steps.
+    """Trend of a series over the steps.
 
-    `slope` is of the least-squares line, for each 1 that the step's number grows. `kendall` is τ-b with the step and
-    `p` its two-sided test (Mann-Kendall), None where the series is constant. `fluctuation` is the mean absolute change
-    from one step to the next.
+    `slope` is the slope of the least-squares line, per unit of the step number. `kendall` is τ-b with the step and `p`
+    its
+    two-sided test (Mann-Kendall), None if the series is constant. `fluctuation` is the mean absolute change from one
+    step to
+    the next.
     """
 
     name: str
@@ -79,8 +84,8 @@ class DisagreementReport(Noun):
     """One run: D_pair over `components` of `samples` responses in `tasks` tasks.
 
     `threshold` is the percentile of all D_pair, by linear interpolation; a sample above it is a conflict. `steps` and
-    `trends` are empty where the run is not cut into steps, `trends` also with one step. `left_out` counts responses, by
-    why.
+    `trends` are empty if the run is not cut into steps, `trends` also with one step. `left_out` counts responses by
+    reason.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""The study drawn: the three panels of MACRM's Fig. 3, a line for each run."""
+"""Plot of a disagreement study: the three panels of MACRM's Fig. 3, with a line for each run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,18 +11,18 @@ _PANELS = (
     ("disagreement", "(b) mean D_pair"),
     ("conflict_rate", "(c) conflict rate, each run by its own τ"),
 )
-_STROKES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
+_LINE_STYLES = (("-", "o"), ("--", "s"), (":", "^"), ("-.", "D"))
 
 
 def draw(reports: Sequence[DisagreementReport], file: Path, form: str) -> None:
-    """Write mean reward, mean D_pair and conflict rate over the steps, in the form of a suffix.
+    """Write mean reward, mean D_pair and conflict rate over the steps, in the format of the suffix `form`.
 
     The same reports give the same file. Raises OSError.
     """
     with plotted(file, form, (11.0, 3.6)) as figure:
         for axes, (name, title) in zip(figure.subplots(1, len(_PANELS)), _PANELS, strict=True):
-            for place, one in enumerate(reports):
-                stroke, mark = _STROKES[place % len(_STROKES)]
+            for index, one in enumerate(reports):
+                stroke, mark = _LINE_STYLES[index % len(_LINE_STYLES)]
                 steps, series = [each.step for each in one.steps], [getattr(each, name) for each in one.steps]
                 axes.plot(steps, series, linestyle=stroke, marker=mark, markersize=3.0, label=one.run)
             axes.set(xlabel="step", title=title)

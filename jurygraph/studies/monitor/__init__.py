@@ -1,4 +1,4 @@
-"""The Data Analyzer fed: from a run, or from a trainer."""
+"""The Data Analyzer applied to a stored run, or to the steps of a trainer."""
 
 from jurygraph.studies.monitor.watch import Watch, WatchReport
 

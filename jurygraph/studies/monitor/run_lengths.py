@@ -1,8 +1,7 @@
-"""How long the analyzer runs until it tells something: without change, and after a shift. Many streams side by side.
+"""Run lengths of the analyzer until its first alarm, without change or after a shift, over many parallel streams.
 
-The steps of the streams are drawn with replacement from pools of steps whose rows were simulated and measured as the
-analyzer measures them; each pool has a frame of its own, from the first of its steps. The tests are the analyzer's own
-array form.
+The steps of the streams are drawn with replacement from pools of steps, whose rows were simulated and measured as the
+analyzer measures them; each pool has its own frame, from its first steps. The tests are the analyzer's array form.
 """
 
 from collections.abc import Sequence
@@ -31,10 +30,10 @@ class Pool(NamedTuple):
 
 
 class RunLengths(NamedTuple):
-    """Steps [R] until each stream's first alarm, from the change on if there was one.
+    """Steps [R] until each stream's first alarm, counted from the change if there is one.
 
-    `censored` are those that ended without one, and count as long as they were; `false` those that told something
-    before the change, which count not at all.
+    `censored` streams ended without an alarm, and count with their full length; `false` streams had an alarm before the
+    change, and are not counted.
     """
 
     steps: NDArray[np.int64]
@@ -43,16 +42,16 @@ class RunLengths(NamedTuple):
 
 
 def pool(seed: int, steps: int) -> Pool:
-    """Steps without change, drawn from a seed."""
+    """Draw steps without change from a seed."""
     settings = Settings()
     first = unchanged(seed, settings.calibration)
     series = series_of(first, settings.opposed, settings.penalties)
     pairs = disagreement([first.components[name] for name in settings.opposed])
     frozen = frame([first.rewards], [pairs])
     seeds = np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist()
-    chunks = [measured(unchanged(one, _CHUNK), series, settings.opposed, frozen) for one in seeds]
-    whole = (np.concatenate(column)[:steps] for column in zip(*chunks, strict=True))
-    return Pool(tuple(one.name for one in series), Measure(*whole))
+    chunks = [measured(unchanged(item, _CHUNK), series, settings.opposed, frozen) for item in seeds]
+    columns = (np.concatenate(column)[:steps] for column in zip(*chunks, strict=True))
+    return Pool(tuple(item.name for item in series), Measure(*columns))
 
 
 def run_lengths(
@@ -64,30 +63,31 @@ def run_lengths(
     shift: tuple[str, float] | None = None,
     after: int = 0,
 ) -> RunLengths:
-    """Follow streams up to `most` steps behind the first `after`, or until each told something.
+    """Follow streams for up to `most` steps after the first `after`, or until each has had an alarm.
 
-    `shift` names a series and by how many sd of a step it lies higher from then on; then only its own alarms count
-    behind the change. Streams are shared evenly among the pools.
+    `shift` names a series and the number of sd of a step by which it is raised from then on; after the change only its
+    own
+    alarms count. Streams are shared evenly among the pools.
     """
     rng = np.random.Generator(np.random.PCG64(seed))
     stacked = Measure(*(np.stack(column) for column in zip(*(one.measure for one in pools), strict=True)))
     names, size = pools[0].names, stacked.score.shape[1]
-    home = np.arange(streams) % len(pools)
-    offset, own = np.zeros(len(names)), np.ones(len(names), bool)
+    pool_of = np.arange(streams) % len(pools)
+    offset, shifted = np.zeros(len(names)), np.ones(len(names), bool)
     if shift is not None:
-        own = np.array([name == shift[0] for name in names])
-        offset = np.where(own, shift[1] * np.nanstd(stacked.score, axis=(0, 1)), 0.0)
+        shifted = np.array([name == shift[0] for name in names])
+        offset = np.where(shifted, shift[1] * np.nanstd(stacked.score, axis=(0, 1)), 0.0)
     tests = Detectors((streams, len(names)), limits(arl, len(names)))
-    told = np.zeros(streams, np.int64)
+    alarm_step = np.zeros(streams, np.int64)
     for step in range(1, after + most + 1):
-        drawn = Measure(*(column[home, rng.integers(size, size=streams)] for column in stacked))
+        measure = Measure(*(column[pool_of, rng.integers(size, size=streams)] for column in stacked))
         if step > after:
-            drawn = drawn._replace(score=drawn.score + offset)
-        alarms = tests.feed(step, drawn).any
-        alarm = (alarms if step <= after else alarms & own).any(axis=-1)
-        told[alarm & (told == 0)] = step
-        if told.all():
+            measure = measure._replace(score=measure.score + offset)
+        alarms = tests.feed(step, measure).any
+        alarm = (alarms if step <= after else alarms & shifted).any(axis=-1)
+        alarm_step[alarm & (alarm_step == 0)] = step
+        if alarm_step.all():
             break
-    false = (told > 0) & (told <= after)
-    lengths = np.where(told == 0, after + most, told)[~false] - after
-    return RunLengths(lengths, int((told == 0).sum()), int(false.sum()))
+    is_false = (alarm_step > 0) & (alarm_step <= after)
+    lengths = np.where(alarm_step == 0, after + most, alarm_step)[~is_false] - after
+    return RunLengths(lengths, int((alarm_step == 0).sum()), int(is_false.sum()))

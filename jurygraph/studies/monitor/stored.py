@@ -17,34 +17,35 @@ from jurygraph.runs.store.ledger import Ledger
 
 Group = list[Scored]
 Wait = Callable[[], None]
-"""Returns when it is time for another look."""
+"""A function that returns when the run should be read again."""
 
 
 @dataclass
 class Erased:
-    """How many erased responses the groups had that passed so far."""
+    """Counter of erased responses in the groups that passed so far."""
 
     count: int = 0
 
     def counted(self, stream: Iterable[Group]) -> Iterator[Group]:
-        """The groups as they are."""
+        """Yield the groups unchanged, and count their erased responses."""
         for group in stream:
             self.count += sum(one.response is None for one in group)
             yield group
 
 
 def opened(folder: Path, wait: Wait | None = None) -> Run:
-    """The run in a folder. With `wait`, one that another process has not begun yet, or still plans, is waited for.
+    """Open the run in a folder. With `wait`, wait for a run that another process has not begun yet or is still
+    planning.
 
-    Raises `InputError` where there is none, or where none can come: at a file, or in a folder of something else.
+    Raises `InputError` if there is none, or if none can appear: at a file, or in a folder of something else.
     """
-    while wait is not None and _to_come(folder):
+    while wait is not None and _is_pending(folder):
         wait()
     return Run.open(folder)
 
 
-def _to_come(folder: Path) -> bool:
-    """Whether no run is there, and one may be made."""
+def _is_pending(folder: Path) -> bool:
+    """Return True if there is no run yet, and one may be created."""
     if (folder / place.LEDGER).is_file():
         ledger = Ledger.open(folder / place.LEDGER)
         if ledger is not None:
@@ -56,29 +57,29 @@ def _to_come(folder: Path) -> bool:
 
 
 def groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
-    """The groups of a run in the order of its tasks. With `wait`, what comes until the run is closed, too.
+    """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
 
-    The run is opened anew for every look and let go of before `wait` is called, so that its writer is not held up.
+    The run is reopened for every pass and closed before `wait` is called, so that its writer is not blocked.
     """
-    seen, closed = 0, False
+    last_seq, closed = 0, False
     while not closed:
         with closing(opened(folder, wait)) as run:
             closed = run.closed or wait is None
-            for record in run.source.ledger.records("group", seen, run.extent):
+            for record in run.source.ledger.records("group", last_seq, run.extent):
                 yield run.group(record)
-                seen = record.seq
+                last_seq = record.seq
         if not closed and wait is not None:
             wait()
 
 
 def penalties(folder: Path, wait: Wait | None = None) -> frozenset[str]:
-    """The components of a run that count against a response, as its config weighs them."""
+    """Return the components of a run with a negative weight in its config."""
     with closing(opened(folder, wait)) as run:
         return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
 
 
 def by_number(stream: Iterable[Group], every: int) -> Iterator[list[Group]]:
-    """Steps of so many tasks each; what is left at the end is no step."""
+    """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
     step: list[Group] = []
     for group in stream:
         step.append(group)
@@ -88,59 +89,64 @@ def by_number(stream: Iterable[Group], every: int) -> Iterator[list[Group]]:
 
 
 def by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]:
-    """Steps of the tasks whose responses bear the same value of a label, one after the other.
+    """Yield steps of consecutive tasks whose responses have the same value of a label.
 
-    An erased response bears none; a task that has no other belongs to the step around it. Raises `InputError` where a
-    response lacks the label, a task has two, or one comes again after another.
+    Erased responses have no label; a task with only erased responses belongs to the step around it. Raises `InputError`
+    if a
+    response lacks the label, a task has two values, or a value occurs again after another.
     """
     step: list[Group] = []
-    now: list[JsonValue] = []
+    current: list[JsonValue] = []
     ended: set[str] = set()
     for group in stream:
-        value = _label(group, label)
-        if value and now and value != now:
+        value = _label_values(group, label)
+        if value and current and value != current:
             yield step
-            ended.add(repr(now))
+            ended.add(repr(current))
             step = []
         if repr(value) in ended:
             task = group[0].trace.task_id
             raise InputError(f"task {task!r}: label {label!r} is {value[0]!r} again, after others; order tasks by it")
         step.append(group)
-        now = value or now
+        current = value or current
     if step:
         yield step
 
 
-def _label(group: Group, label: str) -> list[JsonValue]:
-    """The value of a task's label; none where its responses were all erased, and their labels with them."""
-    found: list[JsonValue] = []
-    for one in group:
-        if one.response is None:
+def _label_values(group: Group, label: str) -> list[JsonValue]:
+    """Return the value of a task's label, as a list; empty if all its responses were erased with their labels."""
+    values: list[JsonValue] = []
+    for scored in group:
+        if scored.response is None:
             continue
-        if label not in one.trace.labels:
-            known = ", ".join(map(repr, one.trace.labels)) or "none"
-            raise InputError(f"response {one.trace.response_id!r}: has no label {label!r}; its labels: {known}")
-        found.append(one.trace.labels[label])
-    if any(value != found[0] for value in found):
+        if label not in scored.trace.labels:
+            label_names = ", ".join(map(repr, scored.trace.labels)) or "none"
+            raise InputError(
+                f"response {scored.trace.response_id!r}: has no label {label!r}; its labels: {label_names}"
+            )
+        values.append(scored.trace.labels[label])
+    if any(value != values[0] for value in values):
         task = group[0].trace.task_id
         raise InputError(f"task {task!r}: its responses differ in label {label!r}; a task belongs to one step")
-    return found[:1]
+    return values[:1]
 
 
 def steps(cut: Iterable[Sequence[Group]]) -> Iterator[Step]:
-    """Steps as the analyzer takes them. Components are those of the first step; lengths are characters."""
+    """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
     names: list[str] | None = None
     for tasks in cut:
-        rows = [one for group in tasks for one in group]
+        rows = [scored for group in tasks for scored in group]
         if names is None:
-            names = sorted({name for one in rows for name in one.trace.reward.components})
+            names = sorted({name for scored in rows for name in scored.trace.reward.components})
         yield Step(
-            rewards=[_number(one.trace.reward.value) for one in rows],
-            components={name: [_number(one.trace.reward.components.get(name)) for one in rows] for name in names},
-            lengths=[np.nan if one.response is None else float(len(one.response.text)) for one in rows],
-            groups=[one.trace.task_id for one in rows],
+            rewards=[_nan_if_none(scored.trace.reward.value) for scored in rows],
+            components={
+                name: [_nan_if_none(scored.trace.reward.components.get(name)) for scored in rows] for name in names
+            },
+            lengths=[np.nan if scored.response is None else float(len(scored.response.text)) for scored in rows],
+            groups=[scored.trace.task_id for scored in rows],
         )
 
 
-def _number(value: float | None) -> float:
+def _nan_if_none(value: float | None) -> float:
     return np.nan if value is None else value

@@ -1,4 +1,4 @@
-"""A stream of steps watched, and what came of it."""
+"""Watch a stream of steps, and report on it."""
 
 import numpy as np
 
@@ -10,10 +10,11 @@ from jurygraph.schema.noun import Count, Number
 
 
 class WatchReport(Noun):
-    """What watching came to: all alerts in their order, and every series over the whole stream.
+    """The result of watching: all alerts in their order, and every series over the whole stream.
 
-    `arl` is the average run length without change that the limits were made for; `drift` are the limits of the CUSUMs
-    by their reference value, `jump` that of a single step's normal score. Without a step there are none.
+    `arl` is the average run length without change for which the limits were computed; `drift` are the limits of the
+    CUSUMs
+    by their reference value, `jump` is the limit for a single step's normal score. Without a step there are none.
     """
 
     steps: Count
@@ -25,20 +26,20 @@ class WatchReport(Noun):
 
     @property
     def adverse(self) -> tuple[Alert, ...]:
-        """The alerts that should worry."""
+        """Return the alerts whose change is bad."""
         return tuple(alert for alert in self.alerts if alert.adverse)
 
 
 class Watch:
-    """Feeds an analyzer and keeps what it told. For trainers, which have no run:
+    """Feeds an analyzer and keeps its alerts. For trainers, which have no run:
 
         watch = Watch()
         for alert in watch.feed(Step(rewards, components, lengths, groups)):
             log(alert.sentence)
 
     Args:
-        settings: how to watch.
-        keep: whether to keep every step's values as well, to draw them; this grows with the number of steps.
+        settings: settings of the analyzer.
+        keep: keep every step's values, for a plot; memory grows with the number of steps.
     """
 
     def __init__(self, settings: Settings | None = None, keep: bool = False) -> None:
@@ -48,7 +49,7 @@ class Watch:
         self._values: list[Floats] = []
 
     def feed(self, step: Step) -> tuple[Alert, ...]:
-        """The alerts of one more step. Raises `InputError` where it does not go with the steps before."""
+        """Return the alerts of one more step. Raises `InputError` if it does not match the steps before."""
         alerts = self.analyzer.observe(step)
         self.alerts += alerts
         if self._keep:
@@ -57,24 +58,24 @@ class Watch:
 
     @property
     def enough(self) -> bool:
-        """Whether there were steps enough to test anything."""
+        """Return True if there were enough steps to test anything."""
         return self.analyzer.steps >= LEAST_STEPS
 
     @property
     def rewarded(self) -> bool:
-        """Whether a reward ever had a value."""
+        """Return True if the reward had a value in any step."""
         return any(row.series == "reward" and row.steps for row in self.analyzer.summary())
 
     @property
     def history(self) -> dict[str, Floats]:
-        """The values of each series, step by step; NaN where there was none. Empty unless they are kept."""
+        """Return the values of each series by step; NaN if there was none. Empty unless values are kept."""
         if not self._values:
             return {}
         values = np.stack(self._values)
-        return {one.name: values[:, place] for place, one in enumerate(self.analyzer.series)}
+        return {series.name: values[:, index] for index, series in enumerate(self.analyzer.series)}
 
     def report(self) -> WatchReport:
-        """What watching came to so far."""
+        """Return the report on the steps so far."""
         analyzer = self.analyzer
         limits = analyzer.limits if analyzer.series else None
         return WatchReport(

@@ -1,4 +1,4 @@
-"""Evaluations whose truth is known: what a consensus recovers of it, and how honest its uncertainty is."""
+"""Simulated evaluations with known truth: recovery by a consensus, and calibration of its uncertainty."""
 
 from jurygraph.studies.simulate.generator import Simulated, stableval
 from jurygraph.studies.simulate.setting import PUBLISHED, Setting

@@ -1,4 +1,4 @@
-"""Whether a posterior is as often right as it says."""
+"""Calibration of a posterior: how often the most probable class is right."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -14,8 +14,9 @@ BINS = 10
 
 
 class Calibration(NamedTuple):
-    """Over all items of all seeds: the expected calibration error, the mean of the greatest posterior, and how often
-    the class that it names was right."""
+    """Over all items of all seeds: expected calibration error, mean of the greatest posterior, and accuracy of the
+    class it names.
+    """
 
     error: float
     confidence: float
@@ -23,36 +24,36 @@ class Calibration(NamedTuple):
 
 
 def calibration(settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1) -> dict[str, Calibration]:
-    """How far the greatest posterior of preset `converged` can be believed, by setting.
+    """Return the calibration of the greatest posterior of preset `converged`, by setting.
 
-    The error is Σ_b n_b/n |right_b - confidence_b| over ten bins of equal width. Bins are filled by all seeds together,
-    for an error of few items is mostly chance.
+    The error is Σ_b n_b/n |right_b - confidence_b| over ten bins of equal width. All seeds share the bins, because the
+    error of few items is mostly chance.
     """
     runs = [(setting, seed) for setting in settings.values() for seed in seeds]
-    found = np.array(every(_binned_run, runs, jobs)).reshape(len(settings), len(seeds), 3, BINS).sum(axis=1)
-    return {name: _calibration(bins) for name, bins in zip(settings, found, strict=True)}
+    bins_by_setting = np.array(every(_bin_run, runs, jobs)).reshape(len(settings), len(seeds), 3, BINS).sum(axis=1)
+    return {name: _from_bins(bins) for name, bins in zip(settings, bins_by_setting, strict=True)}
 
 
 def calibration_error(posterior: Floats, truth: Codes) -> Calibration:
-    """Of a posterior [N,K], from the true classes [N]."""
-    return _calibration(_binned(posterior, truth))
+    """Return the calibration of a posterior [N,K], from the true classes [N]."""
+    return _from_bins(_bin_posterior(posterior, truth))
 
 
-def _binned_run(run: tuple[Setting, int]) -> Floats:
-    drawn = stableval(*run)
-    fitted = consensus.fit(drawn.item, drawn.annotator, drawn.label, n_classes=CLASSES)
-    return _binned(fitted.posterior, drawn.truth)
+def _bin_run(run: tuple[Setting, int]) -> Floats:
+    simulated = stableval(*run)
+    fitted = consensus.fit(simulated.item, simulated.annotator, simulated.label, n_classes=CLASSES)
+    return _bin_posterior(fitted.posterior, simulated.truth)
 
 
-def _binned(posterior: Floats, truth: Codes) -> Floats:
-    """Of each bin the number of items, the sum of their greatest posterior, and how many are right, [3,BINS]."""
+def _bin_posterior(posterior: Floats, truth: Codes) -> Floats:
+    """Return per bin the number of items, the sum of their greatest posterior, and the number right, [3,BINS]."""
     greatest = posterior.max(axis=1)
-    place = np.minimum((greatest * BINS).astype(np.intp), BINS - 1)
+    bin_index = np.minimum((greatest * BINS).astype(np.intp), BINS - 1)
     right = posterior.argmax(axis=1) == truth
-    return np.array([np.bincount(place, weights, minlength=BINS) for weights in (None, greatest, right)])
+    return np.array([np.bincount(bin_index, weights, minlength=BINS) for weights in (None, greatest, right)])
 
 
-def _calibration(bins: Floats) -> Calibration:
-    many, confidence, right = bins
-    error = np.abs(confidence - right).sum() / many.sum()
-    return Calibration(float(error), float(confidence.sum() / many.sum()), float(right.sum() / many.sum()))
+def _from_bins(bins: Floats) -> Calibration:
+    counts, confidence, right = bins
+    error = np.abs(confidence - right).sum() / counts.sum()
+    return Calibration(float(error), float(confidence.sum() / counts.sum()), float(right.sum() / counts.sum()))

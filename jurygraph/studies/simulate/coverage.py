@@ -1,14 +1,15 @@
-"""How often 95 % intervals hold what they are of.
+"""Coverage of 95 % intervals: how often they contain the true value.
 
-An agent's score is of the mean expected credit over the population that its items are drawn from. Three readings of it:
+An agent's score estimates the mean expected credit over the population of its items. There are three true values:
 
-- `as fitted`: by the estimated confusions as they are. It is what the item bootstrap is of.
-- `true confusions`: by the model with the true class shares and confusions. An item's ambiguity is not known to the
-  model, so these are the mean ones, (1-E[d])·π + E[d]/3.
-- `true credit`: of the true classes. Expected credit by one prior for all agents draws them together, so it is another.
+- `as fitted`: by the estimated confusions as they are. The item bootstrap targets this value.
+- `true confusions`: by the model with the true class shares and confusions. The model does not know an item's
+  ambiguity, so these are the mean confusions, (1-E[d])·π + E[d]/3.
+- `true credit`: of the true classes. Expected credit uses one prior for all agents and shrinks them towards each other,
+  so it differs from this value.
 
-The first two are computed on many further items of the same agents and annotators, as their difference from the true
-credit, whose mean is known. An annotator's accuracy is of the mean diagonal of its mean confusion.
+The first two are computed on many more items of the same agents and annotators, as the difference from the true credit,
+whose mean is known. The true value of an annotator's accuracy is the mean diagonal of its mean confusion.
 """
 
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ FIGURES = ("as fitted", "true confusions", "true credit", "width", "annotators",
 
 
 class Effort(NamedTuple):
-    """Resamples of the items, refits, and further items of each agent from which true values are computed."""
+    """Number of resamples of items, of refits, and of further items per agent for computing true values."""
 
     resamples: int = 1000
     refits: int = 200
@@ -38,80 +39,82 @@ class Effort(NamedTuple):
 def coverage(
     setting: Setting, seeds: Sequence[int], effort: Effort, jobs: int = 1, report: Report | None = None
 ) -> Measured:
-    """The share of intervals that hold the true value, and how wide they are, by preset `converged`.
+    """Return the share of intervals that contain the true value, and their width, by preset `converged`.
 
-    Agents' intervals are `agent_scores`' (`items`) and `refit_intervals`' (`refits`, and `published`: 10 de-duplicated
-    resamples). Annotators' are, in the first row, those of `annotators()`.
+    Agents' intervals are those of `agent_scores` (`items`) and of `refit_intervals` (`refits`, and `published`: 10
+    de-duplicated resamples). Annotators' intervals in the first row are those of `annotators()`.
     """
     runs = [(setting, seed, effort) for seed in seeds]
-    return Measured(INTERVALS, FIGURES, np.array(every(_covered, runs, jobs, report)))
+    return Measured(INTERVALS, FIGURES, np.array(every(_measure_run, runs, jobs, report)))
 
 
-class _Ends(NamedTuple):
+class _Intervals(NamedTuple):
     """Intervals [M,2], of agents and of annotators."""
 
     agents: Floats
     annotators: Floats
 
 
-def _covered(run: tuple[Setting, int, Effort]) -> Floats:
-    """The figures of one evaluation, [intervals, figures]."""
+def _measure_run(run: tuple[Setting, int, Effort]) -> Floats:
+    """Return the figures of one evaluation, [intervals, figures]."""
     setting, seed, effort = run
-    drawn = stableval(setting, seed)
-    fitted = consensus.fit(drawn.item, drawn.annotator, drawn.label, n_classes=CLASSES)
-    true = _true_values(drawn, fitted, more_items(drawn, effort.population, seed))
-    diagonal = np.einsum("acc->a", mean_confusions(drawn)) / CLASSES
+    simulated = stableval(setting, seed)
+    fitted = consensus.fit(simulated.item, simulated.annotator, simulated.label, n_classes=CLASSES)
+    true = _true_values(simulated, fitted, more_items(simulated, effort.population, seed))
+    diagonal = np.einsum("acc->a", mean_confusions(simulated)) / CLASSES
     accuracy = diagonal[list(fitted.votes.annotators)]
-    return np.array([_figures(ends, true, accuracy) for ends in _intervals(drawn, fitted, effort)])
+    return np.array([_coverage_figures(bounds, true, accuracy) for bounds in _intervals(simulated, fitted, effort)])
 
 
-def _figures(ends: _Ends, true: tuple[Floats, ...], accuracy: Floats) -> list[float]:
-    agents = [*(_held(ends.agents, one) for one in true), _wide(ends.agents)]
-    return [*agents, _held(ends.annotators, accuracy), _wide(ends.annotators)]
+def _coverage_figures(bounds: _Intervals, true: tuple[Floats, ...], accuracy: Floats) -> list[float]:
+    agents = [*(_coverage_rate(bounds.agents, one) for one in true), _mean_width(bounds.agents)]
+    return [*agents, _coverage_rate(bounds.annotators, accuracy), _mean_width(bounds.annotators)]
 
 
-def _intervals(drawn: Simulated, fitted: Consensus, effort: Effort) -> list[_Ends]:
-    scores = fitted.agent_scores(drawn.agent, bootstrap=effort.resamples)
+def _intervals(simulated: Simulated, fitted: Consensus, effort: Effort) -> list[_Intervals]:
+    scores = fitted.agent_scores(simulated.agent, bootstrap=effort.resamples)
     refits = [
-        consensus.refit_intervals(fitted, drawn.agent, resamples=effort.refits, published=published)
+        consensus.refit_intervals(fitted, simulated.agent, resamples=effort.refits, published=published)
         for published in (False, True)
     ]
-    plain = [one.accuracy_interval for one in fitted.annotators().values()]
+    model_intervals = [one.accuracy_interval for one in fitted.annotators().values()]
     of_agents = [scores, *(one.agents for one in refits)]
-    of_annotators = [plain, *([accuracy for accuracy, *_ in one.annotators.values()] for one in refits)]
+    of_annotators = [model_intervals, *([accuracy for accuracy, *_ in one.annotators.values()] for one in refits)]
     return [
-        _Ends(np.array([(one.low, one.high) for one in agents.values()]), np.array(annotators))
+        _Intervals(np.array([(one.low, one.high) for one in agents.values()]), np.array(annotators))
         for agents, annotators in zip(of_agents, of_annotators, strict=True)
     ]
 
 
-def _true_values(drawn: Simulated, fitted: Consensus, further: Simulated) -> tuple[Floats, ...]:
-    """The agents' mean expected credit in the three readings, [agents] each."""
-    credit = drawn.setting.shares @ VALUES
+def _true_values(simulated: Simulated, fitted: Consensus, further: Simulated) -> tuple[Floats, ...]:
+    """Return the agents' mean expected credit in the three readings, [agents] each."""
+    credit = simulated.setting.shares @ VALUES
     rows = further.item, further.annotator, further.label
-    applied = further.scores(fitted.apply(*rows).posterior)
+    fitted_scores = further.scores(fitted.apply(*rows).posterior)
     shift = credit - further.true_scores
-    return applied + shift, further.scores(known_posterior(further)) + shift, credit
+    return fitted_scores + shift, further.scores(known_posterior(further)) + shift, credit
 
 
-def mean_confusions(drawn: Simulated) -> Floats:
-    """How each annotator labels the items of the population, [A,3,3]: π blurred by their mean ambiguity."""
-    hard = drawn.setting.hard
+def mean_confusions(simulated: Simulated) -> Floats:
+    """Return how each annotator labels items of the population, [A,3,3]: π blurred by the mean ambiguity."""
+    hard = simulated.setting.hard
     blurred = hard * AMBIGUITY["hard"] + (1.0 - hard) * AMBIGUITY["clear"]
-    return (1.0 - blurred) * drawn.confusions + blurred / CLASSES
+    return (1.0 - blurred) * simulated.confusions + blurred / CLASSES
 
 
-def known_posterior(drawn: Simulated) -> Floats:
-    """The model's posterior of each item where shares and confusions are the true ones, [N,3]."""
-    likelihood = np.log(mean_confusions(drawn))[drawn.annotator, :, drawn.label]
-    joint = likelihood.reshape(len(drawn.truth), -1, CLASSES).sum(axis=1) + np.log(drawn.setting.shares.mean(axis=0))
+def known_posterior(simulated: Simulated) -> Floats:
+    """Return the model's posterior of each item with the true shares and confusions, [N,3]."""
+    likelihood = np.log(mean_confusions(simulated))[simulated.annotator, :, simulated.label]
+    joint = likelihood.reshape(len(simulated.truth), -1, CLASSES).sum(axis=1) + np.log(
+        simulated.setting.shares.mean(axis=0)
+    )
     joint = np.exp(joint - joint.max(axis=1, keepdims=True))
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
 
-def _held(ends: Floats, true: Floats) -> float:
-    return float(((ends[:, 0] <= true) & (true <= ends[:, 1])).mean())
+def _coverage_rate(bounds: Floats, true: Floats) -> float:
+    return float(((bounds[:, 0] <= true) & (true <= bounds[:, 1])).mean())
 
 
-def _wide(ends: Floats) -> float:
-    return float((ends[:, 1] - ends[:, 0]).mean())
+def _mean_width(bounds: Floats) -> float:
+    return float((bounds[:, 1] - bounds[:, 0]).mean())

@@ -20,27 +20,27 @@ class Gain(NamedTuple):
 
 @dataclass(frozen=True)
 class Measured:
-    """`values` [S,M,F]: of each seed by method and figure, in the order of `methods` and `figures`."""
+    """Figures `values` [S,M,F] by seed, method and figure, in the order of `methods` and `figures`."""
 
     methods: tuple[str, ...]
     figures: tuple[str, ...]
     values: Floats
 
     def mean(self, method: str, figure: str) -> float:
-        """Over the seeds."""
+        """Return the mean of a figure over the seeds."""
         return float(self.of(method, figure).mean())
 
     def error(self, method: str, figure: str) -> float:
-        """The standard error of the mean; at least two seeds are needed."""
-        own = self.of(method, figure)
-        return float(own.std(ddof=1) / np.sqrt(len(own)))
+        """Return the standard error of the mean; needs at least two seeds."""
+        values = self.of(method, figure)
+        return float(values.std(ddof=1) / np.sqrt(len(values)))
 
     def gain(self, method: str, figure: str, over: str) -> Gain:
-        """By how much a method's figure is greater than that of another on the same seeds."""
-        apart = self.of(method, figure) - self.of(over, figure)
-        mean, half = apart.mean(), _NORMAL * apart.std(ddof=1) / np.sqrt(len(apart))
-        return Gain(float(mean), float(mean - half), float(mean + half))
+        """Return by how much a method's figure exceeds that of another method on the same seeds."""
+        differences = self.of(method, figure) - self.of(over, figure)
+        mean, half_width = differences.mean(), _NORMAL * differences.std(ddof=1) / np.sqrt(len(differences))
+        return Gain(float(mean), float(mean - half_width), float(mean + half_width))
 
     def of(self, method: str, figure: str) -> Floats:
-        """By seed, [S]."""
+        """Return a figure by seed, [S]."""
         return np.asarray(self.values[:, self.methods.index(method), self.figures.index(figure)])

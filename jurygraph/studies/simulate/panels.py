@@ -1,5 +1,4 @@
-"""Small panels, all of whose annotators label every item: where the model recovers more than the majority, and where
-less."""
+"""Small panels whose annotators all label every item: does the model recover more than the majority?"""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -20,7 +19,7 @@ FIGURES = ("accuracy", "mse", "tau_b")
 
 
 class Panel(NamedTuple):
-    """How many annotators, and how many items each of them labels."""
+    """Number of annotators, and number of items that each of them labels."""
 
     annotators: int
     items: int
@@ -37,10 +36,14 @@ PANELS = tuple(Panel(annotators, items) for annotators in (3, 5, 9) for items in
 
 
 def setting(panel: Panel) -> Setting:
-    """Five agents with a fifth of the items each; the annotators are drawn, for each seed, from the paper's pool of 18
-    normal, 6 strict, 4 lenient and 2 adversarial ones. PlanError where items do not divide by five."""
-    items, left = divmod(panel.items, len(QUALITIES))
-    if left:
+    """Return a setting of five agents with a fifth of the items each.
+
+    The annotators are drawn, for each seed, from the paper's pool of 18 normal, 6 strict, 4 lenient and 2 adversarial
+    ones.
+    Raises PlanError if the items cannot be divided by five.
+    """
+    items, remainder = divmod(panel.items, len(QUALITIES))
+    if remainder:
         raise PlanError(f"{panel.items} items are not alike many for each of {len(QUALITIES)} agents")
     return Setting(qualities=QUALITIES, items=items, annotators=panel.annotators, labels=panel.annotators)
 
@@ -51,42 +54,46 @@ def small_panels(
     priors: Mapping[str, Prior],
     jobs: int = 1,
 ) -> dict[Panel, Measured]:
-    """What `majority` (ties shared), hard `dawid-skene` and `stableval` by preset `converged` recover, by panel.
+    """Return the recovery by `majority` (ties shared), hard `dawid-skene` and `stableval` by preset `converged`, by
+    panel.
 
-    The figures are the share of items whose class is named rightly (`accuracy`; a tie that n classes share is 1/n
-    right), the mean squared error of the agents' scores (`mse`), and `tau_b` of their order with the true one, 0 where
-    all agents are alike.
+    The figures are the share of items with the right class (`accuracy`; a tie that n classes share is 1/n right), the
+    mean
+    squared error of the agents' scores (`mse`), and `tau_b` of their order with the true one, 0 if all agents are
+    equal.
 
     Args:
         panels: sizes.
-        seeds: one evaluation of each size for each.
+        seeds: for each seed, one evaluation of each size.
         priors: further estimates by `converged` with other priors, by name.
-        jobs: processes.
+        jobs: number of processes.
     """
     runs = [(panel, seed, tuple(priors.values())) for panel in panels for seed in seeds]
-    found = every(_recovered, runs, jobs)
+    figures_by_run = every(_measure_run, runs, jobs)
     methods = ("majority", "dawid-skene", "stableval", *priors)
     return {
-        panel: Measured(methods, FIGURES, np.array(found[place * len(seeds) : (place + 1) * len(seeds)]))
-        for place, panel in enumerate(panels)
+        panel: Measured(methods, FIGURES, np.array(figures_by_run[index * len(seeds) : (index + 1) * len(seeds)]))
+        for index, panel in enumerate(panels)
     }
 
 
-def _recovered(run: tuple[Panel, int, tuple[Prior, ...]]) -> Floats:
-    """The figures of one evaluation, [M,3]."""
+def _measure_run(run: tuple[Panel, int, tuple[Prior, ...]]) -> Floats:
+    """Return the figures of one evaluation, [M,3]."""
     panel, seed, priors = run
-    drawn = stableval(setting(panel), seed)
-    rows = drawn.item, drawn.annotator, drawn.label
+    simulated = stableval(setting(panel), seed)
+    rows = simulated.item, simulated.annotator, simulated.label
     fitted = consensus.fit(*rows, n_classes=CLASSES)
-    others = [
+    with_priors = [
         consensus.fit(*rows, n_classes=CLASSES, prior_confusion=prior.confusion, prior_mu=prior.mu) for prior in priors
     ]
-    voted = consensus.majority_vote(*rows, classes=range(CLASSES))
-    return np.array([_figures(drawn, one) for one in (voted, fitted.hard(), fitted, *others)])
+    majority = consensus.majority_vote(*rows, classes=range(CLASSES))
+    return np.array(
+        [_recovery_figures(simulated, estimate) for estimate in (majority, fitted.hard(), fitted, *with_priors)]
+    )
 
 
-def _figures(drawn: Simulated, found: Credited) -> tuple[float, ...]:
-    scores, true = drawn.scores(found.posterior), drawn.true_scores
-    leads = found.posterior == found.posterior.max(axis=1, keepdims=True)
-    right = (leads / leads.sum(axis=1, keepdims=True))[np.arange(len(drawn.truth)), drawn.truth]
+def _recovery_figures(simulated: Simulated, estimate: Credited) -> tuple[float, ...]:
+    scores, true = simulated.scores(estimate.posterior), simulated.true_scores
+    is_leading = estimate.posterior == estimate.posterior.max(axis=1, keepdims=True)
+    right = (is_leading / is_leading.sum(axis=1, keepdims=True))[np.arange(len(simulated.truth)), simulated.truth]
     return float(right.mean()), float(np.mean((scores - true) ** 2)), float(np.nan_to_num(tau_b(true, scores)))

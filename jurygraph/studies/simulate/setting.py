@@ -1,4 +1,4 @@
-"""What is simulated: agents of known quality, annotators who err in known ways, items that are more or less clear."""
+"""Settings of a simulation: agents of known quality, annotators with known confusions, items of known ambiguity."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -22,25 +22,25 @@ CONFUSION: Mapping[Kind, tuple[tuple[float, ...], ...]] = MappingProxyType(
         "adversarial": ((1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3), (1 / 3, 1 / 3, 1 / 3)),
     }
 )
-"""How each kind labels a clear item: a row for each true class. The adversarial ones guess; they turn no label."""
+"""Label probabilities of each kind for a clear item, a row for each true class; adversarial annotators guess."""
 CLASSES = 3
 VALUES = (0.0, 0.5, 1.0)
 PARTIAL = 0.35
-"""Of the responses that are not right, the share that is partly right."""
+"""Share of the responses that are not right which are partly right."""
 
 WIDE = (0.85, 0.80, 0.70, 0.55, 0.35, 0.20)
 TIGHT = (0.75, 0.70, 0.65, 0.60, 0.55, 0.50)
 
 
 class Setting(Noun):
-    """What is simulated (STABLEVAL, section 5.1). The default is the paper's base configuration.
+    """Setting of a simulation (STABLEVAL, section 5.1). The default is the paper's base configuration.
 
     Attributes:
-        qualities: of each agent, the probability that a response of its is right.
-        items: of each agent.
-        pool: annotators of each kind, in the order of `KINDS`.
-        annotators: how many of the pool take part, drawn anew for each seed; all unless given.
-        labels: of each item, by different annotators.
+        qualities: for each agent, the probability that its response is right.
+        items: number of items of each agent.
+        pool: number of annotators of each kind, in the order of `KINDS`.
+        annotators: number of annotators drawn from the pool, again for each seed; None: all of them.
+        labels: number of labels of each item, by different annotators.
         hard: the probability that an item is hard.
     """
 
@@ -56,17 +56,17 @@ class Setting(Noun):
     labels: Annotated[int, Field(strict=True, ge=1)] = 5
     hard: Unit = 0.2
 
-    def __init__(self, **given: Any) -> None:
-        """Raises PlanError, which names the field that is out of range."""
+    def __init__(self, **fields: Any) -> None:
+        """Validate the fields. Raises PlanError that names the field that is out of range."""
         try:
-            super().__init__(**given)
+            super().__init__(**fields)
         except ValidationError as error:
             first = error.errors()[0]
             where = ".".join(map(str, first["loc"]))
             raise PlanError(f"{where}: {first['msg']}" if where else str(first["ctx"]["error"])) from error
 
     @model_validator(mode="after")
-    def _enough_annotators(self) -> Self:
+    def _require_enough_annotators(self) -> Self:
         if self.taking_part > sum(self.pool):
             raise ValueError(f"annotators: {self.annotators} cannot be drawn from a pool of {sum(self.pool)}")
         if self.labels > self.taking_part:
@@ -75,30 +75,30 @@ class Setting(Noun):
 
     @property
     def taking_part(self) -> int:
-        """How many annotators there are."""
+        """Return the number of annotators that take part."""
         return sum(self.pool) if self.annotators is None else self.annotators
 
     @property
     def shares(self) -> Floats:
-        """P(z) of each agent's items, [agents, 3]."""
+        """Return P(z) of each agent's items, [agents, 3]."""
         right = np.array(self.qualities)
         return np.column_stack([(1.0 - PARTIAL) * (1.0 - right), PARTIAL * (1.0 - right), right])
 
 
-def _pools(name: str, *pools: tuple[int, int, int, int]) -> dict[str, Setting]:
-    return {f"{name}_{10 * place:02}": Setting(pool=pool) for place, pool in enumerate(pools)}
+def _settings_by_pool(name: str, *pools: tuple[int, int, int, int]) -> dict[str, Setting]:
+    return {f"{name}_{10 * index:02}": Setting(pool=pool) for index, pool in enumerate(pools)}
 
 
 PUBLISHED: Mapping[str, Setting] = MappingProxyType(
     {
         "gaps_tight": Setting(qualities=TIGHT),
         "gaps_wide": Setting(qualities=WIDE),
-        **_pools("adv", (20, 6, 4, 0), (17, 5, 5, 3), (15, 5, 4, 6), (13, 4, 4, 9), (11, 4, 3, 12)),
-        **_pools("strict", (26, 0, 4, 0), (23, 3, 4, 0), (20, 6, 4, 0), (17, 9, 4, 0), (14, 12, 4, 0)),
-        **_pools("lenient", (24, 6, 0, 0), (21, 6, 3, 0), (18, 6, 6, 0), (15, 6, 9, 0), (12, 6, 12, 0)),
+        **_settings_by_pool("adv", (20, 6, 4, 0), (17, 5, 5, 3), (15, 5, 4, 6), (13, 4, 4, 9), (11, 4, 3, 12)),
+        **_settings_by_pool("strict", (26, 0, 4, 0), (23, 3, 4, 0), (20, 6, 4, 0), (17, 9, 4, 0), (14, 12, 4, 0)),
+        **_settings_by_pool("lenient", (24, 6, 0, 0), (21, 6, 3, 0), (18, 6, 6, 0), (15, 6, 9, 0), (12, 6, 12, 0)),
         **{f"hard_{percent:02}": Setting(hard=percent / 100) for percent in (0, 10, 20)},
         **{f"labels_{labels}": Setting(labels=labels) for labels in (3, 5, 7, 9)},
     }
 )
-"""The configurations of STABLEVAL's Tables 4, 6 and 7, by their names there. `gaps_wide`, `hard_20` and `labels_5` are
-one and the same, as are `adv_00` and `strict_20`."""
+"""The configurations of STABLEVAL's Tables 4, 6 and 7, by the names used there. `gaps_wide`, `hard_20` and `labels_5`
+are equal, and so are `adv_00` and `strict_20`."""

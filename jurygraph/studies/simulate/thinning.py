@@ -1,4 +1,4 @@
-"""How far rankings hold where each item keeps fewer of its labels (STABLEVAL, Table 5)."""
+"""Stability of rankings when each item keeps fewer of its labels (STABLEVAL, Table 5)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,17 +14,17 @@ from jurygraph.studies.simulate.setting import Floats, Setting
 
 DRAWS = 10
 PUBLISHED_KEPT: Mapping[str, int] = {"labels_3": 2, "labels_5": 3, "labels_7": 3, "labels_9": 3}
-"""Labels that an item keeps, by the name of the configuration."""
+"""Number of labels that an item keeps, by the name of the configuration."""
 
 
 def thinned(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1) -> Measured:
-    """`tau_b` of the ranking by all labels and that by `kept` labels of each item, drawn anew ten times: the mean.
+    """Return the mean `tau_b` of the ranking by all labels and that by `kept` labels of each item, over ten draws.
 
     Args:
-        setting: of the evaluations.
-        kept: labels of each item, at least 1 and fewer than it has.
+        setting: setting of the evaluations.
+        kept: number of labels that each item keeps, at least 1 and fewer than it has.
         seeds: one evaluation for each.
-        jobs: processes.
+        jobs: number of processes.
 
     Raises:
         PlanError: `kept` is out of range.
@@ -32,17 +32,17 @@ def thinned(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1) ->
     if not 1 <= kept < setting.labels:
         raise PlanError(f"kept is {kept}: at least 1 is needed, and fewer than the {setting.labels} labels of an item")
     runs = [(setting, kept, seed) for seed in seeds]
-    return Measured(METHODS, ("tau_b",), np.array(every(_held, runs, jobs))[:, :, None])
+    return Measured(METHODS, ("tau_b",), np.array(every(_measure_run, runs, jobs))[:, :, None])
 
 
-def _held(run: tuple[Setting, int, int]) -> Floats:
-    """The mean τ_b of each method, [M]."""
+def _measure_run(run: tuple[Setting, int, int]) -> Floats:
+    """Return the mean τ_b of each method, [M]."""
     setting, kept, seed = run
-    drawn = stableval(setting, seed)
-    draw = np.random.default_rng([seed, kept])
-    whole = scores_by_method(drawn, np.ones(len(drawn.item), dtype=np.bool_))
+    simulated = stableval(setting, seed)
+    generator = np.random.default_rng([seed, kept])
+    full_scores = scores_by_method(simulated, np.ones(len(simulated.item), dtype=np.bool_))
     taus = []
     for _ in range(DRAWS):
-        rows = draw.random((len(drawn.truth), setting.labels)).argsort(axis=1).ravel() < kept
-        taus.append([tau_b(*pair) for pair in zip(whole, scores_by_method(drawn, rows), strict=True)])
+        rows = generator.random((len(simulated.truth), setting.labels)).argsort(axis=1).ravel() < kept
+        taus.append([tau_b(*pair) for pair in zip(full_scores, scores_by_method(simulated, rows), strict=True)])
     return np.asarray(np.mean(taus, axis=0))
