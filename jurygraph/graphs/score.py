@@ -1,4 +1,4 @@
-"""score: once a task, for its whole group of responses: route ⇄ branches, then statistics → decide → trace."""
+"""The score graph, run once for a task's group of responses: route ⇄ branches, then statistics → decide → trace."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any, get_args
@@ -22,10 +22,10 @@ BRANCHES: tuple[str, ...] = get_args(Branch)
 
 
 async def _route(state: ScoreState) -> Command[str]:
-    """A Command costs a third less of the whole run than conditional edges, which copy every channel to decide."""
+    """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
     survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["recalled"])
     wave, responses = state["wave"], state["responses"]
-    longest = max((len(response.text) for response in responses), default=0)  # response gates read every letter
+    longest = max((len(response.text) for response in responses), default=0)  # response gates read the whole text
     work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *known), longest)
     update = {"work": work, "wave": wave, "verdicts": work.settled, "material": work.material}
     return Command(goto=work.branches or ["statistics"], update=update)
@@ -35,7 +35,7 @@ async def _derive(state: ScoreState, runtime: Runtime[Roster]) -> Update:
     return {"material": await derive_jobs(state["work"].jobs, state["plan"].survey, runtime.context)}
 
 
-def _answer(branch: str) -> Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]:
+def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]:
     async def answer(state: ScoreState, runtime: Runtime[Roster]) -> Update:
         slots = state["work"].slots[branch]
         return {"verdicts": await answer_slots(slots, state["plan"].survey, runtime.context)}
@@ -60,12 +60,12 @@ async def _trace(state: ScoreState, runtime: Runtime[Roster]) -> Update:
 
 
 def build() -> ScoreGraph:
-    """The compiled graph. Every branch leads back to `route` by an edge of its own; `route` says where to go next."""
+    """Return the compiled graph: every branch has an edge back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=Roster, output_schema=ScoreOutput)
     graph.add_node("route", _route, destinations=("derive", *BRANCHES, "statistics"))
     graph.add_node("derive", _derive)
     for branch in BRANCHES:
-        graph.add_node(branch, _answer(branch))  # type: ignore[arg-type]
+        graph.add_node(branch, _answer_node(branch))  # type: ignore[arg-type]
     graph.add_node("statistics", _statistics)
     graph.add_node("decide", _decide)
     graph.add_node("trace", _trace)
