@@ -101,8 +101,8 @@ def _annotation_config(roster: Roster) -> AnnotationConfig:
 
 def _annotator(state: AnnotateState, roster: Roster) -> Annotator:
     if roster.gateway is None:
-        wrong = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
-        raise PlanError(f"{wrong}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
+        problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
+        raise PlanError(f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
     return Annotator(state["task"], _rubric(state), load_domain(_annotation_config(roster).domain), roster.gateway)
 
 

@@ -22,11 +22,11 @@ def refuse_other_plan(plan: Plan, task: Task, roster: Roster) -> None:
     required += [("evaluator", q.evaluator, q.version, roster.evaluators) for q in plan.survey.questions]
     required += [("deriver", d.deriver, d.version, roster.derivers) for d in plan.survey.derivations]
     required += [("combiner", s.combiner, s.version, roster.combiners) for s in plan.decision.specs]
-    for role, name, version, known in required:
-        found = known[name].version if name in known else "none"
-        if found != version:
-            made = f"the plan was made with {role} {name!r} of version {version!r}"
-            raise InputError(f"{made}; this jury has {found}: prepare it again")
+    for role, name, version, available in required:
+        version_here = available[name].version if name in available else "none"
+        if version_here != version:
+            problem = f"the plan was made with {role} {name!r} of version {version!r}"
+            raise InputError(f"{problem}; this jury has {version_here}: prepare it again")
 
 
 def _check_basis(plan: Plan, roster: Roster) -> None:

@@ -35,10 +35,12 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
         "criterion": by_id(task.rubric.criteria if task.rubric else ()),
         "reviewer": by_id([Reviewer(id=name) for name in task.reviewers]),
     }
-    return tuple(_view(task, audience, member) for audience in sorted(set(audiences)) for member in members[audience])
+    return tuple(
+        _make_view(task, audience, member) for audience in sorted(set(audiences)) for member in members[audience]
+    )
 
 
-def _view(task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None) -> TaskView:
+def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None) -> TaskView:
     """Return the view of one member, without the weights and roles of criteria and constraints.
 
     Those belong to the decision: the view of a criterion keeps only the sign of its weight.
@@ -123,9 +125,8 @@ def list_questions(
                     raise PlanError(_describe_unseen_variants(name, needs))
                 configured = question.model_copy(update={**changes, "needs": needs})
                 questions[question.id] = _check_question(configured, evaluator, view)
-    member_by_view = {
-        view.digest: view.member for view in views
-    }  # a question about a whole member covers none of its constraints
+    # a question about a whole member covers none of its constraints
+    member_by_view = {view.digest: view.member for view in views}
     covered = {(q.view, q.subject) for q in questions.values() if not q.standby and q.subject != member_by_view[q.view]}
     left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in covered}
     return tuple(questions[name] for name in sorted(questions.keys() - left_out))
@@ -207,11 +208,11 @@ def _dependencies(derivations: Sequence[Derivation], questions: Sequence[Questio
     return dependencies
 
 
-def _unknown_source(node: str, source: str, known: Iterable[str]) -> str:
+def _unknown_source(node: str, source: str, nodes: Iterable[str]) -> str:
     kind, _, name = source.partition(":")
-    same_kind = [node_name.partition(":")[2] for node_name in known if node_name.startswith(f"{kind}:")]
-    near = nearest_name(name, same_kind)
-    hint = f"; did you mean {near!r}?" if near else ""
+    same_kind = [node_name.partition(":")[2] for node_name in nodes if node_name.startswith(f"{kind}:")]
+    suggestion = nearest_name(name, same_kind)
+    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
     if kind == "material":
         problem = f"needs material {name!r}, which no deriver gives{hint or '; list one that does under `derivers`'}"
     else:

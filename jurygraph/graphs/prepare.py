@@ -101,8 +101,8 @@ def _require_complete_graph(task: Task, rubric: Rubric | None) -> Rubric | None:
         missing = [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered]
         missing += [f"{name} {why}" for name, why in record.unassigned.items()]
         how = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
-        wrong = f"its rubric graph lacks {len(missing)} answers, such as: {shortened(missing[0], _MAX_SHOWN)}"
-        raise ModelError(f"task {task.id!r}: {wrong}; {how}")
+        problem = f"its rubric graph lacks {len(missing)} answers, such as: {shortened(missing[0], _MAX_SHOWN)}"
+        raise ModelError(f"task {task.id!r}: {problem}; {how}")
     return rubric
 
 

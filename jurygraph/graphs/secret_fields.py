@@ -22,7 +22,7 @@ def refuse_secrets_in_config(config: Config) -> None:
     if not redactor.finds(config.model_dump_json()):
         return
     for place, value in _secret_texts(config.model_dump(mode="json"), redactor):
-        raise ConfigError(f"{place}: holds the secret of {_variable(value)}, {_REASON}")
+        raise ConfigError(f"{place}: holds the secret of {_variable_name(value)}, {_REASON}")
 
 
 def refuse_secrets_in_plan(task: Task, survey: Survey, decision: Decision, redactor: Redactor) -> None:
@@ -36,7 +36,9 @@ def refuse_secrets_in_plan(task: Task, survey: Survey, decision: Decision, redac
         if not redactor.finds(part.model_dump_json()):
             continue
         for place, value in _secret_texts(part.model_dump(mode="json"), redactor):
-            raise PlanError(f"task {task.id!r}: {name}, {place}: holds the secret of {_variable(value)}, {_REASON}")
+            raise PlanError(
+                f"task {task.id!r}: {name}, {place}: holds the secret of {_variable_name(value)}, {_REASON}"
+            )
 
 
 def _named_parts(survey: Survey, decision: Decision) -> Iterator[tuple[str, Any]]:
@@ -45,7 +47,7 @@ def _named_parts(survey: Survey, decision: Decision) -> Iterator[tuple[str, Any]
     yield from ((f"component {part.name!r}", part) for part in decision.specs)
 
 
-def _variable(value: str) -> str:
+def _variable_name(value: str) -> str:
     return variable_of(value, os.environ) or "the model's key"
 
 
