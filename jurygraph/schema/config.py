@@ -32,7 +32,7 @@ class NamedNoun(Noun):
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
 
 
-class _Use(NamedNoun):
+class _PluginUse(NamedNoun):
     """An evaluator or deriver of the config; a bare name means `{use: name}`."""
 
     use: Id
@@ -45,7 +45,7 @@ class _Use(NamedNoun):
         return self.name or self.use.replace(":", ".")
 
 
-class EvaluatorUse(_Use):
+class EvaluatorUse(_PluginUse):
     """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override what it says itself.
 
     `of` names the material whose variants it is asked about instead of the responses, and stands in its name then.
@@ -62,7 +62,7 @@ class EvaluatorUse(_Use):
         return name if self.of is None or self.name else f"{name}-of-{self.of}"
 
 
-class DeriverUse(_Use):
+class DeriverUse(_PluginUse):
     """A deriver by dotted path or entry point."""
 
 

@@ -20,5 +20,5 @@ def shown_name(name: str) -> str:
 
 def meant(name: str, known: Iterable[str]) -> str:
     """Return a hint for an unknown name: the nearest known one, if there is any."""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
-    return f"did you mean {shown_name(near[0])}?" if near else "name one that is listed, or list it too"
+    matches = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"did you mean {shown_name(matches[0])}?" if matches else "name one that is listed, or list it too"

@@ -107,8 +107,8 @@ class Input(Noun):
 class Spec(Noun):
     """One component of the reward: its combiner, its inputs, and its signed weight.
 
-    `direction` is -1 where a higher component means a lower reward: the worst case of an unjudged cell is then the
-    highest value instead of the lowest.
+    `direction` is -1 where a higher component means a lower reward: an unjudged cell is then filled in the opposite
+    direction, for example with 1 instead of 0 as the worst case.
     """
 
     name: Id

@@ -61,24 +61,24 @@ class ProfilesLine(Noun):
         ids = [person.id for person in self.stakeholders]
         for place, name in enumerate(ids):
             if name in ids[:place]:
-                again = f"`stakeholders[{place}].id` is {name[:60]!r} again"
-                raise ValueError(f"{again}; give each stakeholder one entry")
+                problem = f"`stakeholders[{place}].id` is {name[:60]!r} again"
+                raise ValueError(f"{problem}; give each stakeholder one entry")
         return self
 
     def by_hand(self) -> Profiles:
         """Return the profiles as frozen into a plan: sorted by id, without the profile texts."""
-        people = tuple(sorted(map(_sort_without_profile, self.stakeholders), key=lambda one: one.id))
-        tensions = (one.ordered for one in self.tensions or ())
+        people = tuple(sorted(map(_sort_without_profile, self.stakeholders), key=lambda item: item.id))
+        tensions = (item.ordered for item in self.tensions or ())
         return Profiles(
             stakeholders=people,
-            by={one.id: FILE for one in people},
-            tensions=tuple(sorted(tensions, key=lambda one: (one.between, one.strength, one.reason))),
+            by={item.id: FILE for item in people},
+            tensions=tuple(sorted(tensions, key=lambda item: (item.between, item.strength, item.reason))),
             tensions_by=None if self.tensions is None else FILE,
         )
 
 
 def _sort_without_profile(read: ReadStakeholder) -> ReadStakeholder:
-    constraints = tuple(sorted(read.constraints, key=lambda one: one.id))
+    constraints = tuple(sorted(read.constraints, key=lambda constraint: constraint.id))
     return read.model_copy(update={"profile": "", "constraints": constraints})
 
 
@@ -91,7 +91,7 @@ def with_profiles(task: Task, profiles: Profiles | None) -> Task:
     """Return the task with the constraints and tensions that were read from its profiles."""
     if profiles is None:
         return task
-    read = {one.id: tuple(map(_without_quote, one.constraints)) for one in profiles.stakeholders}
+    read = {person.id: tuple(map(_without_quote, person.constraints)) for person in profiles.stakeholders}
     people = (s.model_copy(update={"constraints": read.get(s.id, s.constraints)}) for s in task.stakeholders)
     return task.model_copy(update={"stakeholders": tuple(people), "tensions": task.tensions + profiles.tensions})
 

@@ -135,13 +135,13 @@ class Rubric(Noun):
         for place, edge in enumerate(self.edges):
             for end, name in (("parent", edge.parent), ("child", edge.child)):
                 if name not in known:
-                    wrong = f"`edges[{place}].{end}` names {shown_name(name)}, which is no criterion"
-                    raise ValueError(f"{wrong}; {meant(name, known)}")
+                    problem = f"`edges[{place}].{end}` names {shown_name(name)}, which is no criterion"
+                    raise ValueError(f"{problem}; {meant(name, known)}")
             if edge.parent == edge.child:
-                wrong = f"`edges[{place}]` joins {shown_name(edge.parent)} to itself"
-                raise ValueError(f"{wrong}; name two criteria, or leave it out")
+                problem = f"`edges[{place}]` joins {shown_name(edge.parent)} to itself"
+                raise ValueError(f"{problem}; name two criteria, or leave it out")
             if (edge.parent, edge.child) in joined:
-                shown = f"{shown_name(edge.parent)} -> {shown_name(edge.child)}"
-                raise ValueError(f"`edges[{place}]` joins {shown} again; keep one of them")
+                pair = f"{shown_name(edge.parent)} -> {shown_name(edge.child)}"
+                raise ValueError(f"`edges[{place}]` joins {pair} again; keep one of them")
             joined.add((edge.parent, edge.child))
         return self

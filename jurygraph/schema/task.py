@@ -106,8 +106,8 @@ class Task(Noun):
         for place, tension in enumerate(self.tensions):
             for end, member in enumerate(tension.between):
                 if member not in known:
-                    wrong = f"`tensions[{place}].between[{end}]` names {shown_name(member)}, which is no stakeholder"
-                    raise ValueError(f"{wrong}; {meant(member, known)}")
+                    problem = f"`tensions[{place}].between[{end}]` names {shown_name(member)}, which is no stakeholder"
+                    raise ValueError(f"{problem}; {meant(member, known)}")
         return self
 
     @cached_property
@@ -120,7 +120,9 @@ class Task(Noun):
             rubric = rubric.model_copy(update={"criteria": by_id(rubric.criteria), "edges": edges})
         ordered = {
             "stakeholders": tuple(people),
-            "tensions": tuple(sorted((one.ordered for one in self.tensions), key=lambda t: (t.between, t.strength))),
+            "tensions": tuple(
+                sorted((tension.ordered for tension in self.tensions), key=lambda t: (t.between, t.strength))
+            ),
             "rubric": rubric,
             "reviewers": tuple(sorted(self.reviewers)),
         }
