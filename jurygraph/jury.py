@@ -369,11 +369,11 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
 def _check_group(task: Task, responses: Sequence[Response]) -> None:
     if not responses:
         raise InputError(f"task {task.id!r} has no responses: a group of none cannot be scored")
-    seen: set[str] = set()
+    ids: set[str] = set()
     for response in responses:
-        if response.id in seen:
+        if response.id in ids:
             raise InputError(f"task {task.id!r} has two responses with the id {response.id!r}")
-        seen.add(response.id)
+        ids.add(response.id)
         try:
             response.model_dump_json()
         except PydanticSerializationError as error:
