@@ -35,9 +35,9 @@ def export_csv(run: Run) -> Iterator[bytes]:
     components = _components(run)
     rows = (_row(trace, components) for trace in run.traces())
     first = next(rows, None)  # read before the header is yielded: an unreadable run must not give a header
-    yield _line(_columns(components))
+    yield _csv_line(_columns(components))
     for row in rows if first is None else chain([first], rows):
-        yield _line(row.values())
+        yield _csv_line(row.values())
 
 
 def export_parquet(run: Run, path: Path) -> None:
@@ -89,7 +89,7 @@ def _batch_rows(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _line(cells: Iterable[str | float | int | None]) -> bytes:
+def _csv_line(cells: Iterable[str | float | int | None]) -> bytes:
     """Return one CSV line with unquoted numbers. The writer quotes cells that hold a character of its terminator."""
     line = io.StringIO()
     csv.writer(line, lineterminator=QUOTED).writerow(

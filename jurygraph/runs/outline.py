@@ -78,9 +78,8 @@ def read_outlines(run: Run) -> Iterator[TraceOutline]:
 
     for record in records:
         if record.kind == "task" and run.base is None:
-            decisions[record.key] = intern(
-                _read_body(run, record)["decision"]
-            )  # interned: many tasks have the same digest
+            # interned: many tasks have the same digest
+            decisions[record.key] = intern(_read_body(run, record)["decision"])
         elif record.kind == "group":
             decision = decisions.pop(record.key, None)
             if decision is None:

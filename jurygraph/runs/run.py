@@ -92,18 +92,18 @@ class Run:
     def create(cls, folder: Path, header: Header, run_id: str) -> "Run":
         """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind."""
         folder = folder.resolve()
-        made = place.make(folder)
+        created = place.make(folder)
         place.refuse_links(folder)
         lock = hold(folder / place.LOCK)
         try:
             ledger = Ledger.create(folder / place.LEDGER)
         except BaseException:
-            place.unmake(folder, made)
+            place.unmake(folder, created)
             release(lock)
             raise
         text = place.config_text(header.config)
         run = cls(folder, ledger, header.model_copy(update={"config_file": place.digest(text)}), lock)
-        run._created_folders = made
+        run._created_folders = created
         try:
             if ledger.count:
                 raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
@@ -219,7 +219,7 @@ class Run:
         """Return the records of a task's whole group, ready to be appended."""
         from jurygraph.graphs.rewarding import Row
 
-        known = {response.id: response for response in responses}
+        response_by_id = {response.id: response for response in responses}
         shape = Shape.of(plan.survey)
         shared = shared_lists(traces)
         group = {"size": len(traces), "statistics": traces[0].statistics}
@@ -228,7 +228,7 @@ class Run:
         drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
         for number, trace in enumerate(traces, start=1):
             reward = pack_reward(Row.of(trace.reward))
-            body, texts = pack_trace(trace, known[trace.response_id], shape, reward, number, shared)
+            body, texts = pack_trace(trace, response_by_id[trace.response_id], shape, reward, number, shared)
             drafts.append(Draft("trace", trace.response_id, body, texts))
         return drafts
 
@@ -314,8 +314,8 @@ class Run:
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             self._require_all()
-            near = nearest(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
-            raise InputError(f"{self.folder}: there is no response {response_id!r}; {near}")
+            hint = nearest(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
+            raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         group = self.source.ledger.at(record.seq - record.content["group"])
         trace = next(scored.trace for scored in self.group(group) if scored.trace.response_id == response_id)
         plan = self.plan_of(group.key) if read_beside(self.task_content(group.key) or {}) else None

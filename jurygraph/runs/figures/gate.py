@@ -24,7 +24,7 @@ _EXAMPLE = '"mean_delta>-0.01" or "mean_delta_low>=-0.02, flips<=3"'
 
 
 class Figures(Noun):
-    """All figures of a comparison that a gate can refer to; None where a figure cannot be computed.
+    """All figures of a comparison that a threshold (`--gate`) can refer to; None where one cannot be computed.
 
     `n` is the number of responses with a reward in both runs: means, tests and correlations are over these. A failed
     reward has no value; it is counted as failed, never as 0. Differences are B - A.
@@ -77,7 +77,7 @@ class Miss(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """Conditions that must all hold."""
+    """CI thresholds: conditions that must all hold."""
 
     conditions: tuple[Condition, ...]
 
@@ -97,12 +97,12 @@ class Gate(NamedTuple):
         return [miss for miss in results if not miss.condition.holds(miss.seen)]
 
 
-def _parse_condition(part: str, gate_text: str, known: Sequence[str], example: str) -> Condition:
+def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Condition:
     match = _CONDITION.fullmatch(part)
     if match is None or not math.isfinite(float(match[3])):
         problem = f"{shortened(part.strip())!r} is no condition" if part.strip() else "a condition is missing"
         raise InputError(f"gate {shortened(gate_text)!r}: {problem}; write it as in {example}")
-    if match[1] not in known:
-        hint = nearest(match[1], known) or f"there are {', '.join(known)}"
+    if match[1] not in figure_names:
+        hint = nearest(match[1], figure_names) or f"there are {', '.join(figure_names)}"
         raise InputError(f"gate {shortened(gate_text)!r}: there is no figure {shortened(match[1])!r}; {hint}")
     return Condition(match[1], match[2], float(match[3]))

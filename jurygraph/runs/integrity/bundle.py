@@ -69,8 +69,8 @@ def _last_exported_record(ledger: Ledger, records: int) -> int:
 
 def _ledger_members(ledger: Ledger, last: int) -> Iterator[Member]:
     records = ledger.records(up_to=last)
-    yield "records.jsonl", (_line({**record._asdict(), "link": record.link.hex()}) for record in records)
-    yield "texts.jsonl", (_line(_text_line(text, ledger)) for text in ledger.stored_texts(1, last))
+    yield "records.jsonl", (_json_line({**record._asdict(), "link": record.link.hex()}) for record in records)
+    yield "texts.jsonl", (_json_line(_text_line(text, ledger)) for text in ledger.stored_texts(1, last))
 
 
 def _text_line(text: Text, ledger: Ledger) -> dict[str, Any]:
@@ -80,13 +80,13 @@ def _text_line(text: Text, ledger: Ledger) -> dict[str, Any]:
         raise TraceMismatch(f"{ledger.path}, text {text.id}: is no UTF-8; it has been changed") from None
 
 
-def _line(value: dict[str, Any]) -> bytes:
+def _json_line(value: dict[str, Any]) -> bytes:
     return canonical(value) + b"\n"
 
 
 def _zip(members: Iterable[Member]) -> Iterator[bytes]:
     """Yield a zip file of any size in pieces."""
-    sink = _Sink()
+    sink = _Buffer()
     with ZipFile(sink, "w") as archive:
         for name, content in members:
             with archive.open(_entry(name), "w", force_zip64=True) as file:
@@ -105,7 +105,7 @@ def _entry(name: str) -> ZipInfo:
     return entry
 
 
-class _Sink(io.RawIOBase):
+class _Buffer(io.RawIOBase):
     """A writable stream that collects data until `take` returns and clears it."""
 
     def __init__(self) -> None:

@@ -63,10 +63,8 @@ def groups_of(run: Run, up_to: int | None = None) -> Iterator[Group]:
     for record in records:
         if record.kind == "task":
             body = record.content
-            planned[record.key] = (
-                intern(body["survey"]),
-                intern(body["decision"]),
-            )  # interned: many tasks have the same digests
+            # interned: many tasks have the same digests
+            planned[record.key] = intern(body["survey"]), intern(body["decision"])
         elif record.kind == "group":
             if record.key not in planned:
                 raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
@@ -93,7 +91,7 @@ class _Batch:
 
 
 class Recomputation:
-    """Decide the groups of a run again, each under the decision that `decision_of` returns for it."""
+    """Recomputed rewards of a run's groups, each group under the decision that `decision_of` returns for it."""
 
     def __init__(self, run: Run, decision_of: Callable[[Group], Decision], combiners: Combiners) -> None:
         self._run = run
@@ -156,7 +154,7 @@ def _marks(bodies: Sequence[Body]) -> Marks:
     met = np.where(met_codes == 2, value >= MET_FROM, met_codes == 1) & (outcome == OK)
     shape = len(bodies), -1
     confidence = np.array([verdict.get("confidence", 1.0) for verdict in verdicts], dtype=np.float64)
-    # never -0.0
+    # + 0.0 turns -0.0 into 0.0
     return Marks((value + 0.0).reshape(shape), met.reshape(shape), outcome.reshape(shape), confidence.reshape(shape))
 
 

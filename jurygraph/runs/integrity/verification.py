@@ -72,7 +72,7 @@ def _parse_head(text: str) -> str:
 def _verify_snapshot(run: Run, report: Report, expected: str | None, signer: Path | None) -> Verified:
     for fault in run.ledger.faults():
         raise TraceMismatch(f"{run.ledger.path}: {fault}; it has been changed")
-    chain = _Chain(run.ledger, report)
+    chain = _ChainVerifier(run.ledger, report)
     chain.walk()
     _check_config(run)
     if expected is not None:
@@ -95,7 +95,7 @@ def _verify_snapshot(run: Run, report: Report, expected: str | None, signer: Pat
     )
 
 
-class _Chain:
+class _ChainVerifier:
     """One pass over all records and, in parallel, all texts."""
 
     def __init__(self, ledger: Ledger, report: Report) -> None:
@@ -186,8 +186,8 @@ class _Chain:
             if repeated is not None:
                 self._fail(f"{kind} {repeated!r}: is there twice")
 
-    def _fail(self, what: str) -> NoReturn:
-        raise TraceMismatch(f"{self._ledger.path}: {what}")
+    def _fail(self, problem: str) -> NoReturn:
+        raise TraceMismatch(f"{self._ledger.path}: {problem}")
 
 
 def _check_config(run: Run) -> None:
@@ -212,9 +212,9 @@ def combiners_for(run: Run) -> Combiners:
     """Return the combiners of a run's config. Raises `InputError` where a version differs from that of the run."""
     combiners = load_combiners(run.config, run.header.evaluators.values())
     for name, version in run.header.combiners.items():
-        found = combiners[name].version if name in combiners else "none"
-        if found != version:
-            problem = f"was decided with combiner {name} of version {version}, and here it has {found}"
+        version_here = combiners[name].version if name in combiners else "none"
+        if version_here != version:
+            problem = f"was decided with combiner {name} of version {version}, and here it has {version_here}"
             raise InputError(f"{run.folder}: {problem}; rewards can be recomputed with the version of the run alone")
     return combiners
 

@@ -58,8 +58,8 @@ class Branch:
 
     def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> Recalled:
         """Return the known verdicts, material and calls of a task's group."""
-        self._offered[task.id] = known = self._find_known(task.id, responses, plan)
-        return known
+        self._offered[task.id] = results = self._find_known(task.id, responses, plan)
+        return results
 
     def _find_known(self, task_id: str, responses: Sequence[Response], plan: Plan) -> Recalled:
         if self._old.ledger.find("group", task_id) is None or self._old.task_content(task_id) is None:
@@ -90,12 +90,12 @@ class Branch:
     def count(self, traces: Iterable[Trace]) -> None:
         """Count the verdicts of a scored group."""
         for trace in traces:
-            known = self._offered[trace.task_id].verdicts
+            offered = self._offered[trace.task_id].verdicts
             verdicts = [
                 verdict for verdict in trace.verdicts if verdict.about == trace.response_id and _is_reusable(verdict)
             ]
             carried = sum(
-                (verdict.question, verdict.about, verdict.responses, verdict.sample) in known for verdict in verdicts
+                (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered for verdict in verdicts
             )
             self.carried += carried
             self.asked += len(verdicts) - carried

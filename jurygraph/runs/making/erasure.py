@@ -267,9 +267,9 @@ def _response_texts(run: Run, record: Record) -> Iterator[Text]:
     yield from run.ledger.stored_texts(group.seq, group.seq)
     shared = read_shared_lists(group.content)
     for trace in run.ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
-        shown = {v.get("text") for v in trace.content["verdicts"] if record.key in shown_in(v, shared)}
+        text_indexes = {v.get("text") for v in trace.content["verdicts"] if record.key in shown_in(v, shared)}
         for text in run.ledger.stored_texts(trace.seq, trace.seq):
-            if trace.key == record.key or text.id % MOST_TEXTS in shown:
+            if trace.key == record.key or text.id % MOST_TEXTS in text_indexes:
                 yield text
     yield from _call_texts(run, record)
 

@@ -63,12 +63,12 @@ def learn(run: Run, config: Config, component: str, report: Report) -> Learned:
     component_config = config.components.get(component)
     if component_config is None or component_config.combiner != ConsensusOfJudges.name:
         consensus_names = [name for name, use in config.components.items() if use.combiner == ConsensusOfJudges.name]
-        known = (
+        hint = (
             f"there are {', '.join(consensus_names)}"
             if consensus_names
             else "the config has none; add one, or --set it"
         )
-        raise ConfigError(f"components.{component}: is no component of combiner 'consensus'; {known}")
+        raise ConfigError(f"components.{component}: is no component of combiner 'consensus'; {hint}")
     params = {key: value for key, value in component_config.params.items() if key != "confusions"}
     config_without = _with_params(config, component, params)
     levels: list[float] = []

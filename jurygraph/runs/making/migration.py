@@ -46,9 +46,9 @@ def _write_migrated(old: Path, folder: Path, work: Work, report: Report) -> int:
         existing.close()
         raise InputError(f"{folder}: holds a run already; name another folder with --out")
     plans = old_run.plans()
-    run = Run.create(folder, _header(old_run, plans, work), uuid.uuid4().hex)
+    run = Run.create(folder, _build_header(old_run, plans, work), uuid.uuid4().hex)
     try:
-        scored = _copy(old_run, plans, work, run, report)
+        scored = _copy_groups(old_run, plans, work, run, report)
         finished = old_run.manifest["done"]["responses"] if old_run.manifest["status"] == "complete" else 0
         if run.ledger.number("trace") < finished:
             missing = (
@@ -79,7 +79,7 @@ class _OldRun:
     def plans(self) -> dict[str, Plan]:
         """Return the plan of each task by id."""
         plans = {}
-        for place, line in self._lines("plans.jsonl"):
+        for place, line in self._read_lines("plans.jsonl"):
             content = _parse_json(line, place)
             plan: Plan = _parse_model(Plan, json.dumps(content.get("plan")).encode(), place)
             if plan.digest != content.get("digest"):
@@ -90,7 +90,7 @@ class _OldRun:
     def traces(self) -> Iterator[Trace]:
         """Yield every trace; each refers to the SHA-256 of the line before it."""
         previous = None
-        for place, line in self._lines("traces.jsonl"):
+        for place, line in self._read_lines("traces.jsonl"):
             trace: Trace = _parse_model(Trace, line, place)
             if trace.previous != previous:
                 raise TraceMismatch(
@@ -99,7 +99,7 @@ class _OldRun:
             previous = hashlib.sha256(line).hexdigest()
             yield trace
 
-    def _lines(self, name: str) -> Iterator[tuple[str, bytes]]:
+    def _read_lines(self, name: str) -> Iterator[tuple[str, bytes]]:
         """Yield the place and content of complete lines: a killed run may have left an incomplete one at the end."""
         with (self.folder / name).open("rb") as file:
             for number, line in enumerate(file, start=1):
@@ -129,7 +129,7 @@ def _refuse_other_files(old: Path, manifest: Mapping[str, Any], work: Work) -> N
             raise InputError(f"{old}: scored another {kind} file; name the one that it scored")
 
 
-def _header(old_run: _OldRun, plans: Mapping[str, Plan], work: Work) -> Header:
+def _build_header(old_run: _OldRun, plans: Mapping[str, Plan], work: Work) -> Header:
     audiences: dict[str, Audience] = {
         question.evaluator: plan.survey.views[question.view].audience
         for plan in plans.values()
@@ -151,7 +151,7 @@ def _header(old_run: _OldRun, plans: Mapping[str, Plan], work: Work) -> Header:
     )
 
 
-def _copy(old_run: _OldRun, plans: Mapping[str, Plan], work: Work, run: Run, report: Report) -> int:
+def _copy_groups(old_run: _OldRun, plans: Mapping[str, Plan], work: Work, run: Run, report: Report) -> int:
     """Append all plans, then every complete group; return the number of groups."""
     for task, _ in work.pairs(0, len(plans)):
         run.add_plan(task, plans[task.id])

@@ -30,7 +30,7 @@ class PlanningCalls(CallsBeside):
     """
 
     def __init__(self, run: Run, *others: Ledger, is_durable: bool) -> None:
-        calls = Calls(run.ledger, _InTransaction(run.ledger))
+        calls = Calls(run.ledger, _TransactionWriter(run.ledger))
         super().__init__(calls, *others)
         self._run_calls = calls
         self._folder = run.folder
@@ -47,10 +47,10 @@ class PlanningCalls(CallsBeside):
 
     def find(self, key: str) -> Answered | None:
         """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""
-        found = super().find(key)
-        if found is None and self._ledger is not None and (found := self._answers.find(key)) is not None:
+        call = super().find(key)
+        if call is None and self._ledger is not None and (call := self._answers.find(key)) is not None:
             self._run_calls.copy(key, self._ledger)
-        return found
+        return call
 
     async def keep(self, request: Request, answered: Answered) -> None:
         """Store a call; it is durable when this returns, in the file or in the jury's cache."""
@@ -84,7 +84,7 @@ def earlier_answers(folder: Path) -> Ledger | None:
     return Ledger.open(path) if path.exists() else None
 
 
-class _InTransaction:
+class _TransactionWriter:
     """A writer that appends to a ledger immediately and leaves committing to the caller."""
 
     def __init__(self, ledger: Ledger) -> None:
@@ -99,11 +99,11 @@ class _InTransaction:
 
 def profiles_differ(run: Run, file: ProfilesFile | None, work: Work) -> Iterator[str]:
     """Yield the differences between a PROFILES file and a run's plans; needed where its digest was erased."""
-    known = run.header.profiles
-    if known is None or known.sha256 != ERASED:
+    recorded_mark = run.header.profiles
+    if recorded_mark is None or recorded_mark.sha256 != ERASED:
         return
     if file is None:
-        yield f"the profiles file is {known.name} in the run and none here"
+        yield f"the profiles file is {recorded_mark.name} in the run and none here"
         return
     for task, _ in work.pairs(0, run.tasks_planned):
         content, line = run.task_content(task.id), file.of(task)

@@ -33,8 +33,8 @@ def erase_calls(path: Path, keys: Collection[str], fragments: Fragments) -> int:
 def _require_unchanged(path: Path, before: os.stat_result, lines: Iterator[bytes]) -> Iterator[bytes]:
     """Yield the lines. Raises `InputError` after the last one if the file has changed since it was searched."""
     yield from lines
-    now = os.stat(path)
-    if (now.st_ino, now.st_size, now.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
+    current = os.stat(path)
+    if (current.st_ino, current.st_size, current.st_mtime_ns) != (before.st_ino, before.st_size, before.st_mtime_ns):
         raise InputError(f"{path}: another program writes to the recording; end it, and give the same command again")
 
 

@@ -49,7 +49,7 @@ class Rescored(NamedTuple):
 def rescore(run: Run, folder: Path, config: Config, report: Report) -> Rescored:
     """Decide every trace of a run again under a config, and write the new run completely or not at all.
 
-    `report` receives the number of newly written records. Raises `InputError` where the config changes the questions,
+    `report` receives the number of newly written traces. Raises `InputError` where the config changes the questions,
     or where the folder is not empty, and `ConfigError` or `PlanError` where the recipe does not fit.
     """
     _refuse_other_questions(run, config)
@@ -60,7 +60,7 @@ def rescore(run: Run, folder: Path, config: Config, report: Report) -> Rescored:
     if existing is not None:
         existing.close()
         raise InputError(f"{folder}: holds a run already; name another folder with --out")
-    new_run = Run.create(folder, _header(run, folder, config, combiners), uuid.uuid4().hex)
+    new_run = Run.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
         with collection_paused():
             decisions = Decisions(run, config, combiners)
@@ -86,10 +86,10 @@ def _write(run: Run, drafts: Iterator[Draft], report: Report | None = None) -> N
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
     """Yield the record of each task, and that of each decision before the first task that uses it."""
-    known: set[str] = set()
+    written: set[str] = set()
     for task_id, decision in by_task.items():
-        if decision.digest not in known:
-            known.add(decision.digest)
+        if decision.digest not in written:
+            written.add(decision.digest)
             yield Draft("decision", decision.digest, decision.model_dump(mode="json"))
         yield Draft("task", task_id, {"decision": decision.digest})
 
@@ -134,7 +134,7 @@ def _refuse_other_questions(run: Run, config: Config) -> None:
             raise InputError(f"{problem}; use `jurygraph score --branch {typed(run.folder)}` with the other config")
 
 
-def _header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
+def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
     source = run.source
     if run.header.base is not None:
         records, head = run.header.base.records, run.header.base.head
@@ -191,11 +191,11 @@ def with_settings(config: Config, settings: Iterable[str]) -> Config:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {setting!r}: is no setting; write key=value, such as rubric.kappa=2")
-        _set(content, key, _value(key, text))
+        _set_value(content, key, _parse_value(key, text))
     return parse_config(content)
 
 
-def _set(content: dict[str, Any], key: str, value: Any) -> None:
+def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
     *path, last = steps = key.split(".")
     if not all(steps):
         raise ConfigError(f"--set {key}: is no key; write one such as rubric.kappa")
@@ -207,7 +207,7 @@ def _set(content: dict[str, Any], key: str, value: Any) -> None:
     content[last] = value
 
 
-def _value(key: str, text: str) -> Any:
+def _parse_value(key: str, text: str) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):

@@ -92,10 +92,13 @@ class Session:
 
     def _load_run(self, run: Run) -> None:
         try:
-            found = [*what_differs(run, self._header(), self._work), *profiles_differ(run, self._profiles, self._work)]
-            if found:
+            differences = [
+                *what_differs(run, self._build_header(), self._work),
+                *profiles_differ(run, self._profiles, self._work),
+            ]
+            if differences:
                 hint = "use another --out, or --branch to ask just what changed"
-                raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(found)}; {hint}")
+                raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(differences)}; {hint}")
             for call in run.planning_calls():
                 self.summary.bill.add(call, self._source(run, call))
             for outline in read_outlines(run):
@@ -111,7 +114,7 @@ class Session:
             run.close()
             raise
 
-    def _header(self) -> Header:
+    def _build_header(self) -> Header:
         jury, work = self.jury, self._work
         return Header(
             tasks=work.tasks,
@@ -139,7 +142,7 @@ class Session:
 
         `report` receives the number of responses of each group.
         """
-        expected, estimator, evaluators = Forecast(), self._estimator(), self.jury.evaluators
+        expected, estimator, evaluators = Forecast(), self._make_estimator(), self.jury.evaluators
         try:
             for task, group in self._work.pairs(self.done, self.limit):
                 plan = await self._dry_run_plan(task, estimator)
@@ -192,7 +195,7 @@ class Session:
         ledgers = [self._run.ledger] if self._run is not None else []
         return ledgers if self._branch is None else [*ledgers, self._branch.ledger]
 
-    def _estimator(self) -> "Estimator | None":
+    def _make_estimator(self) -> "Estimator | None":
         """Return an estimator of the calls to a model, which knows the calls of the run; None without a model."""
         gateway = self.jury.gateway
         if gateway is None:
@@ -212,17 +215,17 @@ class Session:
         if self.finished:
             return
         if self._run is None:
-            self._run = Run.create(self.folder, self._header(), uuid.uuid4().hex)
+            self._run = Run.create(self.folder, self._build_header(), uuid.uuid4().hex)
         gateway = self.jury.gateway
         if gateway is None:
             with _rare_garbage_collection():
-                await self._plan(self._run, report)
+                await self._plan_tasks(self._run, report)
             return
         others = [] if self._branch is None else [self._branch.ledger]
         gateway.sink = calls = PlanningCalls(self._run, *others, is_durable=not gateway.has_cache)
         try:
             with _rare_garbage_collection():
-                await self._plan(self._run, report)
+                await self._plan_tasks(self._run, report)
         except BaseException as error:
             if isinstance(error, ModelError | BudgetExceeded):
                 await gateway.settle()  # so that the cache or the file of calls has every reply for the next session
@@ -232,7 +235,7 @@ class Session:
             raise
         calls.discard()
 
-    async def _plan(self, run: Run, report: Report) -> None:
+    async def _plan_tasks(self, run: Run, report: Report) -> None:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
         plan_tasks = (asyncio.create_task(self._plan_task(task)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.at_once
@@ -285,7 +288,7 @@ class Session:
                 others = () if self._branch is None else self._branch.asked_alike
                 gateway.sink = CallsBeside(Calls(run.ledger, writer), *others)
             with _rare_garbage_collection():
-                await self._fill(run, writer, report)
+                await self._score_groups(run, writer, report)
         except BudgetExceeded:
             if gateway is not None:
                 await gateway.settle()
@@ -296,7 +299,7 @@ class Session:
             writer.close()
         self.end()
 
-    async def _fill(self, run: Run, writer: Writer, report: Report) -> None:
+    async def _score_groups(self, run: Run, writer: Writer, report: Report) -> None:
         pending: deque[tuple[Plan, tuple[Response, ...], Canary | None]] = deque()
 
         def groups() -> "Iterator[Group]":
@@ -321,10 +324,10 @@ class Session:
             if self._branch is not None:
                 self._branch.count(traces)
             for trace in traces:
-                self._count(run, trace)
+                self._count_trace(run, trace)
             report(len(traces))
 
-    def _count(self, run: Run, trace: Trace) -> None:
+    def _count_trace(self, run: Run, trace: Trace) -> None:
         self.summary.add(trace)
         for call in trace.calls:
             self.summary.bill.add(call, self._source(run, call))
@@ -373,8 +376,10 @@ _AHEAD = 8
 
 
 def _describe_retry(jury: "Jury") -> str:
-    kept = ", with what the cache keeps of this time" if jury.config.calls.cache else ", with the answers kept so far"
-    return f"nothing was written, and the same command tries again{kept}"
+    kept_part = (
+        ", with what the cache keeps of this time" if jury.config.calls.cache else ", with the answers kept so far"
+    )
+    return f"nothing was written, and the same command tries again{kept_part}"
 
 
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:
