@@ -34,7 +34,7 @@ class Branch:
         self._requested_again: frozenset[str] = frozenset()
 
     def serve(self, jury: "Jury") -> None:
-        """Set the jury to carry over to; answers of a model are left out if its model or the prompts differ."""
+        """Set the jury to carry over to; answers of a model are left out if the model or its requests would differ."""
         is_same_model = asks_alike(self._old.header, jury.config, model_of(jury))
         evaluators = {name for name, component in jury.evaluators.items() if component.asks_model}
         derivers = {name for name, component in jury.derivers.items() if component.asks_model}
