@@ -195,20 +195,14 @@ def unpacked(packed: dict[str, Any], key: str, question: dict[str, Any], view: A
     verdict = {**EMPTY, **stamp, "question": question["id"], "about": key, "responses": [key]}
     verdict.update({view[0]: view[1]} if view[0] in ("stakeholder", "reviewer") else {})
     verdict.update({name: value for name, value in packed.items() if name not in ("question", "text", "failure")})
-    is_erased = "text" in packed and packed["text"] not in texts
+    erased = "text" in packed and packed["text"] not in texts
     written = (
-        json.loads(texts[packed["text"]])
-        if "text" in packed and not is_erased
-        else {"reason": ERASED if is_erased else ""}
+        json.loads(texts[packed["text"]]) if "text" in packed and not erased else {"reason": ERASED if erased else ""}
     )
     verdict.update({name: written[name] for name in ("reason", "native") if name in written})
     if "failure" in packed:
         cause, kind = packed["failure"]
-        verdict["failure"] = {
-            "cause": cause,
-            "kind": kind,
-            "message": written.get("message", ERASED if is_erased else ""),
-        }
+        verdict["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", ERASED if erased else "")}
     quotes = written.get("quotes", [ERASED] * len(verdict["evidence"]))
     verdict["evidence"] = [
         dict(zip(("quote", "start", "end", "source", "verified", "of"), (quote, *place)))  # noqa: B905
@@ -244,10 +238,8 @@ def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> N
             reward = trace["reward"]
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
             steps = [[step["name"], step["before"], step["after"]] for step in reward["adjustments"]]
-            reward_fields = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
-            require(
-                shown.pop(trace["response_id"], "") == sha256(canonical(reward_fields)), "is not what its record says"
-            )
+            fields = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
+            require(shown.pop(trace["response_id"], "") == sha256(canonical(fields)), "is not what its record says")
             is_same = judged[trace["response_id"]] == as_shown(trace["verdicts"], trace["calls"])
             require(is_same, "has verdicts or calls that are not those of its record")
             for call in trace["calls"]:
