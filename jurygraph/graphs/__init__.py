@@ -1,11 +1,11 @@
-"""The state machines: prepare makes a plan from a task, score makes rewards from a plan and its responses; annotate, a
-part of prepare that can run alone, gives a rubric its graph."""
+"""State machines: prepare turns a task into a plan, score turns a plan and responses into rewards, and annotate, a part
+of prepare that can also run alone, adds a graph to a rubric."""
 
 from typing import Literal
 
 
 def draw(name: Literal["prepare", "score", "annotate"]) -> str:
-    """The state machine as a Mermaid diagram."""
+    """Return the state machine as a Mermaid diagram."""
     from jurygraph.graphs import annotate, prepare, score
 
     machines = {"prepare": prepare, "score": score, "annotate": annotate}

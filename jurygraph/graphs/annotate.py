@@ -1,7 +1,7 @@
-"""annotate: from a query and its rubric to the graph of which criterion licenses which (GEAR, Appendix A).
+"""The annotate graph: derive from a query and its rubric which criterion licenses which (GEAR, Appendix A).
 
-roles → candidate pairs by role → what a model says of them → validation → acyclic projection. Nothing in its state
-could hold a response.
+roles → candidate pairs by role → a model's answers about the pairs → validation → acyclic projection. No field of its
+state can hold a response.
 """
 
 from typing import Any
@@ -27,22 +27,22 @@ Update = dict[str, Any]
 
 async def _roles(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
     rubric = _rubric(state)
-    stood = _standing(state["task"], rubric, state.get("reviewed"))
-    unknown = [one.id for one in rubric.criteria if one.id not in stood.roles]
-    given = await _annotator(state, runtime.context).roles(unknown) if unknown else CheckedRoles()
-    return {"standing": stood, "given": given, "roles": dict(sorted({**stood.roles, **given.roles}.items()))}
+    known = _check_standing(state["task"], rubric, state.get("reviewed"))
+    unknown = [criterion.id for criterion in rubric.criteria if criterion.id not in known.roles]
+    assigned = await _annotator(state, runtime.context).roles(unknown) if unknown else CheckedRoles()
+    return {"standing": known, "given": assigned, "roles": dict(sorted({**known.roles, **assigned.roles}.items()))}
 
 
 async def _candidates(state: AnnotateState) -> Update:
-    found = candidates(state["roles"])
-    return {"candidates": len(found), "asked": state["standing"].still_to_ask(found)}
+    pairs = candidates(state["roles"])
+    return {"candidates": len(pairs), "asked": state["standing"].still_to_ask(pairs)}
 
 
 async def _edges(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
     if not state["asked"]:
         return {"batches": [], "source": None}
-    annotator, stated = _annotator(state, runtime.context), _stated(runtime.context)
-    batches = await annotator.edges(state["asked"], state["roles"], stated.batch, stated.votes)
+    annotator, config = _annotator(state, runtime.context), _annotation_config(runtime.context)
+    batches = await annotator.edges(state["asked"], state["roles"], config.batch, config.votes)
     return {"batches": batches, "source": annotator.source}
 
 
@@ -58,21 +58,21 @@ async def _validate(state: AnnotateState) -> Update:
 
 
 async def _project(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
-    rubric, stood, given = _rubric(state), state["standing"], state["given"]
-    projected = project([*state["proposed"], *stood.found, *stood.cut], stood.by_hand)
+    rubric, known, assigned = _rubric(state), state["standing"], state["given"]
+    projected = project([*state["proposed"], *known.found, *known.cut], known.by_hand)
     record = Annotation(
-        domain=_told_of(state, runtime.context),
+        domain=_prompt_domain(state, runtime.context),
         candidates=state["candidates"],
-        roles=given.roles,
-        unassigned=given.unassigned,
+        roles=assigned.roles,
+        unassigned=assigned.unassigned,
         seen={},
         rejected=(*state["rejected"], *cut(projected)),
         unanswered=tuple(state["unanswered"]),
     )
-    return {"rubric": frozen(state["task"], rubric, stood, state["asked"], projected.kept, record)}
+    return {"rubric": frozen(state["task"], rubric, known, state["asked"], projected.kept, record)}
 
 
-def _standing(task: Task, rubric: Rubric, reviewed: Rubric | None) -> Standing:
+def _check_standing(task: Task, rubric: Rubric, reviewed: Rubric | None) -> Standing:
     try:
         return standing(task, rubric, reviewed)
     except GraphCycleError as error:
@@ -80,12 +80,12 @@ def _standing(task: Task, rubric: Rubric, reviewed: Rubric | None) -> Standing:
         raise
 
 
-def _told_of(state: AnnotateState, roster: Roster) -> str:
-    """The domain of which the annotator was told last."""
-    record, given = state["standing"].record, state["given"]
-    if record is not None and not (state["asked"] or given.roles or given.unassigned):
+def _prompt_domain(state: AnnotateState, roster: Roster) -> str:
+    """Return the domain in the annotator's latest prompt: the recorded one where nothing new was requested."""
+    record, assigned = state["standing"].record, state["given"]
+    if record is not None and not (state["asked"] or assigned.roles or assigned.unassigned):
         return record.domain
-    return load_domain(_stated(roster).domain).name
+    return load_domain(_annotation_config(roster).domain).name
 
 
 def _rubric(state: AnnotateState) -> Rubric:
@@ -95,19 +95,19 @@ def _rubric(state: AnnotateState) -> Rubric:
     return rubric
 
 
-def _stated(roster: Roster) -> AnnotationConfig:
+def _annotation_config(roster: Roster) -> AnnotationConfig:
     return roster.config.annotation or AnnotationConfig()
 
 
 def _annotator(state: AnnotateState, roster: Roster) -> Annotator:
     if roster.gateway is None:
-        wrong = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
-        raise PlanError(f"{wrong}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
-    return Annotator(state["task"], _rubric(state), load_domain(_stated(roster).domain), roster.gateway)
+        problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
+        raise PlanError(f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
+    return Annotator(state["task"], _rubric(state), load_domain(_annotation_config(roster).domain), roster.gateway)
 
 
 def build() -> AnnotateGraph:
-    """The compiled graph: roles → candidates → edges → validate → project."""
+    """Return the compiled graph: roles → candidates → edges → validate → project."""
     graph = StateGraph(AnnotateState, context_schema=Roster, input_schema=AnnotateInput, output_schema=AnnotateOutput)
     graph.add_node("roles", _roles)
     graph.add_node("candidates", _candidates)

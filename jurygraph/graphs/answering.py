@@ -1,7 +1,7 @@
-"""Asking evaluators and derivers, so that whatever they do comes back as an answer or an exception to be taken in.
+"""Call evaluators and derivers, and turn their answers and exceptions into verdicts and material.
 
-User code runs in a fresh context: it inherits neither our clients nor our keys, and nothing of it is traced to
-LangSmith unless the config asks for that. (A thread that it starts by itself has a context of its own.)
+User code runs in a fresh context: it inherits neither the package's clients nor its keys, and is not traced to
+LangSmith unless the config enables that. (A thread that user code starts has a context of its own.)
 """
 
 import asyncio
@@ -23,44 +23,44 @@ from jurygraph.schema import Material, Survey, Verdict
 T = TypeVar("T")
 
 
-def _untraced() -> contextvars.Context:
+def _copy_untraced_context() -> contextvars.Context:
     with tracing_context(enabled=False):
         return contextvars.copy_context()
 
 
-_UNTRACED = contextvars.Context().run(_untraced)
-"""A context that says nothing but that nothing is traced: to copy it costs less than to say so every time."""
+_UNTRACED = contextvars.Context().run(_copy_untraced_context)
+"""An otherwise empty context with tracing off: copying it is cheaper than turning tracing off on every call."""
 
 
-def _fresh(langsmith: bool) -> contextvars.Context:
+def _fresh_context(langsmith: bool) -> contextvars.Context:
     return contextvars.Context() if langsmith else _UNTRACED.copy()
 
 
 def begin_apart(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
-    """Begin something in a fresh context, where nothing is traced to LangSmith unless that is asked for.
+    """Start work as a task in a fresh context, traced to LangSmith only if `langsmith` is true.
 
-    What runs there inherits nothing: user code neither our clients nor our keys, our graphs neither the callbacks nor
-    the checkpointer of a graph that calls us.
+    The work inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get
+    neither the callbacks nor the checkpointer of a graph that calls them.
     """
 
     async def run() -> T:
         return await work()
 
-    return asyncio.create_task(run(), context=_fresh(langsmith))
+    return asyncio.create_task(run(), context=_fresh_context(langsmith))
 
 
 async def apart(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
-    """As `begin_apart`, and wait for it."""
+    """Run work in a fresh context (see `begin_apart`) and return its result."""
     return await begin_apart(work, langsmith)
 
 
 def apart_now(work: Callable[[], T], langsmith: bool) -> T:
-    """As `apart`, for what does not wait."""
-    return _fresh(langsmith).run(work)
+    """Run a synchronous function in a fresh context (see `apart`) and return its result."""
+    return _fresh_context(langsmith).run(work)
 
 
 def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
-    """Open an evaluator. ConfigError naming it if it cannot be."""
+    """Open an evaluator. Raises ConfigError with its name if it cannot be opened."""
     try:
         apart_now(evaluator.open, langsmith)
     except JurygraphError:
@@ -70,114 +70,118 @@ def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
 
 
 async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Verdict]:
-    """The verdicts on all slots, stamped, in the order of the slots."""
-    asked: dict[str, list[Slot]] = {}
+    """Return the verdicts on all slots, stamped, in the order of the slots."""
+    slots_by_evaluator: dict[str, list[Slot]] = {}
     for slot in slots:
-        asked.setdefault(slot.question.evaluator, []).append(slot)
-    asking = [(roster.evaluators[name], own) for name, own in asked.items()]
+        slots_by_evaluator.setdefault(slot.question.evaluator, []).append(slot)
+    batches = [(roster.evaluators[name], evaluator_slots) for name, evaluator_slots in slots_by_evaluator.items()]
 
-    async def ask() -> list[list[Any]]:
-        if len(asking) == 1:  # as in most groups: what runs alone needs no task of its own
-            return [await _answers(*asking[0], survey, roster)]
-        return await asyncio.gather(*(_answers(*one, survey, roster) for one in asking))
+    async def answer_all() -> list[list[Any]]:
+        if len(batches) == 1:  # the most common case; a single evaluator needs no task of its own
+            return [await _answer_evaluator(*batches[0], survey, roster)]
+        return await asyncio.gather(*(_answer_evaluator(*batch, survey, roster) for batch in batches))
 
-    answered = await apart(ask, roster.config.langsmith)
+    answers_by_evaluator = await apart(answer_all, roster.config.langsmith)
 
-    def take() -> list[Verdict]:
+    def to_verdicts() -> list[Verdict]:
         redactor = roster.redactor
         return [
             verdict
-            for slots_of_one, answers in zip(asked.values(), answered, strict=True)
-            for slot, answer in zip(slots_of_one, answers, strict=True)
+            for evaluator_slots, answers in zip(slots_by_evaluator.values(), answers_by_evaluator, strict=True)
+            for slot, answer in zip(evaluator_slots, answers, strict=True)
             for verdict in take_answer(slot, answer, survey.views[slot.question.view], redactor)
         ]
 
-    return await search_off_loop(take, max((len(one.text) for slot in slots for one in slot.responses), default=0))
+    return await search_off_loop(
+        to_verdicts, max((len(response.text) for slot in slots for response in slot.responses), default=0)
+    )
 
 
 async def derive_jobs(jobs: Sequence[Job], survey: Survey, roster: Roster) -> list[Material]:
-    """The material of all jobs, in their order."""
+    """Return the material of all jobs, in their order."""
 
-    def ask(job: Job) -> DeriverAsk:
+    def build_input(job: Job) -> DeriverAsk:
         return DeriverAsk(survey.views[job.derivation.view], job.response, job.material, roster.gateway)
 
-    async def derived(job: Job) -> Any:
+    async def derive(job: Job) -> Any:
         deriver = roster.derivers[job.derivation.deriver]
         if deriver.asks_model and roster.config.model == "none":
             return Material(name=deriver.gives, status="failed", failure=NOBODY)
-        (result,) = await _called(deriver.derive, [ask(job)], False)
+        (result,) = await _call_each(deriver.derive, [build_input(job)], False)
         return result
 
-    results = await apart(lambda: asyncio.gather(*map(derived, jobs)), roster.config.langsmith)
+    results = await apart(lambda: asyncio.gather(*map(derive, jobs)), roster.config.langsmith)
 
-    def take() -> list[Material]:
+    def to_material() -> list[Material]:
         redactor = roster.redactor
         return [take_material(job, result, redactor) for job, result in zip(jobs, results, strict=True)]
 
-    return await search_off_loop(take, max((len(job.response.text) for job in jobs), default=0))
+    return await search_off_loop(to_material, max((len(job.response.text) for job in jobs), default=0))
 
 
-async def _answers(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Any]:
-    """What the evaluator gave for each slot, or the exception that it raised."""
+async def _answer_evaluator(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Any]:
+    """Return the evaluator's answer for each slot, or the exception that it raised."""
     if evaluator.asks_model and roster.config.model == "none":
         return [NO_MODEL] * len(slots)
-    asks = [
+    inputs = [
         Ask(slot.question, survey.views[slot.question.view], slot.responses, slot.material, slot.sample, roster.gateway)
         for slot in slots
     ]
     if evaluator.together:
-        return await _all_called(evaluator, asks)
-    return await _called(evaluator.answer, asks, evaluator.quick)
+        return await _call_batched(evaluator, inputs)
+    return await _call_each(evaluator.answer, inputs, evaluator.quick)
 
 
-async def _all_called(evaluator: Evaluator, asks: Sequence[Ask]) -> list[Any]:
-    """What it gave for each ask; what it raised stands in the place of all its answers."""
-    (given,) = await _called(evaluator.answer_all, [tuple(asks)], False)
-    answers, _ = _begun(_listed, given)  # even a sequence can be user code
+async def _call_batched(evaluator: Evaluator, inputs: Sequence[Ask]) -> list[Any]:
+    """Return the answer of a batch evaluator for each input; its exception takes the place of every answer."""
+    (result,) = await _call_each(evaluator.answer_all, [tuple(inputs)], False)
+    answers, _ = _start_call(_as_list, result)  # iterating a sequence can run user code too
     if isinstance(answers, BaseException):
-        return [answers] * len(asks)
-    if len(answers) != len(asks):
-        return [ValueError(f"expected {len(asks)} answers from `answer_all`, one for each ask")] * len(asks)
+        return [answers] * len(inputs)
+    if len(answers) != len(inputs):
+        return [ValueError(f"expected {len(inputs)} answers from `answer_all`, one for each ask")] * len(inputs)
     return list(answers)
 
 
-def _listed(given: Any) -> list[Any]:
-    if isinstance(given, BaseException):
-        raise given
-    return list(given) if isinstance(given, Sequence) else []
+def _as_list(result: Any) -> list[Any]:
+    if isinstance(result, BaseException):
+        raise result
+    return list(result) if isinstance(result, Sequence) else []
 
 
-async def _called(function: Callable[[Any], Any], asks: Sequence[Any], quick: bool) -> list[Any]:
-    """Call a function for every ask: coroutines side by side, plain functions one after another in one thread.
+async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], quick: bool) -> list[Any]:
+    """Call a function with every input: coroutines concurrently, plain functions one after another in one thread.
 
-    A `quick` function is called right here. What it raises stands in the place of its answer.
+    With `quick`, a plain function is called in the event loop's own thread. An exception takes the place of its answer.
     """
     if quick or inspect.iscoroutinefunction(function):
-        begun = [_begun(function, ask) for ask in asks]
+        started = [_start_call(function, evaluator_input) for evaluator_input in inputs]
     else:
-        begun = await asyncio.to_thread(lambda: [_begun(function, ask) for ask in asks])
-    waiting = [_awaited(result) for result, waits in begun if waits]
-    finished = await asyncio.gather(*waiting, return_exceptions=True)
+        started = await asyncio.to_thread(
+            lambda: [_start_call(function, evaluator_input) for evaluator_input in inputs]
+        )
+    awaiting = [_await_result(result) for result, is_awaitable in started if is_awaitable]
+    finished = await asyncio.gather(*awaiting, return_exceptions=True)
     for result in finished:
         if isinstance(result, KeyboardInterrupt):
             raise result
     answers = iter(finished)
-    return [next(answers) if waits else result for result, waits in begun]
+    return [next(answers) if is_awaitable else result for result, is_awaitable in started]
 
 
-def _begun(function: Callable[[Any], Any], ask: Any) -> tuple[Any, bool]:
-    """What the function gave or raised, and whether it is still to be awaited."""
+def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[Any, bool]:
+    """Return the function's result or exception, and whether the result still has to be awaited."""
     try:
-        result = function(ask)
+        result = function(evaluator_input)
         return result, inspect.isawaitable(result)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # noqa: BLE001 - the boundary: even SystemExit from user code is a failed verdict
+    except BaseException as error:  # noqa: BLE001 - user code ends here: even its SystemExit is a failed verdict
         return error, False
 
 
-async def _awaited(result: Awaitable[Any]) -> Any:
-    """A stray cancellation passes as one here and is caught by the gather above."""
+async def _await_result(result: Awaitable[Any]) -> Any:
+    """Return the result or the exception; a stray cancellation is left to the gather in `_call_each`."""
     try:
         return await result
     except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):

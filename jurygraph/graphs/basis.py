@@ -1,4 +1,4 @@
-"""What each verdict of a survey rests on, as digests: where two are equal, a verdict can serve both."""
+"""Digest everything that a verdict of a survey depends on: where two digests are equal, a verdict can be reused."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -7,32 +7,32 @@ from jurygraph.graphs.routing import rests_on
 from jurygraph.schema import Noun, Survey, digest_of
 
 WHETHER = frozenset({"when", "samples", "pairs"})
-"""What of a question says whether, how often and with whom it is asked, and nothing of what a verdict on it says."""
+"""Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """Digests of what a single verdict rests on, by question id, and a single piece of material, by its name."""
+    """Digests of the inputs of a single verdict, by question id, and of a single piece of material, by its name."""
 
     questions: Mapping[str, str]
     material: Mapping[str, str]
 
 
 def basis(survey: Survey) -> Basis:
-    """The basis of every question and of all material.
+    """Return the basis of every question and of all material.
 
-    Two plans may share a verdict on a question, or a piece of material, that has one basis in both: about the same
-    responses, by ids and content digests.
+    Two plans can share a verdict on a question, or a piece of material, that has the same basis in both, for responses
+    with the same ids and content digests.
     """
     derivations = {derivation.gives: derivation for derivation in survey.derivations}
     material: dict[str, str] = {}
     for wave in survey.waves:
         for name in wave.materials:
-            material[name] = _resting(derivations[name], derivations[name].needs, material)
-    questions = {q.id: _resting(q, rests_on(q), material) for q in survey.questions}
+            material[name] = _digest_inputs(derivations[name], derivations[name].needs, material)
+    questions = {q.id: _digest_inputs(q, rests_on(q), material) for q in survey.questions}
     return Basis(questions, material)
 
 
-def _resting(noun: Noun, names: Iterable[str], material: Mapping[str, str]) -> str:
-    """Digest of a question or derivation, and of the basis of the material that it rests on."""
+def _digest_inputs(noun: Noun, names: Iterable[str], material: Mapping[str, str]) -> str:
+    """Return the digest of a question or derivation together with the basis of the material that it needs."""
     return digest_of([noun.model_dump(mode="json", exclude=set(WHETHER)), {name: material[name] for name in names}])

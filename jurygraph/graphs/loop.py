@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 class Loop:
-    """One long-lived event loop in a thread, so that a jury can be used with or without a loop of one's own."""
+    """One long-lived event loop in a thread, so that a jury can be used from code without an event loop."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -29,18 +29,18 @@ class Loop:
             try:
                 return self._loop.run_forever()
             except (KeyboardInterrupt, SystemExit):
-                continue  # asyncio keeps it for whoever awaits the task, and lets it stop the loop as well
+                continue  # the awaiting caller gets it from the task; asyncio also stops the loop, so run it again
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(self._wind_down(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._cancel_tasks(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
-    async def _wind_down(self) -> None:
-        """Whoever still waits for a reward hears that it is cancelled."""
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in left:
+    async def _cancel_tasks(self) -> None:
+        """Cancel the tasks that are left, so that their callers get a cancellation, and stop the executor."""
+        remaining = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in remaining:
             task.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*remaining, return_exceptions=True)
         await self._loop.shutdown_default_executor()

@@ -1,4 +1,4 @@
-"""The steps of prepare: from a task to a survey and a decision. Pure functions of the task and the roster."""
+"""The steps of the prepare graph from a task to its survey, as pure functions of the task and the roster."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
@@ -27,7 +27,7 @@ from jurygraph.sources.complaint import nearest_name
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:
-    """One view for each member of each audience that somebody asks about; members in the order of their ids."""
+    """Return one view for each member of each of the audiences; members in the order of their ids."""
     members: dict[Audience, Sequence[Stakeholder | Criterion | Reviewer | None]] = {
         "task": (None,),
         "everyone": (None,),
@@ -35,21 +35,25 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
         "criterion": by_id(task.rubric.criteria if task.rubric else ()),
         "reviewer": by_id([Reviewer(id=name) for name in task.reviewers]),
     }
-    return tuple(_view(task, audience, member) for audience in sorted(set(audiences)) for member in members[audience])
+    return tuple(
+        _make_view(task, audience, member) for audience in sorted(set(audiences)) for member in members[audience]
+    )
 
 
-def _view(task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None) -> TaskView:
-    """How much a criterion or constraint counts, and in which role, is the decision's: its view holds the sign of a
-    weight alone."""
+def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | Reviewer | None) -> TaskView:
+    """Return the view of one member, without the weights and roles of criteria and constraints.
+
+    Those belong to the decision: the view of a criterion keeps only the sign of its weight.
+    """
     if isinstance(about, Stakeholder):
-        about = _unweighed(about)
+        about = _without_weights(about)
     if isinstance(about, Criterion):
         about = about.model_copy(update={"weight": 1.0 if about.weight > 0 else -1.0, "role": None})
     return TaskView(
         id=task.id,
         audience=audience,
         about=about,
-        people=tuple(map(_unweighed, by_id(task.stakeholders))) if audience == "everyone" else (),
+        people=tuple(map(_without_weights, by_id(task.stakeholders))) if audience == "everyone" else (),
         query=task.query,
         reference=task.reference,
         facts=task.facts,
@@ -58,36 +62,39 @@ def _view(task: Task, audience: Audience, about: Stakeholder | Criterion | Revie
     )
 
 
-def _unweighed(person: Stakeholder) -> Stakeholder:
-    """Without what each constraint counts, and in the order of their ids."""
+def _without_weights(person: Stakeholder) -> Stakeholder:
+    """Return the stakeholder with equal restrictiveness for all constraints, sorted by id."""
     constraints = tuple(c.model_copy(update={"restrictiveness": 1.0}) for c in by_id(person.constraints))
     return person.model_copy(update={"constraints": constraints})
 
 
 def list_derivations(derivers: Mapping[str, Deriver], view: TaskView) -> tuple[Derivation, ...]:
-    """What the derivers give, in the order of its names."""
-    listed: dict[str, Derivation] = {}
-    given = {deriver.gives for deriver in derivers.values()}
+    """Return the derivations in the order of the names of their material.
+
+    Raises PlanError where two derivers give material of the same name, or one gives `submitted`.
+    """
+    derivations: dict[str, Derivation] = {}
+    available = {deriver.gives for deriver in derivers.values()}
     for name, deriver in derivers.items():
-        if deriver.gives in listed or deriver.gives == SUBMITTED:
+        if deriver.gives in derivations or deriver.gives == SUBMITTED:
             raise PlanError(
                 f"deriver {name!r} gives {deriver.gives!r}, which another source gives already; leave it out, or let "
                 "it give another name"
             )
-        listed[deriver.gives] = Derivation(
+        derivations[deriver.gives] = Derivation(
             gives=deriver.gives,
             deriver=name,
             version=deriver.version,
             view=view.digest,
-            needs=_needs(deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in given),
+            needs=_required_material(deriver.needs, deriver.reads_data and deriver.gives != DATA and DATA in available),
             params=dict(deriver.params_for(view)),
         )
-    return tuple(listed[gives] for gives in sorted(listed))
+    return tuple(derivations[gives] for gives in sorted(derivations))
 
 
-def _needs(stated: Sequence[str], data: bool) -> tuple[str, ...]:
-    """The material that is needed, and the data that was derived where that is read."""
-    return (*stated, DATA) if data and DATA not in stated else tuple(stated)
+def _required_material(declared: Sequence[str], data: bool) -> tuple[str, ...]:
+    """Return the declared material, with derived data added where `data` is true."""
+    return (*declared, DATA) if data and DATA not in declared else tuple(declared)
 
 
 def list_questions(
@@ -96,10 +103,11 @@ def list_questions(
     views: Sequence[TaskView],
     given: Collection[str] = (),
 ) -> tuple[Question, ...]:
-    """All questions, in the order of their ids; the config's `when`, `samples` and `of` take the place of their own.
+    """Return all questions in the order of their ids; `when`, `samples` and `of` of the config override the
+    evaluator's.
 
-    `given` are the names of what derivers give. A question on standby is left out where somebody else asks the same
-    member about the same subject.
+    `given` are the names of the material that derivers produce. A standby question is left out where another question
+    covers the same member and subject. Raises PlanError for a question that is repeated or invalid.
     """
     questions: dict[str, Question] = {}
     for name, evaluator in evaluators.items():
@@ -108,28 +116,29 @@ def list_questions(
             if view.audience != evaluator.audience:
                 continue
             with told_of(f"evaluator {name!r}"):
-                listed = evaluator.questions(view)
-            for question in listed:
+                evaluator_questions = evaluator.questions(view)
+            for question in evaluator_questions:
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: tell them apart by their subjects")
-                needs = _needs(question.needs, evaluator.reads_data and DATA in given)
+                needs = _required_material(question.needs, evaluator.reads_data and DATA in given)
                 if uses[name].of is not None and needs:
-                    raise PlanError(_blind(name, needs))
-                changed = question.model_copy(update={**changes, "needs": needs})
-                questions[question.id] = _checked(changed, evaluator, view)
-    whole = {view.digest: view.member for view in views}  # a question about somebody is about none of its constraints
-    asked = {(q.view, q.subject) for q in questions.values() if not q.standby and q.subject != whole[q.view]}
-    left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in asked}
+                    raise PlanError(_describe_unseen_variants(name, needs))
+                configured = question.model_copy(update={**changes, "needs": needs})
+                questions[question.id] = _check_question(configured, evaluator, view)
+    # a question about a whole member covers none of its constraints
+    member_by_view = {view.digest: view.member for view in views}
+    covered = {(q.view, q.subject) for q in questions.values() if not q.standby and q.subject != member_by_view[q.view]}
+    left_out = {name for name, q in questions.items() if q.standby and (q.view, q.subject) in covered}
     return tuple(questions[name] for name in sorted(questions.keys() - left_out))
 
 
-def _blind(name: str, needs: Sequence[str]) -> str:
-    """What to say of an evaluator that would judge every variant by what was made of the response."""
-    rests = f"rests on material {needs[0]!r}, which is made of the response itself"
-    return f"evaluator {name!r} {rests}, so that it sees no variant; leave `of` out, or ask one that reads the text"
+def _describe_unseen_variants(name: str, needs: Sequence[str]) -> str:
+    """Return the message for an evaluator of variants that would see only material derived from the response itself."""
+    reason = f"rests on material {needs[0]!r}, which is made of the response itself"
+    return f"evaluator {name!r} {reason}, so that it sees no variant; leave `of` out, or ask one that reads the text"
 
 
-def _checked(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
+def _check_question(question: Question, evaluator: Evaluator, view: TaskView) -> Question:
     if question.evaluator != evaluator.name:
         raise PlanError(
             f"evaluator {evaluator.name!r} lists a question of {question.evaluator!r}; make each with `self.question`"
@@ -152,7 +161,10 @@ def survey_of(
     questions: Sequence[Question],
     gates: Sequence[ResponseGate] = (),
 ) -> Survey:
-    """The survey, its waves worked out from `needs`, `of` and `when`, with `gates` where they answer anything."""
+    """Return the survey: its waves follow from `needs`, `of` and `when`; `gates` are kept if any question can be gated.
+
+    Raises PlanError where questions or material wait for each other, or for something that does not exist.
+    """
     return Survey(
         views={view.digest: view for view in views},
         derivations=tuple(derivations),
@@ -163,11 +175,11 @@ def survey_of(
 
 
 def _waves(derivations: Sequence[Derivation], questions: Sequence[Question]) -> tuple[Wave, ...]:
-    before = _before(derivations, questions)
+    dependencies = _dependencies(derivations, questions)
     level: dict[str, int] = {}
     try:
-        for node in TopologicalSorter(before).static_order():
-            level[node] = 1 + max((level[earlier] for earlier in before[node]), default=-1)
+        for node in TopologicalSorter(dependencies).static_order():
+            level[node] = 1 + max((level[earlier] for earlier in dependencies[node]), default=-1)
     except CycleError as error:
         cycle = " -> ".join(node.partition(":")[2] for node in error.args[1])
         raise PlanError(
@@ -182,27 +194,27 @@ def _waves(derivations: Sequence[Derivation], questions: Sequence[Question]) -> 
     )
 
 
-def _before(derivations: Sequence[Derivation], questions: Sequence[Question]) -> dict[str, list[str]]:
-    """What each material and question waits for. PlanError if it waits for something that nobody gives."""
-    before = {f"material:{d.gives}": [f"material:{name}" for name in d.needs] for d in derivations}
+def _dependencies(derivations: Sequence[Derivation], questions: Sequence[Question]) -> dict[str, list[str]]:
+    """Return the nodes that each material and question waits for. Raises PlanError for a node that does not exist."""
+    dependencies = {f"material:{d.gives}": [f"material:{name}" for name in d.needs] for d in derivations}
     for question in questions:
         derived = [*question.needs, *([] if question.of == SUBMITTED else [question.of])]
         gate = [] if question.when is None else [f"question:{question.when.question}"]
-        before[f"question:{question.id}"] = [f"material:{name}" for name in derived] + gate
-    for node, earlier in before.items():
-        for one in earlier:
-            if one not in before:
-                raise PlanError(_unknown_source(node, one, before))
-    return before
+        dependencies[f"question:{question.id}"] = [f"material:{name}" for name in derived] + gate
+    for node, required in dependencies.items():
+        for source in required:
+            if source not in dependencies:
+                raise PlanError(_unknown_source(node, source, dependencies))
+    return dependencies
 
 
-def _unknown_source(node: str, wanted: str, known: Iterable[str]) -> str:
-    kind, _, name = wanted.partition(":")
-    same = [one.partition(":")[2] for one in known if one.startswith(f"{kind}:")]
-    near = nearest_name(name, same)
-    hint = f"; did you mean {near!r}?" if near else ""
+def _unknown_source(node: str, source: str, nodes: Iterable[str]) -> str:
+    kind, _, name = source.partition(":")
+    same_kind = [node_name.partition(":")[2] for node_name in nodes if node_name.startswith(f"{kind}:")]
+    suggestion = nearest_name(name, same_kind)
+    hint = f"; did you mean {suggestion!r}?" if suggestion else ""
     if kind == "material":
-        lacks = f"needs material {name!r}, which no deriver gives{hint or '; list one that does under `derivers`'}"
+        problem = f"needs material {name!r}, which no deriver gives{hint or '; list one that does under `derivers`'}"
     else:
-        lacks = f"waits for question {name!r}, which nobody asks{hint or '; there are ' + ', '.join(same)}"
-    return f"{node.partition(':')[2]!r} {lacks}"
+        problem = f"waits for question {name!r}, which nobody asks{hint or '; there are ' + ', '.join(same_kind)}"
+    return f"{node.partition(':')[2]!r} {problem}"

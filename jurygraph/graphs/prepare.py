@@ -1,4 +1,4 @@
-"""prepare: once a task, from the task alone to a frozen plan."""
+"""The prepare graph, run once per task: make a frozen plan from the task alone."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
@@ -33,47 +33,53 @@ Update = dict[str, Any]
 
 
 async def _read(state: PrepareState, runtime: Runtime[Roster]) -> Command[str]:
-    """Where nobody asks about stakeholders, what their profiles say would change no question and no weight."""
+    """Go to `profiles` only if an evaluator judges stakeholders: otherwise they change no question and no weight."""
     task, audiences = state["task"], _audiences(runtime.context)
-    alone = state.get("stated") is not None or any(map(in_text_alone, task.stakeholders))
+    has_unread_profiles = state.get("stated") is not None or any(map(in_text_alone, task.stakeholders))
     update = {"digest": task.content_digest, "profiles": None, "views": view_task(task, ["task", *audiences])}
     update["rubric"] = None
-    return Command(goto="profiles" if alone and "stakeholder" in audiences else "weigh", update=update)
+    return Command(goto="profiles" if has_unread_profiles and "stakeholder" in audiences else "weigh", update=update)
 
 
 async def _profiles(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     roster = runtime.context
     model = None if roster.config.model == "none" else roster.gateway
     read = await read_profiles(state["task"], state.get("stated"), model)
-    whole = with_profiles(state["task"], read)
-    return {"profiles": read, "task": whole, "views": view_task(whole, ["task", *_audiences(roster)])}
+    task = with_profiles(state["task"], read)
+    return {"profiles": read, "task": task, "views": view_task(task, ["task", *_audiences(roster)])}
 
 
 async def _weigh(state: PrepareState, runtime: Runtime[Roster]) -> Command[str]:
-    """A rubric without edges goes to the annotator, where the config wants that and somebody asks about criteria."""
+    """Send a rubric without edges to the annotator, if the config enables that and an evaluator judges criteria."""
     roster, task = runtime.context, state["task"]
     weights, difficulty = weigh_stakeholders(task, roster.config.weights, _audiences(roster))
-    goto = "annotate" if _wants_a_graph(roster) and _lacks_a_graph(task.rubric) else "question"
+    goto = "annotate" if _should_annotate(roster) and _has_no_graph(task.rubric) else "question"
     return Command(goto=goto, update={"weights": weights, "difficulty": difficulty})
 
 
-def _wants_a_graph(roster: Roster) -> bool:
-    """Whether rubrics are to be annotated and somebody will judge a criterion: under model none only code does, and
-    where nothing is judged there is nothing that a graph could license."""
-    asked = [one for one in roster.evaluators.values() if one.audience == "criterion"]
-    judged = asked if roster.config.model != "none" else [one for one in asked if not one.asks_model]
-    return roster.config.annotation is not None and bool(judged)
+def _should_annotate(roster: Roster) -> bool:
+    """Return whether annotation is enabled and an evaluator will judge criteria.
+
+    With model none, only evaluators that need no model count. Where no criterion is judged, a graph has no use.
+    """
+    evaluators = [evaluator for evaluator in roster.evaluators.values() if evaluator.audience == "criterion"]
+    usable = (
+        evaluators
+        if roster.config.model != "none"
+        else [evaluator for evaluator in evaluators if not evaluator.asks_model]
+    )
+    return roster.config.annotation is not None and bool(usable)
 
 
-def _lacks_a_graph(rubric: Rubric | None) -> bool:
+def _has_no_graph(rubric: Rubric | None) -> bool:
     return rubric is not None and not rubric.edges and rubric.annotation is None
 
 
 async def _question(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     roster, views = runtime.context, state["views"]
-    whole = next(view for view in views if view.audience == "task")
+    task_view = next(view for view in views if view.audience == "task")
     uses = {use.known_as: use for use in roster.config.evaluators}
-    derivations = list_derivations(roster.derivers, whole)
+    derivations = list_derivations(roster.derivers, task_view)
     questions = list_questions(roster.evaluators, uses, views, [deriver.gives for deriver in roster.derivers.values()])
     for question in questions:
         roster.evaluators[question.evaluator].check(question)
@@ -82,27 +88,27 @@ async def _question(state: PrepareState, runtime: Runtime[Roster]) -> Update:
 
 async def _recipe(state: PrepareState, runtime: Runtime[Roster]) -> Update:
     roster, weighed = runtime.context, (state["weights"], state["difficulty"])
-    task = with_graph(state["task"], _answered(state["task"], state["rubric"]))
+    task = with_graph(state["task"], _require_complete_graph(state["task"], state["rubric"]))
     specs = freeze_specs(task, state["survey"], roster.config, roster.seats, roster.combiners, *weighed)
     return {"decision": decision_of(roster.config, specs, roster.combiners)}
 
 
-def _answered(task: Task, rubric: Rubric | None) -> Rubric | None:
-    """The rubric; a graph of which a part has no answer is none to score by: what it lacks would count as licensed.
+def _require_complete_graph(task: Task, rubric: Rubric | None) -> Rubric | None:
+    """Return the rubric; refuse an incomplete graph, because missing edges would count as licensed.
 
-    Raises ModelError.
+    Raises ModelError where the annotator left a pair or a role unanswered.
     """
     record = None if rubric is None else rubric.annotation
     if record is not None and (record.unanswered or record.unassigned):
-        lacking = [f"{one.parent} -> {one.child} {one.why}" for one in record.unanswered]
-        lacking += [f"{name} {why}" for name, why in record.unassigned.items()]
+        missing = [f"{pair.parent} -> {pair.child} {pair.why}" for pair in record.unanswered]
+        missing += [f"{name} {why}" for name, why in record.unassigned.items()]
         how = "`jurygraph annotate` writes down what there is, to be completed and given to --edges-from"
-        wrong = f"its rubric graph lacks {len(lacking)} answers, such as: {shortened(lacking[0], _SHOWN)}"
-        raise ModelError(f"task {task.id!r}: {wrong}; {how}")
+        problem = f"its rubric graph lacks {len(missing)} answers, such as: {shortened(missing[0], _MAX_SHOWN)}"
+        raise ModelError(f"task {task.id!r}: {problem}; {how}")
     return rubric
 
 
-_SHOWN = 200
+_MAX_SHOWN = 200
 
 
 async def _freeze(state: PrepareState, runtime: Runtime[Roster]) -> Update:
@@ -114,14 +120,14 @@ async def _freeze(state: PrepareState, runtime: Runtime[Roster]) -> Update:
         survey=state["survey"],
         decision=state["decision"],
         profiles=state["profiles"],
-        rubric=_in_order(state["rubric"]),
+        rubric=_sort_criteria(state["rubric"]),
         calls=() if gateway is None else tuple(gateway.calls[name] for name in sorted(gateway.calls)),
     )
     return {"plan": plan}
 
 
-def _in_order(rubric: Rubric | None) -> Rubric | None:
-    """The order in which a file lists criteria decides nothing, and is no part of the plan."""
+def _sort_criteria(rubric: Rubric | None) -> Rubric | None:
+    """Return the rubric with its criteria sorted by id: their order in a file must not change the plan."""
     return None if rubric is None else rubric.model_copy(update={"criteria": by_id(rubric.criteria)})
 
 
@@ -149,22 +155,22 @@ _STEPS: Mapping[str, Callable[[PrepareState, Runtime[Roster]], Awaitable[Update 
     "freeze": _freeze,
 }
 _AFTER = {"profiles": "weigh", "annotate": "question", "question": "recipe", "recipe": "freeze", "freeze": END}
-"""What follows a step that does not say so itself."""
+"""The next step, for steps that do not return a Command with it."""
 
 
 async def prepare_directly(start: PrepareState, roster: Roster) -> Plan:
-    """Return the plan that the compiled graph makes, without what a graph keeps of its steps: that takes most of the
-    time, and a forecast of many tasks needs the plans alone."""
+    """Return the same plan as the compiled graph, for dry runs: the bookkeeping of the graph engine takes most of the
+    time of planning."""
     state, runtime, step = start.copy(), Runtime(context=roster), "read"
     while step != END:
-        made = await _STEPS[step](state, runtime)
-        step, update = (str(made.goto), made.update) if isinstance(made, Command) else (_AFTER[step], made)
+        result = await _STEPS[step](state, runtime)
+        step, update = (str(result.goto), result.update) if isinstance(result, Command) else (_AFTER[step], result)
         state.update(update)  # type: ignore[typeddict-item]
     return state["plan"]
 
 
 def build() -> PrepareGraph:
-    """The compiled graph: read (→ profiles) → weigh (→ annotate) → question → recipe → freeze."""
+    """Return the compiled graph: read (→ profiles) → weigh (→ annotate) → question → recipe → freeze."""
     graph = StateGraph(PrepareState, context_schema=Roster, output_schema=PrepareOutput)
     graph.add_node("read", _read, destinations=("profiles", "weigh"))
     graph.add_node("profiles", _profiles)

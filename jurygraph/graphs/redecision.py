@@ -1,4 +1,4 @@
-"""The decision for a task that was planned before, under another config: nothing is asked and no evaluator needed."""
+"""Decide an already planned task under another config, without any request and without its evaluators."""
 
 from collections.abc import Mapping
 
@@ -15,14 +15,15 @@ def redecide(
     seats: Mapping[str, Seat],
     combiners: Mapping[str, Combiner],
 ) -> Decision:
-    """The decision that `prepare` would make of a task and its survey under this config.
+    """Return the decision that `prepare` would make for a task and its survey under this config.
 
     Args:
-        task: as it was planned, with what its profiles were read as and its graph (`as_planned`).
-        survey: what it was asked.
-        config: with the weights, recipe, gates and failure rule to decide by; `check_recipe` is for before.
-        seats: what is remembered of every evaluator of the config, by its name.
-        combiners: those of the config, by name (`load_combiners`).
+        task: the task as planned, with the constraints and tensions read from its profiles and its graph
+            (`as_planned`).
+        survey: the survey of its plan.
+        config: the config with the weights, recipe, gates and failure rule to apply; call `check_recipe` on it first.
+        seats: the record of every evaluator of the config, by name.
+        combiners: the combiners of the config, by name (`load_combiners`).
 
     Raises:
         PlanError: the recipe does not fit the task.

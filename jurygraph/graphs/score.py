@@ -1,4 +1,4 @@
-"""score: once a task, for its whole group of responses: route ⇄ branches, then statistics → decide → trace."""
+"""The score graph, run once for a task's group of responses: route ⇄ branches, then statistics → decide → trace."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,10 +23,10 @@ BRANCHES: tuple[str, ...] = get_args(Branch)
 
 
 async def _route(state: ScoreState) -> Command[str]:
-    """A Command costs a third less of the whole run than conditional edges, which copy every channel to decide."""
+    """Choose the next work. A Command makes a run a third cheaper than conditional edges, which copy every channel."""
     survey, known = state["plan"].survey, (state["material"], state["verdicts"], state["recalled"])
     wave, responses = state["wave"], state["responses"]
-    longest = max((len(response.text) for response in responses), default=0)  # response gates read every letter
+    longest = max((len(response.text) for response in responses), default=0)  # response gates read the whole text
     work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *known), longest)
     update = {"work": work, "wave": wave, "verdicts": work.settled, "material": work.material}
     return Command(goto=work.branches or ["statistics"], update=update)
@@ -36,7 +36,7 @@ async def _derive(state: ScoreState, runtime: Runtime[Roster]) -> Update:
     return {"material": await derive_jobs(state["work"].jobs, state["plan"].survey, runtime.context)}
 
 
-def _answer(branch: str) -> Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]:
+def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]:
     async def answer(state: ScoreState, runtime: Runtime[Roster]) -> Update:
         slots = state["work"].slots[branch]
         return {"verdicts": await answer_slots(slots, state["plan"].survey, runtime.context)}
@@ -60,21 +60,21 @@ async def _trace(state: ScoreState, runtime: Runtime[Roster]) -> Update:
     return {"traces": write_traces(state, known if gateway is None else {**known, **gateway.calls})}
 
 
-_ASKING: Mapping[str, Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]] = {
+_NODES: Mapping[str, Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]] = {
     "derive": _derive,
-    **{branch: _answer(branch) for branch in BRANCHES},
+    **{branch: _answer_node(branch) for branch in BRANCHES},
 }
 
 
 async def ask_directly(start: ScoreState, roster: Roster) -> None:
-    """Ask all that the compiled graph asks about a group, and make no rewards of the answers.
+    """Ask every question that the compiled graph asks about a group, and compute no rewards.
 
-    A forecast of many groups notes the requests alone: what a graph keeps of its steps takes most of the time.
+    A dry run records requests only, and the bookkeeping of the graph engine would take most of its time.
     """
     state, runtime = start.copy(), Runtime(context=roster)
     while True:
         _add(state, cast(Update, (await _route(state)).update))
-        steps = [_ASKING[step] for step in state["work"].branches]
+        steps = [_NODES[step] for step in state["work"].branches]
         if not steps:
             return
         for update in await asyncio.gather(*(step(state, runtime) for step in steps)):
@@ -82,18 +82,18 @@ async def ask_directly(start: ScoreState, roster: Roster) -> None:
 
 
 def _add(state: ScoreState, update: Update) -> None:
-    """Update a state as the graph does: verdicts and material are added to those that are there."""
+    """Update a state as the graph engine does: verdicts and material are appended."""
     added = {name: [*state[name], *update[name]] for name in ("material", "verdicts") if name in update}
     state.update(cast(ScoreState, {**update, **added}))
 
 
 def build() -> ScoreGraph:
-    """The compiled graph. Every branch leads back to `route` by an edge of its own; `route` says where to go next."""
+    """Return the compiled graph: every branch has an edge back to `route`, which chooses the next nodes."""
     graph = StateGraph(ScoreState, context_schema=Roster, output_schema=ScoreOutput)
     graph.add_node("route", _route, destinations=("derive", *BRANCHES, "statistics"))
     graph.add_node("derive", _derive)
     for branch in BRANCHES:
-        graph.add_node(branch, _ASKING[branch])  # type: ignore[arg-type]
+        graph.add_node(branch, _NODES[branch])  # type: ignore[arg-type]
     graph.add_node("statistics", _statistics)
     graph.add_node("decide", _decide)
     graph.add_node("trace", _trace)

@@ -1,7 +1,7 @@
-"""Refuses what a run would keep for good and cannot redact: secrets in a config, or in the params of a plan.
+"""Refuse secrets in fields that a run stores and cannot redact: in a config, or in the params of a plan.
 
-A parameter with a secret struck out would be another parameter, so that it is refused where it is stated. What a task
-itself says is kept as it is.
+A redacted parameter would be a different parameter, so a secret is refused where it is written. The content of a task
+is kept unchanged.
 """
 
 import os
@@ -13,41 +13,46 @@ from jurygraph.safety.known_secrets import process_redactor, variable_of
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Config, Decision, Survey, Task
 
-_KEPT = "which a run would keep; read that variable in your own code instead"
+_REASON = "which a run would keep; read that variable in your own code instead"
 
 
 def refuse_secrets_in_config(config: Config) -> None:
-    """Raise ConfigError naming the field of a config that holds a secret, and the variable that it is from."""
+    """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
     redactor = process_redactor()
     if not redactor.finds(config.model_dump_json()):
         return
     for place, value in _secret_texts(config.model_dump(mode="json"), redactor):
-        raise ConfigError(f"{place}: holds the secret of {_variable(value)}, {_KEPT}")
+        raise ConfigError(f"{place}: holds the secret of {_variable_name(value)}, {_REASON}")
 
 
 def refuse_secrets_in_plan(task: Task, survey: Survey, decision: Decision, redactor: Redactor) -> None:
-    """Raise PlanError naming what user code put a secret into: a question, a derivation or a component."""
+    """Raise PlanError if user code put a secret into a question, derivation or component; it names the place.
+
+    Nothing is refused where the task itself contains a secret.
+    """
     if not redactor.has_secrets or redactor.finds(task.model_dump_json()):
         return
-    for name, made in _named(survey, decision):
-        if not redactor.finds(made.model_dump_json()):
+    for name, part in _named_parts(survey, decision):
+        if not redactor.finds(part.model_dump_json()):
             continue
-        for place, value in _secret_texts(made.model_dump(mode="json"), redactor):
-            raise PlanError(f"task {task.id!r}: {name}, {place}: holds the secret of {_variable(value)}, {_KEPT}")
+        for place, value in _secret_texts(part.model_dump(mode="json"), redactor):
+            raise PlanError(
+                f"task {task.id!r}: {name}, {place}: holds the secret of {_variable_name(value)}, {_REASON}"
+            )
 
 
-def _named(survey: Survey, decision: Decision) -> Iterator[tuple[str, Any]]:
-    yield from ((f"question {one.id!r}", one) for one in survey.questions)
-    yield from ((f"material {one.gives!r}", one) for one in survey.derivations)
-    yield from ((f"component {one.name!r}", one) for one in decision.specs)
+def _named_parts(survey: Survey, decision: Decision) -> Iterator[tuple[str, Any]]:
+    yield from ((f"question {part.id!r}", part) for part in survey.questions)
+    yield from ((f"material {part.gives!r}", part) for part in survey.derivations)
+    yield from ((f"component {part.name!r}", part) for part in decision.specs)
 
 
-def _variable(value: str) -> str:
+def _variable_name(value: str) -> str:
     return variable_of(value, os.environ) or "the model's key"
 
 
 def _secret_texts(value: Any, redactor: Redactor, place: str = "") -> Iterator[tuple[str, str]]:
-    """The places of texts that hold a secret, as `params.key` or `evaluators[0].use`, and the texts."""
+    """Yield the place of each text that holds a secret, such as `params.key` or `evaluators[0].use`, and the text."""
     if isinstance(value, str):
         if redactor.finds(value):
             yield place, value

@@ -1,4 +1,4 @@
-"""Many things under way at once, and what they give in the order in which they were begun."""
+"""Run many tasks with bounded concurrency and yield their results in the order in which they were started."""
 
 import asyncio
 from collections import deque
@@ -9,24 +9,25 @@ T = TypeVar("T")
 
 
 async def in_order(begun: "Iterable[asyncio.Task[T]]", at_once: int, ahead: int) -> AsyncGenerator[T, None]:
-    """What tasks of the loop give, in order; `begun` begins one whenever it is asked for the next.
+    """Yield the results of tasks in order; the iterable `begun` starts a task each time its next item is taken.
 
-    One that is finished makes room for another, though what it gave waits until those before it are given: `ahead` may
-    wait for each that is under way at once, and `begun` is read no further. An error is raised where its result would
-    be given; those that are then under way are cancelled, as they are once this is closed.
+    At most `at_once` tasks run at once. A finished task makes room for another, and its result waits until those before
+    it are yielded: up to `at_once` * `ahead` finished results may wait, and `begun` is read no further than that. The
+    error of a task is raised in the place of its result. Tasks that are still running then, or when the generator is
+    closed, are cancelled.
     """
     waiting: deque[asyncio.Task[T]] = deque()
     room = asyncio.Semaphore(at_once - 1)
     try:
-        for one in begun:
-            waiting.append(one)
-            one.add_done_callback(lambda _: room.release())
-            await room.acquire()  # for the next one, before it is begun
+        for task in begun:
+            waiting.append(task)
+            task.add_done_callback(lambda _: room.release())
+            await room.acquire()  # wait for a free place before the next task is started
             while waiting and (waiting[0].done() or len(waiting) >= at_once * (1 + ahead)):
                 yield await waiting.popleft()
         while waiting:
             yield await waiting.popleft()
     finally:
-        for left in waiting:
-            left.cancel()
+        for task in waiting:
+            task.cancel()
         await asyncio.gather(*waiting, return_exceptions=True)

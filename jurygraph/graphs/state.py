@@ -1,4 +1,4 @@
-"""What flows through the graphs, and what they run with."""
+"""The states of the graphs, and the context in which they run."""
 
 import operator
 from collections.abc import Mapping
@@ -40,9 +40,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Roster:
-    """Who can be asked, and the config that says how their answers count: the context of both graphs.
+    """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
-    `gateway` leads to the model, where there is one. `secrets` are known beside those of the environment.
+    `gateway` is the client for the model, None without one. `secrets` are known in addition to those of the
+    environment.
     """
 
     config: Config
@@ -54,20 +55,21 @@ class Roster:
 
     @property
     def redactor(self) -> Redactor:
-        """The redactor of the process, with the environment as it is now: user code may add to it."""
+        """Return the redactor of the process for the current environment, which user code may have changed."""
         return process_redactor(self.secrets)
 
     @property
     def seats(self) -> dict[str, Seat]:
-        """What is to be remembered of each evaluator, by its name."""
+        """Return the record of each evaluator that a run stores, by name."""
         return {name: evaluator.seat for name, evaluator in self.evaluators.items()}
 
 
 class PrepareState(TypedDict, total=False):
-    """The prepare graph's state. There is no field in which a response could lie.
+    """The prepare graph's state. It has no field that could hold a response.
 
-    `task` is the one given, and once its `profiles` are read the one with these; `digest` is of the one given. `stated`
-    is what somebody wrote down of its profiles. `rubric` is the task's with its graph, where that was annotated.
+    `task` is the original task, and after its `profiles` were read the task with their constraints and tensions;
+    `digest` is that of the original. `stated` are the profiles as a PROFILES file gives them. `rubric` is the task's
+    rubric with its annotated graph, None where it was not annotated.
     """
 
     task: Task
@@ -84,20 +86,20 @@ class PrepareState(TypedDict, total=False):
 
 
 class PrepareOutput(TypedDict):
-    """What a run of the prepare graph returns."""
+    """The output of the prepare graph."""
 
     plan: Plan
 
 
 class AnnotateInput(TypedDict, total=False):
-    """What a run of the annotate graph is given: a task, and its rubric as a person reviewed it."""
+    """The input of the annotate graph: a task, and its rubric as reviewed by a person."""
 
     task: Task
     reviewed: Rubric | None
 
 
 class AnnotateState(AnnotateInput, total=False):
-    """The annotate graph's state. There is no field in which a response could lie."""
+    """The annotate graph's state. It has no field that could hold a response."""
 
     standing: Standing
     given: CheckedRoles
@@ -113,7 +115,7 @@ class AnnotateState(AnnotateInput, total=False):
 
 
 class AnnotateOutput(TypedDict):
-    """What a run of the annotate graph returns: the rubric with its graph."""
+    """The output of the annotate graph: the rubric with its graph."""
 
     rubric: Rubric
 
@@ -134,6 +136,6 @@ class ScoreState(TypedDict, total=False):
 
 
 class ScoreOutput(TypedDict):
-    """What a run of the score graph returns."""
+    """The output of the score graph."""
 
     traces: tuple[Trace, ...]

@@ -1,4 +1,4 @@
-"""From the score graph's final state to traces."""
+"""Build traces from the final state of the score graph."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,19 +11,19 @@ from jurygraph.schema import Call, Material, Question, Response, Trace, Verdict,
 
 
 def group_statistics(questions: Sequence[Question], scored: Iterable[tuple[str, float | None]]) -> dict[str, Any]:
-    """For every question, how the group's scores lie: judged, mean, least and greatest.
+    """Return, for every question, the number of judged verdicts and the mean, lowest and highest score in the group.
 
-    `scored` gives every verdict of the group as its question's id and its score, None where there is none.
-    A question whose least and greatest score are equal tells the responses of this group apart by nothing.
+    `scored` gives the question id and the score of every verdict of the group; the score is None where there is none.
+    A question with equal lowest and highest scores does not separate the responses of this group.
     """
     scores: dict[str, list[float]] = defaultdict(list)
     for question, score in scored:
         if score is not None:
             scores[question].append(score)
-    return {"questions": {q.id: _spread(sorted(scores[q.id])) for q in questions}}
+    return {"questions": {q.id: _describe_scores(sorted(scores[q.id])) for q in questions}}
 
 
-def _spread(scores: Sequence[float]) -> dict[str, Any]:
+def _describe_scores(scores: Sequence[float]) -> dict[str, Any]:
     if not scores:
         return {"judged": 0, "mean": None, "low": None, "high": None}
     mean = float(aggregation.total(scores)) / len(scores)
@@ -31,15 +31,15 @@ def _spread(scores: Sequence[float]) -> dict[str, Any]:
 
 
 def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, ...]:
-    """One trace for each response, in canonical order; the caller puts agents and labels back.
+    """Return one trace for each response, in canonical order; the caller adds agents and labels again.
 
-    `calls` are those that the group's verdicts and material may name.
+    `calls` are the calls, by id, that the group's verdicts and material may refer to.
     """
     plan, responses = state["plan"], state["responses"]
-    mine = verdicts_of(plan.survey.questions, [r.id for r in responses], state["verdicts"])
+    verdicts = verdicts_of(plan.survey.questions, [r.id for r in responses], state["verdicts"])
     material: dict[str, list[Material]] = defaultdict(list)
-    for one in state["material"]:
-        material[one.response].append(one)
+    for item in state["material"]:
+        material[item.response].append(item)
     group, plan_digest = group_digest(responses), plan.digest
     return tuple(
         Trace(
@@ -48,9 +48,9 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
             group=group,
             plan_digest=plan_digest,
             reward=reward,
-            verdicts=tuple(mine[response.id]),
-            calls=_named(calls, (*mine[response.id], *material[response.id])),
-            material=tuple(sorted(material[response.id], key=lambda one: one.name)),
+            verdicts=tuple(verdicts[response.id]),
+            calls=_referenced_calls(calls, (*verdicts[response.id], *material[response.id])),
+            material=tuple(sorted(material[response.id], key=lambda item: item.name)),
             statistics=state["statistics"],
             plan=plan,
         )
@@ -58,16 +58,20 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
     )
 
 
-def _named(calls: Mapping[str, Call], resting: Iterable[Verdict | Material]) -> tuple[Call, ...]:
-    """The calls that verdicts and material name, and those that these repaired or that were to repair them."""
-    resting = list(resting)
-    named = {one.call for one in resting if one.call in calls}
-    named |= {v.shrinkage.call for v in resting if isinstance(v, Verdict) and v.shrinkage and v.shrinkage.call in calls}
-    named |= {calls[name].repairs for name in named if name is not None}
-    named |= {call.id for call in calls.values() if call.repairs is not None and call.repairs in named}
-    return tuple(calls[name] for name in sorted(name for name in named if name is not None) if name in calls)
+def _referenced_calls(calls: Mapping[str, Call], users: Iterable[Verdict | Material]) -> tuple[Call, ...]:
+    """Return the calls that verdicts and material refer to, with the calls they repair or are repaired by."""
+    users = list(users)
+    referenced = {user.call for user in users if user.call in calls}
+    referenced |= {
+        user.shrinkage.call
+        for user in users
+        if isinstance(user, Verdict) and user.shrinkage and user.shrinkage.call in calls
+    }
+    referenced |= {calls[name].repairs for name in referenced if name is not None}
+    referenced |= {call.id for call in calls.values() if call.repairs is not None and call.repairs in referenced}
+    return tuple(calls[name] for name in sorted(name for name in referenced if name is not None) if name in calls)
 
 
 def group_digest(responses: Sequence[Response]) -> str:
-    """Digest of the members: their ids and contents, in canonical order."""
+    """Return the digest of the group's members: their ids and contents, in canonical order."""
     return digest_of([[r.id, r.content_digest] for r in responses])

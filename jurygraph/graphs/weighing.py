@@ -1,4 +1,4 @@
-"""Whose needs count how much: DecompR's weights, from the task alone."""
+"""Compute the stakeholder weights of DecompR from the task alone."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations
@@ -15,10 +15,11 @@ from jurygraph.schema.task import by_id
 def weigh_stakeholders(
     task: Task, config: WeightsConfig, audiences: Iterable[Audience]
 ) -> tuple[dict[str, float], dict[str, Any]]:
-    """Weights w_i by stakeholder, and the terms of d_i they come from (DecompR Eqs. 9-10), in the order of ids.
+    """Return the weights w_i by stakeholder id, and the terms of d_i behind them (DecompR Eqs. 9-10), sorted by id.
 
-    `task` is the task with what its profiles were read as. Empty where none of the `audiences` that are asked about is
-    the stakeholders. Raises PlanError.
+    `task` includes the constraints and tensions read from its profiles. Both mappings are empty where the task has no
+    stakeholders or 'stakeholder' is not among the evaluators' `audiences`. Raises PlanError where a weight is missing
+    or underflows to 0, or where the difficulty of a profile is not known.
     """
     people = by_id(task.stakeholders)
     if not people or "stakeholder" not in audiences:
@@ -59,8 +60,8 @@ def _calibrated_weights(
                 "somebody has to judge the profile all the same"
             )
     hard, soft = ([_restrictiveness(person, kind) for person in people] for kind in ("hard", "soft"))
-    pulled = _tensions(task, people)
-    conflict = [_conflict(pulled, person.id) for person in people]
+    pair_tensions = _pair_tensions(task, people)
+    conflict = [_conflict(pair_tensions, person.id) for person in people]
     d = aggregation.stakeholders.difficulty(hard, soft, conflict, config.gamma, config.beta)
     w = aggregation.stakeholders.weights(d, config.temperature)
     terms = {
@@ -69,7 +70,7 @@ def _calibrated_weights(
             "soft": float(aggregation.total(soft[i])),
             "conflict": conflict[i],
             "difficulty": float(d[i]),
-            **_told(pulled, person.id),
+            **_tension_terms(pair_tensions, person.id),
         }
         for i, person in enumerate(people)
     }
@@ -77,52 +78,55 @@ def _calibrated_weights(
 
 
 def _restrictiveness(person: Stakeholder, kind: str) -> list[float]:
-    """α(c) of the constraints of a kind, in the order of their ids."""
+    """Return α(c) of the constraints of one kind, in the order of their ids."""
     return [c.restrictiveness for c in by_id(person.constraints) if c.kind == kind]
 
 
-class _Tension(NamedTuple):
-    """How strongly two stakeholders, in the order of their ids, are pulled apart, and by what."""
+class _PairTension(NamedTuple):
+    """The tension between two stakeholders, in the order of their ids: its strength and the reasons for it."""
 
     between: tuple[str, str]
     strength: float
     why: tuple[str, ...] = ()
 
 
-def _tensions(task: Task, people: Sequence[Stakeholder]) -> list[_Tension]:
-    """Every pair's tension: as declared, or read in the profiles, else as the constraints' checks show it."""
+def _pair_tensions(task: Task, people: Sequence[Stakeholder]) -> list[_PairTension]:
+    """Return each pair's tension: as declared or read from profiles, else computed from the constraints' checks."""
     declared: dict[tuple[str, str], list[Tension]] = {}
     for tension in task.tensions:
-        first, second = sorted(tension.between)
-        declared.setdefault((first, second), []).append(tension)
-    found = []
-    for one, other in combinations(people, 2):
-        pair = one.id, other.id
+        first_id, second_id = sorted(tension.between)
+        declared.setdefault((first_id, second_id), []).append(tension)
+    pair_tensions = []
+    for first_person, second_person in combinations(people, 2):
+        pair = first_person.id, second_person.id
         if pair in declared:
             strength = float(aggregation.total(sorted(tension.strength for tension in declared[pair])))
-            found.append(_Tension(pair, strength, tuple(_reasons(declared[pair]))))
-        elif pulls := tensions(one, other):
+            pair_tensions.append(_PairTension(pair, strength, tuple(_reasons(declared[pair]))))
+        elif pulls := tensions(first_person, second_person):
             why = tuple(f"{pull.one} and {pull.other}: {pull.why}" for pull in pulls)
-            found.append(_Tension(pair, float(aggregation.total([pull.strength for pull in pulls])), why))
-    return found
+            pair_tensions.append(_PairTension(pair, float(aggregation.total([pull.strength for pull in pulls])), why))
+    return pair_tensions
 
 
 def _reasons(declared: Iterable[Tension]) -> Iterator[str]:
-    """Why there is a tension, where it was read in profiles."""
-    yield from sorted(one.reason for one in declared if isinstance(one, ReadTension) and one.reason)
+    """Yield the reasons of tensions that were read from profiles, sorted."""
+    yield from sorted(tension.reason for tension in declared if isinstance(tension, ReadTension) and tension.reason)
 
 
-def _conflict(pulled: Sequence[_Tension], member: str) -> float:
-    """s_i: the strengths of the tensions that involve the stakeholder, in the order of their partners."""
-    strengths = [one.strength for one in pulled if member in one.between]
+def _conflict(pair_tensions: Sequence[_PairTension], member: str) -> float:
+    """Return s_i: the strengths of the stakeholder's tensions, summed in the order of their partners."""
+    strengths = [tension.strength for tension in pair_tensions if member in tension.between]
     return float(aggregation.total(strengths)) if strengths else 0.0
 
 
-def _told(pulled: Sequence[_Tension], member: str) -> dict[str, Any]:
-    """The tensions that make up s_i: with whom, how strong, and why, where constraints or profiles say it."""
-    told = {
-        next(name for name in one.between if name != member): {"strength": one.strength, "why": list(one.why)}
-        for one in pulled
-        if member in one.between
+def _tension_terms(pair_tensions: Sequence[_PairTension], member: str) -> dict[str, Any]:
+    """Return the tensions that add up to s_i by partner: the strength, and the reasons that are known."""
+    by_partner = {
+        next(name for name in tension.between if name != member): {
+            "strength": tension.strength,
+            "why": list(tension.why),
+        }
+        for tension in pair_tensions
+        if member in tension.between
     }
-    return {"tensions": told} if told else {}
+    return {"tensions": by_partner} if by_partner else {}

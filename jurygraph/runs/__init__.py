@@ -1,6 +1,6 @@
-"""A run is a folder: a ledger of what was asked, decided and answered, each record chained to the one before it.
+"""Runs: folders with a ledger of surveys, decisions, calls and traces, each record chained to the one before it.
 
-Its public names load when they are first used: a command that only prints a line need not load the arithmetic.
+Public names are imported on first use, so that a command that only prints a line does not load numpy and the like.
 """
 
 from importlib import import_module
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Comparison", "Run", "Session", "compare", "rescore", "verify"]
 
-_HOMES = {
+_MODULES = {
     "Comparison": "figures.comparison",
     "Run": "run",
     "Session": "making.session",
@@ -26,6 +26,6 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The calls of a run: each a record of its own, with the request and the reply as texts beside the chain."""
+"""Store and find the calls of a run: one record each, with the request and the reply as texts outside the chain."""
 
 import asyncio
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ from jurygraph.schema import Call
 
 
 class Appending(Protocol):
-    """Appends records to a ledger, and says when they are as durable as it makes them."""
+    """A writer that appends records to a ledger, and returns a future that is done once they are durable."""
 
     def append(self, drafts: Sequence[Draft]) -> "Future[None]":
-        """Append them together."""
+        """Append the records together."""
 
 
 class Calls:
-    """Keeps calls in a run's ledger, where a killed run finds them again: what is there is not asked again.
+    """A call sink that stores calls in a run's ledger, so that a killed run does not repeat them when it is resumed.
 
-    Without a writer it only finds.
+    Without a writer it can only find calls.
     """
 
     def __init__(self, ledger: Ledger, writer: Appending | None = None) -> None:
@@ -34,7 +34,7 @@ class Calls:
         self._writer = writer
 
     def find(self, key: str) -> Answered | None:
-        """The call whose request has this digest; None where there is none, or its texts were erased."""
+        """Return the call whose request has this digest; None where there is none, or where its texts were erased."""
         if key not in self._keys:
             return None
         record = self._ledger.find("call", key)
@@ -47,13 +47,13 @@ class Calls:
         return Answered(Reply.model_validate_json(reply), Call.model_validate(content["call"]))
 
     async def keep(self, request: Request, answered: Answered) -> None:
-        """Keep a call; it would survive a power cut when this returns."""
+        """Store a call; it is durable (survives a power cut) when this returns."""
         body = {"call": answered.call.model_dump(mode="json")}
         texts = [to_json(request.plain()), answered.reply.model_dump_json().encode()]
         await asyncio.wrap_future(self._append(Draft("call", answered.call.id, body, texts)))
 
     def copy(self, key: str, source: Ledger) -> None:
-        """Append a call of another ledger, which holds both its texts."""
+        """Append a call from another ledger, which must hold the call and both of its texts."""
         record = source.find("call", key)
         assert record is not None, "it was found there"
         texts = source.texts({record.seq: record.content["texts"]})[record.seq]
@@ -67,32 +67,35 @@ class Calls:
 
     @cached_property
     def _keys(self) -> Digests:
-        """Of all calls: most questions are new, and a look into the file costs more than a look into this."""
+        """Digests of all calls, kept in memory: most requests are new, and a lookup in the file costs more."""
         return Digests(self._ledger.keys("call"))
 
 
 class Found:
-    """Finds the calls of runs, and keeps none."""
+    """A call sink that finds the calls of runs and stores none."""
 
     def __init__(self, *ledgers: Ledger) -> None:
         self._calls = [Calls(ledger) for ledger in ledgers]
 
     def find(self, key: str) -> Answered | None:
-        """The call whose request has this digest, in the first run that has it."""
-        return next((found for calls in self._calls if (found := calls.find(key)) is not None), None)
+        """Return the call whose request has this digest, from the first run that has it."""
+        return next((call for calls in self._calls if (call := calls.find(key)) is not None), None)
 
     async def keep(self, request: Request, answered: Answered) -> None:
-        """Nothing is kept."""
+        """Do nothing."""
 
 
 class CallsBeside(Found):
-    """Keeps calls as `own` does. A call of `others`, such as a run that this one is branched from, is found there and
-    stays there: who asks the same as a verdict that was carried over is told the same."""
+    """A call sink that stores calls in `own`, and finds them also in `others`, such as the run's branch origin.
+
+    Calls found in `others` are not copied. A request that repeats the request of a carried-over verdict thus gets the
+    same reply.
+    """
 
     def __init__(self, own: Calls, *others: Ledger) -> None:
         super().__init__(*others)
-        self._own = own
+        self._own_calls = own
         self._calls.insert(0, own)
 
     async def keep(self, request: Request, answered: Answered) -> None:
-        await self._own.keep(request, answered)
+        await self._own_calls.keep(request, answered)

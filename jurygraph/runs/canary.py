@@ -1,6 +1,6 @@
-"""Canaries: known-bad responses mixed into a run, each in a group of its own, which no reward and no export sees.
+"""Canaries: known-bad responses mixed into a run, each in a group of its own, left out of rewards and exports.
 
-What is measured with them is the judge: a verdict of a model that finds something good in one is a false positive.
+They measure the judge: a verdict of a model that gives a canary credit is a false positive.
 """
 
 import json
@@ -28,14 +28,14 @@ _BITS = 13
 
 
 class Canary(NamedTuple):
-    """A known-bad response to a task, and the attack that it is."""
+    """A known-bad response to a task, and the attack that it carries out."""
 
     attack: Attack
     response: Response
 
 
 class CanaryResult(NamedTuple):
-    """What became of a canary: verdicts of models on what is good that were asked for, given, and gave credit."""
+    """Counts of a model's verdicts on a canary: requested, judged, and fooled (gave credit); see `result_of`."""
 
     asked: int
     judged: int
@@ -44,7 +44,7 @@ class CanaryResult(NamedTuple):
 
 @dataclass
 class CanaryTally:
-    """Sums over the canaries of a run; `alert` is the rate above which it says so."""
+    """Sums over the canaries of a run; `alert` is the false positive rate above which the run warns."""
 
     alert: float
     items: int = 0
@@ -53,7 +53,7 @@ class CanaryTally:
     fooled: int = 0
 
     def add(self, result: CanaryResult) -> None:
-        """Count one canary."""
+        """Add the counts of one canary."""
         self.items += 1
         self.asked += result.asked
         self.judged += result.judged
@@ -61,24 +61,24 @@ class CanaryTally:
 
     @property
     def share(self) -> Proportion:
-        """The share of the verdicts given that gave credit."""
+        """Return the proportion of judged verdicts that gave credit."""
         return Proportion.of(self.fooled, self.judged)
 
     @property
     def alarming(self) -> bool:
-        """Whether more of the verdicts gave credit than the config takes without a word."""
+        """Return whether the false positive rate is above `alert`."""
         rate = self.share.rate
         return rate is not None and rate > self.alert
 
     def plain(self) -> dict[str, Any]:
-        """As JSON gives it."""
+        """Return the tally as a JSON object."""
         share = self.share
-        found = {"rate": share.rate, "low": share.low, "high": share.high}
-        return {**asdict(self), **found, "alarming": self.alarming}
+        rates = {"rate": share.rate, "low": share.low, "high": share.high}
+        return {**asdict(self), **rates, "alarming": self.alarming}
 
 
 class Canaries:
-    """The canaries of a run that is being filled: which tasks still get one, and what became of them (`tally`)."""
+    """The canaries of a run that is being scored: the tasks that already have one, and the counts so far (`tally`)."""
 
     def __init__(self, config: CanaryConfig, safety: SafetyConfig) -> None:
         self.tally = CanaryTally(config.alert)
@@ -88,91 +88,99 @@ class Canaries:
 
     @classmethod
     def of(cls, jury: "Jury") -> Self | None:
-        """Those that a jury's config asks for; without a model there is nobody to fool."""
+        """Return the canaries that a jury's config enables; None without them, or without a model to measure."""
         config = jury.config
-        models = (one for one in jury.evaluators.values() if one.layer in GATED_LAYERS)
-        if config.canary is None or all(one.asks_model and config.model == "none" for one in models):
+        models = (evaluator for evaluator in jury.evaluators.values() if evaluator.layer in GATED_LAYERS)
+        if config.canary is None or all(evaluator.asks_model and config.model == "none" for evaluator in models):
             return None
         return cls(config.canary, config.safety)
 
     def look_at(self, ledger: Ledger) -> Iterator[Call]:
-        """Count those that a run has already: their tasks get no other. Gives the calls behind them."""
+        """Count the canaries that a run already has, whose tasks get no other. Yields the calls behind them."""
         for record in ledger.records(KIND):
             self._known.add(record.key)
-            self.tally.add(_stated(record))
+            self.tally.add(_stored_result(record))
             yield from map(Call.model_validate, record.content["calls"])
 
     def next_for(self, task: Task, plan: Plan) -> Canary | None:
-        """The canary of a task that still gets one."""
+        """Return the canary of a task; None where it gets none or already has one."""
         return None if task.id in self._known else canary_for(task, plan, self._config, self._safety)
 
     def kept(self, canary: Canary, trace: Trace) -> Draft:
-        """A canary that was judged, as a record to be under the id of its task. What was said stands in its texts."""
+        """Count a judged canary, and return its record, keyed by the task's id, with response and verdicts as texts."""
         assert trace.plan is not None
         result = result_of(trace.plan, trace.verdicts)
         self.tally.add(result)
         calls = [call.model_dump(mode="json") for call in trace.calls]
         body = {"attack": canary.attack.id, **result._asdict(), "calls": calls}
-        said = [verdict.model_dump(mode="json") for verdict in trace.verdicts]
-        return Draft(KIND, trace.task_id, body, [canary.response.text.encode(), json.dumps(said).encode()])
+        verdicts = [verdict.model_dump(mode="json") for verdict in trace.verdicts]
+        return Draft(KIND, trace.task_id, body, [canary.response.text.encode(), json.dumps(verdicts).encode()])
 
 
-def _stated(record: Record) -> CanaryResult:
+def _stored_result(record: Record) -> CanaryResult:
     return CanaryResult(*(record.content[name] for name in CanaryResult._fields))
 
 
 def check_canaries(ledger: Ledger, plan_of: Callable[[str], Plan]) -> None:
-    """Count the verdicts on each canary again. Raises `TraceMismatch` where a record says otherwise.
+    """Recount the verdicts on each canary. Raises `TraceMismatch` where a record has other counts.
 
-    One whose texts, or whose task's, were erased is taken as it is.
+    A canary is skipped where its own texts, or those of its task, were erased.
     """
     for record in ledger.records(KIND):
-        said = ledger.texts({record.seq: record.content["texts"]})[record.seq].get(1)
+        verdicts_text = ledger.texts({record.seq: record.content["texts"]})[record.seq].get(1)
         task = ledger.require("task", record.key)
-        if said is None or not ledger.texts({task.seq: task.content["texts"]})[task.seq]:
+        if verdicts_text is None or not ledger.texts({task.seq: task.content["texts"]})[task.seq]:
             continue
-        found = result_of(plan_of(record.key), [Verdict.model_validate(one) for one in json.loads(said)])
-        if found != _stated(record):
-            raise TraceMismatch(f"{ledger.path}, {named(record)}: its verdicts come to {found}; it has been changed")
+        result = result_of(
+            plan_of(record.key), [Verdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
+        )
+        if result != _stored_result(record):
+            raise TraceMismatch(f"{ledger.path}, {named(record)}: its verdicts come to {result}; it has been changed")
 
 
 def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfig) -> Canary | None:
-    """The canary for a task, where it gets one: always the same for the same task and seed.
+    """Return the canary for a task, None where it gets none: always the same for the same task and seed.
 
-    It is one that no standing gate would stop, where there is such a one: what is stopped says nothing of the judge.
+    An attack that no active response gate stops is preferred, because a stopped response measures nothing of the judge.
     """
     asks_model = any(question.layer in GATED_LAYERS for question in plan.survey.questions)
-    drawn = digest_of([config.seed, task.id])
-    if not asks_model or int(drawn[:_BITS], 16) >= config.rate * 16**_BITS:
+    hash_digits = digest_of([config.seed, task.id])
+    if not asks_model or int(hash_digits[:_BITS], 16) >= config.rate * 16**_BITS:
         return None
-    texts = [(attack, text) for attack in _attacks(config.suite) if (text := attack_text(attack, task)) is not None]
+    texts = [
+        (attack, text) for attack in _load_attacks(config.suite) if (text := attack_text(attack, task)) is not None
+    ]
     if not texts:
         return None
-    first = int(drawn[_BITS:], 16) % len(texts)
-    turned = texts[first:] + texts[:first]
+    first = int(hash_digits[_BITS:], 16) % len(texts)
+    candidates = texts[first:] + texts[:first]
     query = words_of(task.query)
-    passing = (one for one in turned if not gated(one[1], safety.gates, query=query, reference=task.reference))
-    attack, text = next(passing, turned[0])
+    passing = (
+        candidate
+        for candidate in candidates
+        if not gated(candidate[1], safety.gates, query=query, reference=task.reference)
+    )
+    attack, text = next(passing, candidates[0])
     return Canary(attack, Response(id=f"canary/{attack.id}", text=text))
 
 
 @lru_cache(maxsize=8)
-def _attacks(suite: Suite | Literal["all"]) -> tuple[Attack, ...]:
+def _load_attacks(suite: Suite | Literal["all"]) -> tuple[Attack, ...]:
     return load_attacks(suite)
 
 
 def result_of(plan: Plan, verdicts: Iterable[Verdict]) -> CanaryResult:
-    """What the verdicts on a canary come to; one that failed or was abstained is none that was given.
+    """Return the counts of the verdicts on a canary; failed and abstained verdicts do not count as judged.
 
-    Where a high score lowers the reward, nothing good is found, and it does not count.
+    Questions for which a high score only lowers the reward are left out: a high score gives no credit there.
     """
-    entering = [
+    inputs = [
         (question, spec.direction * weight > 0)
         for spec in plan.decision.specs
-        for one in spec.inputs.values()
-        for question, weight in zip(one.questions, one.weights, strict=True)
+        for item in spec.inputs.values()
+        for question, weight in zip(item.questions, item.weights, strict=True)
     ]
-    bad = {question for question, _ in entering} - {question for question, good in entering if good}
-    counted = [one for one in verdicts if one.layer in GATED_LAYERS and one.question not in bad]
+    penalties = {question for question, _ in inputs} - {question for question, good in inputs if good}
+    counted = [verdict for verdict in verdicts if verdict.layer in GATED_LAYERS and verdict.question not in penalties]
     scores = [verdict.score for verdict in counted if verdict.score is not None]
     return CanaryResult(len(counted), len(scores), sum(score >= MET_FROM for score in scores))

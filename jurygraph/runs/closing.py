@@ -1,4 +1,4 @@
-"""The end of a run: a record of how much it holds, after which nothing more is scored into it."""
+"""Close a run: append a record of its traces and head, after which nothing more can be scored into it."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from jurygraph.runs.store.folder import require
 
 
 class Closed(NamedTuple):
-    """What a run came to: its traces, its records and its head."""
+    """The state of a closed run: its numbers of traces and records, and its head."""
 
     traces: int
     records: int
@@ -18,9 +18,9 @@ class Closed(NamedTuple):
 
 
 def close_run(folder: Path) -> Closed:
-    """Close a run that is not to be gone on with; one that is closed stays as it is.
+    """Close a run that will not be continued; a run that is already closed is left unchanged.
 
-    Raises `InputError` where there is no run, or another process writes it.
+    Raises `InputError` where there is no run, or where another process writes it.
     """
     require(folder)
     run = Run.to_write(folder)
@@ -35,7 +35,7 @@ def close_run(folder: Path) -> Closed:
 
 
 def close_record(run: Run) -> None:
-    """Append the record of a run's end: how many traces it holds, and the head before it."""
+    """Append the closing record of a run: its number of traces, and the head before this record."""
     body = {"traces": run.ledger.number("trace"), "head": run.ledger.head.hex()}
     run.ledger.append(Draft("close", "", body))
     run.ledger.commit()

@@ -1,4 +1,4 @@
-"""A run in other forms."""
+"""Export the traces of a run as JSON lines, CSV or Parquet."""
 
 import csv
 import io
@@ -21,46 +21,46 @@ Row = dict[str, str | float | int | None]
 
 
 def export_jsonl(run: Run) -> Iterator[bytes]:
-    """The traces, one a line."""
+    """Yield the traces as JSON lines."""
     for trace in run.traces():
         yield line_of(trace) + b"\n"
 
 
 def export_csv(run: Run) -> Iterator[bytes]:
-    """One row a response: its reward, one column `component.NAME` for each component, and the counts.
+    """Yield the lines of a CSV file with one row per response: its reward, `component.NAME` columns and the counts.
 
     A missing number is an empty cell, and a text with a line break, tab or semicolon is quoted. An id or a name that a
-    spreadsheet would run as a formula gets an apostrophe; the other forms leave every name as it is.
+    spreadsheet would run as a formula gets an apostrophe; the other formats leave every name unchanged.
     """
     components = _components(run)
     rows = (_row(trace, components) for trace in run.traces())
-    first = next(rows, None)  # a run that cannot be read gives no header either
-    yield _line(_columns(components))
+    first = next(rows, None)  # read before the header is yielded: an unreadable run must not give a header
+    yield _csv_line(_columns(components))
     for row in rows if first is None else chain([first], rows):
-        yield _line(row.values())
+        yield _csv_line(row.values())
 
 
 def export_parquet(run: Run, path: Path) -> None:
-    """The rows of `export_csv` as a Parquet file. Raises `InputError` where pyarrow is not installed."""
+    """Write the rows of `export_csv` as a Parquet file. Raises `InputError` where pyarrow is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
         raise InputError("Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
     components = _components(run)
-    text, whole = (*_IDENTITY, "status"), _COUNTS
-    kinds = {
-        name: pa.string() if name in text else pa.int64() if name in whole else pa.float64()
+    text_columns, integer_columns = (*_IDENTITY, "status"), _COUNTS
+    types = {
+        name: pa.string() if name in text_columns else pa.int64() if name in integer_columns else pa.float64()
         for name in _columns(components)
     }
-    schema = pa.schema(kinds.items())
+    schema = pa.schema(types.items())
     with path.open("wb") as file, pq.ParquetWriter(file, schema) as writer:
-        for rows in _batched(_row(trace, components) for trace in run.traces()):
+        for rows in _batch_rows(_row(trace, components) for trace in run.traces()):
             writer.write_table(pa.Table.from_pylist(rows, schema=schema))
 
 
 def _components(run: Run) -> list[str]:
-    """The names of all components, in the order of the run's decisions."""
+    """Return the names of all components, in the order of the run's decisions."""
     decisions = (run.decision(record.key) for record in run.ledger.records("decision"))
     return list(dict.fromkeys(spec.name for decision in decisions for spec in decision.specs))
 
@@ -78,7 +78,7 @@ def _row(trace: Trace, components: list[str]) -> Row:
     return dict(zip(_columns(components), values, strict=True))
 
 
-def _batched(rows: Iterator[Row]) -> Iterator[list[Row]]:
+def _batch_rows(rows: Iterator[Row]) -> Iterator[list[Row]]:
     batch: list[Row] = []
     for row in rows:
         batch.append(row)
@@ -89,8 +89,10 @@ def _batched(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-def _line(cells: Iterable[str | float | int | None]) -> bytes:
-    """One row, in which numbers stay numbers. The writer quotes every cell that holds a character of its line's end."""
+def _csv_line(cells: Iterable[str | float | int | None]) -> bytes:
+    """Return one CSV line with unquoted numbers. The writer quotes cells that hold a character of its terminator."""
     line = io.StringIO()
-    csv.writer(line, lineterminator=QUOTED).writerow(neutralise(one) if isinstance(one, str) else one for one in cells)
+    csv.writer(line, lineterminator=QUOTED).writerow(
+        neutralise(cell) if isinstance(cell, str) else cell for cell in cells
+    )
     return f"{line.getvalue().removesuffix(QUOTED)}\n".encode()

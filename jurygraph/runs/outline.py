@@ -1,4 +1,4 @@
-"""Traces without what somebody wrote: all that a table or a summary of a run shows, in a fraction of the time."""
+"""Read traces without their texts: enough for a table or a summary of a run, in a fraction of the time."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -29,44 +29,46 @@ class TraceOutline(NamedTuple):
 
     @property
     def response_id(self) -> str:
-        """The id of the response."""
+        """Return the id of the response."""
         return self.record.key
 
     @property
     def agent(self) -> str | None:
-        """Who gave the response."""
+        """Return the agent that gave the response."""
         return self.body.get("agent")
 
     @property
     def value(self) -> float | None:
-        """The reward; None where it failed."""
+        """Return the reward; None where it failed."""
         value: float | None = self.reward["value"]
         return value
 
     @property
     def status(self) -> str:
-        """Whether the reward is ok, degraded or failed."""
+        """Return the status of the reward: ok, degraded or failed."""
         return str(self.reward.get("status", "ok"))
 
     @property
     def coverage(self) -> float:
-        """The judged share of the weight."""
+        """Return the judged share of the weight, in [0, 1]."""
         return float(self.reward.get("coverage", 1.0))
 
     @property
     def components(self) -> Mapping[str, float | None]:
-        """The components of the reward by name."""
+        """Return the components of the reward by name."""
         values = self.reward["components" if "components" in self.reward else "terms"]
         return dict(zip(self.names, values, strict=True))
 
 
 def read_outlines(run: Run) -> Iterator[TraceOutline]:
-    """Return the outline of every trace, in the order of the tasks.
+    """Yield the outline of every trace, in the order of the tasks; texts are not read.
 
-    Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read. Texts are not looked at.
+    Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
     """
-    own = None if run.base is None else _traces(run)
-    decisions = {} if run.base is None else {one.key: one.content["decision"] for one in run.ledger.records("task")}
+    own_traces = None if run.base is None else _trace_records(run)
+    decisions = (
+        {} if run.base is None else {record.key: record.content["decision"] for record in run.ledger.records("task")}
+    )
     source = run.source
     records = source.ledger.chained(1, source.ledger.count if run.extent is None else run.extent)
 
@@ -76,47 +78,48 @@ def read_outlines(run: Run) -> Iterator[TraceOutline]:
 
     for record in records:
         if record.kind == "task" and run.base is None:
-            decisions[record.key] = intern(_content(run, record)["decision"])  # tasks share them
+            # interned: many tasks have the same digest
+            decisions[record.key] = intern(_read_body(run, record)["decision"])
         elif record.kind == "group":
             decision = decisions.pop(record.key, None)
             if decision is None:
                 raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
-            for trace in islice(records, _content(run, record)["size"]):
-                yield _outline(run, record.key, trace, own, names_of(decision))
+            for trace in islice(records, _read_body(run, record)["size"]):
+                yield _build_outline(run, record.key, trace, own_traces, names_of(decision))
 
 
 def failure_message(run: Run, outline: TraceOutline, verdict: Body) -> str:
-    """Return what a failed verdict of an outline says. Raises `TraceMismatch` where its text was changed."""
+    """Return the failure message of a failed verdict. Raises `TraceMismatch` where its text was changed."""
     seq = outline.record.seq
     return unpack_message(verdict, run.source.ledger.texts({seq: outline.body["texts"]})[seq])
 
 
-def _traces(run: Run) -> Iterator[Record]:
+def _trace_records(run: Run) -> Iterator[Record]:
     return (record for record in run.ledger.chained(1, run.ledger.count) if record.kind == "trace")
 
 
-def _outline(
-    run: Run, task_id: str, record: Record, own: Iterator[Record] | None, names: Sequence[str]
+def _build_outline(
+    run: Run, task_id: str, record: Record, own_traces: Iterator[Record] | None, names: Sequence[str]
 ) -> TraceOutline:
-    body = _content(run, record)
-    if own is None:
+    body = _read_body(run, record)
+    if own_traces is None:
         return TraceOutline(task_id, record, body, body["reward"], names)
-    mine = next(own, None)
-    if mine is None or mine.key != record.key:
+    own_record = next(own_traces, None)
+    if own_record is None or own_record.key != record.key:
         raise TraceMismatch(f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place")
-    return TraceOutline(task_id, record, body, _content(run, mine)["reward"], names)
+    return TraceOutline(task_id, record, body, _read_body(run, own_record)["reward"], names)
 
 
-_NEEDED = {"task": "decision", "group": "size", "trace": "reward"}
+_REQUIRED_KEYS = {"task": "decision", "group": "size", "trace": "reward"}
 
 
-def _content(run: Run, record: Record) -> Body:
-    """Return the body of a record. Raises `TraceMismatch` where it is not as a task, group or trace is written."""
+def _read_body(run: Run, record: Record) -> Body:
+    """Return the body of a record. Raises `TraceMismatch` where it is not the body of a task, group or trace."""
     try:
         content: Body = from_json(record.body)
-        if _NEEDED[record.kind] in content:
+        if _REQUIRED_KEYS[record.kind] in content:
             return content
-        wrong = f"states no {_NEEDED[record.kind]}"
+        problem = f"states no {_REQUIRED_KEYS[record.kind]}"
     except (KeyError, TypeError, ValueError) as error:
-        wrong = f"cannot be read ({type(error).__name__}: {error})"
-    raise TraceMismatch(f"{run.ledger.path}, {named(record)}: {wrong}; it has been changed")
+        problem = f"cannot be read ({type(error).__name__}: {error})"
+    raise TraceMismatch(f"{run.ledger.path}, {named(record)}: {problem}; it has been changed")

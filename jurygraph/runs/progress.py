@@ -1,6 +1,6 @@
-"""How far something that goes through a whole run has come."""
+"""The callback type that reports the progress of a pass over a whole run."""
 
 from collections.abc import Callable
 
 Report = Callable[[int], None]
-"""Told how many more are done, each time that some are."""
+"""A callback that receives the number of newly finished items."""

@@ -1,4 +1,4 @@
-"""Shares of what was counted, each with the interval in which the true share may well lie."""
+"""Proportions with their 95 % confidence intervals."""
 
 import math
 from typing import Self
@@ -6,11 +6,11 @@ from typing import Self
 from jurygraph.schema.noun import Count, Noun, Unit
 
 _Z = 1.959963984540054
-"""The normal distribution's quantile at 0.975."""
+"""The 0.975 quantile of the standard normal distribution."""
 
 
 class Proportion(Noun):
-    """How many of `n` there are, the share, and its 95 % interval; None where nothing was counted."""
+    """A count out of `n`, the proportion, and its 95 % interval [low, high]; the latter are None where n is 0."""
 
     hits: Count
     n: Count
@@ -20,17 +20,17 @@ class Proportion(Noun):
 
     @classmethod
     def of(cls, hits: int, n: int) -> Self:
-        """`hits` of `n`, 0 <= hits <= n."""
+        """Return the proportion of `hits` out of `n`, 0 <= hits <= n."""
         low, high = wilson(hits, n) if n else (None, None)
         return cls(hits=hits, n=n, rate=hits / n if n else None, low=low, high=high)
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
-    """The 95 % score interval (Wilson, 1927) of a share of which `hits` of `n` >= 1 were seen, within [0, 1].
+    """Return the 95 % score interval (Wilson, 1927) of the proportion of `hits` out of `n` >= 1, within [0, 1].
 
-    Where none was seen, or nothing else, it does not end there as the usual interval does: none of 300 is 0 to 1.3 %.
+    Unlike the usual normal interval, it has a positive width for 0 or `n` hits: 0 of 300 gives 0 to 1.3 %.
     """
     share, z2 = hits / n, _Z * _Z
     middle = (share + z2 / (2 * n)) / (1 + z2 / n)
-    reach = _Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
-    return 0.0 if hits == 0 else max(0.0, middle - reach), 1.0 if hits == n else min(1.0, middle + reach)
+    half_width = _Z / (1 + z2 / n) * math.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return 0.0 if hits == 0 else max(0.0, middle - half_width), 1.0 if hits == n else min(1.0, middle + half_width)

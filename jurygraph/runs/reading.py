@@ -1,4 +1,4 @@
-"""The traces of a group, put together again from its records, and checked as they are read."""
+"""Rebuild the traces of a group from its records, and check them while reading."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Scored(NamedTuple):
-    """A trace, and the response that it is about; None where that was erased."""
+    """A trace and its response; the response is None where it was erased."""
 
     trace: Trace
     response: Response | None
 
 
-class _Stored(NamedTuple):
-    """A record, taken apart; `texts` are by their places, without those that were erased."""
+class _StoredRecord(NamedTuple):
+    """A record with its body and texts; `texts` are keyed by their index, without erased ones."""
 
     record: Record
     body: Body
@@ -38,65 +38,69 @@ class _Stored(NamedTuple):
 
 
 def was_erased(verdict: Verdict) -> bool:
-    """Whether what somebody wrote in a verdict is gone."""
+    """Return whether the reason or a quotation of a verdict was erased."""
     return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
 
 
 def read_group(run: "Run", group: Record) -> list[Scored]:
-    """The traces of a group; `group` is its record in the run that holds the verdicts.
+    """Return the traces of a group; `group` is its record in the run that holds the verdicts.
 
     Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
     """
     try:
-        own, *traces = _stored(run.source.ledger, group)
-        return _unpacked(run, own, traces)
+        stored_group, *traces = _read_stored(run.source.ledger, group)
+        return _unpack_group(run, stored_group, traces)
     except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         place = f"{run.ledger.path}, record {group.seq} and those of its traces"
-        wrong = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
-        raise TraceMismatch(f"{place}: {wrong}; one of them has been changed") from error
+        problem = f"cannot be read ({type(error).__name__}: {next(iter(str(error).splitlines()), '')})"
+        raise TraceMismatch(f"{place}: {problem}; one of them has been changed") from error
 
 
-def _stored(ledger: Ledger, group: Record) -> list[_Stored]:
+def _read_stored(ledger: Ledger, group: Record) -> list[_StoredRecord]:
     records = [(record, record.content) for record in ledger.chained(group.seq, group.seq + group.content["size"])]
     texts = ledger.texts({record.seq: body["texts"] for record, body in records})
-    return [_Stored(record, body, texts[record.seq]) for record, body in records]
+    return [_StoredRecord(record, body, texts[record.seq]) for record, body in records]
 
 
-def _unpacked(run: "Run", group: _Stored, stored: Sequence[_Stored]) -> list[Scored]:
+def _unpack_group(run: "Run", group: _StoredRecord, stored: Sequence[_StoredRecord]) -> list[Scored]:
     task_id = group.record.key
     shape, decision = run.shape_of(task_id), run.decision_of(task_id)
     lists = read_shared_lists(group.body)
     verdicts = [
-        unpack_verdict(body, one.record.key, shape, one.texts, lists) for one in stored for body in one.body["verdicts"]
+        unpack_verdict(body, trace.record.key, shape, trace.texts, lists)
+        for trace in stored
+        for body in trace.body["verdicts"]
     ]
-    mine = verdicts_of(shape.questions, [one.record.key for one in stored], verdicts)
+    verdicts_by_response = verdicts_of(shape.questions, [trace.record.key for trace in stored], verdicts)
     shared = {
         "task_id": task_id,
         "group": group.texts.get(0, ERASED.encode()).decode(),
         "plan_digest": _plan_digest(run, task_id),
         "statistics": group.body["statistics"],
     }
-    return [_scored(run, shared, decision, one, mine[one.record.key]) for one in stored]
+    return [_unpack_trace(run, shared, decision, trace, verdicts_by_response[trace.record.key]) for trace in stored]
 
 
-def _scored(
-    run: "Run", shared: Mapping[str, Any], decision: Decision, stored: _Stored, verdicts: Sequence[Verdict]
+def _unpack_trace(
+    run: "Run", shared: Mapping[str, Any], decision: Decision, stored: _StoredRecord, verdicts: Sequence[Verdict]
 ) -> Scored:
     record, body, texts = stored
     about = unpack_about(body, texts)
-    own = run.own(record)
+    own_record = run.own(record)
     trace = Trace.model_validate(
         {
             **shared,
             "response_id": record.key,
             "agent": body.get("agent"),
             "labels": about["labels"],
-            "reward": unpack_reward(own.content["reward"] if own is not record else body["reward"], decision),
+            "reward": unpack_reward(
+                own_record.content["reward"] if own_record is not record else body["reward"], decision
+            ),
             "verdicts": tuple(verdicts),
-            "material": [unpack_material(one, record.key, texts) for one in body.get("material", ())],
+            "material": [unpack_material(item, record.key, texts) for item in body.get("material", ())],
             "calls": body.get("calls", ()),
             "purpose": run.purpose(call["served"] for call in body.get("calls", ()) if call["served"] is not None),
-            "previous": run.ledger.at(own.seq - 1).link.hex(),
+            "previous": run.ledger.at(own_record.seq - 1).link.hex(),
         }
     )
     text = texts.get(body["response"])

@@ -1,4 +1,4 @@
-"""A run: what its ledger holds, as nouns."""
+"""Runs: the content of a ledger as values of the data model."""
 
 import json
 import os
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A run that exists. `open` is for reading; `to_write` and `create` lock it until `close`.
+    """A stored run. `open` opens it for reading; `to_write` and `create` lock it until `close`.
 
-    Raises `TraceMismatch` where what is stored cannot be what was written.
+    Raises `TraceMismatch` where the stored content cannot be the content that was written.
     """
 
     def __init__(self, folder: Path, ledger: Ledger, header: Header, lock: IO[str] | None = None) -> None:
@@ -44,33 +44,33 @@ class Run:
         self.ledger = ledger
         self.header = header
         self._lock = lock
-        self._made: Sequence[Path] = ()
-        self.shape = lru_cache(maxsize=1024)(partial(_shape, ledger))
-        self.decision = lru_cache(maxsize=1024)(partial(_decision, ledger))
+        self._created_folders: Sequence[Path] = ()
+        self.shape = lru_cache(maxsize=1024)(partial(_read_shape, ledger))
+        self.decision = lru_cache(maxsize=1024)(partial(_read_decision, ledger))
 
     @classmethod
     def open(cls, folder: str | Path) -> "Run":
-        """The run in a folder. Raises `InputError` where there is none."""
+        """Open the run in a folder for reading. Raises `InputError` where there is none."""
         folder = Path(folder)
         place.require(folder)
-        ledger = _ledger(folder)
+        ledger = _open_ledger(folder)
         if ledger is None:
             raise InputError(f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` makes it")
         return cls(folder, ledger, read_header(ledger))
 
     @classmethod
     def complete(cls, folder: Path) -> "Run | None":
-        """The run in a folder, for reading, if there is one that is closed: nobody needs to write it."""
-        ledger = _ledger(folder) if (folder / place.LEDGER).is_file() else None
+        """Open the run in a folder for reading if it is closed, so that it needs no lock; None otherwise."""
+        ledger = _open_ledger(folder) if (folder / place.LEDGER).is_file() else None
         if ledger is None or ledger.find("close", "") is None:
             return None
         return cls(folder, ledger, read_header(ledger))
 
     @classmethod
     def to_write(cls, folder: Path) -> "Run | None":
-        """The run in a folder, locked, or None where a new one can be made. Anything else there is refused.
+        """Open and lock the run in a folder; None where a new run can be created there.
 
-        Raises `InputError` where another process writes it.
+        Raises `InputError` where another process writes it, or where the folder holds something other than a run.
         """
         if not (folder / place.LEDGER).exists():
             if (folder / place.FIRST_FORM).exists():
@@ -79,31 +79,31 @@ class Run:
             return None
         lock = hold(folder / place.LOCK)
         try:
-            ledger = _ledger(folder, write=True)
+            ledger = _open_ledger(folder, write=True)
             if ledger is not None:
                 return cls(folder, ledger, read_header(ledger), lock)
         except BaseException:
             release(lock)
             raise
-        release(lock)  # it was stopped before its plans were there
+        release(lock)  # stopped before its plans were committed
         return None
 
     @classmethod
     def create(cls, folder: Path, header: Header, run_id: str) -> "Run":
-        """Begin a run, which is there once it is committed, and leaves nothing behind if it is discarded."""
+        """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind."""
         folder = folder.resolve()
-        made = place.make(folder)
+        created = place.make(folder)
         place.refuse_links(folder)
         lock = hold(folder / place.LOCK)
         try:
             ledger = Ledger.create(folder / place.LEDGER)
         except BaseException:
-            place.unmake(folder, made)
+            place.unmake(folder, created)
             release(lock)
             raise
         text = place.config_text(header.config)
         run = cls(folder, ledger, header.model_copy(update={"config_file": place.digest(text)}), lock)
-        run._made = made
+        run._created_folders = created
         try:
             if ledger.count:
                 raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
@@ -115,7 +115,7 @@ class Run:
         return run
 
     def close(self) -> None:
-        """Let go of the run, so that another process can write it; one that was never committed leaves nothing."""
+        """Release the run, so that another process can write it; one that was never committed is removed."""
         self.shape.cache_clear()
         self.decision.cache_clear()
         if "base" in vars(self) and self.base is not None:
@@ -125,7 +125,7 @@ class Run:
             return
         self.ledger.settle()
         if not self.ledger.count:
-            place.unmake(self.folder, self._made)
+            place.unmake(self.folder, self._created_folders)
         self._release()
 
     def _release(self) -> None:
@@ -135,43 +135,43 @@ class Run:
 
     @property
     def id(self) -> str:
-        """The run's id."""
+        """Return the run's id."""
         return self.ledger.at(1).key
 
     @property
     def config(self) -> Config:
-        """The config under which the run was made."""
+        """Return the config of the run."""
         return self.header.config
 
     def purpose(self, served: Iterable[str]) -> Purpose | None:
-        """What a reward is for, whose judge answered by these names; None where it is there to train on."""
+        """Return the purpose of a reward whose judge replied under the `served` names; None for rewards to train on."""
         model = self.header.model
         return purpose_of(self.config.purpose, None if model is None else model.model, served)
 
     @property
     def judges(self) -> tuple[str, ...]:
-        """The models whose rewards it holds, by every name under which they were asked or answered."""
-        asked, named = self.source.header.model, set()
+        """Return the models behind the rewards, sorted: all names under which they were requested or replied."""
+        requested, names = self.source.header.model, set()
         for record in self.source.ledger.records("trace", up_to=self.extent):
-            named |= {call[name] for call in record.content.get("calls", ()) for name in ("model", "served")}
-        return tuple(sorted({*named, None if asked is None else asked.model} - {None}))
+            names |= {call[name] for call in record.content.get("calls", ()) for name in ("model", "served")}
+        return tuple(sorted({*names, None if requested is None else requested.model} - {None}))
 
     @property
     def code_folder(self) -> Path | None:
-        """Where the modules lay that the config names, when the run was scored; None where all were installed."""
+        """Return the folder of the config's own modules when the run was scored; None where all were installed."""
         code = self.header.code
         return None if code is None else Path(os.path.normpath(self.folder.resolve() / code))
 
     @cached_property
     def base(self) -> "Run | None":
-        """The run whose verdicts this one refers to. Raises `InputError` where it is not to be found."""
+        """The run whose verdicts this one refers to, None without one. Raises `InputError` where it cannot be found."""
         origin = self.header.base
         if origin is None:
             return None
         folder = Path(os.path.normpath(self.folder.resolve() / origin.folder))
         if not (folder / place.LEDGER).is_file():
-            moved = f"refers to the verdicts of {folder}, which is not there"
-            raise InputError(f"{self.folder}: {moved}; put it back there, or move both together")
+            problem = f"refers to the verdicts of {folder}, which is not there"
+            raise InputError(f"{self.folder}: {problem}; put it back there, or move both together")
         base = Run.open(folder)
         if base.id != origin.run:
             raise TraceMismatch(f"{folder}: is another run than the one that {self.folder} refers to")
@@ -179,31 +179,31 @@ class Run:
 
     @property
     def source(self) -> "Run":
-        """The run that holds the verdicts: its base, or itself."""
+        """Return the run that holds the verdicts: the base, or this run."""
         return self.base or self
 
     @property
     def tasks_scored(self) -> int:
-        """How many tasks are scored."""
+        """Return the number of scored tasks."""
         return self.source.ledger.number("group") if self.base is None else self.header.asked.tasks
 
     @property
     def tasks_planned(self) -> int:
-        """How many tasks have a plan."""
+        """Return the number of tasks with a plan."""
         return self.ledger.number("task")
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more may be scored into the run."""
+        """Return whether the run is closed, so that nothing more can be scored into it."""
         return self.ledger.find("close", "") is not None
 
     @property
     def extent(self) -> int | None:
-        """The last record of the base that belongs to this run; None where it has no base."""
+        """Return the number of the last record of the base that belongs to this run; None without a base."""
         return None if self.header.base is None else self.header.base.records
 
     def add_plan(self, task: Task, plan: Plan) -> None:
-        """Append the plan of a task, and what it shares with others where that is not there yet."""
+        """Append the plan of a task, together with its survey and decision unless these are stored already."""
         shape = Shape.of(plan.survey)
         self._add_once("survey", shape.digest, shape.body)
         decision = plan.decision
@@ -218,10 +218,10 @@ class Run:
             self.ledger.append(Draft(kind, key, body))
 
     def drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
-        """A task's whole group as records to be."""
+        """Return the records of a task's whole group, ready to be appended."""
         from jurygraph.graphs.rewarding import Row
 
-        known = {response.id: response for response in responses}
+        response_by_id = {response.id: response for response in responses}
         shape = Shape.of(plan.survey)
         shared = shared_lists(traces)
         group = {"size": len(traces), "statistics": traces[0].statistics}
@@ -230,15 +230,14 @@ class Run:
         drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
         for number, trace in enumerate(traces, start=1):
             reward = pack_reward(Row.of(trace.reward))
-            body, texts = pack_trace(trace, known[trace.response_id], shape, reward, number, shared)
+            body, texts = pack_trace(trace, response_by_id[trace.response_id], shape, reward, number, shared)
             drafts.append(Draft("trace", trace.response_id, body, texts))
         return drafts
 
     def task_content(self, task_id: str) -> Body | None:
-        """What is written in a task, as JSON has it: `task`, `views` and `plan`; `profiles` and `rubric` as far as some
-        were read and it was annotated.
+        """Return the stored text of a task as parsed JSON; None where it was erased.
 
-        None where it was erased.
+        It has the keys `task`, `views` and `plan`; `profiles` if some were read; `rubric` if it was annotated.
         """
         record = self.source.ledger.require("task", task_id)
         text = self.source.ledger.texts({record.seq: record.content["texts"]})[record.seq].get(0)
@@ -248,21 +247,21 @@ class Run:
         return content
 
     def task(self, task_id: str) -> Task | None:
-        """A task as it was planned; None where its texts were erased."""
+        """Return a task as it was given to planning; None where its texts were erased."""
         content = self.task_content(task_id)
         return None if content is None else Task.model_validate(content["task"])
 
     def planned_task(self, task_id: str) -> Task | None:
-        """A task with what its profiles were read as, and its rubric's graph; None where its texts were erased."""
+        """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
         content = self.task_content(task_id)
         return None if content is None else as_planned(Task.model_validate(content["task"]), **read_beside(content))
 
     def plan_of(self, task_id: str) -> Plan:
-        """The plan of one task, with the decision of this run. Raises `InputError` where its texts were erased."""
+        """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased."""
         content = self.task_content(task_id)
         if content is None:
-            gone = f"the texts of task {task_id!r} were erased, its plan with them"
-            raise InputError(f"{self.folder}: {gone}; `jurygraph close` ends the run without it")
+            problem = f"the texts of task {task_id!r} were erased, its plan with them"
+            raise InputError(f"{self.folder}: {problem}; `jurygraph close` ends the run without it")
         task = Task.model_validate(content["task"])
         return Plan(
             task_id=task_id,
@@ -273,71 +272,77 @@ class Run:
         )
 
     def planning_calls(self) -> Iterator[Call]:
-        """The calls by which profiles were read and rubrics annotated, task by task."""
+        """Yield the calls that read profiles and annotated rubrics, task by task."""
         for record in self.ledger.records("task"):
             yield from map(Call.model_validate, record.content.get("calls", ()))
 
     def shape_of(self, task_id: str) -> Shape:
-        """The survey of a task, without its texts."""
+        """Return the survey of a task, without its texts."""
         return self.source.shape(self.source.ledger.require("task", task_id).content["survey"])
 
     def decision_of(self, task_id: str) -> Decision:
-        """The decision of a task."""
+        """Return the decision of a task."""
         return self.decision(self.ledger.require("task", task_id).content["decision"])
 
     def scored(self) -> "Iterator[Scored]":
-        """Every trace with its response, in the order of the tasks."""
+        """Yield every trace with its response, in the order of the tasks."""
         for group in self.source.ledger.records("group", up_to=self.extent):
             yield from self.group(group)
 
     def traces(self) -> Iterator[Trace]:
-        """Every trace, in the order of the tasks."""
-        return (one.trace for one in self.scored())
+        """Yield every trace, in the order of the tasks."""
+        return (scored.trace for scored in self.scored())
 
     def group(self, group: Record) -> "list[Scored]":
-        """The traces of a group, whose record is that of the run which holds the verdicts."""
+        """Return the traces of a group; `group` is its record in the run that holds the verdicts."""
         from jurygraph.runs.reading import read_group
 
         return read_group(self, group)
 
     def group_of(self, task_id: str) -> "list[Scored]":
-        """The traces of a task's group."""
+        """Return the traces of a task's group."""
         return self.group(self.source.ledger.require("group", task_id))
 
     def own(self, record: Record) -> Record:
-        """This run's own record of a trace, given that of the run which holds its verdicts."""
+        """Return this run's own record of a trace, given its record in the run that holds the verdicts."""
         return record if self.base is None else self.ledger.require("trace", record.key)
 
     def find(self, response_id: str) -> Trace:
-        """The trace of one response; with its plan, where something was read for that and not erased."""
+        """Return the trace of one response.
+
+        It includes its plan if profiles or a rubric's graph are stored for that and not erased. Raises `InputError` for
+        an unknown response.
+        """
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             self._require_all()
-            near = nearest(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
-            raise InputError(f"{self.folder}: there is no response {response_id!r}; {near}")
+            hint = nearest(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
+            raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         group = self.source.ledger.at(record.seq - record.content["group"])
-        trace = next(one.trace for one in self.group(group) if one.trace.response_id == response_id)
+        trace = next(scored.trace for scored in self.group(group) if scored.trace.response_id == response_id)
         plan = self.plan_of(group.key) if read_beside(self.task_content(group.key) or {}) else None
         return trace if plan is None else trace.model_copy(update={"plan": plan})
 
     def _require_all(self) -> None:
         """Raise `TraceMismatch` where a closed run has lost traces."""
-        end = self.ledger.find("close", "")
-        if end is not None and end.content["traces"] != self.ledger.number("trace"):
-            lost = f"{end.content['traces'] - self.ledger.number('trace')} of its {end.content['traces']} traces"
-            raise TraceMismatch(f"{self.ledger.path}: {lost} are missing; it has been changed")
+        closing = self.ledger.find("close", "")
+        if closing is not None and closing.content["traces"] != self.ledger.number("trace"):
+            missing = (
+                f"{closing.content['traces'] - self.ledger.number('trace')} of its {closing.content['traces']} traces"
+            )
+            raise TraceMismatch(f"{self.ledger.path}: {missing} are missing; it has been changed")
 
 
-def _shape(ledger: Ledger, digest: str) -> Shape:
+def _read_shape(ledger: Ledger, digest: str) -> Shape:
     return Shape.from_body(ledger.require("survey", digest).content)
 
 
-def _decision(ledger: Ledger, digest: str) -> Decision:
+def _read_decision(ledger: Ledger, digest: str) -> Decision:
     return Decision.model_validate(ledger.require("decision", digest).content)
 
 
-def _ledger(folder: Path, write: bool = False) -> Ledger | None:
-    """The ledger in a folder; None where a run was about to be made, and was stopped before it had a record."""
+def _open_ledger(folder: Path, write: bool = False) -> Ledger | None:
+    """Open the ledger in a folder; None where creating a run was stopped before it had a record."""
     path = folder / place.LEDGER
     place.refuse_links(folder)
     remove_leftovers(folder)

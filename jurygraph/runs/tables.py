@@ -1,4 +1,4 @@
-"""The verdicts of a group as the table that its rewards were decided from."""
+"""Lay out the verdicts of a group as the table from which its rewards were computed."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -9,9 +9,9 @@ from jurygraph.schema import Trace
 
 
 def table_of(run: Run, task_id: str, traces: Sequence[Trace]) -> Table:
-    """The table of a task's whole group, a row for each response in the order of their ids.
+    """Return the table of a task's whole group: one row per response, sorted by id.
 
-    Questions that the run's decision dropped for the group are absent from it.
+    Questions that the run's decision dropped for the group are marked as absent.
     """
     names = sorted(trace.response_id for trace in traces)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))

@@ -1,4 +1,4 @@
-"""The nouns: everything that crosses an edge of jurygraph is one of these frozen values."""
+"""The data model: all values that pass between the parts of jurygraph are instances of these frozen models."""
 
 from jurygraph.schema.calls import CallsConfig, OutageConfig, Price
 from jurygraph.schema.config import (

@@ -1,4 +1,4 @@
-"""The config of calls: how a model is asked, and within which limits. It holds no secret."""
+"""The config of model calls: parameters, limits and prices. It holds no secret."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,15 +15,15 @@ _SECRET = re.compile(
     r"|access[_-]?key(?:[_-]?id)?|(?:session|access|bearer|security|ad|auth|refresh)[_-]?token)",
     re.IGNORECASE,
 )
-_HOW = "set the environment variable that the provider's client reads"
-_OURS = frozenset(
+_REMEDY = "set the environment variable that the provider's client reads"
+_RESERVED = frozenset(
     ("model", "messages", "response_format", "stream", "stream_options", "n", "tools", "tool_choice", "functions")
 )
 _LIMITS = ("max_tokens", "max_completion_tokens")
 
 
-def _variable(name: str) -> str:
-    if not _VARIABLE.fullmatch(name):  # it may be the key itself, so it is not repeated
+def _check_variable_name(name: str) -> str:
+    if not _VARIABLE.fullmatch(name):  # the message leaves the value out: it may be the key itself
         raise ValueError("is no name of an environment variable (in capitals); name the one that holds the key")
     return name
 
@@ -68,27 +68,27 @@ class CallsConfig(Noun):
     requests_per_minute: Positive | None = None
     tokens_per_minute: Positive | None = None
     context: Annotated[int, Field(strict=True, ge=1)] = 4096
-    key: Annotated[str, AfterValidator(_variable)] = "JURYGRAPH_API_KEY"
+    key: Annotated[str, AfterValidator(_check_variable_name)] = "JURYGRAPH_API_KEY"
     cache: Flag = True
     record: Id | None = None
     prices: dict[Id, Price] = Field(default_factory=dict)
 
     @field_validator("parameters")
     @classmethod
-    def _nothing_secret_and_nothing_of_ours(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
+    def _refuse_secret_and_reserved_names(cls, parameters: dict[str, JsonValue]) -> dict[str, JsonValue]:
         for name in _names(parameters):
             if _SECRET.fullmatch(name):
-                raise ValueError(f"`{name}` is a secret or an address, and a config holds none; {_HOW}")
+                raise ValueError(f"`{name}` is a secret or an address, and a config holds none; {_REMEDY}")
         extra = parameters.get("extra_body")
         for name in (*parameters, *(extra if isinstance(extra, dict) else ())):
-            if name in _OURS:
+            if name in _RESERVED:
                 raise ValueError(f"`{name}` is for the calls themselves to set; leave it out")
         _check_limits({name: parameters[name] for name in _LIMITS if name in parameters})
         return parameters
 
 
 def _names(value: JsonValue) -> Iterator[str]:
-    """The names of all fields, also within fields."""
+    """Yield the names of all fields, including nested ones."""
     if isinstance(value, dict):
         for name, inner in value.items():
             yield name
@@ -99,7 +99,7 @@ def _names(value: JsonValue) -> Iterator[str]:
 
 
 def _check_limits(limits: Mapping[str, JsonValue]) -> None:
-    """What a reply may cost at most hangs on these."""
+    """Check the token limits, from which the highest possible cost of a reply is computed."""
     for name, limit in limits.items():
         if limit is not None and (type(limit) is not int or limit < 1):
             raise ValueError(f"`{name}` is no whole number of tokens from 1 on; write one")

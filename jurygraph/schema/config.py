@@ -1,4 +1,4 @@
-"""The config of a jury: which evaluators to ask, and how their verdicts count."""
+"""The config of a jury: its evaluators, and how their verdicts count."""
 
 from typing import Annotated, Any, Literal, Self
 
@@ -16,15 +16,15 @@ from jurygraph.schema.verdict import Layer
 
 Share = Annotated[float, Field(strict=True, gt=0.0, lt=1.0)]
 Welfare = Literal["stakeholders", "egalitarian", "nash"]
-"""Rules of welfare, by the names of their combiners."""
+"""Names of the combiners that aggregate utilities."""
 
 
 class NamedNoun(Noun):
-    """A noun that may be written as a bare name: the value of its first field, the rest by default."""
+    """A model that may be written as a bare string, the value of its first field; other fields have their defaults."""
 
     @model_validator(mode="before")
     @classmethod
-    def _bare_name(cls, value: Any) -> Any:
+    def _expand_bare_name(cls, value: Any) -> Any:
         return {next(iter(cls.model_fields)): value} if isinstance(value, str) else value
 
     @classmethod
@@ -32,8 +32,8 @@ class NamedNoun(Noun):
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
 
 
-class _Use(NamedNoun):
-    """A bare name stands for `{use: name}`."""
+class _PluginUse(NamedNoun):
+    """An evaluator or deriver of the config; a bare name means `{use: name}`."""
 
     use: Id
     name: Id | None = None
@@ -41,11 +41,11 @@ class _Use(NamedNoun):
 
     @property
     def known_as(self) -> str:
-        """What it is called in questions, verdicts and components."""
+        """Return the name used in questions, verdicts and components."""
         return self.name or self.use.replace(":", ".")
 
 
-class EvaluatorUse(_Use):
+class EvaluatorUse(_PluginUse):
     """An evaluator by name, dotted path or entry point; `when`, `samples` and `of` override what it says itself.
 
     `of` names the material whose variants it is asked about instead of the responses, and stands in its name then.
@@ -57,12 +57,12 @@ class EvaluatorUse(_Use):
 
     @property
     def known_as(self) -> str:
-        """What it is called in questions, verdicts and components."""
-        own = super().known_as
-        return own if self.of is None or self.name else f"{own}-of-{self.of}"
+        """Return the name used in questions, verdicts and components."""
+        name = super().known_as
+        return name if self.of is None or self.name else f"{name}-of-{self.of}"
 
 
-class DeriverUse(_Use):
+class DeriverUse(_PluginUse):
     """A deriver by dotted path or entry point."""
 
 
@@ -109,7 +109,7 @@ class WeightsConfig(Noun):
     gated: Gated | None = None
 
     @model_validator(mode="after")
-    def _fixed_weights_exactly_when_fixed(self) -> Self:
+    def _require_weights_exactly_when_fixed(self) -> Self:
         if (self.method == "fixed") != bool(self.fixed):
             raise ValueError("`fixed` lists weights exactly when `method` is fixed; give both, or neither")
         return self
@@ -177,7 +177,7 @@ class Config(Noun):
     langsmith: Flag = False
 
     @model_validator(mode="after")
-    def _clip_rises(self) -> Self:
+    def _require_ascending_clip(self) -> Self:
         if self.clip is not None and not self.clip[0] < self.clip[1]:
             raise ValueError("`clip` does not rise; write the lower end first, such as [0, 1]")
         return self

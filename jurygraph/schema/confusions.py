@@ -1,4 +1,4 @@
-"""What was learned of annotators: how each of them confuses the classes, as later plans may use it."""
+"""Learned confusion matrices of annotators, which later plans can use."""
 
 import math
 from typing import Literal, Self
@@ -13,10 +13,10 @@ _ROUNDING = 1e-9
 
 
 class Confusions(Noun):
-    """A fitted consensus without its items: shares and confusions that stay as they are.
+    """The class shares and confusion matrices of a fitted consensus, without its items.
 
-    `classes` [K] are from low to high, `prior` [K] their shares, and `annotators` by name [K][K]: of an item of the
-    class of the row, how often the annotator says the class of the column. Each row sums to 1.
+    `classes` [K] are sorted from low to high, and `prior` [K] are their shares. `annotators` holds a matrix [K][K] by
+    name: the share of items of the row's class that the annotator labels with the column's class. Each row sums to 1.
     """
 
     format: Literal["jurygraph-consensus/1"] = FORM
@@ -25,21 +25,21 @@ class Confusions(Noun):
     annotators: dict[Id, tuple[tuple[Unit, ...], ...]] = Field(min_length=1)
 
     @model_validator(mode="after")
-    def _of_one_scale(self) -> Self:
-        many = len(self.classes)
-        if len(set(self.classes)) < many:
+    def _check_shapes(self) -> Self:
+        expected = len(self.classes)
+        if len(set(self.classes)) < expected:
             raise ValueError("`classes` names one twice; name each once, from low to high")
-        _shares("`prior`", self.prior, many)
+        _check_shares("`prior`", self.prior, expected)
         for name, rows in self.annotators.items():
-            if len(rows) != many:
-                raise ValueError(f"`annotators.{name}` has {len(rows)} rows; give each of the {many} classes one")
+            if len(rows) != expected:
+                raise ValueError(f"`annotators.{name}` has {len(rows)} rows; give each of the {expected} classes one")
             for place, row in enumerate(rows):
-                _shares(f"`annotators.{name}[{place}]`", row, many)
+                _check_shares(f"`annotators.{name}[{place}]`", row, expected)
         return self
 
 
-def _shares(field: str, shares: tuple[float, ...], many: int) -> None:
-    if len(shares) != many:
-        raise ValueError(f"{field} has {len(shares)} shares; give each of the {many} classes one")
+def _check_shares(field: str, shares: tuple[float, ...], expected: int) -> None:
+    if len(shares) != expected:
+        raise ValueError(f"{field} has {len(shares)} shares; give each of the {expected} classes one")
     if abs(math.fsum(shares) - 1.0) > _ROUNDING:
         raise ValueError(f"{field} sums to {math.fsum(shares)}; shares of all classes sum to 1")

@@ -1,11 +1,11 @@
-"""How ids are told apart, and how a wrong one is told of."""
+"""Check that ids are unique, and describe wrong ids in messages."""
 
 import difflib
 from collections.abc import Iterable, Sequence
 
 
 def refuse_repeated(what: str, field: str, ids: Sequence[str]) -> None:
-    """Raise ValueError where an id stands twice; `field` says where one stands, with `{}` for its place."""
+    """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""
     seen: set[str] = set()
     for place, name in enumerate(ids):
         if name in seen:
@@ -14,11 +14,11 @@ def refuse_repeated(what: str, field: str, ids: Sequence[str]) -> None:
 
 
 def shown_name(name: str) -> str:
-    """The beginning of a name, in quotes."""
+    """Return a name in quotes, shortened to 60 characters."""
     return repr(name if len(name) <= 60 else f"{name[:59]}…")
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """What may have been meant by a name that is not known."""
-    near = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
-    return f"did you mean {shown_name(near[0])}?" if near else "name one that is listed, or list it too"
+    """Return a hint for an unknown name: the nearest known one, if there is any."""
+    matches = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"did you mean {shown_name(matches[0])}?" if matches else "name one that is listed, or list it too"

@@ -1,4 +1,4 @@
-"""What every noun shares: it is frozen, refuses unknown fields, and has one digest."""
+"""The base of the data model: frozen pydantic models that refuse unknown fields and have one digest."""
 
 import hashlib
 import json
@@ -19,26 +19,26 @@ Positive = Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)]
 
 Id = Annotated[str, StringConstraints(min_length=1, max_length=512)]
 LongId = Annotated[str, StringConstraints(min_length=1)]
-"""An id made of others."""
+"""An id composed of other ids, without a limit on its length."""
 
 Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 
 WORKED_OUT = ("digest", "content_digest")
-"""What nouns remember once it was asked for."""
+"""Cached properties of models, which `model_copy` drops."""
 
 
 _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def canonical(value: Any) -> bytes:
-    """Canonical JSON: sorted keys, no spaces, ASCII, shortest floats. NaN and infinities are refused."""
+    """Return canonical JSON: sorted keys, no spaces, ASCII, shortest floats. ValueError for NaN and infinities."""
     return _CANONICAL.encode(value).encode("ascii")
 
 
 def digest_of(value: Any) -> str:
-    """SHA-256 of the canonical JSON of a plain JSON value, in hexadecimal."""
+    """Return the SHA-256 of the canonical JSON of a plain JSON value, in hexadecimal."""
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
@@ -49,12 +49,12 @@ class Noun(BaseModel):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of the whole noun."""
+        """SHA-256 of the canonical JSON of the whole model, in hexadecimal."""
         return digest_of(self.model_dump(mode="json"))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """As pydantic's, which does not validate; what was worked out from the old content is forgotten."""
+        """Copy as pydantic does, without validation, and drop the cached properties of the old content."""
         copied = super().model_copy(update=update, deep=deep)
-        for worked_out in WORKED_OUT:
-            copied.__dict__.pop(worked_out, None)
+        for name in WORKED_OUT:
+            copied.__dict__.pop(name, None)
         return copied

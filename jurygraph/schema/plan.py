@@ -1,4 +1,4 @@
-"""Everything that is decided before a response is seen: what to ask, and how the answers will count."""
+"""Plans: everything that is fixed before a response is seen, namely the questions and how their answers count."""
 
 from typing import Annotated, Literal
 
@@ -29,12 +29,12 @@ class When(Noun):
 
 
 class Question(Noun):
-    """One thing to ask of every response (or pair, or group) of the task.
+    """One question about every response (or pair, or group) of the task.
 
-    `view` is the digest of the TaskView that the evaluator sees; `of` names the material whose variants are shown
-    instead of the submitted responses; `pairs` says which pairs a pair question asks: every ordered one, or each
-    pair once, its verdict then counting as s for the first and 1 - s for the second. One that is `standby` is asked
-    only where nobody else asks the same member of its audience about the same subject.
+    `view` is the digest of the TaskView that the evaluator sees. `of` names the material whose variants are judged
+    instead of the submitted responses. `pairs` selects the pairs of a pair question: every ordered pair, or each pair
+    once, whose verdict then counts as s for the first response and 1 - s for the second. A `standby` question is used
+    only where no other question covers the same member of its audience and the same subject.
     """
 
     id: LongId
@@ -56,7 +56,7 @@ class Question(Noun):
 
 
 class Derivation(Noun):
-    """One deriver's part in a survey: the material `gives`, made from the material it `needs`."""
+    """The part of one deriver in a survey: it makes the material `gives` from the material that it `needs`."""
 
     gives: Id
     deriver: Id
@@ -67,16 +67,17 @@ class Derivation(Noun):
 
 
 class Wave(Noun):
-    """What can be asked at once: the names of materials to derive and the ids of questions to answer."""
+    """Work that can run at the same time: names of material to derive and ids of questions to answer."""
 
     materials: tuple[Id, ...] = ()
     questions: tuple[LongId, ...] = ()
 
 
 class Survey(Noun):
-    """What to ask, of whom, with which material. `views` are keyed by their digests.
+    """All questions about a task, with their evaluators and material. `views` are keyed by their digests.
 
-    `gates` stop responses of which a model need not be asked: they answer the questions of layers model and residual.
+    `gates` are response gates: for a response that they stop, they answer the questions of layers model and residual
+    without a model.
     """
 
     views: dict[str, TaskView]
@@ -87,12 +88,12 @@ class Survey(Noun):
 
 
 class Input(Noun):
-    """Which questions' verdicts enter a combiner, each with its weight.
+    """The questions whose verdicts enter a combiner, each with its weight.
 
-    `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. Under
-    `majority` it is what more than half of them say, and else the question counts as abstained from; so does a verdict
-    whose judge is less sure than `confident`. `gated` says whether a verdict that
-    staged screening left out counts as missing or as zero.
+    `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
+    `majority` this is the value of more than half of them; without a majority the question counts as abstained. A
+    verdict whose judge is less confident than `confident`, in [0, 1], counts as abstained as well. `gated` decides
+    if a verdict that staged screening left out counts as missing or as zero.
     """
 
     questions: tuple[LongId, ...]
@@ -104,9 +105,10 @@ class Input(Noun):
 
 
 class Spec(Noun):
-    """One component of the reward: the arithmetic (`combiner`) over its inputs, and its signed weight.
+    """One component of the reward: its combiner, its inputs, and its signed weight.
 
-    `direction` is -1 where more of the component means less reward: an unjudged cell is then filled the other way.
+    `direction` is -1 where a higher component means a lower reward: an unjudged cell is then filled in the opposite
+    direction, for example with 1 instead of 0 as the worst case.
     """
 
     name: Id
@@ -119,8 +121,8 @@ class Spec(Noun):
 
     @field_validator("inputs")
     @classmethod
-    def _in_the_order_of_names(cls, inputs: dict[str, Input]) -> dict[str, Input]:
-        """Params may point at inputs by their places; a store that reorders keys must not move them."""
+    def _sort_by_name(cls, inputs: dict[str, Input]) -> dict[str, Input]:
+        """Sort inputs by name, because params may refer to inputs by position and a store may reorder keys."""
         return dict(sorted(inputs.items()))
 
 
@@ -156,7 +158,7 @@ GroupRule = Literal["drop-criterion"]
 
 
 class Decision(Noun):
-    """How verdicts become a reward: weights, combiners, gates, scale, clip and the rule for what is missing."""
+    """The rules by which verdicts become a reward: weights, combiners, gates, scale, clip and the failure rule."""
 
     specs: tuple[Spec, ...]
     gates: tuple[Gate, ...] = ()
@@ -169,7 +171,7 @@ class Decision(Noun):
 
     @property
     def counting(self) -> tuple[Spec, ...]:
-        """The specs that can change a reward: those of some weight, and those that a gate looks at."""
+        """Return the specs that can change a reward: those with a weight other than 0, and those that a gate reads."""
         gates = {gate.component for gate in self.gates}
         return tuple(spec for spec in self.specs if spec.weight != 0 or spec.name in gates)
 
@@ -177,9 +179,10 @@ class Decision(Noun):
 class Plan(Noun):
     """A survey and a decision, frozen from the task alone and reused for every response to it.
 
-    `task_digest` is of the task as it is given, with everything that has no order put in one. `profiles` are what
-    profiles in text alone were read as, `rubric` the task's with the graph that was annotated: all the rest is of the
-    task together with them. `calls`, which were made to plan it, are told beside what is frozen and are no part of it.
+    `task_digest` is the digest of the original task, with unordered parts sorted. `profiles` are the constraints and
+    tensions that were read from profiles in text, and `rubric` is the task's rubric with its annotated graph; the
+    survey and the decision are made from the task together with them. `calls` are the calls made while planning; they
+    are not part of the stored plan or its digest.
     """
 
     task_id: Id
@@ -192,10 +195,10 @@ class Plan(Noun):
 
 
 def with_graph(task: Task, rubric: Rubric | None) -> Task:
-    """The task with its rubric as it was annotated, where it was."""
+    """Return the task with the annotated rubric; unchanged where `rubric` is None."""
     return task if rubric is None else task.model_copy(update={"rubric": rubric})
 
 
 def as_planned(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:
-    """The task with what its plan was made of besides: what its profiles were read as, and its rubric's graph."""
+    """Return the task that its plan was made from: with the constraints read from profiles and the rubric's graph."""
     return with_graph(with_profiles(task, profiles), rubric)

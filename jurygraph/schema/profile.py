@@ -1,4 +1,4 @@
-"""What profiles were read as: constraints and tensions for stakeholders of whom a task tells in text alone."""
+"""Constraints and tensions read from the profiles of stakeholders that a task describes in text only."""
 
 from typing import Self
 
@@ -8,34 +8,34 @@ from jurygraph.schema.noun import Id, Noun
 from jurygraph.schema.task import Constraint, Stakeholder, Task, Tension
 
 FILE = "file"
-"""Stands for the reader of a profile where what it was read as came from a PROFILES file."""
+"""The value of `Profiles.by` for a profile that was read from a PROFILES file instead of by a model."""
 
 
 class ReadConstraint(Constraint):
-    """A constraint, and the words of the profile on which it rests."""
+    """A constraint, and the quotation from the profile that supports it."""
 
     quote: str = ""
 
 
 class ReadTension(Tension):
-    """A tension, and why there is one."""
+    """A tension, and the reason for it."""
 
     reason: str = ""
 
 
 class ReadStakeholder(Stakeholder):
-    """A stakeholder with the constraints that its profile was read as; the profile itself is told beside them."""
+    """A stakeholder with the constraints that were read from its profile, and the profile itself."""
 
     profile: str = Field(default="", exclude_if=lambda profile: not profile)
     constraints: tuple[ReadConstraint, ...] = Field(min_length=1)
 
 
 class Profiles(Noun):
-    """What profiles of a task were read as, frozen into its plan. Stakeholders and tensions are in the order of ids.
+    """The constraints and tensions read from a task's profiles, frozen into its plan and sorted by id.
 
-    `by` says of each stakeholder who read it: a model and its prompt, or `file`; `tensions_by` says so of the tensions
-    and is None where nobody was asked. `dropped`, what a model said and does not count, is told beside what is
-    frozen and is no part of it.
+    `by` is the reader of each stakeholder's profile: a model and its prompt, or `file`. `tensions_by` is the reader of
+    the tensions, None where they were not read. `dropped` are statements of a model that do not count; they are not
+    part of the stored value or its digest.
     """
 
     stakeholders: tuple[ReadStakeholder, ...]
@@ -46,10 +46,10 @@ class Profiles(Noun):
 
 
 class ProfilesLine(Noun):
-    """One line of a PROFILES file: how profiles of a task are read.
+    """One line of a PROFILES file: the constraints and tensions of a task's profiles.
 
-    Where a `profile` is stated, it is the one that was read. Without `tensions` nothing is said of them: the model is
-    asked, should it read another profile of the task.
+    A `profile` in it is the text that was read. Without `tensions`, the tensions are left open: a model determines
+    them if it has to read another profile of the task.
     """
 
     task: Id
@@ -57,45 +57,45 @@ class ProfilesLine(Noun):
     tensions: tuple[ReadTension, ...] | None = None
 
     @model_validator(mode="after")
-    def _stakeholders_are_told_apart(self) -> Self:
-        ids = [one.id for one in self.stakeholders]
+    def _require_unique_stakeholders(self) -> Self:
+        ids = [person.id for person in self.stakeholders]
         for place, name in enumerate(ids):
             if name in ids[:place]:
-                again = f"`stakeholders[{place}].id` is {name[:60]!r} again"
-                raise ValueError(f"{again}; give each stakeholder one entry")
+                problem = f"`stakeholders[{place}].id` is {name[:60]!r} again"
+                raise ValueError(f"{problem}; give each stakeholder one entry")
         return self
 
     def by_hand(self) -> Profiles:
-        """What it says, as a plan freezes it: in the order of ids, without the profiles themselves."""
-        people = tuple(sorted(map(_alone, self.stakeholders), key=lambda one: one.id))
-        tensions = (one.ordered for one in self.tensions or ())
+        """Return the profiles as frozen into a plan: sorted by id, without the profile texts."""
+        people = tuple(sorted(map(_sort_without_profile, self.stakeholders), key=lambda item: item.id))
+        tensions = (item.ordered for item in self.tensions or ())
         return Profiles(
             stakeholders=people,
-            by={one.id: FILE for one in people},
-            tensions=tuple(sorted(tensions, key=lambda one: (one.between, one.strength, one.reason))),
+            by={item.id: FILE for item in people},
+            tensions=tuple(sorted(tensions, key=lambda item: (item.between, item.strength, item.reason))),
             tensions_by=None if self.tensions is None else FILE,
         )
 
 
-def _alone(read: ReadStakeholder) -> ReadStakeholder:
-    constraints = tuple(sorted(read.constraints, key=lambda one: one.id))
+def _sort_without_profile(read: ReadStakeholder) -> ReadStakeholder:
+    constraints = tuple(sorted(read.constraints, key=lambda constraint: constraint.id))
     return read.model_copy(update={"profile": "", "constraints": constraints})
 
 
 def in_text_alone(person: Stakeholder) -> bool:
-    """Whether all that a task tells of a stakeholder's needs is a profile in text."""
+    """Return whether a stakeholder has a profile in text and no constraints."""
     return bool(person.profile) and not person.constraints
 
 
 def with_profiles(task: Task, profiles: Profiles | None) -> Task:
-    """The task with the constraints and tensions that its profiles were read as."""
+    """Return the task with the constraints and tensions that were read from its profiles."""
     if profiles is None:
         return task
-    read = {one.id: tuple(map(_plain, one.constraints)) for one in profiles.stakeholders}
+    read = {person.id: tuple(map(_without_quote, person.constraints)) for person in profiles.stakeholders}
     people = (s.model_copy(update={"constraints": read.get(s.id, s.constraints)}) for s in task.stakeholders)
     return task.model_copy(update={"stakeholders": tuple(people), "tensions": task.tensions + profiles.tensions})
 
 
-def _plain(constraint: ReadConstraint) -> Constraint:
-    """Without the quotation: it is asked about as if the task had stated it."""
+def _without_quote(constraint: ReadConstraint) -> Constraint:
+    """Return the constraint without its quotation, so that it is judged like a constraint of the task."""
     return Constraint.model_validate(constraint.model_dump(exclude={"quote"}))

@@ -1,4 +1,4 @@
-"""What rewards are for: to train on, or to evaluate what was trained; and that not one judge does both (GEAR, D.6)."""
+"""The purpose of rewards: training, or evaluating a trained model with another judge (GEAR, D.6)."""
 
 import re
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ _VENDOR = re.compile(
 _DAY = r"(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])"
 _DATE = rf"{_DAY}|2[3-9](?:0[1-9]|1[0-2])|2\d{{5}}|20\d{{6}}|20\d\d-\d\d(?:-\d\d)?"
 _EDITION = re.compile(rf"[-@:](?:{_DATE}|0\d\d|preview|latest|free|v\d+(?::\d+)?)$")
-"""What names the same model more exactly."""
+"""The suffix of a model's name that gives its date, revision or edition."""
 
 
 class PurposeConfig(Noun):
@@ -32,11 +32,11 @@ class PurposeConfig(Noun):
 
     @field_validator("reward_judges")
     @classmethod
-    def _each_once_in_order(cls, judges: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def _sort_unique(cls, judges: tuple[str, ...] | None) -> tuple[str, ...] | None:
         return None if judges is None else tuple(sorted(set(judges)))
 
     @model_validator(mode="after")
-    def _judges_exactly_of_an_evaluation(self) -> Self:
+    def _require_judges_exactly_for_evaluation(self) -> Self:
         if self.kind == "evaluation" and self.reward_judges is None:
             how = "name the models that gave the rewards in training, or write [] where no model did"
             raise ValueError(f"an evaluation lacks `reward_judges`; {how}")
@@ -56,28 +56,30 @@ class Purpose(Noun):
 
     @property
     def told(self) -> str:
-        """In words."""
+        """Return a description of the purpose."""
         trained = f"rewards of {', '.join(self.reward_judges)}" if self.reward_judges else "rewards of no model"
         same = ", which is one of them: that was asked for" if self.same_judge else ""
         return f"{self.kind} of what was trained on {trained}, by {self.judge or 'no model'}{same}"
 
 
 def purpose_of(config: PurposeConfig, judge: str | None, served: Iterable[str] = ()) -> Purpose | None:
-    """The purpose of rewards of this judge (None: no model was asked), which went by the names `served` when it
-    answered; None where they are there to train on."""
+    """Return the purpose of rewards by this judge (None for no model); None for rewards to train on.
+
+    `served` are the model names that the judge's replies gave.
+    """
     if config.kind == "reward":
         return None
-    known, names = config.reward_judges or (), {judge, *served} - {None}
-    same = any(same_model(str(name), one) for name in names for one in known)
-    return Purpose(kind=config.kind, judge=judge, reward_judges=known, same_judge=same)
+    reward_judges, judge_names = config.reward_judges or (), {judge, *served} - {None}
+    same = any(same_model(str(name), reward_judge) for name in judge_names for reward_judge in reward_judges)
+    return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
 
 
-def same_model(one: str, other: str) -> bool:
-    """Whether two names are of one model, as far as names tell: whoever serves it, of whichever date or edition."""
-    return _bare(one) == _bare(other)
+def same_model(name: str, other_name: str) -> bool:
+    """Return whether two names mean the same model, regardless of vendor, date and edition."""
+    return _base_name(name) == _base_name(other_name)
 
 
-def _bare(name: str) -> str:
+def _base_name(name: str) -> str:
     last = re.split(r"[/#]", name.strip().rstrip("/").casefold())[-1]
     bare = _VENDOR.sub("", last.removesuffix(".gguf"))
     while (shorter := _EDITION.sub("", bare)) != bare:

@@ -1,4 +1,4 @@
-"""Ratings that people gave: who gave which item which score, and what for; and votes, whose label may be a word."""
+"""Ratings and votes by people: a score, or a label (a number or a word), that a person gave to an item."""
 
 from typing import Annotated
 
@@ -7,23 +7,23 @@ from pydantic import StringConstraints
 from jurygraph.schema.noun import Id, LongId, Noun, Number
 
 Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
-"""A class by its name, a number or a word."""
+"""A class label: a number or a word."""
 
 
 class Rated(Noun):
-    """What is rated: an item, or what an agent made of it."""
+    """A rated item, or the output of an agent for it."""
 
     item: Id
     agent: Id | None = None
 
     @property
     def key(self) -> str:
-        """What it is known by: the item, with "_" and the agent where there is one."""
+        """Return the item, followed by "_" and the agent where there is one."""
         return self.item if self.agent is None else f"{self.item}_{self.agent}"
 
 
 class Rating(Rated):
-    """The score that a reviewer gave, in the units of its dimension."""
+    """A score by a reviewer, in the units of its dimension."""
 
     reviewer: Id
     score: Number
@@ -36,14 +36,13 @@ class Rating(Rated):
 
 
 class Labelled(Rated):
-    """An item and its label; None where there is none."""
+    """An item and its label; None without one."""
 
     label: Label | None
 
 
 class Vote(Labelled):
-    """The label that an annotator gave; None is an abstention. `group` is the prompt or the like that several items
-    share."""
+    """A label by an annotator; None is an abstention. Items that share a prompt or the like have the same `group`."""
 
     annotator: Id
     dimension: Id | None = None

@@ -1,4 +1,4 @@
-"""A rubric: criteria, the graph of which needs which, and how that graph came about (GEAR)."""
+"""Rubrics: criteria, the graph of their prerequisites, and the record of how that graph was annotated (GEAR)."""
 
 from typing import Literal, Self
 
@@ -34,7 +34,7 @@ class Criterion(Noun):
     parts: tuple[Part, ...] = Field(default=(), max_length=20, exclude_if=lambda parts: not parts)
 
     @model_validator(mode="after")
-    def _weight_and_scale_mean_something(self) -> Self:
+    def _check_weight_and_scale(self) -> Self:
         if self.weight == 0:
             raise ValueError("`weight` is 0, so it would not count; give it a weight, or leave the criterion out")
         if self.scale is not None and not self.scale[0] < self.scale[1]:
@@ -46,12 +46,12 @@ class Criterion(Noun):
         return self
 
     def says_what(self, other: "Criterion") -> bool:
-        """Whether it says what another does: the same words with the same sign, whatever the two weigh."""
+        """Return whether another criterion has the same text, parts and sign; the sizes of the weights may differ."""
         return self.stated == other.stated
 
     @property
     def stated(self) -> list[JsonValue]:
-        """What it says: its words and those of its parts, and whether they are wished for."""
+        """Return its text, the texts of its parts, and whether its weight is positive."""
         return [self.text, [part.text for part in self.parts], self.weight > 0]
 
 
@@ -128,20 +128,20 @@ class Rubric(Noun):
     annotation: Annotation | None = Field(default=None, exclude_if=lambda annotation: annotation is None)
 
     @model_validator(mode="after")
-    def _edges_join_criteria(self) -> Self:
+    def _check_edges(self) -> Self:
         known = {c.id for c in self.criteria}
         refuse_repeated("criterion", "criteria[{}].id", [c.id for c in self.criteria])
         joined: set[tuple[str, str]] = set()
         for place, edge in enumerate(self.edges):
             for end, name in (("parent", edge.parent), ("child", edge.child)):
                 if name not in known:
-                    wrong = f"`edges[{place}].{end}` names {shown_name(name)}, which is no criterion"
-                    raise ValueError(f"{wrong}; {meant(name, known)}")
+                    problem = f"`edges[{place}].{end}` names {shown_name(name)}, which is no criterion"
+                    raise ValueError(f"{problem}; {meant(name, known)}")
             if edge.parent == edge.child:
-                wrong = f"`edges[{place}]` joins {shown_name(edge.parent)} to itself"
-                raise ValueError(f"{wrong}; name two criteria, or leave it out")
+                problem = f"`edges[{place}]` joins {shown_name(edge.parent)} to itself"
+                raise ValueError(f"{problem}; name two criteria, or leave it out")
             if (edge.parent, edge.child) in joined:
-                shown = f"{shown_name(edge.parent)} -> {shown_name(edge.child)}"
-                raise ValueError(f"`edges[{place}]` joins {shown} again; keep one of them")
+                pair = f"{shown_name(edge.parent)} -> {shown_name(edge.child)}"
+                raise ValueError(f"`edges[{place}]` joins {pair} again; keep one of them")
             joined.add((edge.parent, edge.child))
         return self

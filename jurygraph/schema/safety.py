@@ -1,4 +1,4 @@
-"""The config of defences against what a response may try on its judge: all stand unless one is taken down."""
+"""The config of a judge's defences against adversarial responses: all are on by default."""
 
 from typing import Annotated, Literal, get_args
 
@@ -9,17 +9,17 @@ from jurygraph.schema.noun import Count, Flag, Noun, Unit
 ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
 NO_VARIANT = "no-variant"
-"""Stops what was to be asked about the variants of a response of which none could be made."""
+"""Marks questions about the variants of a response for which no variant could be made."""
 STOPS: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
-"""What answers a question in its evaluator's place, as badly as it can: nobody was asked because of the response."""
+"""The names under which a question gets the worst answer without its evaluator, because of the response itself."""
 
 
-def _each_once_in_order(gates: tuple[ResponseGate, ...]) -> tuple[ResponseGate, ...]:
+def _sort_unique(gates: tuple[ResponseGate, ...]) -> tuple[ResponseGate, ...]:
     return tuple(gate for gate in RESPONSE_GATES if gate in gates)
 
 
 Suite = Literal["master-keys", "null", "injection", "reference"]
-"""What a response may try on its judge, in four suites of attacks."""
+"""The four suites of attacks by responses on their judge."""
 
 
 class CanaryConfig(Noun):
@@ -48,4 +48,4 @@ class SafetyConfig(Noun):
     reminder: Flag = True
     whole_reply: Flag = True
     evidence: Flag = True
-    gates: Annotated[tuple[ResponseGate, ...], AfterValidator(_each_once_in_order)] = RESPONSE_GATES
+    gates: Annotated[tuple[ResponseGate, ...], AfterValidator(_sort_unique)] = RESPONSE_GATES

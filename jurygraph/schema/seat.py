@@ -1,4 +1,4 @@
-"""An evaluator as a run remembers it, once nobody is asked any more."""
+"""The record of an evaluator that a run stores, for use without the evaluator itself."""
 
 from pydantic import Field
 
@@ -7,11 +7,11 @@ from jurygraph.schema.task import Audience
 
 
 class Seat(Noun):
-    """An evaluator's version, whom it asks about, and how its questions make up a component of their own.
+    """An evaluator's version and audience, and how its questions form a component of their own.
 
-    `combiner` is that component's. `shares` say what a question weighs in it, by the first part of its subject, up to a
-    slash; where they say nothing all questions weigh alike. `rests_on` is the digest of what else says what it asks,
-    such as a history that it read; empty where nothing does.
+    `combiner` is the combiner of that component. `shares` are the weights of its questions by the first part of their
+    subject, up to a slash; when empty, all questions weigh the same. `rests_on` is the digest of further inputs of its
+    questions, such as a history that it read; empty without any.
     """
 
     version: str

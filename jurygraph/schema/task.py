@@ -1,4 +1,4 @@
-"""What is judged: a task, the people and rubric it names, and the responses to it."""
+"""Tasks with their stakeholders, reviewers and rubric, and the responses to them."""
 
 from collections.abc import Iterable
 from copy import deepcopy
@@ -23,7 +23,7 @@ class Message(Noun):
 
 
 def words_of(query: str | tuple[Message, ...]) -> str:
-    """All that a query says."""
+    """Return the text of a query; the messages of a chat are joined by line breaks."""
     return query if isinstance(query, str) else "\n".join(message.content for message in query)
 
 
@@ -45,7 +45,7 @@ class Stakeholder(Noun):
     constraints: tuple[Constraint, ...] = ()
 
     @model_validator(mode="after")
-    def _constraints_are_told_apart(self) -> Self:
+    def _require_unique_constraints(self) -> Self:
         refuse_repeated("constraint", "constraints[{}].id", [c.id for c in self.constraints])
         return self
 
@@ -57,7 +57,7 @@ class Tension(Noun):
     strength: NonNegative = 1.0
 
     @model_validator(mode="after")
-    def _between_two(self) -> Self:
+    def _require_two_stakeholders(self) -> Self:
         if self.between[0] == self.between[1]:
             member = shown_name(self.between[0])
             raise ValueError(f"`between` names {member} twice; name two stakeholders, or leave the tension out")
@@ -65,13 +65,13 @@ class Tension(Noun):
 
     @property
     def ordered(self) -> Self:
-        """The same, with the two in the order of their ids."""
+        """Return the tension with its two stakeholders sorted by id."""
         first, second = sorted(self.between)
         return self.model_copy(update={"between": (first, second)})
 
 
 class Reviewer(Noun):
-    """Somebody who gives verdicts of their own, known by a pseudonym."""
+    """A person who gives verdicts, known by a pseudonym."""
 
     id: Id
 
@@ -80,12 +80,12 @@ Named = TypeVar("Named", Stakeholder, Criterion, Reviewer, Constraint)
 
 
 def by_id(things: Iterable[Named]) -> tuple[Named, ...]:
-    """In the order of their ids: the order of a file decides nothing."""
+    """Return things sorted by id, because the order in a file must not matter."""
     return tuple(sorted(things, key=lambda thing: thing.id))
 
 
 class Task(Noun):
-    """One task. It never holds responses, so nothing made from it can depend on one."""
+    """One task. It never holds responses, so nothing computed from it can depend on one."""
 
     id: Id
     query: str | tuple[Message, ...]
@@ -99,20 +99,20 @@ class Task(Noun):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _names_are_told_apart(self) -> Self:
+    def _check_names(self) -> Self:
         refuse_repeated("stakeholder", "stakeholders[{}].id", [s.id for s in self.stakeholders])
         refuse_repeated("reviewer", "reviewers[{}]", self.reviewers)
         known = {s.id for s in self.stakeholders}
         for place, tension in enumerate(self.tensions):
             for end, member in enumerate(tension.between):
                 if member not in known:
-                    wrong = f"`tensions[{place}].between[{end}]` names {shown_name(member)}, which is no stakeholder"
-                    raise ValueError(f"{wrong}; {meant(member, known)}")
+                    problem = f"`tensions[{place}].between[{end}]` names {shown_name(member)}, which is no stakeholder"
+                    raise ValueError(f"{problem}; {meant(member, known)}")
         return self
 
     @cached_property
     def content_digest(self) -> str:
-        """Digest of the task, whatever the order of what has none in its file."""
+        """Digest of the task that does not depend on the order of its unordered parts in a file."""
         people = (s.model_copy(update={"constraints": by_id(s.constraints)}) for s in by_id(self.stakeholders))
         rubric = self.rubric
         if rubric is not None:
@@ -120,7 +120,9 @@ class Task(Noun):
             rubric = rubric.model_copy(update={"criteria": by_id(rubric.criteria), "edges": edges})
         ordered = {
             "stakeholders": tuple(people),
-            "tensions": tuple(sorted((one.ordered for one in self.tensions), key=lambda t: (t.between, t.strength))),
+            "tensions": tuple(
+                sorted((tension.ordered for tension in self.tensions), key=lambda t: (t.between, t.strength))
+            ),
             "rubric": rubric,
             "reviewers": tuple(sorted(self.reviewers)),
         }
@@ -137,11 +139,11 @@ _MEMBERS: dict[Audience, type] = {
 
 
 class TaskView(Noun):
-    """What one member of an audience may see of a task: the task itself, and itself alone.
+    """The part of a task that is shown for one member of an audience: the task itself, and this member only.
 
-    `about` is the stakeholder, criterion or reviewer whose view this is; None for the view of the whole task. `people`
-    are all stakeholders, in the one view of the audience `everyone`. A reviewer's view says of which `group` of items
-    the task is.
+    `about` is the stakeholder, criterion or reviewer of the view; None for the view of the whole task. `people` are all
+    stakeholders, set only in the view of the audience `everyone`. `group` is the task's group of items, set only in the
+    view of a reviewer.
     """
 
     id: Id
@@ -155,14 +157,14 @@ class TaskView(Noun):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _about_a_member_of_its_audience(self) -> Self:
+    def _check_member(self) -> Self:
         if not isinstance(self.about, _MEMBERS[self.audience]):
             raise ValueError(f"a view for audience {self.audience!r} is not about a {type(self.about).__name__}")
         return self
 
     @property
     def member(self) -> str | None:
-        """Id of the stakeholder, criterion or reviewer; None for the view of the whole task."""
+        """Return the id of the stakeholder, criterion or reviewer; None for the view of the whole task."""
         return None if self.about is None else self.about.id
 
 
@@ -181,9 +183,9 @@ class Response(Noun):
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
     def shown(self) -> "Response":
-        """The response as evaluators see it: its id, text and data; not who gave it, nor what is known of it.
+        """Return the response as evaluators see it: its id, text and data, without agent, labels and metadata.
 
-        The data is a copy, so that what an evaluator does to it stays there.
+        The data is a copy, so that an evaluator cannot change the original.
         """
         return Response.model_construct(
             id=self.id, text=self.text, agent=None, data=deepcopy(self.data), labels={}, metadata={}
@@ -191,7 +193,7 @@ class Response(Noun):
 
     @cached_property
     def content_digest(self) -> str:
-        """Digest of text and data alone: equal answers are equal, whoever gave them."""
+        """Digest of text and data only: equal for equal answers of different agents."""
         return digest_of([self.text, self.data])
 
 
@@ -201,7 +203,7 @@ class TaskLine(Task):
     responses: tuple[Response, ...] = ()
 
     def split(self) -> tuple[Task, tuple[Response, ...]]:
-        """The task, and the responses that stood beside it."""
+        """Return the task, and the responses of its line."""
         values = {name: getattr(self, name) for name in Task.model_fields}
         return Task.model_construct(**values), self.responses
 
@@ -212,6 +214,6 @@ class ResponseLine(Response):
     task: Id
 
     def split(self) -> tuple[str, Response]:
-        """The task's id, and the response."""
+        """Return the task's id, and the response."""
         values = {name: getattr(self, name) for name in Response.model_fields}
         return self.task, Response.model_construct(**values)

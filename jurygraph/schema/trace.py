@@ -1,4 +1,4 @@
-"""What comes out: a reward with every term of it, and a trace with everything needed to argue about it."""
+"""The results: a reward with all its terms, and a trace with everything that led to it."""
 
 from functools import cached_property
 from typing import Any, Literal
@@ -31,7 +31,7 @@ class Counts(Noun):
 
     @property
     def asked(self) -> int:
-        """The denominator."""
+        """Return the total of the four counts."""
         return self.judged + self.abstained + self.failed + self.not_applicable
 
 
@@ -99,10 +99,10 @@ class Trace(Noun):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _content_matches_digest(cls, value: Any, build: Any) -> "Trace":
-        stated = isinstance(value, dict) and "digest" in value
-        trace: Trace = build({k: v for k, v in value.items() if k != "digest"} if stated else value)
-        if stated and value["digest"] != trace.digest:
+    def _require_matching_digest(cls, value: Any, build: Any) -> "Trace":
+        has_digest = isinstance(value, dict) and "digest" in value
+        trace: Trace = build({k: v for k, v in value.items() if k != "digest"} if has_digest else value)
+        if has_digest and value["digest"] != trace.digest:
             raise TraceMismatch(
                 f"trace of response {trace.response_id!r} has digest {trace.digest}, not {value['digest']}"
             )

@@ -1,4 +1,4 @@
-"""What evaluators and derivers give: verdicts and material, with the evidence and failures that belong to them."""
+"""The results of evaluators and derivers: verdicts and material, with their evidence and failures."""
 
 from typing import Literal, Self
 
@@ -93,7 +93,7 @@ class Verdict(Noun):
     shrinkage: Shrinkage | None = Field(default=None, exclude_if=lambda shrinkage: shrinkage is None)
 
     @model_validator(mode="after")
-    def _score_exactly_when_ok(self) -> Self:
+    def _check_status(self) -> Self:
         if (self.status == "ok") != (self.score is not None):
             raise ValueError(f"a verdict has a score exactly when it is ok, not {self.score} when {self.status}")
         if self.status == "failed" and self.failure is None:
@@ -102,12 +102,12 @@ class Verdict(Noun):
 
     @classmethod
     def abstained(cls, reason: str) -> "Verdict":
-        """The judge says that it cannot tell."""
+        """Return a verdict of a judge that cannot decide."""
         return cls(status="abstained", reason=reason)
 
     @classmethod
     def failed(cls, kind: str, message: str, cause: Cause = "infrastructure") -> "Verdict":
-        """The judgement could not be made."""
+        """Return a verdict for a judgement that could not be made."""
         failure = Failure(cause=cause, kind=kind, message=message)
         return cls(status="failed", failure=failure, reason=message)
 
@@ -136,7 +136,7 @@ class Material(Noun):
     call: str | None = None
 
     @model_validator(mode="after")
-    def _failure_exactly_when_failed(self) -> Self:
+    def _require_failure_exactly_when_failed(self) -> Self:
         if (self.status == "failed") != (self.failure is not None):
             raise ValueError("material has a `failure` exactly when its status is failed")
         return self

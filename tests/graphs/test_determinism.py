@@ -21,7 +21,7 @@ ALLOWED = {
     "decide": {"_listens": FOLDS},
     "table": dict.fromkeys(("Table.heard", "Table.unheard", "Table.judged", "_filled", "_folded"), FOLDS),
     "routing": {"_reduce": FOLDS},
-    "tracing": {"_spread": {"mean"}},
+    "tracing": {"_describe_scores": {"mean"}},
     "recipe": dict.fromkeys(("_input", "_Freezer._of_one", "_Freezer._residual_share"), FOLDS),
 }
 

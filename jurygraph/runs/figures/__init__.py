@@ -1,1 +1,1 @@
-"""What a run comes to in numbers: what it costs, what became of what was asked, how it stands beside another one."""
+"""Figures of a run: costs, outcomes of its verdicts, forecasts, and comparisons with another run."""

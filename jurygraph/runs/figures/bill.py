@@ -1,4 +1,4 @@
-"""What a run's calls cost, by where their replies came from, and what a sitting sent."""
+"""Costs of a run's calls by the source of their replies, and of the requests of a session."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,31 +15,31 @@ SOURCES: tuple[Source, ...] = ("sent", "cached", "carried", "replayed")
 
 @dataclass
 class Tally:
-    """So many, and what they cost in US dollars; what `unpriced` of them cost is not known, and not in it."""
+    """A number of calls and their cost in US dollars, without the `unpriced` calls, whose cost is not known."""
 
     number: int = 0
     unpriced: int = 0
     cost: float = 0.0
 
     def add(self, cost: float | None) -> None:
-        """Count one."""
+        """Count one call; its cost is None where the price is not known."""
         self.number += 1
         self.unpriced += cost is None
         self.cost += cost or 0.0
 
     def plain(self) -> dict[str, Any]:
-        """As JSON gives it: a cost of which nothing is known is null, never 0."""
+        """Return the tally as a JSON object; a cost is null, not 0, where the cost of no call is known."""
         known = self.unpriced < self.number or not self.number
         return {"number": self.number, "cost": self.cost if known else None, "unpriced": self.unpriced}
 
 
 @dataclass
 class Bill:
-    """The calls behind a run's verdicts, each once, by where their replies came from.
+    """The calls behind a run's verdicts, each counted once, by the source of their replies.
 
-    `sent` were billed to this run, in whichever sitting; `cached` cost once what they cost, in another run; `carried`
-    over were billed to the run that this one was branched from, if to any; `replayed` are billed to nobody. Requests
-    without a reply are in none of them.
+    `sent` calls were billed to this run, in any of its sessions. `cached` replies were billed earlier, to another run.
+    `carried` calls were billed, if at all, to the run that this one was branched from. `replayed` calls are not billed.
+    Requests without a reply are not counted.
     """
 
     tallies: dict[Source, Tally] = field(default_factory=lambda: {source: Tally() for source in SOURCES})
@@ -52,19 +52,19 @@ class Bill:
             self.tallies[source].add(call.cost)
 
     def plain(self) -> dict[str, Any]:
-        """The bill as JSON gives it."""
+        """Return the bill as a JSON object."""
         return {source: tally.plain() for source, tally in self.tallies.items()}
 
 
 def is_replay(jury: "Jury") -> bool:
-    """Whether a recording answers, so that nothing is sent."""
+    """Return whether a recording answers, so that nothing is sent."""
     return jury.config.model.startswith("replay:")
 
 
 def requests(jury: "Jury") -> Tally | None:
-    """The requests that a jury has sent, those that failed too, and the most that they cost; None if it sends none.
+    """Return the requests that a jury has sent, including failed ones, and an upper bound on their cost.
 
-    A jury is opened anew for each sitting.
+    None if the jury sends none. The requests are those of one session, because each session opens a new jury.
     """
     if jury.gateway is None or is_replay(jury):
         return None

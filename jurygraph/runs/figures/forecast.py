@@ -1,4 +1,4 @@
-"""What a sitting would ask, before anything is asked."""
+"""Forecast the questions and verdicts of a session before anything is requested."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Forecast:
-    """How much is still to do. `asked_of_model` is the part of `verdicts` that a model would give.
+    """The remaining work. `asked_of_model` is the part of `verdicts` that a model would give.
 
-    `verdicts` is the most that can be asked: staged screening (`when`) may ask less. Variants, which are not known
-    before they are made, count as one. `model` is what asking a model would come to, or None under model none.
+    `verdicts` is an upper bound: staged screening (`when`) may leave some out. The variants of a response, whose number
+    is not known in advance, count as one. `model` is the estimate of the calls to a model, None with model none.
     """
 
     tasks: int = 0
@@ -30,43 +30,47 @@ class Forecast:
     def with_group(
         self, plan: Plan, size: int, evaluators: Mapping[str, Evaluator], known: Iterable[Verdict] = ()
     ) -> "Forecast":
-        """The forecast with one more task, and a group of this size; verdicts that are known are not asked for."""
+        """Return the forecast with one more task and a group of this size; verdicts in `known` are not counted."""
         questions = plan.survey.questions
-        carried = Counter(verdict.question for verdict in known)
-        asked = {question.id: max(0, _verdicts(question, size) - carried[question.id]) for question in questions}
+        known_counts = Counter(verdict.question for verdict in known)
+        remaining = {
+            question.id: max(0, _count_verdicts(question, size) - known_counts[question.id]) for question in questions
+        }
         return replace(
             self,
             tasks=self.tasks + 1,
             responses=self.responses + size,
             questions=self.questions + len(questions),
-            verdicts=self.verdicts + sum(asked.values()),
+            verdicts=self.verdicts + sum(remaining.values()),
             asked_of_model=self.asked_of_model
-            + sum(asked[q.id] for q in questions if evaluators[q.evaluator].asks_model),
+            + sum(remaining[q.id] for q in questions if evaluators[q.evaluator].asks_model),
         )
 
     def plain(self) -> dict[str, Any]:
-        """The forecast as JSON gives it."""
+        """Return the forecast as a JSON object."""
         return asdict(self)
 
 
 def unscreened(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:
-    """The plan with every question asked for which a model's verdict would have to pass (`when`)."""
+    """Return the plan without the conditions (`when`) that depend on a model's verdict."""
     questions = plan.survey.questions
-    judged = {question.id for question in questions if evaluators[question.evaluator].asks_model}
-    asked = [
-        question.model_copy(update={"when": None}) if question.when and question.when.question in judged else question
+    model_judged = {question.id for question in questions if evaluators[question.evaluator].asks_model}
+    unconditional = [
+        question.model_copy(update={"when": None})
+        if question.when and question.when.question in model_judged
+        else question
         for question in questions
     ]
-    return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(asked)})})
+    return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(unconditional)})})
 
 
-def _verdicts(question: Question, size: int) -> int:
+def _count_verdicts(question: Question, size: int) -> int:
     if question.scope == "response":
         return size * question.samples
     if size == 1:
-        return 1  # there is nothing to compare with, which is said once
+        return 1  # one verdict that there is nothing to compare with
     pairs = size * (size - 1) // (1 if question.pairs == "ordered" else 2)
-    asked = (pairs if question.scope == "pair" else size) * question.samples
-    # A response that the question cannot be asked of gets one verdict that says so, instead of those of its pairs.
-    screened = question.when is not None or question.needs or question.of != "submitted"
-    return max(asked, size) if screened else asked
+    expected = (pairs if question.scope == "pair" else size) * question.samples
+    # A response to which the question does not apply gets one such verdict instead of those of its pairs.
+    may_be_skipped = question.when is not None or question.needs or question.of != "submitted"
+    return max(expected, size) if may_be_skipped else expected

@@ -1,4 +1,4 @@
-"""The figures of a comparison, and conditions on them that a build can depend on."""
+"""The figures of a comparison, and CI thresholds on them (`--gate`)."""
 
 import math
 import operator
@@ -24,10 +24,10 @@ _EXAMPLE = '"mean_delta>-0.01" or "mean_delta_low>=-0.02, flips<=3"'
 
 
 class Figures(Noun):
-    """Every figure of a comparison that a gate can name; None where it cannot be given.
+    """All figures of a comparison that a threshold (`--gate`) can refer to; None where one cannot be computed.
 
-    `n` counts the responses that have a reward in both runs: means, tests and correlations are over those. A failed
-    reward has no value; it is counted, and never taken for 0. Differences are B - A.
+    `n` is the number of responses with a reward in both runs: means, tests and correlations are over these. A failed
+    reward has no value; it is counted as failed, never as 0. Differences are B - A.
     """
 
     paired: Count = Field(description="responses in both runs")
@@ -65,43 +65,44 @@ class Condition(NamedTuple):
         return f"{self.name} {self.sign} {self.bound!r}".removesuffix(".0")
 
     def holds(self, seen: float | None) -> bool:
-        """Whether the figure meets it. One that is missing never does."""
+        """Return whether a figure meets the condition. A missing figure never does."""
         return seen is not None and _OPERATORS[self.sign](seen, self.bound)
 
 
 class Miss(NamedTuple):
-    """A condition that does not hold, and the figure that was seen; None where there is none."""
+    """A condition that does not hold, and the value of its figure; None where that is missing."""
 
     condition: Condition
     seen: float | None
 
 
 class Gate(NamedTuple):
-    """Conditions that must all hold."""
+    """CI thresholds: conditions that must all hold."""
 
     conditions: tuple[Condition, ...]
 
     @classmethod
     def parse(cls, text: str, figures: type[Noun] = Figures, example: str = _EXAMPLE) -> "Gate":
-        """Read conditions NAME OP NUMBER on these figures, joined by `,` or `and`; `example` shows how to write one.
+        """Parse conditions NAME OP NUMBER on these figures, joined by `,` or `and`.
 
-        Raises `InputError` where one cannot be read, or names no figure.
+        `example` is an example of a condition for messages. Raises `InputError` where a condition cannot be parsed, or
+        names no figure.
         """
         known = list(figures.model_fields)
-        return cls(tuple(_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)))
+        return cls(tuple(_parse_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)))
 
     def missed(self, figures: Noun) -> list[Miss]:
-        """The conditions that do not hold, in their order."""
-        seen = [Miss(condition, getattr(figures, condition.name)) for condition in self.conditions]
-        return [miss for miss in seen if not miss.condition.holds(miss.seen)]
+        """Return the conditions that do not hold, in their order."""
+        results = [Miss(condition, getattr(figures, condition.name)) for condition in self.conditions]
+        return [miss for miss in results if not miss.condition.holds(miss.seen)]
 
 
-def _condition(part: str, whole: str, known: Sequence[str], example: str) -> Condition:
-    found = _CONDITION.fullmatch(part)
-    if found is None or not math.isfinite(float(found[3])):
-        what = f"{shortened(part.strip())!r} is no condition" if part.strip() else "a condition is missing"
-        raise InputError(f"gate {shortened(whole)!r}: {what}; write it as in {example}")
-    if found[1] not in known:
-        near = nearest(found[1], known) or f"there are {', '.join(known)}"
-        raise InputError(f"gate {shortened(whole)!r}: there is no figure {shortened(found[1])!r}; {near}")
-    return Condition(found[1], found[2], float(found[3]))
+def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Condition:
+    match = _CONDITION.fullmatch(part)
+    if match is None or not math.isfinite(float(match[3])):
+        problem = f"{shortened(part.strip())!r} is no condition" if part.strip() else "a condition is missing"
+        raise InputError(f"gate {shortened(gate_text)!r}: {problem}; write it as in {example}")
+    if match[1] not in figure_names:
+        hint = nearest(match[1], figure_names) or f"there are {', '.join(figure_names)}"
+        raise InputError(f"gate {shortened(gate_text)!r}: there is no figure {shortened(match[1])!r}; {hint}")
+    return Condition(match[1], match[2], float(match[3]))

@@ -1,4 +1,4 @@
-"""What a run came to: rewards by agent, and what became of everything that was asked."""
+"""Summarize a run: rewards by agent, and the outcomes of all verdicts."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,7 +14,7 @@ from jurygraph.schema import Cause, Trace
 
 @dataclass
 class AgentRow:
-    """The rewards of one agent's responses. The mean is over those rewards that are numbers."""
+    """The rewards of one agent's responses; the mean leaves out failed rewards."""
 
     agent: str | None
     responses: int = 0
@@ -26,7 +26,7 @@ class AgentRow:
     failed: int = 0
 
     def add(self, value: float | None, status: str, coverage: float) -> None:
-        """Count one response by its reward."""
+        """Count one response and its reward."""
         self.responses += 1
         self.covered += coverage
         setattr(self, status, getattr(self, status) + 1)
@@ -36,16 +36,16 @@ class AgentRow:
 
     @property
     def mean(self) -> float | None:
-        """Mean reward; None where no reward is a number."""
+        """Return the mean reward; None where all rewards failed."""
         return self.total / self.numbers if self.numbers else None
 
     @property
     def coverage(self) -> float:
-        """Mean share of the weight that was judged."""
+        """Return the mean judged share of the weight, in [0, 1]."""
         return self.covered / self.responses
 
     def plain(self) -> dict[str, Any]:
-        """The row as JSON gives it."""
+        """Return the row as a JSON object."""
         row = asdict(self)
         del row["total"], row["covered"]
         return {**row, "mean": self.mean, "coverage": self.coverage}
@@ -53,7 +53,7 @@ class AgentRow:
 
 @dataclass
 class FailureRow:
-    """Verdicts that failed in one way; `message` is what the first of them says."""
+    """Verdicts that failed with the same cause and kind; `message` is that of the first one."""
 
     cause: Cause
     kind: str
@@ -63,10 +63,10 @@ class FailureRow:
 
 @dataclass
 class Summary:
-    """Sums over the traces of a run, in their order. A verdict on an unordered pair stands in two, and counts once.
+    """Sums over the traces of a run, in their order. A verdict on an unordered pair is in two traces and counts once.
 
-    `lowest` is the id of the response with the lowest reward; a failed reward counts as lower than any. The `bill` is
-    for whoever knows where the calls came from to fill; so are the `canaries`, None where none are mixed in.
+    `lowest` is the id of the response with the lowest reward; a failed reward counts as the lowest. The `bill` and the
+    `canaries` are filled by the caller, who knows the sources of the calls; `canaries` is None where none are mixed in.
     """
 
     agents: dict[str | None, AgentRow] = field(default_factory=dict)
@@ -82,21 +82,21 @@ class Summary:
     bill: Bill = field(default_factory=Bill)
     canaries: CanaryTally | None = None
     _failures: dict[tuple[str, str], FailureRow] = field(default_factory=dict, repr=False)
-    _task: str | None = field(default=None, repr=False)
-    _least: float = field(default=float("inf"), repr=False)
+    _last_task: str | None = field(default=None, repr=False)
+    _lowest_value: float = field(default=float("inf"), repr=False)
 
     def add(self, trace: Trace) -> None:
         """Count one trace."""
         reward = trace.reward
-        own = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
+        verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
         self._count_reward(trace, reward.value, reward.status, reward.coverage)
-        self._count_statuses([verdict.status for verdict in own])
-        for failure in (verdict.failure for verdict in own if verdict.status == "failed"):
+        self._count_statuses([verdict.status for verdict in verdicts])
+        for failure in (verdict.failure for verdict in verdicts if verdict.status == "failed"):
             if failure is not None:
-                self._failure(failure.cause, failure.kind, partial(getattr, failure, "message")).verdicts += 1
+                self._failure_row(failure.cause, failure.kind, partial(getattr, failure, "message")).verdicts += 1
 
     def add_outline(self, outline: TraceOutline, message_of: Callable[[Body], str]) -> None:
-        """Count one trace as it is stored; `message_of` reads what a failed verdict says."""
+        """Count one stored trace; `message_of` reads the message of a failed verdict."""
         self._count_reward(outline, outline.value, outline.status, outline.coverage)
         verdicts = outline.body["verdicts"]
         statuses = [verdict.get("status", "ok") for verdict in verdicts]
@@ -104,20 +104,20 @@ class Summary:
         for verdict, verdict_status in zip(verdicts, statuses, strict=True):
             if verdict_status == "failed" and "failure" in verdict:
                 cause, kind = verdict["failure"]
-                self._failure(cause, kind, partial(message_of, verdict)).verdicts += 1
+                self._failure_row(cause, kind, partial(message_of, verdict)).verdicts += 1
 
-    def _count_reward(self, of: Trace | TraceOutline, value: float | None, status: str, coverage: float) -> None:
-        agent = of.agent
+    def _count_reward(self, item: Trace | TraceOutline, value: float | None, status: str, coverage: float) -> None:
+        agent = item.agent
         if agent not in self.agents:
             self.agents[agent] = AgentRow(agent)
         self.agents[agent].add(value, status, coverage)
-        self.tasks += of.task_id != self._task
-        self._task = of.task_id
+        self.tasks += item.task_id != self._last_task
+        self._last_task = item.task_id
         self.responses += 1
         self.failed += status == "failed"
-        least = value if value is not None else float("-inf")
-        if least < self._least:
-            self._least, self.lowest = least, of.response_id
+        lowest_value = value if value is not None else float("-inf")
+        if lowest_value < self._lowest_value:
+            self._lowest_value, self.lowest = lowest_value, item.response_id
 
     def _count_statuses(self, statuses: Sequence[str]) -> None:
         judged = statuses.count("ok")
@@ -128,8 +128,8 @@ class Summary:
         self.unanswered += statuses.count("failed")
         self.not_applicable += statuses.count("not_applicable")
 
-    def _failure(self, cause: Cause, kind: str, message: Callable[[], str]) -> FailureRow:
-        """Return the row in which a failure is to be counted; the `message` is asked for the first one alone."""
+    def _failure_row(self, cause: Cause, kind: str, message: Callable[[], str]) -> FailureRow:
+        """Return the row in which a failure is counted; `message` is called only for the first failure of a row."""
         self.infrastructure += cause == "infrastructure"
         if (cause, kind) not in self._failures:
             self._failures[cause, kind] = FailureRow(cause, kind, message())
@@ -137,21 +137,21 @@ class Summary:
 
     @property
     def failures(self) -> list[FailureRow]:
-        """In which ways verdicts failed, the most frequent first."""
+        """Return the failure rows, the most frequent first."""
         return sorted(self._failures.values(), key=lambda row: -row.verdicts)
 
     @property
     def asked(self) -> int:
-        """Judged, abstained, failed and not applicable: everything that was asked."""
+        """Return the number of all verdicts: judged, abstained, failed and not applicable."""
         return self.judged + self.abstained + self.unanswered + self.not_applicable
 
     @property
     def error_rate(self) -> float:
-        """Share of what was asked that failed for reasons of our own."""
+        """Return the share of all verdicts that failed because of infrastructure, in [0, 1]."""
         return self.infrastructure / self.asked if self.asked else 0.0
 
     def plain(self) -> dict[str, Any]:
-        """The summary as JSON gives it."""
+        """Return the summary as a JSON object."""
         counts = {
             "judged": self.judged,
             "abstained": self.abstained,

@@ -1,1 +1,1 @@
-"""What can be shown of a run: to oneself, by computing everything again, and to others, by a seal and a bundle."""
+"""Verify a run by computing everything again, and prove it to others with a seal and a bundle."""

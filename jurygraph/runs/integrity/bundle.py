@@ -1,9 +1,9 @@
-"""A run as one zip file that anybody can check with Python alone: records, texts, config, seal, and the program.
+"""Export a run as one zip file that can be checked with Python only: records, texts, config, seal and verifier.
 
-    records.jsonl   one record a line: seq, kind, key, at, body (the string whose hash is chained), link (hexadecimal)
-    texts.jsonl     one text a line: id, salt (hexadecimal), content
-    config.yaml, seal.json   as they lie in the run's folder
-    traces.jsonl    every trace in clear
+    records.jsonl   one record per line: seq, kind, key, at, body (the string whose hash is chained), link (hexadecimal)
+    texts.jsonl     one text per line: id, salt (hexadecimal), content
+    config.yaml, seal.json   as in the run's folder
+    traces.jsonl    every trace in full
     base/           records, texts and seal of the run whose verdicts a re-scored run refers to
     verify.py       `offline_verifier`
 
@@ -37,14 +37,14 @@ Not proved: that verdicts lead to the terms (jurygraph verify); the rest of trac
 
 
 def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
-    """Write a run, as far as it had come when it was opened, whole or not at all; `traces` are the lines of its traces.
+    """Write a run, in its state when it was opened, completely or not at all; `traces` are the lines of its traces.
 
-    What is erased from the run meanwhile makes a bundle that does not verify: write it again. Raises `InputError` where
-    something other than a file is in the way, and `TraceMismatch` where a text is no text.
+    An erasure in the run meanwhile gives a bundle that does not verify: write it again. Raises `InputError` where
+    `output` exists and is no file, and `TraceMismatch` where a text is not UTF-8.
     """
     if output.exists() and not output.is_file():
         raise InputError(f"{output}: is there and is no file; name another one for the bundle")
-    write_whole(output, _zipped(_members(run, traces)))
+    write_whole(output, _zip(_members(run, traces)))
 
 
 def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
@@ -53,60 +53,60 @@ def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
     yield "config.yaml", [(run.folder / place.CONFIG).read_bytes()]
     if (run.folder / place.SEAL).exists():
         yield place.SEAL, [(run.folder / place.SEAL).read_bytes()]
-    yield from _of_ledger(run.ledger, run.ledger.count)
+    yield from _ledger_members(run.ledger, run.ledger.count)
     if run.base is not None and run.extent is not None:
-        for name, lines in _of_ledger(run.base.ledger, _extent(run.base.ledger, run.extent)):
+        for name, lines in _ledger_members(run.base.ledger, _last_exported_record(run.base.ledger, run.extent)):
             yield f"base/{name}", lines
         if (run.base.folder / place.SEAL).exists():
             yield f"base/{place.SEAL}", [(run.base.folder / place.SEAL).read_bytes()]
     yield "traces.jsonl", traces
 
 
-def _extent(ledger: Ledger, records: int) -> int:
-    """So many records, and those after them up to the last erasure: it says why texts are missing."""
+def _last_exported_record(ledger: Ledger, records: int) -> int:
+    """Return the last record to export: the last erasure if it comes later, because it explains missing texts."""
     return max((record.seq for record in ledger.records("erasure", after=records)), default=records)
 
 
-def _of_ledger(ledger: Ledger, last: int) -> Iterator[Member]:
+def _ledger_members(ledger: Ledger, last: int) -> Iterator[Member]:
     records = ledger.records(up_to=last)
-    yield "records.jsonl", (_line({**record._asdict(), "link": record.link.hex()}) for record in records)
-    yield "texts.jsonl", (_line(_shown(text, ledger)) for text in ledger.stored_texts(1, last))
+    yield "records.jsonl", (_json_line({**record._asdict(), "link": record.link.hex()}) for record in records)
+    yield "texts.jsonl", (_json_line(_text_line(text, ledger)) for text in ledger.stored_texts(1, last))
 
 
-def _shown(text: Text, ledger: Ledger) -> dict[str, Any]:
+def _text_line(text: Text, ledger: Ledger) -> dict[str, Any]:
     try:
         return {"id": text.id, "salt": text.salt.hex(), "content": text.content.decode()}
     except UnicodeDecodeError:
         raise TraceMismatch(f"{ledger.path}, text {text.id}: is no UTF-8; it has been changed") from None
 
 
-def _line(value: dict[str, Any]) -> bytes:
+def _json_line(value: dict[str, Any]) -> bytes:
     return canonical(value) + b"\n"
 
 
-def _zipped(members: Iterable[Member]) -> Iterator[bytes]:
-    """A zip file, piece by piece, however large it becomes."""
-    sink = _Sink()
+def _zip(members: Iterable[Member]) -> Iterator[bytes]:
+    """Yield a zip file of any size in pieces."""
+    sink = _Buffer()
     with ZipFile(sink, "w") as archive:
         for name, content in members:
             with archive.open(_entry(name), "w", force_zip64=True) as file:
                 for piece in content:
                     file.write(piece)
-                    yield sink.taken()
-    yield sink.taken()
+                    yield sink.take()
+    yield sink.take()
 
 
 def _entry(name: str) -> ZipInfo:
-    """An entry that says nothing of when and where it was made."""
+    """Return an entry without information about the time and machine of its creation."""
     entry = ZipInfo(name)
     entry.compress_type = ZIP_DEFLATED
-    entry.create_system = 3  # as on Unix, everywhere
+    entry.create_system = 3  # Unix on every platform, for identical bytes
     entry.external_attr = 0o644 << 16
     return entry
 
 
-class _Sink(io.RawIOBase):
-    """What was written to it since somebody last took it."""
+class _Buffer(io.RawIOBase):
+    """A writable stream that collects data until `take` returns and clears it."""
 
     def __init__(self) -> None:
         self._written = bytearray()
@@ -115,7 +115,7 @@ class _Sink(io.RawIOBase):
         self._written += data
         return len(data)
 
-    def taken(self) -> bytes:
-        taken = bytes(self._written)
+    def take(self) -> bytes:
+        content = bytes(self._written)
         self._written.clear()
-        return taken
+        return content

@@ -1,7 +1,7 @@
-"""A run's material and verdicts again, from the responses and calls that it holds: whether they still say the same.
+"""Verify material and verdicts by computing them again from the responses and calls that a run holds.
 
-No model is asked, nor need any be there: prompts are rendered anew, and the replies that the run holds to them are
-read anew. Material whose reply lies elsewhere is taken as it is stored, and what rests on it is judged from that.
+No model is called or needed: prompts are rendered again, and the replies to them in the run are parsed again. Material
+whose reply is stored elsewhere is used as stored, and verdicts that depend on it are computed from that.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from jurygraph.schema.safety import STOPS
 
 Key = tuple[str, str, tuple[str, ...], int]
 Quoted = tuple[str, Evidence, str | None]
-"""What quotes, its quotation, and the id of the response in which that has to stand, if in any."""
+"""The label of a verdict or material, its quotation, and the id of the response that must contain it, if any."""
 
 _COMPARED = (
     *(
@@ -55,11 +55,11 @@ _DERIVED = ("status", "data", "variants", "evidence", "failure", "note")
 
 
 class Deep(NamedTuple):
-    """How many verdicts came out the same and quotations stood in their place, and what was not asked again, and why.
+    """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
-    Quotations are those of verdicts and of material.
-
-    `own_trouble` failed for a reason of ours or at a time limit, which need not come again.
+    `quotations` are those of verdicts and material. Skipped are the verdicts `of_models`, which would need a
+    model, `own_trouble`, which failed for an infrastructure reason or at a time limit, so that they may not fail again,
+    and `erased`.
     """
 
     asked_again: int = 0
@@ -70,65 +70,69 @@ class Deep(NamedTuple):
 
 
 def verify_deep(run: Run, report: Report) -> Deep:
-    """Derive material of every stored response and judge it anew, and compare; `report` is told how many are done.
+    """Derive material for every stored response, judge it again, and compare the results with the stored ones.
 
-    Raises `TraceMismatch` naming the first verdict, material or quotation that is another, and `ConfigError` or
-    `InputError` where the evaluators are not those of the run.
+    `report` receives the number of newly checked responses. Raises `TraceMismatch` with the first verdict, material or
+    quotation that differs, and `ConfigError` or `InputError` where the evaluators are not those of the run.
     """
-    return asyncio.run(_asked_again(run, report))
+    return asyncio.run(_verify_groups(run, report))
 
 
-async def _asked_again(run: Run, report: Report) -> Deep:
+async def _verify_groups(run: Run, report: Report) -> Deep:
     total = Deep()
-    async with aclosing(_jury(run.source)) as jury:
+    async with aclosing(_offline_jury(run.source)) as jury:
         for group in run.source.ledger.records("group", up_to=run.extent):
             scored = run.source.group(group)
-            found = await _group(run.source, jury, group, scored)
-            total = Deep(*(one + more for one, more in zip(total, found, strict=True)))
+            counts = await _verify_group(run.source, jury, group, scored)
+            total = Deep(*(count + added for count, added in zip(total, counts, strict=True)))
             report(len(scored))
     return total
 
 
-_NOBODY = Identity(provider="none", model="none")
-"""Of whom a run tells that holds no call: none of its verdicts rests on one."""
+_NO_MODEL = Identity(provider="none", model="none")
+"""The model identity for a run without calls, none of whose verdicts depends on a model."""
 
 
-def _jury(run: Run) -> Jury:
-    """The jury of a run, with nobody behind the name of its model: the run alone answers."""
+def _offline_jury(run: Run) -> Jury:
+    """Return the jury of a run with a backend that never answers: all replies come from the run."""
     config = run.config
     if config.model == "none":
         return Jury(config)
-    absent = Absent(run.header.model or Identity.recorded(run.ledger) or _NOBODY)
+    absent = Absent(run.header.model or Identity.recorded(run.ledger) or _NO_MODEL)
     limits = Limits(max_tokens=config.calls.max_tokens)
     return Jury(config, gateway=Gateway(absent, Limiter(AT_ONCE), limits, sink=Calls(run.ledger)))
 
 
-async def _group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> Deep:
+async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> Deep:
     task = run.task(group.key)
-    responses = [one.response for one in scored if one.response is not None]
+    responses = [item.response for item in scored if item.response is not None]
     if task is None or len(responses) < len(scored):
-        return Deep(erased=sum(1 for one in scored for _ in _keyed(one.trace)))
-    stored = [one.trace for one in scored]
-    quotations = _quotations(run, stored, {response.id: response.text for response in responses})
+        return Deep(erased=sum(1 for item in scored for _ in _own_verdicts(item.trace)))
+    stored = [item.trace for item in scored]
+    quotations = _check_quotations(run, stored, {response.id: response.text for response in responses})
     plan = run.plan_of(task.id)
-    own = {q.id for q in plan.survey.questions if q.layer == "model" and not jury.evaluators[q.evaluator].asks_model}
-    known = Recalled(_given_by(own, stored), _held_elsewhere(run, stored))
-    traces = await jury.ascore(task, responses, plan, known)
+    own_model_questions = {
+        q.id for q in plan.survey.questions if q.layer == "model" and not jury.evaluators[q.evaluator].asks_model
+    }
+    recalled = Recalled(_recalled_verdicts(own_model_questions, stored), _external_material(run, stored))
+    traces = await jury.ascore(task, responses, plan, recalled)
     if traces[0].group != stored[0].group:
         raise TraceMismatch(f"{run.ledger.path}, {named(group)}: its responses are not those that were judged")
-    _same_material(run, stored, traces)
-    return _verdicts(run, jury, stored, traces, own)._replace(quotations=quotations)
+    _compare_material(run, stored, traces)
+    return _compare_verdicts(run, jury, stored, traces, own_model_questions)._replace(quotations=quotations)
 
 
-def _given_by(own: Collection[str], stored: Sequence[Trace]) -> dict[Key, Verdict]:
-    """The verdicts on questions that evaluators ask of a model of their own, such as an embedder: it is not asked
-    again. What a gate said instead is said anew."""
-    keyed = [one for trace in stored for one in _keyed(trace)]
-    return {key: verdict for key, verdict in keyed if key[0] in own and verdict.gated_by is None}
+def _recalled_verdicts(questions: Collection[str], stored: Sequence[Trace]) -> dict[Key, Verdict]:
+    """Return the verdicts on questions of evaluators with their own model, such as an embedder, which are not repeated.
+
+    Verdicts by a gate are left out, because gates are applied again.
+    """
+    keyed = [item for trace in stored for item in _own_verdicts(trace)]
+    return {key: verdict for key, verdict in keyed if key[0] in questions and verdict.gated_by is None}
 
 
-def _held_elsewhere(run: Run, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
-    """The material that rests on calls which are in the run that this one was branched from, or were erased.
+def _external_material(run: Run, stored: Sequence[Trace]) -> dict[tuple[str, str], Material]:
+    """Return the material whose calls were erased, or are in the run that this one was branched from.
 
     Raises `TraceMismatch` where the run should hold the call and does not.
     """
@@ -137,175 +141,194 @@ def _held_elsewhere(run: Run, stored: Sequence[Trace]) -> dict[tuple[str, str], 
     for trace in stored:
         for material in trace.material:
             if material.call is not None and calls.find(material.call) is None:
-                _check_elsewhere(run, _material(run, trace, material.name), material.call)
+                _check_external(run, _material_label(run, trace, material.name), material.call)
                 known[material.name, trace.response_id] = material
     return known
 
 
-def _same_material(run: Run, stored: Sequence[Trace], again: Sequence[Trace]) -> None:
-    """Compare what was derived with what is derived now, name by name."""
-    for there, here in zip(stored, again, strict=True):
-        derived = {material.name: material for material in here.material}
-        if not {material.name for material in there.material} == derived.keys():
-            raise TraceMismatch(f"{_trace(run, there)}: its material is not what is derived of it")
-        for material in there.material:
-            found = derived[material.name]
-            if not (_excused(material) or _excused(found)):
-                _same(_material(run, there, material.name), _DERIVED, material, found)
+def _compare_material(run: Run, stored: Sequence[Trace], recomputed: Sequence[Trace]) -> None:
+    """Compare stored material with material that was derived again, name by name."""
+    for stored_trace, new_trace in zip(stored, recomputed, strict=True):
+        derived = {material.name: material for material in new_trace.material}
+        if not {material.name for material in stored_trace.material} == derived.keys():
+            raise TraceMismatch(f"{_trace_label(run, stored_trace)}: its material is not what is derived of it")
+        for material in stored_trace.material:
+            new_material = derived[material.name]
+            if not (_is_excused(material) or _is_excused(new_material)):
+                _require_same(_material_label(run, stored_trace, material.name), _DERIVED, material, new_material)
 
 
-def _verdicts(run: Run, jury: Jury, stored: Sequence[Trace], traces: Sequence[Trace], own: Collection[str]) -> Deep:
-    """Compare the verdicts of a group with those that are given now, one by one."""
-    again = {key: verdict for trace in traces for key, verdict in _keyed(trace)}
+def _compare_verdicts(
+    run: Run, jury: Jury, stored: Sequence[Trace], traces: Sequence[Trace], own_model_questions: Collection[str]
+) -> Deep:
+    """Compare the stored verdicts of a group with those that were computed again, one by one."""
+    recomputed = {key: verdict for trace in traces for key, verdict in _own_verdicts(trace)}
     of_models = own_trouble = erased = same = 0
     for trace in stored:
-        for key, verdict in _keyed(trace):
+        for key, verdict in _own_verdicts(trace):
             question, about, _, _ = key
-            found = again.get(key) or again.get((question, about, (), 0))
-            if found is None:
-                raise TraceMismatch(f"{_verdict(run, trace, verdict)}: is not asked like that")
+            new_verdict = recomputed.get(key) or recomputed.get((question, about, (), 0))
+            if new_verdict is None:
+                raise TraceMismatch(f"{_verdict_label(run, trace, verdict)}: is not asked like that")
             if was_erased(verdict):
                 erased += 1
-            elif _says_nothing(run, jury, verdict, found) or _rests_elsewhere(run, trace, verdict, found):
+            elif _has_no_call_to_compare(run, jury, verdict, new_verdict) or _has_external_call(
+                run, trace, verdict, new_verdict
+            ):
                 of_models += 1
-            elif _excused(verdict) or _excused(found):
+            elif _is_excused(verdict) or _is_excused(new_verdict):
                 own_trouble += 1
             else:
-                _same(_verdict(run, trace, verdict), _COMPARED, verdict, found)
-                recalled = question in own and verdict.gated_by is None
-                of_models, same = of_models + recalled, same + (not recalled)
+                _require_same(_verdict_label(run, trace, verdict), _COMPARED, verdict, new_verdict)
+                is_recalled = question in own_model_questions and verdict.gated_by is None
+                of_models, same = of_models + is_recalled, same + (not is_recalled)
     return Deep(same, of_models=of_models, own_trouble=own_trouble, erased=erased)
 
 
-def _keyed(trace: Trace) -> Iterator[tuple[Key, Verdict]]:
-    """A trace's own verdicts, by what was asked."""
+def _own_verdicts(trace: Trace) -> Iterator[tuple[Key, Verdict]]:
+    """Yield a trace's own verdicts, keyed by question, judged response, shown responses and sample."""
     for verdict in trace.verdicts:
         if verdict.about == trace.response_id:
             yield (verdict.question, verdict.about, verdict.responses, verdict.sample), verdict
 
 
-def _says_nothing(run: Run, jury: Jury, there: Verdict, here: Verdict) -> bool:
-    """Whether no reply of a model led to it, where one was to be asked.
+def _has_no_call_to_compare(run: Run, jury: Jury, stored: Verdict, recomputed: Verdict) -> bool:
+    """Return whether a verdict of an evaluator with a model has no call, so that there is nothing to compare.
 
-    What a gate said is compared, but for a run that another version wrote: the gates learn, and have no versions.
+    Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between versions
+    and have no version of their own.
     """
-    stopped = there.gated_by in STOPS or here.gated_by in STOPS
-    compared = stopped and run.header.jurygraph == version("jurygraph")
-    return there.call is None and not compared and jury.evaluators[here.evaluator].asks_model
+    is_gated = stored.gated_by in STOPS or recomputed.gated_by in STOPS
+    is_compared = is_gated and run.header.jurygraph == version("jurygraph")
+    return stored.call is None and not is_compared and jury.evaluators[recomputed.evaluator].asks_model
 
 
-def _rests_elsewhere(run: Run, trace: Trace, there: Verdict, here: Verdict) -> bool:
-    """Whether its call was erased, or is in the run that this one was branched from.
+def _has_external_call(run: Run, trace: Trace, stored: Verdict, recomputed: Verdict) -> bool:
+    """Return whether the call of a verdict was erased, or is in the run that this one was branched from.
 
-    Raises `TraceMismatch` where the run should hold it and does not.
+    Raises `TraceMismatch` where the run should hold the call and does not.
     """
-    if there.call is None or _excused(there) or here.failure is None or here.failure.kind != "unrecorded":
+    if (
+        stored.call is None
+        or _is_excused(stored)
+        or recomputed.failure is None
+        or recomputed.failure.kind != "unrecorded"
+    ):
         return False
-    _check_elsewhere(run, _verdict(run, trace, there), there.call)
+    _check_external(run, _verdict_label(run, trace, stored), stored.call)
     return True
 
 
-def _check_elsewhere(run: Run, what: str, call: str) -> None:
-    erased = run.ledger.find("call", call) is not None and Calls(run.ledger).find(call) is None
-    if run.header.branch is None and not erased:
-        raise TraceMismatch(f"{what}: rests on a call that the run does not hold")
+def _check_external(run: Run, label: str, call: str) -> None:
+    is_erased = run.ledger.find("call", call) is not None and Calls(run.ledger).find(call) is None
+    if run.header.branch is None and not is_erased:
+        raise TraceMismatch(f"{label}: rests on a call that the run does not hold")
 
 
-def _excused(one: Verdict | Material) -> bool:
-    failure = one.failure
+def _is_excused(item: Verdict | Material) -> bool:
+    failure = item.failure
     return (
         failure is not None
         and (failure.cause == "infrastructure" or failure.kind == "time-limit")
-        and (one.status == "failed")
+        and (item.status == "failed")
     )
 
 
-def _same(what: str, fields: Sequence[str], there: Verdict | Material, here: Verdict | Material) -> None:
+def _require_same(
+    label: str, fields: Sequence[str], stored: Verdict | Material, recomputed: Verdict | Material
+) -> None:
     for name in fields:
-        if getattr(there, name) != getattr(here, name) and not _alike_but_for_secrets(name, there, here):
-            wrong = f"{name} is {getattr(there, name)!r} in the run and {getattr(here, name)!r} when asked again"
-            raise TraceMismatch(f"{what}: {wrong}")
+        if getattr(stored, name) != getattr(recomputed, name) and not _is_alike_except_secrets(
+            name, stored, recomputed
+        ):
+            problem = (
+                f"{name} is {getattr(stored, name)!r} in the run and {getattr(recomputed, name)!r} when asked again"
+            )
+            raise TraceMismatch(f"{label}: {problem}")
 
 
-def _alike_but_for_secrets(name: str, there: Verdict | Material, here: Verdict | Material) -> bool:
-    """Whether a field differs only in what was redacted when the run was made, or is now.
+def _is_alike_except_secrets(name: str, stored: Verdict | Material, recomputed: Verdict | Material) -> bool:
+    """Return whether a field differs only in secrets that were redacted when the run was made, or are redacted now.
 
-    Which secrets are known depends on the environment: who verifies a run need not have those of who made it.
+    The known secrets depend on the environment, which may differ between scoring and verifying a run.
     """
-    one, other = (to_jsonable_python(getattr(two, name)) for two in (there, here))
-    return _alike(one, other) or _alike(other, one)
+    stored_value, new_value = (to_jsonable_python(getattr(item, name)) for item in (stored, recomputed))
+    return _is_alike(stored_value, new_value) or _is_alike(new_value, stored_value)
 
 
-def _alike(redacted: JsonValue, whole: JsonValue) -> bool:
+def _is_alike(redacted: JsonValue, whole: JsonValue) -> bool:
     if isinstance(redacted, str) and isinstance(whole, str):
         return redacted == whole or fits_redacted(redacted, whole)
     if isinstance(redacted, dict) and isinstance(whole, dict):
         pairs = zip(redacted.items(), whole.items(), strict=False)
-        same = (_alike(one, two) and _alike(first, second) for (one, first), (two, second) in pairs)
-        return len(redacted) == len(whole) and all(same)
+        comparisons = (
+            _is_alike(redacted_key, whole_key) and _is_alike(redacted_value, whole_value)
+            for (redacted_key, redacted_value), (whole_key, whole_value) in pairs
+        )
+        return len(redacted) == len(whole) and all(comparisons)
     if isinstance(redacted, list) and isinstance(whole, list):
-        return len(redacted) == len(whole) and all(map(_alike, redacted, whole))
+        return len(redacted) == len(whole) and all(map(_is_alike, redacted, whole))
     return redacted == whole
 
 
-def _quotations(run: Run, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:
-    """How many quotations from the responses of a group stand where the verdicts and the material say.
+def _check_quotations(run: Run, traces: Sequence[Trace], texts: Mapping[str, str]) -> int:
+    """Check the places of all quotations from the responses of a group, and return their number.
 
-    `texts` are those of the responses, by their ids.
+    `texts` are the texts of the responses by id. Raises `TraceMismatch` for a quotation that is not at its place.
     """
-    found = [
-        (what, evidence, texts[quoted])
+    quotations = [
+        (label, evidence, texts[quoted])
         for trace in traces
-        for what, evidence, quoted in (*_quoted_by_verdicts(run, trace), *_quoted_by_material(run, trace))
+        for label, evidence, quoted in (*_verdict_quotations(run, trace), *_material_quotations(run, trace))
         if evidence.verified and quoted is not None
     ]
-    for what, evidence, text in found:
-        _check_stands(what, evidence, text)
-    return len(found)
+    for label, evidence, text in quotations:
+        _check_place(label, evidence, text)
+    return len(quotations)
 
 
-def _quoted_by_verdicts(run: Run, trace: Trace) -> Iterator[Quoted]:
-    for _, verdict in _keyed(trace):
+def _verdict_quotations(run: Run, trace: Trace) -> Iterator[Quoted]:
+    for _, verdict in _own_verdicts(trace):
         if not was_erased(verdict):
             for evidence in verdict.evidence:
-                yield _verdict(run, trace, verdict), evidence, _quoted_response(verdict, evidence)
+                yield _verdict_label(run, trace, verdict), evidence, _quoted_response(verdict, evidence)
 
 
-def _quoted_by_material(run: Run, trace: Trace) -> Iterator[Quoted]:
+def _material_quotations(run: Run, trace: Trace) -> Iterator[Quoted]:
     for material in trace.material:
         for evidence in material.evidence:
-            own = trace.response_id if evidence.source == "response" else None
-            yield _material(run, trace, material.name), evidence, own
+            quoted = trace.response_id if evidence.source == "response" else None
+            yield _material_label(run, trace, material.name), evidence, quoted
 
 
 def _quoted_response(verdict: Verdict, evidence: Evidence) -> str | None:
-    """The submitted response in which a verdict's quotation has to stand; None where it is from elsewhere.
+    """Return the id of the submitted response that must contain a verdict's quotation; None for another source.
 
-    What a verdict on a variant quotes stands in that. Only quotations of source `response` are looked for when a
-    verdict is given, so one from the opponent has a place only if its judge states one.
+    A verdict on a variant quotes the variant. Only quotations with source `response` are located when a verdict is
+    made, so a quotation from the opponent has a place only if its judge gave one.
     """
     if verdict.about not in verdict.responses:
         return None
     if evidence.source == "response":
         return verdict.about
     others = [name for name in verdict.responses if name != verdict.about]
-    placed = evidence.source == OPPONENT and evidence.start is not None
-    return others[0] if placed and len(others) == 1 else None
+    has_place = evidence.source == OPPONENT and evidence.start is not None
+    return others[0] if has_place and len(others) == 1 else None
 
 
-def _check_stands(what: str, evidence: Evidence, text: str) -> None:
+def _check_place(label: str, evidence: Evidence, text: str) -> None:
     if text[evidence.start : evidence.end] != evidence.quote:
         place = f"characters {evidence.start} to {evidence.end}"
-        raise TraceMismatch(f"{what}: its quotation does not stand at {place}")
+        raise TraceMismatch(f"{label}: its quotation does not stand at {place}")
 
 
-def _trace(run: Run, trace: Trace) -> str:
+def _trace_label(run: Run, trace: Trace) -> str:
     return f"{run.ledger.path}, trace {trace.response_id!r}"
 
 
-def _verdict(run: Run, trace: Trace, verdict: Verdict) -> str:
-    return f"{_trace(run, trace)}, verdict {verdict.question!r}"
+def _verdict_label(run: Run, trace: Trace, verdict: Verdict) -> str:
+    return f"{_trace_label(run, trace)}, verdict {verdict.question!r}"
 
 
-def _material(run: Run, trace: Trace, name: str) -> str:
-    return f"{_trace(run, trace)}, material {name!r}"
+def _material_label(run: Run, trace: Trace, name: str) -> str:
+    return f"{_trace_label(run, trace)}, material {name!r}"

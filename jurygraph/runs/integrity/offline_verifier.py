@@ -1,9 +1,9 @@
-"""Check a bundle of a jurygraph run with Python 3.8 or newer alone: neither jurygraph nor anything else is needed.
+"""Check a bundle of a jurygraph run with Python 3.8 or newer, without jurygraph or any other package.
 
     python3 verify.py [bundle.zip] [--expect-head HEAD] [--signer PUBLIC_KEY]
 
-Without bundle.zip, the unpacked files beside this one are checked. Prints what holds, and what that does not prove.
-Exit code 0: all holds; 5: the first thing that does not is named; 2: the command was wrong.
+Without bundle.zip, the unpacked files next to this one are checked. Prints which checks hold, and what they do not
+prove. Exit codes: 0, all checks hold; 5, a check failed, and the first failure is printed; 2, the command was wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ UNREADABLE = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeErro
 P, ORDER = 2**255 - 19, 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, -1, P) % P
 NEUTRAL = (0, 1)
-ERASED = "erased"  # stands where a text was
+ERASED = "erased"  # the placeholder of an erased text
 FIELDS = "evaluator version layer subject stakeholder reviewer met native scale confidence score failure gated_by call"
 EMPTY: dict[str, Any] = {**dict.fromkeys(FIELDS.split()), "sample": 0, "status": "ok", "reason": "", "evidence": []}
 EMPTY["supersedes"] = None
@@ -32,7 +32,7 @@ MEMBERS = ("README.txt", "verify.py", "config.yaml", "seal.json", "records.jsonl
 
 
 class Difference(Exception):
-    """Something is not as it was written."""
+    """Raised where the content of a bundle is not what was written."""
 
 
 def require(holds: bool, otherwise: str) -> None:
@@ -42,7 +42,7 @@ def require(holds: bool, otherwise: str) -> None:
 
 @contextmanager
 def within(place: str) -> Iterator[None]:
-    """Names the place of what is wrong; what cannot be read is wrong as well."""
+    """Add the place to a failure raised inside; turn content that cannot be read into a failure."""
     try:
         yield
     except Difference as difference:
@@ -60,7 +60,7 @@ def sha256(content: bytes) -> str:
 
 
 def lines(path: Path, exact: bool = True) -> Iterator[tuple[str, Any]]:
-    """The place and content of every line; an exact one has just the bytes that jurygraph writes."""
+    """Yield the place and content of every line; with `exact`, a line must have the bytes that jurygraph writes."""
     with within(path.name), path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             with within(f"line {number}"):
@@ -70,89 +70,89 @@ def lines(path: Path, exact: bool = True) -> Iterator[tuple[str, Any]]:
 
 
 class Ledger:
-    """The records and texts of a run, checked as they are read, and what later checks need of them."""
+    """The records and texts of a run, checked while they are read, and the values that later checks need."""
 
     def __init__(self, folder: Path) -> None:
         self.run, self.config_file, self.erased = "", "", 0
-        self.links, self.settled = [bytes(32)], 0  # settled: after it there are but the end and erasures
+        self.links, self.settled = [bytes(32)], 0  # settled: only a close record and erasures follow it
         self.known: dict[tuple[str, str], Any] = {}  # by kind and key: the bodies of decisions and tasks
-        self.shown: dict[str, str] = {}  # by response: a digest of what traces.jsonl must say of its reward
-        self.judged: dict[str, str] = {}  # and one of what it must say of its verdicts and calls
-        self.unsigned = 0  # erasures of a base that came after the run which refers to it
+        self.shown: dict[str, str] = {}  # by response: a digest of its reward as in traces.jsonl
+        self.judged: dict[str, str] = {}  # by response: a digest of its verdicts and calls as in traces.jsonl
+        self.unsigned = 0  # erasures in the base after this run was made
         self._members: list[tuple[str, dict[str, Any], dict[int, str]]] = []
         self._folder, self._group, self._group_end = folder, "", 0
         self.base: Ledger | None = None
         self._traces: dict[int, tuple[str, str]] = {}
-        self._missing: set[int] = set()  # texts that are not there and not erased yet, or erased and there
+        self._missing: set[int] = set()  # texts that are missing but not erased so far, or erased but present
         self._read()
 
     def heads(self) -> dict[int, str]:
-        """The links after which there are but the end and erasures, by the numbers of their records."""
+        """Return the links that only a close record and erasures follow, by the numbers of their records."""
         return {number: self.links[number].hex() for number in range(self.settled, len(self.links))}
 
     def _read(self) -> None:
         end: Any = object()
-        unread = lines(self._folder / "texts.jsonl")
-        place, text = next(unread, ("texts.jsonl", end))
-        for where, record in lines(self._folder / "records.jsonl"):
-            with within(where):
-                commitments = self._chained(**record)
+        remaining = lines(self._folder / "texts.jsonl")
+        place, text = next(remaining, ("texts.jsonl", end))
+        for record_place, record in lines(self._folder / "records.jsonl"):
+            with within(record_place):
+                commitments = self._check_record(**record)
             texts: dict[int, str] = {}
-            for number, stated in enumerate(commitments, start=record["seq"] << 20):
+            for number, expected in enumerate(commitments, start=record["seq"] << 20):
                 with within(place):
                     if text is end or text.get("id") != number:
                         self._missing.add(number)
                         continue
                     salt, content = bytes.fromhex(text["salt"]), text["content"].encode()
-                    same = len(text) == 3 and salt.hex() == text["salt"] and sha256(salt + content) == stated
-                    require(same, "is not what was written")
+                    is_intact = len(text) == 3 and salt.hex() == text["salt"] and sha256(salt + content) == expected
+                    require(is_intact, "is not what was written")
                     texts[number & 0xFFFFF] = text["content"]
-                place, text = next(unread, ("texts.jsonl", end))
-            with within(where):
-                self._join(record["seq"], record["kind"], record["key"], json.loads(record["body"]), texts)
+                place, text = next(remaining, ("texts.jsonl", end))
+            with within(record_place):
+                self._collect_verdicts(record["seq"], record["kind"], record["key"], json.loads(record["body"]), texts)
         require(text is end, f"{place}: no record speaks of it, or not there")
         require(len(self.links) > max(1, self._group_end), "records.jsonl: ends too early")
-        wrong = "is missing and was not erased, or was erased and is there"
-        require(not self._missing, f"texts.jsonl: text {min(self._missing, default=0)} {wrong}")
+        problem = "is missing and was not erased, or was erased and is there"
+        require(not self._missing, f"texts.jsonl: text {min(self._missing, default=0)} {problem}")
 
-    def _chained(self, seq: int, kind: str, key: str, at: int, body: str, link: str) -> list[str]:
-        found = sha256(self.links[-1] + canonical([seq, kind, key, at]) + b"\n" + body.encode())
+    def _check_record(self, seq: int, kind: str, key: str, at: int, body: str, link: str) -> list[str]:
+        digest = sha256(self.links[-1] + canonical([seq, kind, key, at]) + b"\n" + body.encode())
         require(seq == len(self.links), "is not the next record: one is missing, or there twice")
-        require(found == link, "is not what was written, or does not follow the record before it")
+        require(digest == link, "is not what was written, or does not follow the record before it")
         require((kind == "run") == (seq == 1), "is not how a run begins")
         require((kind == "trace" and not self.base) == (seq <= self._group_end), "is not of the group before it")
         require(kind == "erasure" or not {("close", ""), (kind, key)} & self.known.keys(), "is after the end, or twice")
         parsed: dict[str, Any] = json.loads(body)
-        self._take(seq, kind, key, parsed)
+        self._apply_record(seq, kind, key, parsed)
         self.links.append(bytes.fromhex(link))
         self.settled = self.settled if kind in ("close", "erasure") else seq
         return list(parsed.get("texts", ()))
 
-    def _take(self, seq: int, kind: str, key: str, body: dict[str, Any]) -> None:
-        kept = body if kind in ("survey", "decision", "task") else None
-        self.known[kind, str(seq) if kind == "call" else key] = kept
+    def _apply_record(self, seq: int, kind: str, key: str, body: dict[str, Any]) -> None:
+        stored_body = body if kind in ("survey", "decision", "task") else None
+        self.known[kind, str(seq) if kind == "call" else key] = stored_body
         if kind == "run":
             self.run, self.config_file, origin = key, body["config_file"], body["base"]
             with within("base"):
                 self.base = base = Ledger(self._folder / "base") if origin else None
             self.erased = base.erased if base else 0
-            same = not base or (base.run, base.links[origin["records"]].hex()) == (origin["run"], origin["head"])
-            require(same, "base/ does not hold the run that this one refers to")
+            is_same_run = not base or (base.run, base.links[origin["records"]].hex()) == (origin["run"], origin["head"])
+            require(is_same_run, "base/ does not hold the run that this one refers to")
             self.unsigned = len(base.links) - 1 - origin["records"] if base else 0
         elif kind == "group":
             self._group, self._group_end = key, seq + body["size"]
-            self._lists = body.get("shown", [])  # of responses, which verdicts name by their numbers
+            self._lists = body.get("shown", [])  # lists of responses, to which verdicts refer by index
         elif kind == "trace":
-            self._trace(seq, key, body)
+            self._check_reward(seq, key, body)
         elif kind == "close":
-            stated = {"traces": len(self._traces), "head": self.links[-1].hex()}
-            require(key == "" and body == stated, "does not state the traces and the head before it")
+            expected = {"traces": len(self._traces), "head": self.links[-1].hex()}
+            require(key == "" and body == expected, "does not state the traces and the head before it")
         elif kind not in ("survey", "decision", "task", "call", "canary"):
             require(kind == "erasure", "is of no kind that there is")
             self._missing ^= set(body["ids"])
             self.erased += len(body["ids"])
 
-    def _trace(self, seq: int, key: str, body: dict[str, Any]) -> None:
+    def _check_reward(self, seq: int, key: str, body: dict[str, Any]) -> None:
         response, task = self.base._traces[body["base"]] if self.base else (key, self._group)
         require(key == response, "is not of the response that the base has there")
         reward = checked(body["reward"], self.known["decision", self.known["task", task]["decision"]]["specs"])
@@ -161,8 +161,8 @@ class Ledger:
         if self.base:
             self.judged[key] = self.base.judged[key]
 
-    def _join(self, seq: int, kind: str, key: str, body: dict[str, Any], texts: dict[int, str]) -> None:
-        """Collect the traces of a group, and put their verdicts together once all of them are there."""
+    def _collect_verdicts(self, seq: int, kind: str, key: str, body: dict[str, Any], texts: dict[int, str]) -> None:
+        """Collect the traces of a group, and combine their verdicts once the group is complete."""
         if kind != "trace" or self.base:
             return
         self._members.append((key, body, texts))
@@ -175,54 +175,56 @@ class Ledger:
 def verdicts_of(
     survey: dict[str, Any], members: list[tuple[str, dict[str, Any], dict[int, str]]], lists: list[list[str]]
 ) -> dict[str, str]:
-    """By response: a digest of the verdicts and calls that its trace must show; a pair's verdict may belong to both."""
-    found: dict[str, list[Any]] = {key: [] for key, _, _ in members}
+    """Return by response a digest of its trace's verdicts and calls; a verdict on an unordered pair belongs to both."""
+    verdicts: dict[str, list[Any]] = {key: [] for key, _, _ in members}
     for key, body, texts in members:
         for packed in body["verdicts"]:
             question = survey["questions"][packed["question"]]
             verdict = unpacked(packed, key, question, survey["members"][int(question["view"])], texts)
             if isinstance(verdict["responses"], int):
                 verdict["responses"] = lists[verdict["responses"]]
-            found[key].append(verdict)
+            verdicts[key].append(verdict)
             if (question["scope"], question["pairs"]) == ("pair", "unordered") and verdict["responses"]:
-                found[verdict["responses"][1]].append(verdict)
-    return {key: as_shown(found[key], body.get("calls", [])) for key, body, _ in members}
+                verdicts[verdict["responses"][1]].append(verdict)
+    return {key: as_shown(verdicts[key], body.get("calls", [])) for key, body, _ in members}
 
 
 def unpacked(packed: dict[str, Any], key: str, question: dict[str, Any], view: Any, texts: dict[int, str]) -> Any:
-    """A verdict as a trace shows it, from what its record and its question say."""
+    """Return a verdict as in a trace, from its record and its question."""
     stamp = {name: question[name] for name in ("evaluator", "version", "layer", "subject")}
-    found = {**EMPTY, **stamp, "question": question["id"], "about": key, "responses": [key]}
-    found.update({view[0]: view[1]} if view[0] in ("stakeholder", "reviewer") else {})
-    found.update({name: value for name, value in packed.items() if name not in ("question", "text", "failure")})
-    gone = "text" in packed and packed["text"] not in texts
-    written = json.loads(texts[packed["text"]]) if "text" in packed and not gone else {"reason": ERASED if gone else ""}
-    found.update({name: written[name] for name in ("reason", "native") if name in written})
+    verdict = {**EMPTY, **stamp, "question": question["id"], "about": key, "responses": [key]}
+    verdict.update({view[0]: view[1]} if view[0] in ("stakeholder", "reviewer") else {})
+    verdict.update({name: value for name, value in packed.items() if name not in ("question", "text", "failure")})
+    erased = "text" in packed and packed["text"] not in texts
+    written = (
+        json.loads(texts[packed["text"]]) if "text" in packed and not erased else {"reason": ERASED if erased else ""}
+    )
+    verdict.update({name: written[name] for name in ("reason", "native") if name in written})
     if "failure" in packed:
         cause, kind = packed["failure"]
-        found["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", ERASED if gone else "")}
-    quotes = written.get("quotes", [ERASED] * len(found["evidence"]))
-    found["evidence"] = [
+        verdict["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", ERASED if erased else "")}
+    quotes = written.get("quotes", [ERASED] * len(verdict["evidence"]))
+    verdict["evidence"] = [
         dict(zip(("quote", "start", "end", "source", "verified", "of"), (quote, *place)))  # noqa: B905
-        for quote, place in zip(quotes, found["evidence"])  # noqa: B905
+        for quote, place in zip(quotes, verdict["evidence"])  # noqa: B905
     ]
-    return found
+    return verdict
 
 
 def as_shown(verdicts: list[Any], calls: list[Any]) -> str:
-    """A digest in which numbers count, and not how they are written."""
+    """Return a digest that depends on the values of numbers, not on their notation."""
     ordered = sorted(verdicts, key=lambda v: (v["question"], v["about"], v["responses"], v["sample"]))
     return sha256(canonical(json.loads(json.dumps([ordered, calls]), parse_int=float)))
 
 
 def checked(reward: dict[str, Any], specs: list[dict[str, Any]]) -> list[Any]:
-    """Value, status, contributions and adjustments of a reward that is what these give: in order, to the last bit."""
+    """Check that a reward follows from its terms and adjustments, to the last bit; return these four values."""
     require(len(reward["terms"]) == len(specs), "the reward has not one term for each component")
-    found = zip(specs, reward["terms"])  # noqa: B905 - Python 3.8 knows no `strict`
-    terms = {spec["name"]: None if value is None else spec["weight"] * value for spec, value in found}
+    pairs = zip(specs, reward["terms"])  # noqa: B905 - Python 3.8 knows no `strict`
+    terms = {spec["name"]: None if value is None else spec["weight"] * value for spec, value in pairs}
     total, value, status = 0.0, reward["value"], reward.get("status", "ok")
     for name in sorted(terms):
-        total += terms[name] or 0.0  # not sum(), which adds otherwise since Python 3.12
+        total += terms[name] or 0.0  # not sum(), which adds differently since Python 3.12
     for name, before, after in reward.get("adjustments", ()):
         require(before == total, f"the reward before the {name} is {before}, and {total} comes to it")
         total = after
@@ -236,10 +238,10 @@ def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> N
             reward = trace["reward"]
             terms = {term["name"]: term["contribution"] for term in reward["terms"]}
             steps = [[step["name"], step["before"], step["after"]] for step in reward["adjustments"]]
-            said = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
-            require(shown.pop(trace["response_id"], "") == sha256(canonical(said)), "is not what its record says")
-            same = judged[trace["response_id"]] == as_shown(trace["verdicts"], trace["calls"])
-            require(same, "has verdicts or calls that are not those of its record")
+            fields = [trace["task_id"], reward["value"], reward["status"], terms, steps, trace.pop("previous")]
+            require(shown.pop(trace["response_id"], "") == sha256(canonical(fields)), "is not what its record says")
+            is_same = judged[trace["response_id"]] == as_shown(trace["verdicts"], trace["calls"])
+            require(is_same, "has verdicts or calls that are not those of its record")
             for call in trace["calls"]:
                 del call["latency"]
             require(trace.pop("digest") == sha256(canonical(trace)), "is not what its digest says")
@@ -247,7 +249,7 @@ def check_traces(path: Path, shown: dict[str, str], judged: dict[str, str]) -> N
 
 
 def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
-    """The key that sealed a run; where the signer is known, nothing may follow what was sealed, erasures neither."""
+    """Check a seal and return its key; with a signer, nothing may follow the sealed records, not even erasures."""
     seal = json.loads(written)
     key, signature = str(seal["public_key"]), bytes.fromhex(seal.pop("signature"))
     require(canonical({**seal, "signature": signature.hex()}) + b"\n" == written, "is not in the form of a seal")
@@ -262,25 +264,25 @@ def check_seal(written: bytes, run: Ledger, signer: str | None) -> str:
 
 
 def verifies(key: bytes, message: bytes, signature: bytes) -> bool:
-    """Whether an Ed25519 signature holds (RFC 8032, 5.1.7) and its key and start are not of low order."""
-    public, start, base = point(key), point(signature[:32]), point(b"\x58" + 31 * b"\x66")
+    """Return whether an Ed25519 signature is valid (RFC 8032, 5.1.7) and its key and R are not of low order."""
+    public, r_point, base = point(key), point(signature[:32]), point(b"\x58" + 31 * b"\x66")
     factor = int.from_bytes(signature[32:], "little")
-    if len(key) != 32 or len(signature) != 64 or factor >= ORDER or not (public and start and base):
+    if len(key) != 32 or len(signature) != 64 or factor >= ORDER or not (public and r_point and base):
         return False
-    if times(8, public) == NEUTRAL or times(8, start) == NEUTRAL or times(ORDER, public) != NEUTRAL:
+    if times(8, public) == NEUTRAL or times(8, r_point) == NEUTRAL or times(ORDER, public) != NEUTRAL:
         return False
     hashed = int.from_bytes(hashlib.sha512(signature[:32] + key + message).digest(), "little")
-    return times(factor, base) == added(start, times(hashed, public))
+    return times(factor, base) == added(r_point, times(hashed, public))
 
 
 def point(encoded: bytes) -> tuple[int, int] | None:
-    """A point of edwards25519 from its 32 bytes (5.1.3); None where there is none."""
+    """Decode a point of edwards25519 from 32 bytes (RFC 8032, 5.1.3); None where they encode none."""
     odd, y = divmod(int.from_bytes(encoded, "little"), 2**255)
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     x = pow(square, (P + 3) // 8, P)
     x = x if x * x % P == square else x * pow(2, (P - 1) // 4, P) % P
-    there = y < P and x * x % P == square and (x or not odd)
-    return (x if x % 2 == odd else P - x, y) if there else None
+    is_valid = y < P and x * x % P == square and (x or not odd)
+    return (x if x % 2 == odd else P - x, y) if is_valid else None
 
 
 def added(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
@@ -314,17 +316,17 @@ def proofs(folder: Path, head: str | None, signer: str | None) -> Iterator[str]:
 
 
 def unpack(path: Path, folder: str) -> None:
-    """Unpack an archive that holds the files of a bundle, each once, and no byte before or behind them."""
+    """Unpack an archive; it must hold files of a bundle only, each once, and no bytes before or after them."""
     with path.open("rb") as file:
         file.seek(-22, 2)
         end = file.read()
     with zipfile.ZipFile(path) as archive:
         names = [entry.filename for entry in archive.infolist() if not entry.is_dir()]
         starts = [entry.header_offset for entry in archive.infolist()]
-        whole = end.startswith(b"PK\5\6") and end.endswith(b"\0\0") and min(starts, default=0) == 0
-        require(whole, "has bytes before the archive or behind it")
-        known = all(name in MEMBERS or (name.startswith("base/") and name[5:] in MEMBERS) for name in names)
-        require(known and len(names) == len(set(names)), "holds a file that is not of a bundle, or one twice")
+        is_whole = end.startswith(b"PK\5\6") and end.endswith(b"\0\0") and min(starts, default=0) == 0
+        require(is_whole, "has bytes before the archive or behind it")
+        is_known = all(name in MEMBERS or (name.startswith("base/") and name[5:] in MEMBERS) for name in names)
+        require(is_known and len(names) == len(set(names)), "holds a file that is not of a bundle, or one twice")
         archive.extractall(folder)
 
 
@@ -333,15 +335,15 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("bundle", nargs="?", type=Path, default=Path(__file__).parent)
     parser.add_argument("--expect-head", type=str.lower)
     parser.add_argument("--signer", type=str.lower)
-    given = parser.parse_args(arguments)
-    if not given.bundle.exists():
-        parser.error(f"{given.bundle}: does not exist")
+    options = parser.parse_args(arguments)
+    if not options.bundle.exists():
+        parser.error(f"{options.bundle}: does not exist")
     try:
-        with within(given.bundle.name), tempfile.TemporaryDirectory() as unpacked:
-            if given.bundle.is_file():
-                unpack(given.bundle, unpacked)
-            folder = Path(unpacked) if given.bundle.is_file() else given.bundle
-            for proof in proofs(folder, given.expect_head, given.signer):
+        with within(options.bundle.name), tempfile.TemporaryDirectory() as unpacked:
+            if options.bundle.is_file():
+                unpack(options.bundle, unpacked)
+            folder = Path(unpacked) if options.bundle.is_file() else options.bundle
+            for proof in proofs(folder, options.expect_head, options.signer):
                 sys.stdout.write(f"{proof}\n")
     except Difference as difference:
         parser.exit(5, f"differs: {difference}\n")

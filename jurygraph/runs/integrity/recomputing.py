@@ -1,6 +1,6 @@
-"""Rewards again, from the verdicts that a run holds: what `verify` compares and `rescore` writes.
+"""Recompute rewards from the verdicts of a run: `verify` compares them, and `rescore` writes them.
 
-Where no reward depends on another response of its group, groups under one plan are decided together, many at once.
+Where no reward depends on another response of its group, many groups with the same plan are decided in one batch.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,13 +23,13 @@ from jurygraph.runs.store.chain import Record
 from jurygraph.runs.store.packing import Body, Shape, pack_reward, read_shared_lists, unpack_verdict
 from jurygraph.schema import Decision, Verdict
 
-_ROWS = 512  # more do not fit the caches
+_BATCH_ROWS = 512  # larger batches do not fit into the CPU caches
 
 Combiners = Mapping[str, Combiner]
 
 
 class Group(NamedTuple):
-    """A group as it is stored: its own record and body, the records and bodies of its traces, its plan's digests."""
+    """A stored group: its record and body, the records and bodies of its traces, and its plan's digests."""
 
     record: Record
     body: Body
@@ -49,7 +49,7 @@ class Group(NamedTuple):
 
 
 class Recomputed(NamedTuple):
-    """A trace's record and body, and the packed reward that its verdicts give."""
+    """A trace's record and body, and the packed reward that was recomputed from its verdicts."""
 
     record: Record
     body: Body
@@ -57,23 +57,24 @@ class Recomputed(NamedTuple):
 
 
 def groups_of(run: Run, up_to: int | None = None) -> Iterator[Group]:
-    """Every group of a run that holds verdicts, in order. Raises `TraceMismatch` where the chain does not hold."""
+    """Yield every group of a run that holds verdicts, in order. Raises `TraceMismatch` where the chain is broken."""
     records = run.ledger.chained(1, run.ledger.count if up_to is None else up_to)
     planned: dict[str, tuple[str, str]] = {}
     for record in records:
         if record.kind == "task":
             body = record.content
-            planned[record.key] = intern(body["survey"]), intern(body["decision"])  # tasks share them
+            # interned: many tasks have the same digests
+            planned[record.key] = intern(body["survey"]), intern(body["decision"])
         elif record.kind == "group":
             if record.key not in planned:
                 raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
             body = record.content
             traces = list(islice(records, body["size"]))
-            yield Group(record, body, *planned.pop(record.key), traces, [from_json(one.body) for one in traces])
+            yield Group(record, body, *planned.pop(record.key), traces, [from_json(trace.body) for trace in traces])
 
 
 def statistics_again(group: Group, shape: Shape) -> dict[str, Any]:
-    """The statistics of a group's verdicts."""
+    """Return the statistics recomputed from a group's verdicts."""
     names = [question.id for question in shape.questions]
     scored = ((names[v["question"]], v.get("score")) for body in group.bodies for v in body["verdicts"])
     return group_statistics(shape.questions, scored)
@@ -90,52 +91,57 @@ class _Batch:
 
 
 class Recomputation:
-    """Decides the groups of a run anew, each under the decision that `decision_of` names for it."""
+    """Recomputed rewards of a run's groups, each group under the decision that `decision_of` returns for it."""
 
     def __init__(self, run: Run, decision_of: Callable[[Group], Decision], combiners: Combiners) -> None:
         self._run = run
         self._decision_of = decision_of
         self._combiners = combiners
-        self._together: dict[tuple[str, str], bool] = {}
+        self._independent_cache: dict[tuple[str, str], bool] = {}
 
     def rewards(self, groups: Iterator[Group]) -> Iterator[Recomputed]:
-        """The rewards of all traces, in the order of their records."""
+        """Yield the rewards of all traces, in the order of their records."""
         batch: _Batch | None = None
         for group in groups:
             shape, decision = self._run.shape(group.survey), self._decision_of(group)
-            alone = not self._independent(shape, decision) or not _even(group.bodies, shape)
-            if batch and (alone or (batch.shape, batch.decision) != (shape, decision) or len(batch.records) >= _ROWS):
-                yield from self._decided(batch)
+            is_separate = not self._is_independent(shape, decision) or not _is_regular(group.bodies, shape)
+            if batch and (
+                is_separate or (batch.shape, batch.decision) != (shape, decision) or len(batch.records) >= _BATCH_ROWS
+            ):
+                yield from self._decide_batch(batch)
                 batch = None
-            if alone:
-                yield from self._group(group, shape, decision)
+            if is_separate:
+                yield from self._decide_group(group, shape, decision)
                 continue
             batch = batch or _Batch(shape, decision)
             batch.records += group.traces
             batch.bodies += group.bodies
         if batch:
-            yield from self._decided(batch)
+            yield from self._decide_batch(batch)
 
-    def _independent(self, shape: Shape, decision: Decision) -> bool:
+    def _is_independent(self, shape: Shape, decision: Decision) -> bool:
         key = shape.digest, decision.digest
-        if key not in self._together:
-            self._together[key] = independent(decision, shape.questions)
-        return self._together[key]
+        if key not in self._independent_cache:
+            self._independent_cache[key] = independent(decision, shape.questions)
+        return self._independent_cache[key]
 
-    def _decided(self, batch: _Batch) -> Iterator[Recomputed]:
+    def _decide_batch(self, batch: _Batch) -> Iterator[Recomputed]:
         rows = decide_many(batch.decision, batch.shape.questions, _marks(batch.bodies), self._combiners)
         for record, body, row in zip(batch.records, batch.bodies, rows, strict=True):
             yield Recomputed(record, body, pack_reward(row))
 
-    def _group(self, group: Group, shape: Shape, decision: Decision) -> Iterator[Recomputed]:
+    def _decide_group(self, group: Group, shape: Shape, decision: Decision) -> Iterator[Recomputed]:
         names = [trace.key for trace in group.traces]
         rewards = decide(decision, shape.questions, names, group.verdicts(shape), self._combiners)
         for trace, body, reward in zip(group.traces, group.bodies, rewards, strict=True):
             yield Recomputed(trace, body, pack_reward(Row.of(reward)))
 
 
-def _even(bodies: Sequence[Body], shape: Shape) -> bool:
-    """Whether every trace has just one verdict a question and sample: none was settled for all samples at once."""
+def _is_regular(bodies: Sequence[Body], shape: Shape) -> bool:
+    """Return whether every trace has exactly one verdict per question and sample.
+
+    That is not so where one verdict, such as a gate's, represents all samples of a question.
+    """
     expected = [place for place, question in enumerate(shape.questions) for _ in range(question.samples)]
     return all([verdict["question"] for verdict in body["verdicts"]] == expected for body in bodies)
 
@@ -143,13 +149,13 @@ def _even(bodies: Sequence[Body], shape: Shape) -> bool:
 def _marks(bodies: Sequence[Body]) -> Marks:
     verdicts = [verdict for body in bodies for verdict in body["verdicts"]]
     value = np.array([verdict.get("score", 0.0) for verdict in verdicts], dtype=np.float64)
-    said = np.array([verdict.get("met", 2) for verdict in verdicts], dtype=np.int8)
+    met_codes = np.array([verdict.get("met", 2) for verdict in verdicts], dtype=np.int8)
     outcome = np.array([_outcome(verdict) for verdict in verdicts], dtype=np.int8)
-    met = np.where(said == 2, value >= MET_FROM, said == 1) & (outcome == OK)
+    met = np.where(met_codes == 2, value >= MET_FROM, met_codes == 1) & (outcome == OK)
     shape = len(bodies), -1
-    sure = np.array([verdict.get("confidence", 1.0) for verdict in verdicts], dtype=np.float64)
-    # never -0.0
-    return Marks((value + 0.0).reshape(shape), met.reshape(shape), outcome.reshape(shape), sure.reshape(shape))
+    confidence = np.array([verdict.get("confidence", 1.0) for verdict in verdicts], dtype=np.float64)
+    # + 0.0 turns -0.0 into 0.0
+    return Marks((value + 0.0).reshape(shape), met.reshape(shape), outcome.reshape(shape), confidence.reshape(shape))
 
 
 def _outcome(verdict: Body) -> int:

@@ -1,4 +1,4 @@
-"""Signing a run that is closed, and verified."""
+"""Verify and sign a closed run."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,30 +18,30 @@ if TYPE_CHECKING:
 
 
 def seal(run: Run, key_file: Path, report: Report) -> Seal:
-    """Verify a closed run and sign it. What the same key signed already, with the same head, stays as it is.
+    """Verify a closed run and sign it; a valid seal by the same key for the same head is kept.
 
     `key_file` holds an Ed25519 private key that is not encrypted, PEM (PKCS #8) or OpenSSH. Raises `InputError` where
-    it holds another, where the run is not closed, or where another key sealed it, and `TraceMismatch` where the run or
-    a seal that is there does not hold: nobody should sign what was changed.
+    it holds another key, where the run is not closed, or where another key sealed it, and `TraceMismatch` where the run
+    or an existing seal was changed, because a changed run must not be signed.
     """
     key = private_key(key_file)
     if not run.closed:
         hint = f"score the rest of its tasks, or end it with `jurygraph close {typed(run.folder)}`"
         raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
-    found = verify(run, report)
-    made = _signed(run, key, found.head)
-    there = check_seal(run.folder, run.ledger)
-    if there is not None and there.public_key != made.public_key:
+    verified = verify(run, report)
+    new_seal = _sign(run, key, verified.head)
+    existing = check_seal(run.folder, run.ledger)
+    if existing is not None and existing.public_key != new_seal.public_key:
         hint = f"keep {SEAL} somewhere else, and remove it, to seal the run anew"
-        raise InputError(f"{run.folder}: is sealed by another key, {there.public_key}; {hint}")
-    if there is not None and there.head == made.head:
-        return there
-    write_whole(run.folder / SEAL, made.written)
-    return made
+        raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
+    if existing is not None and existing.head == new_seal.head:
+        return existing
+    write_whole(run.folder / SEAL, new_seal.written)
+    return new_seal
 
 
-def _signed(run: Run, key: "Ed25519PrivateKey", head: str) -> Seal:
-    stated = {
+def _sign(run: Run, key: "Ed25519PrivateKey", head: str) -> Seal:
+    content = {
         "version": 1,
         "run": run.id,
         "records": run.ledger.count,
@@ -49,4 +49,4 @@ def _signed(run: Run, key: "Ed25519PrivateKey", head: str) -> Seal:
         "signed_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "public_key": key.public_key().public_bytes_raw().hex(),
     }
-    return Seal.model_validate({**stated, "signature": key.sign(signed(stated)).hex()})
+    return Seal.model_validate({**content, "signature": key.sign(signed(content)).hex()})

@@ -1,4 +1,4 @@
-"""Whether a run is what was written: its chain, its texts, its config, and every reward again from its verdicts."""
+"""Verify that a run was not changed: its chain, texts and config, and every reward recomputed from its verdicts."""
 
 import json
 import re
@@ -21,16 +21,16 @@ from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import Body
 
 _KINDS = frozenset({"run", "survey", "decision", "task", "group", "trace", "call", "canary", *MAY_FOLLOW})
-_ONCE = ("survey", "decision", "task", "group", "trace", "canary")
-_STEP = 100
+_UNIQUE_KINDS = ("survey", "decision", "task", "group", "trace", "canary")
+_REPORT_STEP = 100
 
 
 class Verified(NamedTuple):
-    """What was found right: so many records, texts and rewards, up to this head.
+    """The numbers of verified records, traces and texts, up to the head.
 
-    `erased` texts are gone and said to be. `sealed` is the public key that signed the run, and `unsigned` counts the
-    erasures that came after the seal; `base` is the folder of the run whose verdicts it refers to, which was verified
-    as well.
+    `erased` is the number of texts whose erasure is recorded. `sealed` is the public key that signed the run, None
+    without a seal, and `unsigned` is the number of erasures after the seal. `base` is the folder of the run whose
+    verdicts this one refers to, which was verified as well.
     """
 
     records: int
@@ -45,40 +45,40 @@ class Verified(NamedTuple):
 
 
 def verify(run: Run, report: Report, expect_head: str | None = None, signer: Path | None = None) -> Verified:
-    """Check a whole run; `report` is told how many records were looked at since the last time.
+    """Check a whole run; `report` receives the number of newly checked records.
 
-    Raises `TraceMismatch` naming the first thing that is not as it was written. With `expect_head`, nothing but an end
-    or an erasure may follow the record with that link; with `signer`, the run must be sealed by that key, and
-    nothing may follow what was sealed. What another process writes meanwhile is not looked at.
+    Raises `TraceMismatch` with the first thing that was changed. With `expect_head`, only a close record or erasures
+    may follow the record with that link; with `signer`, the run must be sealed by that key, and nothing may follow the
+    sealed records. Records that another process appends meanwhile are not checked.
     """
-    head = None if expect_head is None else _head(expect_head)
+    head = None if expect_head is None else _parse_head(expect_head)
     try:
         with run.ledger.snapshot(), collection_paused():
-            return _verified(run, report, head, signer)
+            return _verify_snapshot(run, report, head, signer)
     except JurygraphError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        wrong = f"holds a record that nobody wrote like that ({type(error).__name__}: {error})"
-        raise TraceMismatch(f"{run.ledger.path}: {wrong}; it has been changed") from error
+        problem = f"holds a record that nobody wrote like that ({type(error).__name__}: {error})"
+        raise TraceMismatch(f"{run.ledger.path}: {problem}; it has been changed") from error
 
 
-def _head(text: str) -> str:
+def _parse_head(text: str) -> str:
     head = text.strip().lower()
     if not re.fullmatch("[0-9a-f]{64}", head):
         raise InputError(f"the head {text!r} is none; give the 64 hexadecimal digits that `jurygraph verify` prints")
     return head
 
 
-def _verified(run: Run, report: Report, expected: str | None, signer: Path | None) -> Verified:
+def _verify_snapshot(run: Run, report: Report, expected: str | None, signer: Path | None) -> Verified:
     for fault in run.ledger.faults():
         raise TraceMismatch(f"{run.ledger.path}: {fault}; it has been changed")
-    chain = _Chain(run.ledger, report)
+    chain = _ChainVerifier(run.ledger, report)
     chain.walk()
     _check_config(run)
     if expected is not None:
         chain.expect(expected)
     sealed = check_seal(run.folder, run.ledger, signer)
-    base = None if run.base is None else _verified_base(run, run.base, report, signer)
+    base = None if run.base is None else _verify_base(run, run.base, report, signer)
     _check_rewards(run)
     if run.base is None:
         check_canaries(run.ledger, run.plan_of)
@@ -95,8 +95,8 @@ def _verified(run: Run, report: Report, expected: str | None, signer: Path | Non
     )
 
 
-class _Chain:
-    """One walk over all records and, beside them, all texts."""
+class _ChainVerifier:
+    """One pass over all records and, in parallel, all texts."""
 
     def __init__(self, ledger: Ledger, report: Report) -> None:
         self.texts = 0
@@ -105,28 +105,28 @@ class _Chain:
         self._ledger = ledger
         self._report = report
         self._stored = ledger.all_texts()
-        self._text: Text | None = next(self._stored, None)
+        self._next_text: Text | None = next(self._stored, None)
         self._missing: dict[int, Record] = {}
-        self._group, self._size = 0, 0
+        self._group_seq, self._group_size = 0, 0
 
     def walk(self) -> None:
         before = START.hex()
         for record in self._ledger.chained(1, self._ledger.count):
-            body = self._body(record)
+            body = self._checked_body(record)
             self._check_place(record, body)
             self._check_texts(record, body.get("texts", ()))
             if record.kind == "close" and body != {"traces": self.numbers.get("trace", 0), "head": before}:
-                self._wrong(f"{named(record)}: does not state the traces and the head before it")
+                self._fail(f"{named(record)}: does not state the traces and the head before it")
             if record.kind == "erasure":
                 self.erased.update(body["ids"])
             self.numbers[record.kind] = self.numbers.get(record.kind, 0) + 1
             before = record.link.hex()
-            if record.seq % _STEP == 0:
-                self._report(_STEP)
-        self._check_whole()
+            if record.seq % _REPORT_STEP == 0:
+                self._report(_REPORT_STEP)
+        self._check_completeness()
 
     def expect(self, head: str) -> None:
-        """Refuse a run of which this is not the head, but for an end or erasures after it."""
+        """Raise `TraceMismatch` unless the run has this head, followed by nothing but a close record or erasures."""
         after: list[Record] | None = [] if head == START.hex() else None
         for record in self._ledger.records():
             if after is not None:
@@ -134,60 +134,60 @@ class _Chain:
             elif record.link.hex() == head:
                 after = []
         if after is None:
-            self._wrong(f"the head is {self._ledger.head.hex()}, and no record has the link {head} that was expected")
+            self._fail(f"the head is {self._ledger.head.hex()}, and no record has the link {head} that was expected")
         for record in after:
             if record.kind not in MAY_FOLLOW:
-                self._wrong(f"{named(record)}: comes after the head that was expected")
+                self._fail(f"{named(record)}: comes after the head that was expected")
 
-    def _body(self, record: Record) -> Body:
+    def _checked_body(self, record: Record) -> Body:
         misplaced = (record.kind == "run") != (record.seq == 1) or (
             "close" in self.numbers and record.kind != "erasure"
         )
         if record.kind not in _KINDS or misplaced:
-            self._wrong(f"{named(record)}: has no business there")
+            self._fail(f"{named(record)}: has no business there")
         return record.content
 
     def _check_place(self, record: Record, body: Body) -> None:
-        """The traces of a group follow it at once."""
+        """Check that the traces of a group follow its record immediately."""
         if record.kind == "group":
-            self._group, self._size = record.seq, body["size"]
-        expects_trace = record.seq - self._group <= self._size and record.seq != self._group
+            self._group_seq, self._group_size = record.seq, body["size"]
+        expects_trace = record.seq - self._group_seq <= self._group_size and record.seq != self._group_seq
         if "group" in body and record.kind == "trace":
-            if not expects_trace or body["group"] != record.seq - self._group:
-                self._wrong(f"{named(record)}: does not belong to the group before it")
+            if not expects_trace or body["group"] != record.seq - self._group_seq:
+                self._fail(f"{named(record)}: does not belong to the group before it")
         elif expects_trace:
-            self._wrong(f"{named(record)}: stands where a trace of the group before it is missing")
+            self._fail(f"{named(record)}: stands where a trace of the group before it is missing")
 
     def _check_texts(self, record: Record, commitments: Any) -> None:
-        for number, stated in enumerate(commitments, start=record.seq * MOST_TEXTS):
-            text = self._text
+        for number, expected in enumerate(commitments, start=record.seq * MOST_TEXTS):
+            text = self._next_text
             if text is not None and text.id < number:
-                self._wrong(f"text {text.id}: belongs to no record")
+                self._fail(f"text {text.id}: belongs to no record")
             if text is None or text.id > number:
                 self._missing[number] = record
                 continue
-            if commitment(text.salt, text.content) != stated:
-                self._wrong(f"text {text.id} of {named(record)}: is not what was written")
+            if commitment(text.salt, text.content) != expected:
+                self._fail(f"text {text.id} of {named(record)}: is not what was written")
             self.texts += 1
-            self._text = next(self._stored, None)
+            self._next_text = next(self._stored, None)
 
-    def _check_whole(self) -> None:
-        if self._text is not None:
-            self._wrong(f"text {self._text.id}: belongs to no record")
+    def _check_completeness(self) -> None:
+        if self._next_text is not None:
+            self._fail(f"text {self._next_text.id}: belongs to no record")
         for number in sorted(self.erased - self._missing.keys()):
-            self._wrong(f"text {number}: was erased, and is there again")
+            self._fail(f"text {number}: was erased, and is there again")
         for number, record in self._missing.items():
             if number not in self.erased:
-                self._wrong(f"text {number} of {named(record)}: is missing, and no erasure says so")
-        if self._ledger.count < self._group + self._size:
-            self._wrong(f"record {self._group}: not all traces of this group are there")
-        for kind in _ONCE:
-            twice = self._ledger.repeated(kind)
-            if twice is not None:
-                self._wrong(f"{kind} {twice!r}: is there twice")
+                self._fail(f"text {number} of {named(record)}: is missing, and no erasure says so")
+        if self._ledger.count < self._group_seq + self._group_size:
+            self._fail(f"record {self._group_seq}: not all traces of this group are there")
+        for kind in _UNIQUE_KINDS:
+            repeated = self._ledger.repeated(kind)
+            if repeated is not None:
+                self._fail(f"{kind} {repeated!r}: is there twice")
 
-    def _wrong(self, what: str) -> NoReturn:
-        raise TraceMismatch(f"{self._ledger.path}: {what}")
+    def _fail(self, problem: str) -> NoReturn:
+        raise TraceMismatch(f"{self._ledger.path}: {problem}")
 
 
 def _check_config(run: Run) -> None:
@@ -198,8 +198,8 @@ def _check_config(run: Run) -> None:
         raise TraceMismatch(f"{path}: is not the config that was written; it has been changed")
 
 
-def _verified_base(run: Run, base: Run, report: Report, signer: Path | None) -> str:
-    """The folder of a base that holds; erasures in it that the run's seal does not cover need a seal of its own."""
+def _verify_base(run: Run, base: Run, report: Report, signer: Path | None) -> str:
+    """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
     origin = run.header.base
     assert origin is not None
     verify(base, report, signer=signer if base.ledger.count > origin.records else None)
@@ -209,51 +209,55 @@ def _verified_base(run: Run, base: Run, report: Report, signer: Path | None) -> 
 
 
 def combiners_for(run: Run) -> Combiners:
-    """The combiners of a run's config. Raises `InputError` where one is of another version than the run's."""
+    """Return the combiners of a run's config. Raises `InputError` where a version differs from that of the run."""
     combiners = load_combiners(run.config, run.header.evaluators.values())
     for name, version in run.header.combiners.items():
-        found = combiners[name].version if name in combiners else "none"
-        if found != version:
-            wrong = f"was decided with combiner {name} of version {version}, and here it has {found}"
-            raise InputError(f"{run.folder}: {wrong}; rewards can be recomputed with the version of the run alone")
+        version_here = combiners[name].version if name in combiners else "none"
+        if version_here != version:
+            problem = f"was decided with combiner {name} of version {version}, and here it has {version_here}"
+            raise InputError(f"{run.folder}: {problem}; rewards can be recomputed with the version of the run alone")
     return combiners
 
 
 def _check_rewards(run: Run) -> None:
-    """Every reward again; it must be the same to the last bit."""
+    """Recompute every reward and require that it is the same to the last bit."""
     origin = run.header.base
     groups = groups_of(run.source, run.extent)
-    again = Recomputation(run.source, lambda group: run.decision_of(group.record.key), combiners_for(run))
-    own = run.ledger.records("trace")
-    for one in again.rewards(_with_right_statistics(run, groups) if origin is None else groups):
-        record, stored = (one.record, one.body) if origin is None else _own(run, one.record, own)
-        if _written(stored["reward"]) != _written(one.reward):
+    recomputation = Recomputation(run.source, lambda group: run.decision_of(group.record.key), combiners_for(run))
+    own_records = run.ledger.records("trace")
+    for recomputed in recomputation.rewards(_check_statistics(run, groups) if origin is None else groups):
+        record, stored = (
+            (recomputed.record, recomputed.body)
+            if origin is None
+            else _next_own_trace(run, recomputed.record, own_records)
+        )
+        if _to_json(stored["reward"]) != _to_json(recomputed.reward):
             raise TraceMismatch(
-                f"{run.ledger.path}, {named(record)}: {_reward_difference(stored['reward'], one.reward)}"
+                f"{run.ledger.path}, {named(record)}: {_reward_difference(stored['reward'], recomputed.reward)}"
             )
-    if origin is not None and next(own, None) is not None:
+    if origin is not None and next(own_records, None) is not None:
         raise TraceMismatch(f"{run.ledger.path}: has traces that {run.source.folder} does not have")
 
 
-def _own(run: Run, record: Record, own: Iterator[Record]) -> tuple[Record, Body]:
-    """The record of the same trace in a run that refers to another one."""
-    mine = next(own, None)
-    if mine is None or mine.key != record.key:
+def _next_own_trace(run: Run, record: Record, own_records: Iterator[Record]) -> tuple[Record, Body]:
+    """Return the record and body of the same trace in a run that refers to another one."""
+    own_record = next(own_records, None)
+    if own_record is None or own_record.key != record.key:
         raise TraceMismatch(f"{run.ledger.path}: the trace of response {record.key!r} is missing or out of its place")
-    return mine, mine.content
+    return own_record, own_record.content
 
 
-def _with_right_statistics(run: Run, groups: Iterator[Group]) -> Iterator[Group]:
+def _check_statistics(run: Run, groups: Iterator[Group]) -> Iterator[Group]:
     for group in groups:
-        if _written(group.body["statistics"]) != _written(statistics_again(group, run.shape(group.survey))):
+        if _to_json(group.body["statistics"]) != _to_json(statistics_again(group, run.shape(group.survey))):
             raise TraceMismatch(f"{run.ledger.path}, {named(group.record)}: its verdicts give other statistics")
         yield group
 
 
-def _reward_difference(stored: Body, again: Body) -> str:
-    key, there, here = next(changes(stored, json.loads(_written(again))), ("reward", stored, again))
-    return f"the verdicts give another reward: {key} is {shown(there)} in the run and {shown(here)} when recomputed"
+def _reward_difference(stored: Body, recomputed: Body) -> str:
+    key, old, new = next(changes(stored, json.loads(_to_json(recomputed))), ("reward", stored, recomputed))
+    return f"the verdicts give another reward: {key} is {shown(old)} in the run and {shown(new)} when recomputed"
 
 
-def _written(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value)

@@ -1,1 +1,1 @@
-"""How a run comes to be or to change: scored, branched, decided anew, brought over, and freed of texts."""
+"""Create and change runs: scoring, branching, re-scoring, migration and erasure."""

@@ -1,4 +1,4 @@
-"""Going on from another run: what did not change is carried over, the rest is asked."""
+"""Branch from another run: verdicts and material that did not change are carried over, the rest is judged again."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -21,91 +21,95 @@ if TYPE_CHECKING:
 class Branch:
     """The run from which verdicts and material are carried over.
 
-    A verdict is carried over where its question, with all that it rests on, and the responses that it was about are
-    the same. One that failed by our own trouble is asked again, and whether to ask at all is decided anew.
-    What a model said is carried over to a jury that asks the same model in the same way.
-    `carried` and `asked` count the verdicts of what was scored.
+    A verdict is carried over where its question with all its inputs and the responses that it is about are unchanged.
+    A verdict that failed for an infrastructure reason is requested again, and conditions (`when`) are evaluated again.
+    Answers of a model are carried over only to a jury that uses the same model in the same way. `carried` and `asked`
+    count the carried-over and the newly requested verdicts of the scored groups.
     """
 
     def __init__(self, folder: Path) -> None:
         self.carried = self.asked = 0
         self._old = Run.open(folder).source
         self._offered: dict[str, Recalled] = {}
-        self._anew: frozenset[str] = frozenset()
+        self._requested_again: frozenset[str] = frozenset()
 
     def serve(self, jury: "Jury") -> None:
-        """Carry over to this jury: nothing that a model said, if that would be told otherwise, or is another one."""
-        same = asks_alike(self._old.header, jury.config, model_of(jury))
-        evaluators = {name for name, one in jury.evaluators.items() if one.asks_model}
-        derivers = {name for name, one in jury.derivers.items() if one.asks_model}
-        self._anew = frozenset(() if same else evaluators | derivers)
+        """Set the jury to carry over to; answers of a model are left out if the model or its requests would differ."""
+        is_same_model = asks_alike(self._old.header, jury.config, model_of(jury))
+        evaluators = {name for name, component in jury.evaluators.items() if component.asks_model}
+        derivers = {name for name, component in jury.derivers.items() if component.asks_model}
+        self._requested_again = frozenset(() if is_same_model else evaluators | derivers)
 
     @property
     def asked_alike(self) -> "Sequence[Ledger]":
-        """The ledger of the old run, where what its model said would be said to this jury."""
-        return () if self._anew else (self._old.ledger,)
+        """Return the ledger of the old run if its model's answers can be carried over; else nothing."""
+        return () if self._requested_again else (self._old.ledger,)
 
     @property
     def ledger(self) -> Ledger:
-        """That of the old run: the calls by which it read profiles need not be made again."""
+        """Return the ledger of the old run, whose calls that read profiles need not be repeated."""
         return self._old.ledger
 
     def origin(self, folder: Path) -> Origin:
-        """The old run, as the new one in this folder names it."""
+        """Return the reference to the old run for the header of the new run in this folder."""
         old = self._old
-        where = os.path.relpath(old.folder.resolve(), folder.resolve())
-        return Origin(run=old.id, folder=where, records=old.ledger.count, head=old.ledger.head.hex())
+        path = os.path.relpath(old.folder.resolve(), folder.resolve())
+        return Origin(run=old.id, folder=path, records=old.ledger.count, head=old.ledger.head.hex())
 
     def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> Recalled:
-        """What is known already of a task's group."""
-        self._offered[task.id] = known = self._known(task.id, responses, plan)
-        return known
+        """Return the known verdicts, material and calls of a task's group."""
+        self._offered[task.id] = results = self._find_known(task.id, responses, plan)
+        return results
 
-    def _known(self, task_id: str, responses: Sequence[Response], plan: Plan) -> Recalled:
+    def _find_known(self, task_id: str, responses: Sequence[Response], plan: Plan) -> Recalled:
         if self._old.ledger.find("group", task_id) is None or self._old.task_content(task_id) is None:
             return Recalled({}, {})
-        there, here = basis(self._old.plan_of(task_id).survey), basis(plan.survey)
+        old_basis, new_basis = basis(self._old.plan_of(task_id).survey), basis(plan.survey)
         scored = self._old.group_of(task_id)
-        derivers = {one.gives: one.deriver for one in plan.survey.derivations}
-        changed = {response.id for response in responses} | {one.trace.response_id for one in scored}
-        changed -= _unchanged(scored, responses)
+        derivers = {item.gives: item.deriver for item in plan.survey.derivations}
+        changed = {response.id for response in responses} | {item.trace.response_id for item in scored}
+        changed -= _unchanged_ids(scored, responses)
         verdicts = {
             (verdict.question, verdict.about, verdict.responses, verdict.sample): verdict
-            for one in scored
-            for verdict in one.trace.verdicts
-            if _was_asked(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
-            if verdict.evaluator not in self._anew
-            if there.questions[verdict.question] == here.questions.get(verdict.question)
+            for item in scored
+            for verdict in item.trace.verdicts
+            if _is_reusable(verdict) and changed.isdisjoint((verdict.about, *verdict.responses))
+            if verdict.evaluator not in self._requested_again
+            if old_basis.questions[verdict.question] == new_basis.questions.get(verdict.question)
         }
         material = {
             (material.name, material.response): material
-            for one in scored
-            for material in one.trace.material
+            for item in scored
+            for material in item.trace.material
             if material.status == "ok" and material.response not in changed
-            if derivers.get(material.name) not in self._anew
-            if there.material[material.name] == here.material.get(material.name)
+            if derivers.get(material.name) not in self._requested_again
+            if old_basis.material[material.name] == new_basis.material.get(material.name)
         }
-        return Recalled(verdicts, material, {call.id: call for one in scored for call in one.trace.calls})
+        return Recalled(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
 
     def count(self, traces: Iterable[Trace]) -> None:
-        """Count a group that was scored."""
+        """Count the verdicts of a scored group."""
         for trace in traces:
-            known = self._offered[trace.task_id].verdicts
-            own = [v for v in trace.verdicts if v.about == trace.response_id and _was_asked(v)]
-            carried = sum((v.question, v.about, v.responses, v.sample) in known for v in own)
+            offered = self._offered[trace.task_id].verdicts
+            verdicts = [
+                verdict for verdict in trace.verdicts if verdict.about == trace.response_id and _is_reusable(verdict)
+            ]
+            carried = sum(
+                (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered for verdict in verdicts
+            )
             self.carried += carried
-            self.asked += len(own) - carried
+            self.asked += len(verdicts) - carried
 
 
-def _unchanged(scored: Iterable[Scored], responses: Iterable[Response]) -> set[str]:
-    """The ids of responses whose text and data are what they were."""
-    there = {one.response.id: one.response.content_digest for one in scored if one.response is not None}
-    return {response.id for response in responses if there.get(response.id) == response.content_digest}
+def _unchanged_ids(scored: Iterable[Scored], responses: Iterable[Response]) -> set[str]:
+    """Return the ids of responses whose text and data are unchanged."""
+    old_digests = {item.response.id: item.response.content_digest for item in scored if item.response is not None}
+    return {response.id for response in responses if old_digests.get(response.id) == response.content_digest}
 
 
-def _was_asked(verdict: Verdict) -> bool:
-    """Whether an evaluator gave it, or the response kept it from doing so, and its words are still there."""
+def _is_reusable(verdict: Verdict) -> bool:
+    """Return whether a verdict comes from its evaluator, or failed because of the response, and was not erased."""
     if not verdict.responses or was_erased(verdict):
         return False
-    ours = verdict.failure is not None and verdict.failure.cause == "infrastructure"
-    return verdict.status in ("ok", "abstained", "failed") and not ours
+    is_infrastructure = verdict.failure is not None and verdict.failure.cause == "infrastructure"
+    return verdict.status in ("ok", "abstained", "failed") and not is_infrastructure

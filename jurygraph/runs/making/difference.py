@@ -1,4 +1,4 @@
-"""Why a run cannot go on: what is other now than when it was begun."""
+"""Describe why a run cannot be resumed: the differences between its files and settings and the current ones."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -9,64 +9,64 @@ from jurygraph.runs.store.header import Header, changes, differences, shown
 from jurygraph.schema import Response, Task
 from jurygraph.sources import Work
 
-_MOST = 3
+_MAX_LISTED = 3
 
 
 def what_differs(run: Run, here: Header, work: Work) -> Iterator[str]:
-    """One sentence for each difference; where the files differ, the first tasks and responses that do.
+    """Yield one sentence for each difference; where the files differ, for the first tasks and responses that differ.
 
-    Once something was erased, what the files hash to is not known any more: their contents are compared then.
+    Their contents are compared, too, after an erasure, which removes the digests of the files.
     """
     yield from differences(run.header, here)
-    if _sums(run.header) != _sums(here):
-        found = list(islice(_contents(run, work), _MOST + 1))
-        yield from found[:_MOST]
-        if len(found) > _MOST:
+    if _file_digests(run.header) != _file_digests(here):
+        sentences = list(islice(_compare_contents(run, work), _MAX_LISTED + 1))
+        yield from sentences[:_MAX_LISTED]
+        if len(sentences) > _MAX_LISTED:
             yield "and more"
 
 
-def _sums(header: Header) -> list[str | None]:
+def _file_digests(header: Header) -> list[str | None]:
     return [mark.sha256 if mark else None for mark in (header.tasks, header.responses, header.edges)]
 
 
-def _contents(run: Run, work: Work) -> Iterator[str]:
-    scored, planned, asked = run.tasks_scored, run.tasks_planned, run.header.asked.tasks
+def _compare_contents(run: Run, work: Work) -> Iterator[str]:
+    scored, planned, expected = run.tasks_scored, run.tasks_planned, run.header.asked.tasks
     for number, (task, responses) in enumerate(work.pairs()):
-        if number >= asked or (number < planned and run.ledger.find("task", task.id) is None):
+        if number >= expected or (number < planned and run.ledger.find("task", task.id) is None):
             yield f"task {task.id!r} is new, or stands elsewhere"
         elif number < planned:
-            there = run.task(task.id)
-            if there is not None:
-                yield from _task(there, task, responses, run, number < scored)
+            stored = run.task(task.id)
+            if stored is not None:
+                yield from _compare_task(stored, task, responses, run, number < scored)
     for name in run.ledger.keys("task"):
         if work.line(name) is None:
             yield f"task {name!r} is gone"
 
 
-def _task(there: Task, here: Task, responses: tuple[Response, ...], run: Run, scored: bool) -> Iterator[str]:
-    for field, before, now in changes(there.model_dump(mode="json"), here.model_dump(mode="json")):
-        yield f"task {here.id!r}, field {field}: is {shown(before)} in the run and {shown(now)} here"
+def _compare_task(stored: Task, task: Task, responses: tuple[Response, ...], run: Run, scored: bool) -> Iterator[str]:
+    for field, before, after in changes(stored.model_dump(mode="json"), task.model_dump(mode="json")):
+        yield f"task {task.id!r}, field {field}: is {shown(before)} in the run and {shown(after)} here"
     if scored:
-        yield from _responses(here.id, responses, run)
+        yield from _compare_responses(task.id, responses, run)
 
 
-def _responses(task_id: str, responses: tuple[Response, ...], run: Run) -> Iterator[str]:
-    here = {response.id: response for response in responses}
-    there = {one.trace.response_id: one for one in run.group_of(task_id)}
-    for name in dict.fromkeys((*there, *here)):
-        if name not in here or name not in there:
-            yield f"response {name!r} is {'gone' if name in there else 'new'}"
+def _compare_responses(task_id: str, responses: tuple[Response, ...], run: Run) -> Iterator[str]:
+    given_by_id = {response.id: response for response in responses}
+    stored_by_id = {scored.trace.response_id: scored for scored in run.group_of(task_id)}
+    for name in dict.fromkeys((*stored_by_id, *given_by_id)):
+        if name not in given_by_id or name not in stored_by_id:
+            yield f"response {name!r} is {'gone' if name in stored_by_id else 'new'}"
         else:
-            yield from _response(there[name], here[name])
+            yield from _compare_response(stored_by_id[name], given_by_id[name])
 
 
-def _response(there: Scored, here: Response) -> Iterator[str]:
-    if there.trace.agent != here.agent:
-        yield f"response {here.id!r}: its agent is {shown(there.trace.agent)} in the run and {shown(here.agent)} here"
-    if there.response is None:
+def _compare_response(old: Scored, new: Response) -> Iterator[str]:
+    if old.trace.agent != new.agent:
+        yield f"response {new.id!r}: its agent is {shown(old.trace.agent)} in the run and {shown(new.agent)} here"
+    if old.response is None:
         return
-    if there.response.content_digest != here.content_digest:
-        yield f"response {here.id!r} is another one now"
-    before, now = there.trace.labels, here.labels
-    if before != now:
-        yield f"response {here.id!r}: its labels are {shown(before)} in the run and {shown(now)} here"
+    if old.response.content_digest != new.content_digest:
+        yield f"response {new.id!r} is another one now"
+    before, after = old.trace.labels, new.labels
+    if before != after:
+        yield f"response {new.id!r}: its labels are {shown(before)} in the run and {shown(after)} here"

@@ -1,6 +1,6 @@
-"""Taking a text out of a run for good: its words, their salts and every copy, so that what is left says nothing of it.
+"""Erase texts from a run for good: the text, its salts and every copy, so that nothing left reveals it.
 
-The record of the erasure joins the chain; verdicts' scores, rewards and ids stay, and the run still verifies.
+The erasure is recorded in the chain; the scores of verdicts, rewards and ids are kept, and the run still verifies.
 """
 
 import json
@@ -28,10 +28,12 @@ What = Literal["response", "task"]
 
 
 class Erased(NamedTuple):
-    """What was erased: texts of the thing itself, texts of others in which it lay, and exports that held it.
+    """The result of an erasure.
 
-    `replies` were deleted from the cache, `calls` from the recording. `tasks` in whose own words it lies too, and
-    `files` that are no exports and hold it, are left and named. `unreached` says what could not be searched or written.
+    `own` is the number of its own texts that were erased, `elsewhere` that of other texts that contained it; `exports`
+    were deleted. `replies` is the number of replies deleted from the cache, `calls` of calls deleted from the
+    recording. `tasks` whose own text contains it, and `files` that contain it and are no exports, are left and listed.
+    `unreached` are messages about places that could not be searched or written.
     """
 
     own: int
@@ -45,49 +47,50 @@ class Erased(NamedTuple):
 
 
 def erase(folder: Path, what: What, name: str, reason: str) -> Erased:
-    """Erase everything written in a response, or in a task and all responses to it.
+    """Erase all texts of a response, or of a task and all responses to it.
 
-    Raises `InputError` where there is no such thing, or where another process writes or reads the run.
+    Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
     require(folder)
     run = Run.to_write(folder)
     if run is None:
         raise InputError(f"{folder}: holds no run yet, so there is nothing to erase; name a run that was scored")
     try:
-        return _erased(run, what, name, reason)
+        return _erase_from_run(run, what, name, reason)
     finally:
         run.close()
 
 
-def _erased(run: Run, what: What, name: str, reason: str) -> Erased:
+def _erase_from_run(run: Run, what: What, name: str, reason: str) -> Erased:
     ledger = run.ledger
     if run.header.base is not None:
         base = os.path.normpath(run.folder / run.header.base.folder)
         raise InputError(f"{run.folder}: holds no texts, they lie in {base}; erase {name!r} there")
     ledger.require_alone()
-    own = {text.id: text.content for text in _own(run, what, name)}
-    copies = _copies(run, own)
+    own = {text.id: text.content for text in _own_texts(run, what, name)}
+    copies = _find_copies(run, own)
     tasks = {record.seq: record.key for record in ledger.records("task")} if copies else {}
-    left = {one for one in copies if one // MOST_TEXTS in tasks and one not in own}
-    known = {*own, *copies} - left
-    fragments = _fragments(run, own, known)
-    gone = sorted(known | _quoting(run, fragments))
-    outside = _erased_outside(run, what, name, fragments, gone)  # first: then nobody knows what to look for
-    discard_planning(run.folder)  # its texts too; what is still to be planned is asked again
-    ledger.append(Draft("erasure", name, {"what": what, "reason": reason, "ids": gone}))
-    ledger.erase(gone)
+    kept = {text_id for text_id in copies if text_id // MOST_TEXTS in tasks and text_id not in own}
+    known = {*own, *copies} - kept
+    fragments = _build_fragments(run, own, known)
+    erased = sorted(known | _quoting_texts(run, fragments))
+    # before the ledger: once its texts are erased, the fragments to search for cannot be rebuilt
+    outside = _erase_outside(run, what, name, fragments, erased)
+    discard_planning(run.folder)  # it holds texts too; tasks that are still to be planned repeat their calls
+    ledger.append(Draft("erasure", name, {"what": what, "reason": reason, "ids": erased}))
+    ledger.erase(erased)
     ledger.commit()
     ledger.compact()
     return Erased(
         own=len(own),
-        elsewhere=len(set(gone) - set(own)),
-        tasks=sorted({tasks[one // MOST_TEXTS] for one in left}),
+        elsewhere=len(set(erased) - set(own)),
+        tasks=sorted({tasks[text_id // MOST_TEXTS] for text_id in kept}),
         **outside._asdict(),
     )
 
 
-class _Outside(NamedTuple):
-    """What was done and found outside the ledger; fields as in `Erased`."""
+class _OutsideResult(NamedTuple):
+    """The part of the result outside the ledger; the fields are those of `Erased`."""
 
     exports: list[Path]
     files: list[Path]
@@ -96,8 +99,8 @@ class _Outside(NamedTuple):
     unreached: list[str]
 
 
-def _quoting(run: Run, fragments: Fragments) -> set[int]:
-    """The texts of calls and verdicts that quote what is erased, such as a reply about another response."""
+def _quoting_texts(run: Run, fragments: Fragments) -> set[int]:
+    """Return the texts of calls and verdicts that quote erased text, such as a reply about another response."""
     quoting = set()
     for text in run.ledger.stored_texts(1, run.ledger.count):
         if fragments.found_in(text.content):
@@ -107,33 +110,35 @@ def _quoting(run: Run, fragments: Fragments) -> set[int]:
     return quoting
 
 
-def _erased_outside(run: Run, what: What, name: str, fragments: Fragments, gone: Collection[int]) -> _Outside:
-    """Erase from the recording, the cache and the exports in the run's folder, in this order."""
+def _erase_outside(run: Run, what: What, name: str, fragments: Fragments, erased: Collection[int]) -> _OutsideResult:
+    """Erase from the recording, the cache, and the exports in the run's folder, in this order."""
     unreached: list[str] = []
-    keys = _keys_of_calls(run, [*gone, *_erased_before(run, name)])
-    calls = _erased_calls(run, keys, fragments, unreached)
-    replies = _erased_replies(keys, fragments, unreached)
+    keys = _call_keys(run, [*erased, *_earlier_erasures(run, name)])
+    calls = _erase_recorded_calls(run, keys, fragments, unreached)
+    replies = _erase_cached_replies(keys, fragments, unreached)
     copies = find_copies(run, fragments)
-    unreached += (f"{one.path}: {one.why}" for one in copies.unsearched)
-    exports = [path for path in copies.exports if _removed(path, unreached)]
-    files = [*copies.others, *_answering_recording(run, fragments, unreached)]
-    unreached += _origin_that_holds(run, what, name)
-    return _Outside(exports, files, replies, calls, unreached)
+    unreached += (f"{unsearched.path}: {unsearched.why}" for unsearched in copies.unsearched)
+    exports = [path for path in copies.exports if _remove_export(path, unreached)]
+    files = [*copies.others, *_replayed_recording(run, fragments, unreached)]
+    unreached += _describe_origin(run, what, name)
+    return _OutsideResult(exports, files, replies, calls, unreached)
 
 
-def _fragments(run: Run, own: Mapping[int, bytes], gone: Collection[int]) -> Fragments:
-    """Fragments of what was written in the response or the task, but not of what others of the run wrote as well."""
-    fragments = Fragments(string for number, content in own.items() for string in _words(run, number, content))
+def _build_fragments(run: Run, own: Mapping[int, bytes], erased: Collection[int]) -> Fragments:
+    """Return fragments of the texts of the response or task, without those that other texts contain as well."""
+    fragments = Fragments(
+        string for number, content in own.items() for string in _strings_in_text(run, number, content)
+    )
     if fragments:
-        kept = set(gone)
+        skipped = set(erased)
         for kind in ("task", "trace"):
             texts = run.ledger.first_texts(kind)
-            fragments.discard_those_in(text.content for text in texts if text.id not in kept)
+            fragments.discard_those_in(text.content for text in texts if text.id not in skipped)
     return fragments
 
 
-def _words(run: Run, number: int, content: bytes) -> Iterator[str]:
-    """What is written in a response, its data and labels, or in a task, given one of the texts of a run."""
+def _strings_in_text(run: Run, number: int, content: bytes) -> Iterator[str]:
+    """Yield the strings of one of the run's texts, if it is a response, its data and labels, or a task."""
     record, place = run.ledger.at(number // MOST_TEXTS), number % MOST_TEXTS
     if record.kind == "trace" and place == 0:
         yield content.decode()
@@ -141,15 +146,15 @@ def _words(run: Run, number: int, content: bytes) -> Iterator[str]:
         yield from strings_of(json.loads(content))
 
 
-def _erased_before(run: Run, name: str) -> Iterator[int]:
-    """The texts that earlier erasures of the same response or task deleted."""
+def _earlier_erasures(run: Run, name: str) -> Iterator[int]:
+    """Yield the texts that earlier erasures of the same response or task deleted."""
     for record in run.ledger.records("erasure"):
         if record.key == name:
             yield from record.content["ids"]
 
 
-def _keys_of_calls(run: Run, texts: Iterable[int]) -> set[str]:
-    """The keys of the calls to which texts belong, and of those that led to the traces and plans of which they are."""
+def _call_keys(run: Run, texts: Iterable[int]) -> set[str]:
+    """Return the keys of the calls that texts belong to, and of the calls that led to the texts' traces and plans."""
     keys = set()
     for number in sorted(set(texts)):
         record = run.ledger.at(number // MOST_TEXTS)
@@ -160,8 +165,8 @@ def _keys_of_calls(run: Run, texts: Iterable[int]) -> set[str]:
     return keys
 
 
-def _erased_calls(run: Run, keys: Collection[str], fragments: Fragments, unreached: list[str]) -> int:
-    """Erase from the recording that the config names."""
+def _erase_recorded_calls(run: Run, keys: Collection[str], fragments: Fragments, unreached: list[str]) -> int:
+    """Erase calls from the recording that the config names; return their number."""
     if run.config.calls.record is None or run.config.model == "none":
         return 0
     try:
@@ -171,8 +176,8 @@ def _erased_calls(run: Run, keys: Collection[str], fragments: Fragments, unreach
         return 0
 
 
-def _erased_replies(keys: Collection[str], fragments: Fragments, unreached: list[str]) -> int:
-    """Erase from the cache that is in use now."""
+def _erase_cached_replies(keys: Collection[str], fragments: Fragments, unreached: list[str]) -> int:
+    """Erase replies from the current cache; return their number."""
     try:
         return erase_replies(default_folder(), keys, fragments.found_in)
     except InputError as error:
@@ -180,7 +185,7 @@ def _erased_replies(keys: Collection[str], fragments: Fragments, unreached: list
         return 0
 
 
-def _removed(export: Path, unreached: list[str]) -> bool:
+def _remove_export(export: Path, unreached: list[str]) -> bool:
     try:
         export.unlink()
     except OSError as error:
@@ -189,8 +194,8 @@ def _removed(export: Path, unreached: list[str]) -> bool:
     return True
 
 
-def _answering_recording(run: Run, fragments: Fragments, unreached: list[str]) -> Iterator[Path]:
-    """The recording from which a run was answered, where it holds a fragment."""
+def _replayed_recording(run: Run, fragments: Fragments, unreached: list[str]) -> Iterator[Path]:
+    """Yield the recording from which the run was replayed, if it contains a fragment."""
     kind, _, rest = run.config.model.partition(":")
     path = Path(rest.partition("#")[0])
     if kind == "replay" and fragments and path.is_file():
@@ -201,8 +206,8 @@ def _answering_recording(run: Run, fragments: Fragments, unreached: list[str]) -
             unreached.append(f"{path}: {why}")
 
 
-def _origin_that_holds(run: Run, what: What, name: str) -> Iterator[str]:
-    """The run from which this one was branched, where the same response or task is written in that."""
+def _describe_origin(run: Run, what: What, name: str) -> Iterator[str]:
+    """Yield a message about the run from which this one was branched, if it holds the same response or task."""
     branch = run.header.branch
     folder = Path(os.path.normpath(run.folder.resolve() / branch.folder)) if branch is not None else None
     if folder is None or not (folder / LEDGER).is_file():
@@ -210,90 +215,92 @@ def _origin_that_holds(run: Run, what: What, name: str) -> Iterator[str]:
     try:
         with closing(Run.open(folder)) as origin:
             record = origin.ledger.find("trace" if what == "response" else "task", name)
-            holds = record is not None and any(origin.ledger.stored_texts(record.seq, record.seq))
+            is_present = record is not None and any(origin.ledger.stored_texts(record.seq, record.seq))
     except JurygraphError as error:
         yield f"the run that this one was branched from cannot be searched: {error}"
         return
-    if holds:
+    if is_present:
         command = f"`jurygraph erase {typed(folder)} --{what} {shlex.quote(name)}`"
         yield f"{folder}, from which this run was branched; {command} erases it there"
 
 
-def _copies(run: Run, own: Mapping[int, bytes]) -> set[int]:
-    """The texts in which the words of a response lie; where that is another response, all that belongs to that too."""
-    found = {text.id for form in _forms(_answers(run, own)) for text in run.ledger.containing(form)}
-    for one in sorted(found):
-        record = run.ledger.at(one // MOST_TEXTS)
-        if record.kind == "trace" and one % MOST_TEXTS == 0:
-            found |= {text.id for text in _of_response(run, record)}
-        elif record.kind == "call":  # its reply may quote what its request holds
-            found |= {text.id for text in run.ledger.stored_texts(record.seq, record.seq)}
-    return found
+def _find_copies(run: Run, own: Mapping[int, bytes]) -> set[int]:
+    """Return the texts that contain the text of a response; for another response also all texts that belong to it."""
+    text_ids = {
+        text.id for form in _searchable_forms(_response_strings(run, own)) for text in run.ledger.containing(form)
+    }
+    for text_id in sorted(text_ids):
+        record = run.ledger.at(text_id // MOST_TEXTS)
+        if record.kind == "trace" and text_id % MOST_TEXTS == 0:
+            text_ids |= {text.id for text in _response_texts(run, record)}
+        elif record.kind == "call":  # its reply may quote its request
+            text_ids |= {text.id for text in run.ledger.stored_texts(record.seq, record.seq)}
+    return text_ids
 
 
-def _own(run: Run, what: What, name: str) -> Iterator[Text]:
-    """The texts of a response or task that are still there."""
+def _own_texts(run: Run, what: What, name: str) -> Iterator[Text]:
+    """Yield the texts of a response or task that still exist."""
     record = run.ledger.find("trace" if what == "response" else "task", name)
     if record is None:
-        near = nearest(name, run.ledger.keys("trace" if what == "response" else "task"))
-        raise InputError(f"{run.folder}: there is no {what} {name!r}; {near or f'name the id of a {what} of this run'}")
-    yield from run.ledger.stored_texts(1, 1)  # what the files that were scored hash to
+        hint = nearest(name, run.ledger.keys("trace" if what == "response" else "task"))
+        raise InputError(f"{run.folder}: there is no {what} {name!r}; {hint or f'name the id of a {what} of this run'}")
+    yield from run.ledger.stored_texts(1, 1)  # the digests of the scored files
     if what == "response":
-        yield from _of_response(run, record)
+        yield from _response_texts(run, record)
         return
     yield from run.ledger.stored_texts(record.seq, record.seq)
-    yield from _of_calls(run, record)  # by which its profiles were read
+    yield from _call_texts(run, record)  # the calls that read its profiles
     canary = run.ledger.find("canary", name)
     if canary is not None:
         yield from run.ledger.stored_texts(canary.seq, canary.seq)
-        yield from _of_calls(run, canary)
+        yield from _call_texts(run, canary)
     group = run.ledger.find("group", name)
     if group is not None:
         yield from run.ledger.stored_texts(group.seq, group.seq + group.content["size"])
         for trace in run.ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
-            yield from _of_calls(run, trace)
+            yield from _call_texts(run, trace)
 
 
-def _of_response(run: Run, record: Record) -> Iterator[Text]:
-    """Its own, its group's digest, and what was said of others while it was shown beside them."""
+def _response_texts(run: Run, record: Record) -> Iterator[Text]:
+    """Yield a response's own texts, its group's digest, and the texts of verdicts on others that showed it."""
     group = run.ledger.at(record.seq - record.content["group"])
     yield from run.ledger.stored_texts(group.seq, group.seq)
     shared = read_shared_lists(group.content)
     for trace in run.ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
-        shown = {v.get("text") for v in trace.content["verdicts"] if record.key in shown_in(v, shared)}
+        text_indexes = {v.get("text") for v in trace.content["verdicts"] if record.key in shown_in(v, shared)}
         for text in run.ledger.stored_texts(trace.seq, trace.seq):
-            if trace.key == record.key or text.id % MOST_TEXTS in shown:
+            if trace.key == record.key or text.id % MOST_TEXTS in text_indexes:
                 yield text
-    yield from _of_calls(run, record)
+    yield from _call_texts(run, record)
 
 
-def _of_calls(run: Run, trace: Record) -> Iterator[Text]:
-    """What was said to a model about a response, and what it said: also where that led to no verdict."""
-    named = (run.ledger.find("call", call["id"]) for call in trace.content.get("calls", ()))
-    asked = {record.seq for record in named if record is not None}
+def _call_texts(run: Run, trace: Record) -> Iterator[Text]:
+    """Yield the requests and replies about a response, including those that led to no verdict."""
+    records = (run.ledger.find("call", call["id"]) for call in trace.content.get("calls", ()))
+    calls = {record.seq for record in records if record is not None}
     for text in run.ledger.stored_texts(trace.seq, trace.seq):
         if text.id % MOST_TEXTS == 0:
-            asked |= {found.id // MOST_TEXTS for found in _fencing(run, text.content.decode())}
-    for seq in sorted(asked):
+            calls |= {fenced.id // MOST_TEXTS for fenced in _fenced_texts(run, text.content.decode())}
+    for seq in sorted(calls):
         if run.ledger.at(seq).kind == "call":
             yield from run.ledger.stored_texts(seq, seq)
 
 
-def _fencing(run: Run, response: str) -> Iterator[Text]:
-    """The texts in which a fence stands around a response, whatever its mark."""
-    before, behind = fence_around(response, "response")
-    for shown in forms_of(behind) - {behind.encode()}:
-        fence = re.compile(re.escape(before.encode()) + b"[0-9a-f]{%d}" % MARK + re.escape(shown))
-        yield from (found for found in run.ledger.containing(shown) if fence.search(found.content))
+def _fenced_texts(run: Run, response: str) -> Iterator[Text]:
+    """Yield the texts that contain a response inside a fence with any mark."""
+    before_mark, after_mark = fence_around(response, "response")
+    for after_form in forms_of(after_mark) - {after_mark.encode()}:
+        fence = re.compile(re.escape(before_mark.encode()) + b"[0-9a-f]{%d}" % MARK + re.escape(after_form))
+        yield from (text for text in run.ledger.containing(after_form) if fence.search(text.content))
 
 
-def _answers(run: Run, own: Mapping[int, bytes]) -> Iterator[str]:
-    """The texts of responses, which come first in the records of their traces."""
+def _response_strings(run: Run, own: Mapping[int, bytes]) -> Iterator[str]:
+    """Yield the texts of responses, which come first in the records of their traces."""
     for number, content in own.items():
         if number % MOST_TEXTS == 0 and run.ledger.at(number // MOST_TEXTS).kind == "trace":
             yield content.decode()
 
 
-def _forms(texts: Iterable[str]) -> set[bytes]:
-    """Long texts as bytes: as they are, and as JSON has them."""
+def _searchable_forms(texts: Iterable[str]) -> set[bytes]:
+    """Return texts that are long enough to search for, as plain and JSON-escaped bytes."""
     return {form for text in texts if len(text) >= SHORTEST_SOUGHT for form in forms_of(text)}

@@ -1,4 +1,4 @@
-"""Copies of a run's texts in other files of its folder, searched piece by piece in bounded time and memory."""
+"""Find copies of a run's texts in other files of its folder, searching in chunks with bounded time and memory."""
 
 import codecs
 import json
@@ -17,26 +17,26 @@ from jurygraph.runs.run import Run
 from jurygraph.runs.store.folder import OWN
 
 MOST_SEARCHED = 64 << 20
-"""Bytes of a file that are searched, packed and unpacked."""
+"""Limit on the bytes of a file that are searched, packed and unpacked."""
 
-_PIECE = 1 << 18
-_LONGEST_FIRST_LINE = 4 << 20
-_LARGEST_DIRECTORY = 1 << 20
+_CHUNK = 1 << 18
+_MAX_FIRST_LINE = 4 << 20
+_MAX_DIRECTORY = 1 << 20
 _GZIP = b"\x1f\x8b"
-_ZIP_END, _ZIP_END_SIZE, _LONGEST_COMMENT = b"PK\x05\x06", 22, 1 << 16
+_ZIP_END, _ZIP_END_SIZE, _MAX_COMMENT = b"PK\x05\x06", 22, 1 << 16
 _READ_MEMBERS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _UNREADABLE = (EOFError, OSError, zlib.error, zipfile.BadZipFile, struct.error, ValueError, RuntimeError)
 
 
 class Unsearched(NamedTuple):
-    """A file that may hold a text, and why that is not known."""
+    """A file that may contain a text, and the reason why it could not be searched."""
 
     path: Path
     why: str
 
 
 class Copies(NamedTuple):
-    """Exports of a run, other files that hold its texts, and files that could not be searched as a whole."""
+    """Exports of a run, other files that contain its texts, and files that could not be searched completely."""
 
     exports: list[Path]
     others: list[Path]
@@ -44,32 +44,32 @@ class Copies(NamedTuple):
 
 
 class _NotSearchable(Exception):
-    """Why a file, or a part of it, cannot be searched as a whole."""
+    """Raised with the reason why a file, or a part of it, cannot be searched completely."""
 
 
 def find_copies(run: Run, fragments: Fragments) -> Copies:
-    """Find exports of a run below its folder, and other files there that hold one of the fragments.
+    """Return exports of a run below its folder, and other files there that contain one of the fragments.
 
-    Traces as JSON lines and audit bundles of this run are known by their first lines; all of the run's texts are taken
-    to be in them. Files that are not UTF-8, alone or packed by gzip or zip, are not searched as a whole.
+    Traces as JSON lines and audit bundles of this run are recognized by their first lines; they are assumed to contain
+    all of the run's texts. Files that are not UTF-8, plain or packed by gzip or zip, are not searched completely.
     """
-    found = Copies([], [], [])
-    for path in _files_below(run.folder, found.unsearched):
+    copies = Copies([], [], [])
+    for path in _files_below(run.folder, copies.unsearched):
         if path.parent == run.folder and path.name in OWN:
             continue
         if not path.is_symlink() and any(_is_export(run, line) for line in _first_lines(path)):
-            found.exports.append(path)
+            copies.exports.append(path)
             continue
-        holds, why = search_file(path, fragments) if fragments else (False, None)
-        if holds:
-            found.others.append(path)
-        elif why is not None:
-            found.unsearched.append(Unsearched(path, why))
-    return found
+        is_found, reason = search_file(path, fragments) if fragments else (False, None)
+        if is_found:
+            copies.others.append(path)
+        elif reason is not None:
+            copies.unsearched.append(Unsearched(path, reason))
+    return copies
 
 
 def search_file(path: Path, fragments: Fragments) -> tuple[bool, str | None]:
-    """Return whether a file holds one of the fragments and, where none was found, why it may hold one all the same."""
+    """Return whether a file contains a fragment and, if none was found, the reason why it may still contain one."""
     try:
         with path.open("rb") as file:
             return _search_packed(file, fragments), None
@@ -80,13 +80,13 @@ def search_file(path: Path, fragments: Fragments) -> tuple[bool, str | None]:
 
 
 def _search_packed(file: IO[bytes], fragments: Fragments) -> bool:
-    """Search a file as it is and, where it is no text, what is packed in it. Raises `_NotSearchable`."""
-    holds, is_text, left = _search(file, fragments, MOST_SEARCHED)
-    if holds or is_text:
-        return holds
-    for stream in _unpacked(file):
-        holds, is_text, left = _search(stream, fragments, left)
-        if holds:
+    """Search a file and, where it is not text, its unpacked content. Raises `_NotSearchable`."""
+    is_found, is_text, remaining = _search(file, fragments, MOST_SEARCHED)
+    if is_found or is_text:
+        return is_found
+    for stream in _unpack(file):
+        is_found, is_text, remaining = _search(stream, fragments, remaining)
+        if is_found:
             return True
         if not is_text:
             break
@@ -95,19 +95,19 @@ def _search_packed(file: IO[bytes], fragments: Fragments) -> bool:
     return False
 
 
-def _search(stream: IO[bytes] | GzipFile, fragments: Fragments, most: int) -> tuple[bool, bool, int]:
-    """Search a stream: whether it holds a fragment, whether it is text, and how many of the `most` bytes are left."""
+def _search(stream: IO[bytes] | GzipFile, fragments: Fragments, limit: int) -> tuple[bool, bool, int]:
+    """Search a stream; return whether a fragment is found, whether it is text, and how many bytes of `limit` remain."""
     decoder: Any = codecs.getincrementaldecoder("utf-8")()
     is_text, tail = True, b""
-    while piece := stream.read(_PIECE):
-        most -= len(piece)
-        if most < 0:
+    while piece := stream.read(_CHUNK):
+        limit -= len(piece)
+        if limit < 0:
             raise _NotSearchable(f"holds more than {MOST_SEARCHED >> 20} MiB, of which no more was searched")
         if fragments.found_in(tail + piece):
-            return True, is_text, most
+            return True, is_text, limit
         tail = (tail + piece)[-fragments.overlap :]
         is_text = is_text and _continues_text(decoder, piece)
-    return False, is_text and _continues_text(decoder, b"", final=True), most
+    return False, is_text and _continues_text(decoder, b"", final=True), limit
 
 
 def _continues_text(decoder: Any, piece: bytes, final: bool = False) -> bool:
@@ -119,7 +119,7 @@ def _continues_text(decoder: Any, piece: bytes, final: bool = False) -> bool:
 
 
 def _files_below(folder: Path, unsearched: list[Unsearched]) -> Iterator[Path]:
-    """Every regular file below a folder, in the order of their paths; folders that are not entered are reported."""
+    """Yield every regular file below a folder, sorted by path; unread folders are added to `unsearched`."""
 
     def report(error: OSError) -> None:
         unsearched.append(Unsearched(Path(error.filename), f"cannot be read ({error.strerror})"))
@@ -132,8 +132,8 @@ def _files_below(folder: Path, unsearched: list[Unsearched]) -> Iterator[Path]:
     yield from sorted(paths)
 
 
-def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes] | GzipFile]:
-    """What is packed in a file by gzip or zip. Raises `_NotSearchable` where it cannot be unpacked."""
+def _unpack(file: IO[bytes]) -> Iterator[IO[bytes] | GzipFile]:
+    """Yield the unpacked content of a gzip or zip file. Raises `_NotSearchable` where it cannot be unpacked."""
     file.seek(0)
     start = file.read(4)
     file.seek(0)
@@ -145,12 +145,12 @@ def _unpacked(file: IO[bytes]) -> Iterator[IO[bytes] | GzipFile]:
 
 
 def _members(file: IO[bytes]) -> Iterator[IO[bytes]]:
-    """The members of a zip file, whose directory is read only where it is small."""
+    """Yield the members of a zip file; its directory is read only where it is small."""
     size = file.seek(0, os.SEEK_END)
-    file.seek(max(0, size - _ZIP_END_SIZE - _LONGEST_COMMENT))
+    file.seek(max(0, size - _ZIP_END_SIZE - _MAX_COMMENT))
     end = file.read()
     place = end.rfind(_ZIP_END)
-    if place < 0 or struct.unpack_from("<I", end, place + 12)[0] > _LARGEST_DIRECTORY:
+    if place < 0 or struct.unpack_from("<I", end, place + 12)[0] > _MAX_DIRECTORY:
         raise _NotSearchable("is a zip file with too many members, or a damaged one, and is not searched")
     with zipfile.ZipFile(file) as archive:
         for entry in archive.infolist():
@@ -161,15 +161,15 @@ def _members(file: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def _first_lines(path: Path) -> Iterator[bytes]:
-    """The first line of a file and of everything that is packed in it, as far as that can be read."""
+    """Yield the first lines of a file and of its unpacked content, as far as they can be read."""
     with suppress(_NotSearchable, *_UNREADABLE), path.open("rb") as file:
-        yield file.readline(_LONGEST_FIRST_LINE)
-        for stream in _unpacked(file):
-            yield stream.readline(_LONGEST_FIRST_LINE)
+        yield file.readline(_MAX_FIRST_LINE)
+        for stream in _unpack(file):
+            yield stream.readline(_MAX_FIRST_LINE)
 
 
 def _is_export(run: Run, line: bytes) -> bool:
-    """Whether a line begins the traces of this run, or the records of its bundle."""
+    """Return whether a line is the first of this run's traces, or of the records of its bundle."""
     try:
         first = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Fragments of texts, by which the texts and long quotations of them are found in other files."""
+"""Fragments of texts, for finding these texts and long quotations of them in other files."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -8,34 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 SHORTEST_SOUGHT = 20
-"""A shorter text is not looked for elsewhere: that "42" also occurs in another answer tells nothing."""
+"""Length in characters below which a text is not searched for: "42" occurs in other answers by chance."""
 
 SHORTEST_QUOTATION = 29
-"""Quotations of so many characters are found, wherever they begin: a fragment begins every tenth character."""
+"""Length from which every quotation is found, wherever it begins: a fragment begins every tenth character."""
 
 _STEP = SHORTEST_QUOTATION - SHORTEST_SOUGHT + 1
-_VARIED = 5
-"""Fragments with fewer different characters, such as a line of dashes, say nothing about where they come from."""
+_MIN_DIFFERENT = 5
+"""Number of different characters below which a fragment, such as a line of dashes, is too common to search for."""
 
-_MOST_FRAGMENTS = 100_000
-"""Of texts with more than a million characters in all, only longer quotations are sure to be found."""
+_MAX_FRAGMENTS = 100_000
+"""Limit on the number of fragments: above a million characters in total, only longer quotations are found for sure."""
 
 _BLOCK = 1 << 18
 _FACTORS = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F))
-_SPARE_BITS, _FEWEST_BITS = 8, 16
-"""Bits of a slot's number beyond those that count the fragments: about one position in 256 is looked at."""
+_SPARE_BITS, _MIN_BITS = 8, 16
+"""Bits of a slot number beyond those needed for the number of fragments: about one position in 256 is compared."""
 
 
 class Fragments:
-    """Fragments of 20 characters of some texts, in the forms in which files hold them: as they are, and as JSON.
+    """Fragments of 20 characters of some texts, in the forms in which files contain them: plain, and escaped as JSON.
 
-    A text of 20 characters or more is found, and so is every quotation of 29 characters or more.
+    Every text of 20 characters or more is found, and so is every quotation of 29 characters or more.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._by_start: dict[bytes, set[bytes]] = {}
         long_enough = {text for text in texts if len(text) >= SHORTEST_SOUGHT}
-        step = max(_STEP, sum(map(len, long_enough)) // _MOST_FRAGMENTS)
+        step = max(_STEP, sum(map(len, long_enough)) // _MAX_FRAGMENTS)
         for text in long_enough:
             for fragment in _fragments_of(text, step):
                 for form in forms_of(fragment, encoded_twice=True):
@@ -43,8 +43,8 @@ class Fragments:
         self._index()
 
     def _index(self) -> None:
-        """Mark the slots of all fragments, so that most positions of a content are passed over without a look."""
-        bits = max(_FEWEST_BITS, len(self._by_start).bit_length() + _SPARE_BITS)
+        """Mark the slots of all fragments, so that most positions of a content can be skipped."""
+        bits = max(_MIN_BITS, len(self._by_start).bit_length() + _SPARE_BITS)
         self._shift = np.uint64(64 - bits)
         self._marked = np.zeros(1 << bits, dtype=np.bool_)
         for start in self._by_start:
@@ -55,11 +55,11 @@ class Fragments:
         return bool(self._by_start)
 
     def found_in(self, content: bytes) -> bool:
-        """Whether a content holds one of the fragments."""
+        """Return whether a content contains one of the fragments."""
         return next(self._matches(content), None) is not None
 
     def discard_those_in(self, contents: Iterable[bytes]) -> None:
-        """Look no longer for fragments that these contents hold: they are not particular to the texts."""
+        """Drop the fragments that these contents contain, because they are not specific to the texts."""
         for content in contents:
             for form in set(self._matches(content)):
                 start = form[:SHORTEST_SOUGHT]
@@ -76,7 +76,7 @@ class Fragments:
                 yield from (form for form in forms if block.startswith(form, place))
 
     def _slots_of(self, content: bytes) -> NDArray[np.uint64]:
-        """For every position, the slot of the bytes from there on."""
+        """Return for every position the slot number of the bytes that begin there, shape [positions]."""
         positions = len(content) - SHORTEST_SOUGHT + 1
         if positions <= 0:
             return np.empty(0, dtype=np.uint64)
@@ -89,17 +89,17 @@ class Fragments:
 
 
 def forms_of(text: str, encoded_twice: bool = False) -> set[bytes]:
-    """A text as bytes: as it is, and as JSON has it, with and without escapes for what is not ASCII.
+    """Return a text as bytes: plain, and as a JSON string with and without escapes for non-ASCII characters.
 
-    `encoded_twice` adds how JSON has those forms as parts of another text, as in a reply that is JSON itself.
+    `encoded_twice` adds these forms escaped once more, as in a JSON reply that is itself stored as a JSON string.
     """
     once = _as_json(text)
-    twice = {form for one in once for form in _as_json(one)} if encoded_twice else set()
+    twice = {form for escaped in once for form in _as_json(escaped)} if encoded_twice else set()
     return {form.encode(errors="surrogatepass") for form in {text, *once, *twice}}
 
 
 def strings_of(value: Any) -> Iterator[str]:
-    """Every string in a value that JSON can hold."""
+    """Yield every string in a JSON value; the keys of objects are not included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
@@ -114,5 +114,5 @@ def _as_json(text: str) -> set[str]:
 def _fragments_of(text: str, step: int) -> list[str]:
     starts = range(0, len(text) - SHORTEST_SOUGHT + 1, step)
     fragments = [text[start : start + SHORTEST_SOUGHT] for start in starts]
-    varied = [fragment for fragment in fragments if len(set(fragment)) >= _VARIED]
+    varied = [fragment for fragment in fragments if len(set(fragment)) >= _MIN_DIFFERENT]
     return varied or fragments[:1]

@@ -1,4 +1,4 @@
-"""A panel of judges learned from a whole run: the second pass of a consensus, from verdicts that are there already."""
+"""Learn the confusion matrices of a panel of judges from the verdicts of a whole run, for a consensus component."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Params = dict[str, JsonValue]
 
 
 class Vote(NamedTuple):
-    """A judge's verdict on a response, as the place of its level."""
+    """A judge's verdict on a response, as the index of its level."""
 
     response: str
     judge: str
@@ -36,14 +36,14 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True)
 class Learned:
-    """What a run teaches of a panel.
+    """The confusion matrices of a panel, and the config that uses them.
 
     Attributes:
-        config: under which to re-score; where the panel is too small without confusions, so that the majority stands.
-        confusions: what was learned; None where the panel is too small.
-        judges: how each of them errs; empty where the panel is too small.
-        responses: how many were judged.
-        doubts: what to know of it, a sentence each; why, where the panel is too small.
+        config: the config for re-scoring; without confusions (majority vote) where the panel is too small.
+        confusions: the learned confusion matrices; None where the panel is too small.
+        judges: the quality of each judge by name; empty where the panel is too small.
+        responses: the number of judged responses.
+        doubts: warnings, one sentence each; the reason where the panel is too small.
     """
 
     config: Config
@@ -54,56 +54,61 @@ class Learned:
 
 
 def learn(run: Run, config: Config, component: str, report: Report) -> Learned:
-    """The confusions of the judges of a component, by its verdicts in a run (STABLEVAL, Algorithm 1, converged).
+    """Return the confusions of a component's judges, fitted to its verdicts in a run (STABLEVAL, Algorithm 1,
+    converged).
 
-    Raises `ConfigError` where the config has no such component whose combiner is `consensus`, and `InputError` where
-    nothing was judged.
+    `report` receives 1 for each group. Raises `ConfigError` where the config has no such component with combiner
+    `consensus`, and `InputError` where nothing of it was judged.
     """
-    stated = config.components.get(component)
-    if stated is None or stated.combiner != ConsensusOfJudges.name:
-        there = [name for name, one in config.components.items() if one.combiner == ConsensusOfJudges.name]
-        known = f"there are {', '.join(there)}" if there else "the config has none; add one, or --set it"
-        raise ConfigError(f"components.{component}: is no component of combiner 'consensus'; {known}")
-    params = {key: one for key, one in stated.params.items() if key != "confusions"}
-    bare = _with(config, component, params)
+    component_config = config.components.get(component)
+    if component_config is None or component_config.combiner != ConsensusOfJudges.name:
+        consensus_names = [name for name, use in config.components.items() if use.combiner == ConsensusOfJudges.name]
+        hint = (
+            f"there are {', '.join(consensus_names)}"
+            if consensus_names
+            else "the config has none; add one, or --set it"
+        )
+        raise ConfigError(f"components.{component}: is no component of combiner 'consensus'; {hint}")
+    params = {key: value for key, value in component_config.params.items() if key != "confusions"}
+    config_without = _with_params(config, component, params)
     levels: list[float] = []
     votes: list[Vote] = []
-    decisions = Decisions(run, bare, load_combiners(bare, run.header.evaluators.values()))
+    decisions = Decisions(run, config_without, load_combiners(config_without, run.header.evaluators.values()))
     for group in groups_of(run.source, run.extent):
         decision = decisions.of(group.record.key)
-        spec = next(one for one in decision.specs if one.name == component)
+        spec = next(spec for spec in decision.specs if spec.name == component)
         levels = levels_of(spec.params).tolist()
         votes += _votes(group, run.shape_of(group.record.key), spec, decision.rule)
         report(1)
     if not votes:
         raise InputError(f"{run.folder}: nothing of component {component!r} was judged, so there is nothing to learn")
-    return _learned(bare, component, params, votes, levels)
+    return _fit(config_without, component, params, votes, levels)
 
 
-def _learned(config: Config, component: str, params: Params, votes: list[Vote], levels: Sequence[float]) -> Learned:
-    response, judge, level = (list(one) for one in zip(*sorted(votes), strict=True))
+def _fit(config: Config, component: str, params: Params, votes: list[Vote], levels: Sequence[float]) -> Learned:
+    response, judge, level = (list(column) for column in zip(*sorted(votes), strict=True))
     fitted = consensus.fit(response, judge, level, classes=range(len(levels)))
-    why = consensus.too_small(fitted.votes)
-    if why is not None:
-        return Learned(config, None, {}, len(fitted.items), (why,))
+    reason = consensus.too_small(fitted.votes)
+    if reason is not None:
+        return Learned(config, None, {}, len(fitted.items), (reason,))
     confusions = confusions_of(fitted, levels)
-    own = _with(config, component, {**params, "confusions": confusions.model_dump(mode="json")})
+    learned_config = _with_params(config, component, {**params, "confusions": confusions.model_dump(mode="json")})
     judges = {str(name): quality for name, quality in fitted.annotators().items()}
-    return Learned(own, confusions, judges, len(fitted.items), fitted.warnings)
+    return Learned(learned_config, confusions, judges, len(fitted.items), fitted.warnings)
 
 
-def _with(config: Config, component: str, params: Params) -> Config:
-    own = config.components[component].model_copy(update={"params": params})
-    return config.model_copy(update={"components": {**config.components, component: own}})
+def _with_params(config: Config, component: str, params: Params) -> Config:
+    changed = config.components[component].model_copy(update={"params": params})
+    return config.model_copy(update={"components": {**config.components, component: changed}})
 
 
 def _votes(group: Group, shape: Shape, spec: Spec, rule: str) -> Iterator[Vote]:
-    """What the judges said of a group, as the component hears it: what a gate settled was said by nobody."""
+    """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
     names = sorted(trace.key for trace in group.traces)
     table = lay_out(shape.questions, names, group.verdicts(shape))
     levels = levels_of(spec.params)
-    for judge, stated in spec.inputs.items():
-        cells = table.cells(stated, rule, spec.direction, "counted")
+    for judge, use in spec.inputs.items():
+        cells = table.cells(use, rule, spec.direction, "counted")
         level = nearest(cells.value, levels)
         for row, column in np.argwhere(cells.live & cells.judged).tolist():
             yield Vote(f"{group.record.key}/{names[row]}", judge, int(level[row, column]))

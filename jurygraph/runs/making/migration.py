@@ -1,6 +1,6 @@
-"""Bringing over a run of schema version 1, a folder of JSON lines: nothing is asked, every reward stays to the bit.
+"""Migrate a run of schema version 1, a folder of JSON lines, without requests; every reward stays the same to the bit.
 
-The first form kept no task and no response, so the tasks file is needed again; it must be the one that was scored.
+Version 1 stored neither tasks nor responses, so the tasks file is needed again; it must be the one that was scored.
 """
 
 import hashlib
@@ -24,36 +24,38 @@ from jurygraph.sources import Work, read_config
 
 
 def migrate(old: Path, folder: Path, work: Work, report: Report) -> int:
-    """Write an old run anew, into another folder; how many traces it has. The old one stays as it is.
+    """Write an old run in the current format into another folder and return its number of traces.
 
-    `report` is told how many responses a group had. Raises `InputError` where there is no such run, or the tasks are
-    not those that it scored, and `TraceMismatch` where it is not what was written.
+    The old run is left unchanged. `report` receives the number of responses of each group. Raises `InputError` where
+    there is no such run, or where the tasks are not those that it scored, and `TraceMismatch` where it was changed.
     """
     try:
-        return _migrated(old, folder, work, report)
+        return _write_migrated(old, folder, work, report)
     except JurygraphError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        wrong = f"holds what nobody wrote like that ({type(error).__name__}: {error})"
-        raise TraceMismatch(f"{old}: {wrong}; it has been changed") from error
+        problem = f"holds what nobody wrote like that ({type(error).__name__}: {error})"
+        raise TraceMismatch(f"{old}: {problem}; it has been changed") from error
 
 
-def _migrated(old: Path, folder: Path, work: Work, report: Report) -> int:
-    first = _FirstForm(old)
-    _refuse_other_files(old, first.manifest, work)
-    present = Run.complete(folder) or Run.to_write(folder)
-    if present is not None:
-        present.close()
+def _write_migrated(old: Path, folder: Path, work: Work, report: Report) -> int:
+    old_run = _OldRun(old)
+    _refuse_other_files(old, old_run.manifest, work)
+    existing = Run.complete(folder) or Run.to_write(folder)
+    if existing is not None:
+        existing.close()
         raise InputError(f"{folder}: holds a run already; name another folder with --out")
-    plans = first.plans()
-    run = Run.create(folder, _header(first, plans, work), uuid.uuid4().hex)
+    plans = old_run.plans()
+    run = Run.create(folder, _build_header(old_run, plans, work), uuid.uuid4().hex)
     try:
-        scored = _copy(first, plans, work, run, report)
-        done = first.manifest["done"]["responses"] if first.manifest["status"] == "complete" else 0
-        if run.ledger.number("trace") < done:
-            lost = f"{done - run.ledger.number('trace')} of the {done} traces of this complete run are missing"
-            raise TraceMismatch(f"{old}: {lost}; it has been changed")
-        if done and scored == work.extent()[0]:
+        scored = _copy_groups(old_run, plans, work, run, report)
+        finished = old_run.manifest["done"]["responses"] if old_run.manifest["status"] == "complete" else 0
+        if run.ledger.number("trace") < finished:
+            missing = (
+                f"{finished - run.ledger.number('trace')} of the {finished} traces of this complete run are missing"
+            )
+            raise TraceMismatch(f"{old}: {missing}; it has been changed")
+        if finished and scored == work.extent()[0]:
             close_record(run)
         run.ledger.commit()
         return run.ledger.number("trace")
@@ -61,35 +63,35 @@ def _migrated(old: Path, folder: Path, work: Work, report: Report) -> int:
         run.close()
 
 
-class _FirstForm:
-    """run.json, config.yaml, plans.jsonl and traces.jsonl."""
+class _OldRun:
+    """A run of version 1: run.json, config.yaml, plans.jsonl and traces.jsonl."""
 
     def __init__(self, folder: Path) -> None:
         if not (folder / FIRST_FORM).is_file():
             raise InputError(f"{folder}: is no run of schema version 1; only such a run is brought over")
         self.folder = folder
-        self.manifest: Mapping[str, Any] = _plain((folder / FIRST_FORM).read_bytes(), folder / FIRST_FORM)
+        self.manifest: Mapping[str, Any] = _parse_json((folder / FIRST_FORM).read_bytes(), folder / FIRST_FORM)
         self.config: Config = read_config(folder / "config.yaml")
-        stated = self.config.model_dump(mode="json", exclude_unset=True)  # all settings that there were at the time
-        if digest_of(stated) != self.manifest.get("config"):
+        settings = self.config.model_dump(mode="json", exclude_unset=True)  # only the settings that existed at the time
+        if digest_of(settings) != self.manifest.get("config"):
             raise TraceMismatch(f"{folder / 'config.yaml'}: is not the config of this run; it has been changed")
 
     def plans(self) -> dict[str, Plan]:
-        """The plan of each task."""
+        """Return the plan of each task by id."""
         plans = {}
-        for place, line in self._lines("plans.jsonl"):
-            content = _plain(line, place)
-            plan: Plan = _read(Plan, json.dumps(content.get("plan")).encode(), place)
+        for place, line in self._read_lines("plans.jsonl"):
+            content = _parse_json(line, place)
+            plan: Plan = _parse_model(Plan, json.dumps(content.get("plan")).encode(), place)
             if plan.digest != content.get("digest"):
                 raise TraceMismatch(f"{place}: is not the plan that was written; it has been changed")
             plans[plan.task_id] = plan
         return plans
 
     def traces(self) -> Iterator[Trace]:
-        """Every trace; each names the SHA-256 of the line before it."""
+        """Yield every trace; each refers to the SHA-256 of the line before it."""
         previous = None
-        for place, line in self._lines("traces.jsonl"):
-            trace: Trace = _read(Trace, line, place)
+        for place, line in self._read_lines("traces.jsonl"):
+            trace: Trace = _parse_model(Trace, line, place)
             if trace.previous != previous:
                 raise TraceMismatch(
                     f"{place}: does not follow the line before it; one of them has been changed or lost"
@@ -97,15 +99,15 @@ class _FirstForm:
             previous = hashlib.sha256(line).hexdigest()
             yield trace
 
-    def _lines(self, name: str) -> Iterator[tuple[str, bytes]]:
-        """Whole lines: a run that was killed may have left a torn one at the end."""
+    def _read_lines(self, name: str) -> Iterator[tuple[str, bytes]]:
+        """Yield the place and content of complete lines: a killed run may have left an incomplete one at the end."""
         with (self.folder / name).open("rb") as file:
             for number, line in enumerate(file, start=1):
                 if line.endswith(b"\n"):
                     yield f"{self.folder / name}, line {number}", line[:-1]
 
 
-def _plain(content: bytes, place: object) -> dict[str, Any]:
+def _parse_json(content: bytes, place: object) -> dict[str, Any]:
     try:
         value: dict[str, Any] = json.loads(content)
         return value
@@ -113,7 +115,7 @@ def _plain(content: bytes, place: object) -> dict[str, Any]:
         raise TraceMismatch(f"{place}: is no JSON; it has been changed") from None
 
 
-def _read(noun: type[Any], line: bytes, place: str) -> Any:
+def _parse_model(noun: type[Any], line: bytes, place: str) -> Any:
     try:
         return noun.model_validate_json(line)
     except ValidationError:
@@ -121,13 +123,13 @@ def _read(noun: type[Any], line: bytes, place: str) -> Any:
 
 
 def _refuse_other_files(old: Path, manifest: Mapping[str, Any], work: Work) -> None:
-    for what, here in (("tasks", work.tasks), ("responses", work.responses)):
-        stated = (manifest.get(what) or {}).get("sha256")
-        if stated != (here.sha256 if here else None):
-            raise InputError(f"{old}: scored another {what} file; name the one that it scored")
+    for kind, file in (("tasks", work.tasks), ("responses", work.responses)):
+        recorded_digest = (manifest.get(kind) or {}).get("sha256")
+        if recorded_digest != (file.sha256 if file else None):
+            raise InputError(f"{old}: scored another {kind} file; name the one that it scored")
 
 
-def _header(first: _FirstForm, plans: Mapping[str, Plan], work: Work) -> Header:
+def _build_header(old_run: _OldRun, plans: Mapping[str, Plan], work: Work) -> Header:
     audiences: dict[str, Audience] = {
         question.evaluator: plan.survey.views[question.view].audience
         for plan in plans.values()
@@ -138,28 +140,28 @@ def _header(first: _FirstForm, plans: Mapping[str, Plan], work: Work) -> Header:
     return Header(
         tasks=work.tasks,
         responses=work.responses,
-        config=first.config,
+        config=old_run.config,
         evaluators={
             name: Seat(version=version, audience=audiences.get(name, "task"))
-            for name, version in first.manifest["evaluators"].items()
+            for name, version in old_run.manifest["evaluators"].items()
         },
-        derivers={one.deriver: one.version for one in derivations},
+        derivers={derivation.deriver: derivation.version for derivation in derivations},
         combiners={spec.combiner: spec.version for spec in specs},
         asked=Extent.of(work.extent()),
     )
 
 
-def _copy(first: _FirstForm, plans: Mapping[str, Plan], work: Work, run: Run, report: Report) -> int:
-    """Append all plans, then every group that is whole; how many groups."""
+def _copy_groups(old_run: _OldRun, plans: Mapping[str, Plan], work: Work, run: Run, report: Report) -> int:
+    """Append all plans, then every complete group; return the number of groups."""
     for task, _ in work.pairs(0, len(plans)):
         run.add_plan(task, plans[task.id])
-    traces, scored = first.traces(), 0
+    traces, scored = old_run.traces(), 0
     for task, responses in work.pairs(0, len(plans)):
         group = list(islice(traces, len(responses)))
         if len(group) < len(responses):
             break
         if {trace.response_id for trace in group} != {response.id for response in responses}:
-            raise TraceMismatch(f"{first.folder}: the traces of task {task.id!r} are not those of its responses")
+            raise TraceMismatch(f"{old_run.folder}: the traces of task {task.id!r} are not those of its responses")
         run.ledger.append(*run.drafts(plans[task.id], group, responses))
         scored += 1
         report(len(group))

@@ -1,7 +1,7 @@
-"""The calls by which profiles are read and rubrics annotated while tasks are planned.
+"""Store the calls that read profiles and annotate rubrics while tasks are planned.
 
-The run holds them with its plans: all of them or none. Until these are committed, each answer is durable in a ledger of
-its own, so that a run that is stopped while it plans does not ask for it again.
+The run stores them together with its plans: all of them or none. Until these are committed, each reply is durable in a
+separate ledger, so that a run that is stopped while planning does not repeat the request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,14 +23,14 @@ from jurygraph.sources.profiles import ProfilesFile
 
 
 class PlanningCalls(CallsBeside):
-    """Keeps calls in the transaction in which a run's plans are made, and until that ends in a file of their own.
+    """A call sink that stores calls in the transaction of a run's plans and, until its end, in a separate file.
 
-    That file is written where `is_durable` asks for it: a jury with a cache has its answers there. What an earlier
-    sitting left in it is taken over once it is asked for. It stays until `discard`.
+    The file is written only if `is_durable`: a jury with a cache has its replies there. Calls that an earlier session
+    left in it are copied to the run once they are requested. The file is kept until `discard`.
     """
 
     def __init__(self, run: Run, *others: Ledger, is_durable: bool) -> None:
-        calls = Calls(run.ledger, _InTransaction(run.ledger))
+        calls = Calls(run.ledger, _TransactionWriter(run.ledger))
         super().__init__(calls, *others)
         self._run_calls = calls
         self._folder = run.folder
@@ -46,14 +46,14 @@ class PlanningCalls(CallsBeside):
         return self._ledger
 
     def find(self, key: str) -> Answered | None:
-        """The call whose request has this digest; one from the file is kept with the plans from here on."""
-        found = super().find(key)
-        if found is None and self._ledger is not None and (found := self._answers.find(key)) is not None:
+        """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""
+        call = super().find(key)
+        if call is None and self._ledger is not None and (call := self._answers.find(key)) is not None:
             self._run_calls.copy(key, self._ledger)
-        return found
+        return call
 
     async def keep(self, request: Request, answered: Answered) -> None:
-        """Keep a call; it would survive a power cut when this returns, in the cache if not here."""
+        """Store a call; it is durable when this returns, in the file or in the jury's cache."""
         if self._is_durable:
             if self._ledger is None:
                 self._open()
@@ -62,30 +62,30 @@ class PlanningCalls(CallsBeside):
 
     @property
     def kept(self) -> int:
-        """How many answers the file holds, for the next sitting."""
+        """Return the number of calls in the file, for the next session."""
         return 0 if self._ledger is None else self._ledger.number("call")
 
     def close(self) -> None:
-        """Let go of the file, which stays."""
+        """Close the file and keep it."""
         if self._ledger is not None:
             self._writer.close()
             self._ledger.settle()
             self._ledger = None
 
     def discard(self) -> None:
-        """Remove the file: the run holds all that was needed of it."""
+        """Remove the file: the run has everything that was needed from it."""
         self.close()
         discard_planning(self._folder)
 
 
 def earlier_answers(folder: Path) -> Ledger | None:
-    """What planning was answered before it was stopped, for reading; None where there is nothing."""
+    """Open the calls of a planning that was stopped, for reading; None where there are none."""
     path = folder / PLANNING
     return Ledger.open(path) if path.exists() else None
 
 
-class _InTransaction:
-    """Appends to a ledger at once, and leaves it to others to commit."""
+class _TransactionWriter:
+    """A writer that appends to a ledger immediately and leaves committing to the caller."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
@@ -98,25 +98,25 @@ class _InTransaction:
 
 
 def profiles_differ(run: Run, file: ProfilesFile | None, work: Work) -> Iterator[str]:
-    """In what a PROFILES file differs from the plans of a run, where something was erased and its sum with it."""
-    known = run.header.profiles
-    if known is None or known.sha256 != ERASED:
+    """Yield the differences between a PROFILES file and a run's plans; needed where its digest was erased."""
+    recorded_mark = run.header.profiles
+    if recorded_mark is None or recorded_mark.sha256 != ERASED:
         return
     if file is None:
-        yield f"the profiles file is {known.name} in the run and none here"
+        yield f"the profiles file is {recorded_mark.name} in the run and none here"
         return
     for task, _ in work.pairs(0, run.tasks_planned):
-        content, stated = run.task_content(task.id), file.of(task)
+        content, line = run.task_content(task.id), file.of(task)
         if content is None:
             continue
-        there, here = _by_hand(read_beside(content).get("profiles")), _by_hand(stated.by_hand() if stated else None)
-        if there != here:
+        stored, current = _from_file(read_beside(content).get("profiles")), _from_file(line.by_hand() if line else None)
+        if stored != current:
             yield f"what {file.mark.name} says of task {task.id!r} is not what the run was planned with"
 
 
-def _by_hand(profiles: Profiles | None) -> tuple[Sequence[ReadStakeholder], Sequence[ReadTension] | None]:
-    """What of it came from a file."""
+def _from_file(profiles: Profiles | None) -> tuple[Sequence[ReadStakeholder], Sequence[ReadTension] | None]:
+    """Return the stakeholders and tensions that came from a PROFILES file."""
     if profiles is None:
         return (), None
-    people = tuple(one for one in profiles.stakeholders if profiles.by[one.id] == FILE)
+    people = tuple(person for person in profiles.stakeholders if profiles.by[person.id] == FILE)
     return people, profiles.tensions if profiles.tensions_by == FILE else None

@@ -1,4 +1,4 @@
-"""The same verdicts under other weights, recipe or failure rule: a run that refers to another one and asks nothing."""
+"""Re-score a run: decide its verdicts under another config, as a new run that refers to the first, without requests."""
 
 import math
 import os
@@ -29,14 +29,14 @@ from jurygraph.schema import Config, Decision, Task, digest_of
 from jurygraph.schema.plan import as_planned
 from jurygraph.sources import parse_config
 
-_AT_ONCE = 1000
+_CHUNK = 1000
 
 DECIDING = frozenset({"weights", "rubric", "panel", "reward", "components", "gates", "scale", "clip", "failure"})
-"""What of a config says how answers count. The rest says what is asked, which a branch of the run asks anew."""
+"""Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
 
 
 class Rescored(NamedTuple):
-    """What re-scoring came to: how many rewards are other numbers now, and the means of those that are numbers."""
+    """The result of re-scoring: the number of changed rewards, and the means and failure counts before and after."""
 
     responses: int
     changed: int
@@ -47,69 +47,69 @@ class Rescored(NamedTuple):
 
 
 def rescore(run: Run, folder: Path, config: Config, report: Report) -> Rescored:
-    """Decide every trace of a run anew under a config, into a new folder. Whole, or nothing is written.
+    """Decide every trace of a run again under a config, and write the new run completely or not at all.
 
-    Raises `InputError` where the config would ask something else, or where something is in the folder already, and
-    `ConfigError` or `PlanError` where the recipe does not fit.
+    `report` receives the number of newly written traces. Raises `InputError` where the config changes the questions,
+    or where the folder is not empty, and `ConfigError` or `PlanError` where the recipe does not fit.
     """
     _refuse_other_questions(run, config)
     seats = run.header.evaluators
     combiners = combiners_for(run) if config == run.config else load_combiners(config, seats.values())
     check_recipe(config, seats)
-    present = Run.complete(folder) or Run.to_write(folder)
-    if present is not None:
-        present.close()
+    existing = Run.complete(folder) or Run.to_write(folder)
+    if existing is not None:
+        existing.close()
         raise InputError(f"{folder}: holds a run already; name another folder with --out")
-    made = Run.create(folder, _header(run, folder, config, combiners), uuid.uuid4().hex)
+    new_run = Run.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
         with collection_paused():
             decisions = Decisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.extent)
             by_task = {group.key: decisions.of(group.key) for group in groups}
-            _write(made, _decision_drafts(by_task))
-            again = Recomputation(run.source, lambda group: by_task[group.record.key], combiners)
+            _write(new_run, _decision_drafts(by_task))
+            recomputation = Recomputation(run.source, lambda group: by_task[group.record.key], combiners)
             tally = _Tally([], [])
-            _write(made, _trace_drafts(run, again.rewards(groups_of(run.source, run.extent)), tally), report)
-        close_record(made)
+            _write(new_run, _trace_drafts(run, recomputation.rewards(groups_of(run.source, run.extent)), tally), report)
+        close_record(new_run)
     finally:
-        made.close()
+        new_run.close()
     return tally.result()
 
 
-def _write(made: Run, drafts: Iterator[Draft], report: Report | None = None) -> None:
-    """Append many records, not one by one."""
-    while chunk := list(islice(drafts, _AT_ONCE)):
-        made.ledger.append(*chunk)
+def _write(run: Run, drafts: Iterator[Draft], report: Report | None = None) -> None:
+    """Append records in large chunks."""
+    while chunk := list(islice(drafts, _CHUNK)):
+        run.ledger.append(*chunk)
         if report is not None:
             report(len(chunk))
 
 
 def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
-    """Each decision once, before the first task that it is of."""
-    known: set[str] = set()
+    """Yield the record of each task, and that of each decision before the first task that uses it."""
+    written: set[str] = set()
     for task_id, decision in by_task.items():
-        if decision.digest not in known:
-            known.add(decision.digest)
+        if decision.digest not in written:
+            written.add(decision.digest)
             yield Draft("decision", decision.digest, decision.model_dump(mode="json"))
         yield Draft("task", task_id, {"decision": decision.digest})
 
 
-def _trace_drafts(run: Run, again: Iterator[Recomputed], tally: "_Tally") -> Iterator[Draft]:
-    own = (record for record in run.ledger.chained(1, run.ledger.count) if record.kind == "trace")
-    for one in again:
-        tally.before.append((one.body if run.base is None else next(own).content)["reward"]["value"])
-        tally.after.append(one.reward["value"])
-        yield Draft("trace", one.record.key, {"base": one.record.seq, "reward": one.reward})
+def _trace_drafts(run: Run, recomputed: Iterator[Recomputed], tally: "_Tally") -> Iterator[Draft]:
+    own_records = (record for record in run.ledger.chained(1, run.ledger.count) if record.kind == "trace")
+    for trace in recomputed:
+        tally.before.append((trace.body if run.base is None else next(own_records).content)["reward"]["value"])
+        tally.after.append(trace.reward["value"])
+        yield Draft("trace", trace.record.key, {"base": trace.record.seq, "reward": trace.reward})
 
 
 class _Tally(NamedTuple):
-    """The rewards as they were and as they are now."""
+    """The rewards before and after re-scoring."""
 
     before: list[float | None]
     after: list[float | None]
 
     def result(self) -> Rescored:
-        """What it comes to."""
+        """Return the result of re-scoring."""
         return Rescored(
             responses=len(self.after),
             changed=sum(a != b for a, b in zip(self.before, self.after, strict=True)),
@@ -126,74 +126,76 @@ def _mean(values: list[float | None]) -> float | None:
 
 
 def _refuse_other_questions(run: Run, config: Config) -> None:
-    there, here = run.config.model_dump(mode="json"), config.model_dump(mode="json")
-    for key, _, _ in changes(there, here):
+    old, new = run.config.model_dump(mode="json"), config.model_dump(mode="json")
+    for key, _, _ in changes(old, new):
         setting = key.split(".")[0].split("[")[0]
         if setting not in DECIDING:
-            wrong = f"{key} says what is asked, and re-scoring asks nothing"
-            raise InputError(f"{wrong}; use `jurygraph score --branch {typed(run.folder)}` with the other config")
+            problem = f"{key} says what is asked, and re-scoring asks nothing"
+            raise InputError(f"{problem}; use `jurygraph score --branch {typed(run.folder)}` with the other config")
 
 
-def _header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
+def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
     source = run.source
     if run.header.base is not None:
         records, head = run.header.base.records, run.header.base.head
     else:
         records, head = source.ledger.count, source.ledger.head.hex()
-    where = os.path.relpath(source.folder.resolve(), folder.resolve())
+    path = os.path.relpath(source.folder.resolve(), folder.resolve())
     scored = Extent(tasks=run.tasks_scored, responses=run.ledger.number("trace"))
     return run.header.model_copy(
         update={
             "config": config,
-            "combiners": {name: one.version for name, one in combiners.items()},
+            "combiners": {name: combiner.version for name, combiner in combiners.items()},
             "code": folder_from(folder, run.code_folder),
             "asked": scored,
-            "base": Origin(run=source.id, folder=where, records=records, head=head),
+            "base": Origin(run=source.id, folder=path, records=records, head=head),
             "branch": None,
         }
     )
 
 
 class Decisions:
-    """The decision of each task under another config; tasks that are alike in what counts share one."""
+    """The decision of each task under another config; tasks with the same inputs share one."""
 
     def __init__(self, run: Run, config: Config, combiners: Combiners) -> None:
         self._run, self._config, self._unchanged = run, config, config == run.config
         self._seats, self._combiners = run.header.evaluators, combiners
-        self._made: dict[str, Decision] = {}
+        self._by_inputs: dict[str, Decision] = {}
 
     def of(self, task_id: str) -> Decision:
-        """A task's decision. Raises `InputError` where its texts were erased and something of the recipe changed."""
+        """Return a task's decision. Raises `InputError` where its texts were erased and the config changed."""
         if self._unchanged:
             return self._run.decision_of(task_id)
         content = self._run.task_content(task_id)
         if content is None:
-            erased = f"the texts of task {task_id!r} were erased, so it cannot be weighed anew"
-            raise InputError(f"{self._run.folder}: {erased}; re-score it with unchanged settings alone")
-        counts = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
-        alike = digest_of([self._run.shape_of(task_id).digest, counts, content.get("profiles"), content.get("rubric")])
-        if alike not in self._made:
+            problem = f"the texts of task {task_id!r} were erased, so it cannot be weighed anew"
+            raise InputError(f"{self._run.folder}: {problem}; re-score it with unchanged settings alone")
+        deciding_fields = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
+        inputs_digest = digest_of(
+            [self._run.shape_of(task_id).digest, deciding_fields, content.get("profiles"), content.get("rubric")]
+        )
+        if inputs_digest not in self._by_inputs:
             task = as_planned(Task.model_validate(content["task"]), **read_beside(content))
             survey = self._run.shape_of(task_id).survey(read_views(content))
-            self._made[alike] = redecide(task, survey, self._config, self._seats, self._combiners)
-        return self._made[alike]
+            self._by_inputs[inputs_digest] = redecide(task, survey, self._config, self._seats, self._combiners)
+        return self._by_inputs[inputs_digest]
 
 
 def with_settings(config: Config, settings: Iterable[str]) -> Config:
-    """The config with settings changed, each `key=value`: the key dotted, such as rubric.kappa, the value YAML.
+    """Return the config with changed settings, each `key=value`: a dotted key such as rubric.kappa, and a YAML value.
 
-    Raises `ConfigError` naming the setting.
+    Raises `ConfigError` with the name of a faulty setting.
     """
     content: dict[str, Any] = config.model_dump(mode="json")
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise ConfigError(f"--set {setting!r}: is no setting; write key=value, such as rubric.kappa=2")
-        _set(content, key, _value(key, text))
+        _set_value(content, key, _parse_value(key, text))
     return parse_config(content)
 
 
-def _set(content: dict[str, Any], key: str, value: Any) -> None:
+def _set_value(content: dict[str, Any], key: str, value: Any) -> None:
     *path, last = steps = key.split(".")
     if not all(steps):
         raise ConfigError(f"--set {key}: is no key; write one such as rubric.kappa")
@@ -205,7 +207,7 @@ def _set(content: dict[str, Any], key: str, value: Any) -> None:
     content[last] = value
 
 
-def _value(key: str, text: str) -> Any:
+def _parse_value(key: str, text: str) -> Any:
     try:
         return YAML(typ="safe", pure=True).load(text)
     except (YAMLError, ValueError, ArithmeticError, LookupError, TypeError, AttributeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Scoring into a run: what is there already stays, what is missing is asked."""
+"""Score into a run: existing results are kept, and only missing ones are requested."""
 
 import asyncio
 import gc
@@ -43,18 +43,18 @@ if TYPE_CHECKING:
 
 
 def _lacks_roles(task: Task) -> bool:
-    """Whether an annotator must tell roles before it is known which pairs of criteria there are."""
+    """Return whether an annotator must assign roles before the candidate pairs of criteria are known."""
     return task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
 
 
 class Session:
-    """One sitting of a jury over a file of tasks: `prepare` plans what is to come, `score` fills the run.
+    """A session of a jury over a file of tasks: `prepare` plans the remaining tasks, `score` scores them into the run.
 
-    A run that is there already is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds.
-    `profiles` say how profiles in text are read. `unread` counts the tasks of a forecast of which a model would have to
-    tell profiles, or the roles of criteria, first: of what hangs on that nothing is known. `unanswered` counts the
-    pairs and criteria of which the graphs of planned tasks say that an annotator gave no answer. `answers_kept` counts
-    those that a planning which was stopped left in the folder for the next sitting.
+    An existing run is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds. `profiles` gives
+    the constraints and tensions of profiles in text. `unread` counts the tasks of a forecast whose profiles or
+    criterion roles a model must determine first: requests that depend on these are not in the forecast. `unanswered`
+    counts the pairs and criteria that an annotator left unanswered in the planned tasks. `answers_kept` is the number
+    of calls that a stopped planning left in the folder for the next session.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Session:
         branch: "Branch | None" = None,
         profiles: ProfilesFile | None = None,
     ) -> None:
-        """Look at what is there.
+        """Open the run in the folder, if there is one, and count its results.
 
         Raises `InputError` where a run was begun with other files, config, model or evaluators, or where another
         process writes it.
@@ -85,33 +85,36 @@ class Session:
             branch.serve(jury)
         self._run = Run.complete(folder) or Run.to_write(folder)
         if self._run is not None:
-            self._look_at(self._run)
+            self._load_run(self._run)
         self.done = self._run.tasks_scored if self._run else 0
         self.left = Extent.of(work.extent(self.done, limit))
         self.finished = self._run is not None and not self.left.tasks
 
-    def _look_at(self, run: Run) -> None:
+    def _load_run(self, run: Run) -> None:
         try:
-            found = [*what_differs(run, self._header(), self._work), *profiles_differ(run, self._profiles, self._work)]
-            if found:
+            differences = [
+                *what_differs(run, self._build_header(), self._work),
+                *profiles_differ(run, self._profiles, self._work),
+            ]
+            if differences:
                 hint = "use another --out, or --branch to ask just what changed"
-                raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(found)}; {hint}")
+                raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(differences)}; {hint}")
             for call in run.planning_calls():
                 self.summary.bill.add(call, self._source(run, call))
-            for one in read_outlines(run):
-                self._count_stored(run, one)
+            for outline in read_outlines(run):
+                self._count_stored(run, outline)
             if self._canaries is not None:
                 for call in self._canaries.look_at(run.ledger):
                     self.summary.bill.add(call, self._source(run, call))
             if run.closed and self._work.extent(run.tasks_scored, self.limit)[0]:
-                state = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
+                problem = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
                 hint = f"score into another --out, with --branch {typed(self.folder)}"
-                raise InputError(f"{self.folder}: {state}; {hint}")
+                raise InputError(f"{self.folder}: {problem}; {hint}")
         except BaseException:
             run.close()
             raise
 
-    def _header(self) -> Header:
+    def _build_header(self) -> Header:
         jury, work = self.jury, self._work
         return Header(
             tasks=work.tasks,
@@ -121,9 +124,9 @@ class Session:
             config=jury.config,
             model=model_of(jury),
             domain=jury.domain,
-            evaluators={name: one.seat for name, one in jury.evaluators.items()},
-            derivers={name: one.version for name, one in jury.derivers.items()},
-            combiners={name: one.version for name, one in jury.combiners.items()},
+            evaluators={name: component.seat for name, component in jury.evaluators.items()},
+            derivers={name: component.version for name, component in jury.derivers.items()},
+            combiners={name: component.version for name, component in jury.combiners.items()},
             code=folder_from(self.folder, jury.code_folder),
             asked=Extent.of(work.extent()),
             branch=self._branch.origin(self.folder) if self._branch else None,
@@ -131,58 +134,58 @@ class Session:
 
     @property
     def tasks(self) -> int:
-        """How many tasks the file has."""
+        """Return the number of tasks in the file."""
         return self._work.extent()[0]
 
     async def forecast(self, report: Report) -> Forecast:
-        """What is still to be asked, and what it would come to where a model is. Sends and writes nothing.
+        """Return a forecast of the remaining work and, with a model, of its calls. Sends and writes nothing.
 
-        `report` is told how many responses a group has.
+        `report` receives the number of responses of each group.
         """
-        estimator = self._estimator()
+        estimator = self._make_estimator()
         try:
-            with _collected_seldom():
-                expected = await self._expected(estimator, report)
+            with _rare_garbage_collection():
+                expected = await self._forecast_with(estimator, report)
         finally:
             if self.jury.gateway is not None:
                 await self.jury.gateway.close()
         return expected if estimator is None else replace(expected, model=estimator.estimate())
 
-    async def _expected(self, estimator: "Estimator | None", report: Report) -> Forecast:
-        """What is still to be asked; what of that a model would be asked is told the estimator."""
+    async def _forecast_with(self, estimator: "Estimator | None", report: Report) -> Forecast:
+        """Return a forecast of the remaining work, and add the requests of a model to the estimator."""
         expected, evaluators = Forecast(), self.jury.evaluators
         for task, group in self._work.pairs(self.done, self.limit):
-            plan = await self._foreseen(task, estimator)
+            plan = await self._dry_run_plan(task, estimator)
             if plan is None:
                 expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
             else:
                 recalled = self._branch.recall(task, group, plan) if self._branch else NOTHING
                 expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
                 if estimator is not None:
-                    asked = unscreened(plan, evaluators)
-                    estimator.add(await self.jury.arequests(task, group, asked, recalled))
-                    estimator.add(await self._about_canary(task, asked))
+                    plan_without_conditions = unscreened(plan, evaluators)
+                    estimator.add(await self.jury.arequests(task, group, plan_without_conditions, recalled))
+                    estimator.add(await self._canary_requests(task, plan_without_conditions))
             report(len(group))
         return expected
 
-    async def _about_canary(self, task: Task, plan: Plan) -> "list[Request]":
-        """What the model would be asked about the canary of a task."""
+    async def _canary_requests(self, task: Task, plan: Plan) -> "list[Request]":
+        """Return the requests about the canary of a task."""
         canary = self._canaries.next_for(task, plan) if self._canaries else None
         return [] if canary is None else await self.jury.arequests(task, (canary.response,), plan)
 
-    async def _foreseen(self, task: Task, estimator: "Estimator | None") -> Plan | None:
-        """The plan of a task, without a graph that a model would have to find; None where one must read its profiles.
+    async def _dry_run_plan(self, task: Task, estimator: "Estimator | None") -> Plan | None:
+        """Return the plan of a task, without a graph that a model would have to annotate.
 
-        What it would be asked first is told the estimator.
+        None where a model must read its profiles first. The first requests are added to the estimator.
         """
         gateway = self.jury.gateway
         if gateway is None or estimator is None:
-            with self._placed(task):
-                return (await self.jury.aforesee(task, *self._stated(task)))[0]
-        sink, gateway.sink = gateway.sink, self._found
+            with self._locate_errors(task):
+                return (await self.jury.aforesee(task, *self._profile_arguments(task)))[0]
+        sink, gateway.sink = gateway.sink, self._known_calls
         try:
-            with self._placed(task):
-                plan, first = await self.jury.aforesee(task, *self._stated(task))
+            with self._locate_errors(task):
+                plan, first = await self.jury.aforesee(task, *self._profile_arguments(task))
             estimator.add(first)
             self.unread += plan is None or (bool(first) and _lacks_roles(task))
         finally:
@@ -190,29 +193,29 @@ class Session:
         return plan
 
     @cached_property
-    def _found(self) -> Found:
+    def _known_calls(self) -> Found:
         earlier = earlier_answers(self.folder)
-        return Found(*self._ledgers, *([] if earlier is None else [earlier]))
+        return Found(*self._profile_ledgers, *([] if earlier is None else [earlier]))
 
     @property
-    def _ledgers(self) -> "list[Ledger]":
-        """Where the calls by which profiles are read may be known from."""
-        known = [self._run.ledger] if self._run is not None else []
-        return known if self._branch is None else [*known, self._branch.ledger]
+    def _profile_ledgers(self) -> "list[Ledger]":
+        """Return the ledgers that may hold the calls that read profiles."""
+        ledgers = [self._run.ledger] if self._run is not None else []
+        return ledgers if self._branch is None else [*ledgers, self._branch.ledger]
 
-    def _estimator(self) -> "Estimator | None":
-        """Who reckons what a model would be asked; it knows what the run holds."""
+    def _make_estimator(self) -> "Estimator | None":
+        """Return an estimator of the calls to a model, which knows the calls of the run; None without a model."""
         gateway = self.jury.gateway
         if gateway is None:
             return None
-        from jurygraph.runs.figures.estimate import Estimator  # nobody pays for it who asks no model
+        from jurygraph.runs.figures.estimate import Estimator  # imported lazily: only needed with a model
 
         if self._run is not None:
             gateway.sink = Calls(self._run.ledger)
         return Estimator(gateway)
 
     async def prepare(self, report: Report) -> None:
-        """Plan every task that is still to be planned, all or none; `report` is told of each.
+        """Plan all remaining tasks, or none of them; `report` receives 1 for each.
 
         Raises `PlanError`, and `ModelError` or `BudgetExceeded` where a profile could not be read, each with the file
         and line of the task.
@@ -220,32 +223,32 @@ class Session:
         if self.finished:
             return
         if self._run is None:
-            self._run = Run.create(self.folder, self._header(), uuid.uuid4().hex)
+            self._run = Run.create(self.folder, self._build_header(), uuid.uuid4().hex)
         gateway = self.jury.gateway
         if gateway is None:
-            with _collected_seldom():
-                await self._plan(self._run, report)
+            with _rare_garbage_collection():
+                await self._plan_tasks(self._run, report)
             return
         others = [] if self._branch is None else [self._branch.ledger]
         gateway.sink = calls = PlanningCalls(self._run, *others, is_durable=not gateway.has_cache)
         try:
-            with _collected_seldom():
-                await self._plan(self._run, report)
+            with _rare_garbage_collection():
+                await self._plan_tasks(self._run, report)
         except BaseException as error:
             if isinstance(error, ModelError | BudgetExceeded):
-                await gateway.settle()  # the cache has it then, or the file of answers, for the next time
+                await gateway.settle()  # so that the cache or the file of calls has every reply for the next session
             await gateway.close()
             self.answers_kept = calls.kept
             calls.close()
             raise
         calls.discard()
 
-    async def _plan(self, run: Run, report: Report) -> None:
+    async def _plan_tasks(self, run: Run, report: Report) -> None:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
-        begun = (asyncio.create_task(self._planned(task)) for task in tasks)
+        plan_tasks = (asyncio.create_task(self._plan_task(task)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.at_once
-        async with aclosing(in_order(begun, at_once, _AHEAD)) as planned:
-            async for task, plan in planned:
+        async with aclosing(in_order(plan_tasks, at_once, _AHEAD)) as plans:
+            async for task, plan in plans:
                 run.add_plan(task, plan)
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
                     self.unanswered += len(record.unanswered) + len(record.unassigned)
@@ -256,32 +259,33 @@ class Session:
 
     @property
     def to_plan(self) -> int:
-        """How many tasks are still to be planned."""
+        """Return the number of tasks that are still to be planned."""
         return 0 if self.finished else self._work.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
 
-    async def _planned(self, task: Task) -> tuple[Task, Plan]:
-        with self._placed(task):
-            return task, await self.jury.aprepare(task, *self._stated(task))
+    async def _plan_task(self, task: Task) -> tuple[Task, Plan]:
+        with self._locate_errors(task):
+            return task, await self.jury.aprepare(task, *self._profile_arguments(task))
 
-    def _stated(self, task: Task) -> "list[ProfilesLine]":
-        """What the PROFILES file says of a task, where there is one that does."""
-        stated = None if self._profiles is None else self._profiles.of(task)
-        return [] if stated is None else [stated]
+    def _profile_arguments(self, task: Task) -> "list[ProfilesLine]":
+        """Return the line of the PROFILES file for a task as arguments: one element, or none without such a line."""
+        line = None if self._profiles is None else self._profiles.of(task)
+        return [] if line is None else [line]
 
     @contextmanager
-    def _placed(self, task: Task) -> Iterator[None]:
-        """Errors name the file and line of the task."""
+    def _locate_errors(self, task: Task) -> Iterator[None]:
+        """Add the file and line of the task to errors raised inside."""
         try:
             yield
         except (PlanError, ModelError, BudgetExceeded) as error:
             line = self._work.line(task.id)
             place = self._work.tasks.name + ("" if line is None else f", line {line}")
-            again = "" if isinstance(error, PlanError) else f"; {_tried_again(self.jury)}"
-            error.args = (f"{place}: {error}{again}",)  # it stays the error that it is: a GraphCycleError has its cycle
+            hint = "" if isinstance(error, PlanError) else f"; {_describe_retry(self.jury)}"
+            # changed in place, to keep its class and attributes, such as the cycle of a GraphCycleError
+            error.args = (f"{place}: {error}{hint}",)
             raise
 
     async def score(self, report: Report) -> None:
-        """Score what was planned; `report` is told how many responses a group had. Durable when it returns."""
+        """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns."""
         if self.finished:
             return
         run = self._run
@@ -291,8 +295,8 @@ class Session:
             if gateway is not None:
                 others = () if self._branch is None else self._branch.asked_alike
                 gateway.sink = CallsBeside(Calls(run.ledger, writer), *others)
-            with _collected_seldom():
-                await self._fill(run, writer, report)
+            with _rare_garbage_collection():
+                await self._score_groups(run, writer, report)
         except BudgetExceeded:
             if gateway is not None:
                 await gateway.settle()
@@ -303,22 +307,22 @@ class Session:
             writer.close()
         self.end()
 
-    async def _fill(self, run: Run, writer: Writer, report: Report) -> None:
-        shown: deque[tuple[Plan, tuple[Response, ...], Canary | None]] = deque()
+    async def _score_groups(self, run: Run, writer: Writer, report: Report) -> None:
+        pending: deque[tuple[Plan, tuple[Response, ...], Canary | None]] = deque()
 
         def groups() -> "Iterator[Group]":
             for task, responses in self._work.pairs(self.done, self.limit):
                 plan = run.plan_of(task.id)
                 canary = self._canaries.next_for(task, plan) if self._canaries else None
-                if canary is not None:  # first: once its task is scored, nobody comes back to it
-                    shown.append((plan, (canary.response,), canary))
+                if canary is not None:  # the canary first: a resumed session skips tasks that are scored
+                    pending.append((plan, (canary.response,), canary))
                     yield task, (canary.response,), plan
-                shown.append((plan, responses, None))
+                pending.append((plan, responses, None))
                 yield task, responses, plan
 
         async for traces in self.jury.ascore_all(groups(), self._branch.recall if self._branch else None):
             _refuse_over_budget(traces)
-            plan, responses, canary = shown.popleft()
+            plan, responses, canary = pending.popleft()
             if canary is not None and self._canaries is not None:
                 writer.append([self._canaries.kept(canary, traces[0])])
                 for call in traces[0].calls:
@@ -328,10 +332,10 @@ class Session:
             if self._branch is not None:
                 self._branch.count(traces)
             for trace in traces:
-                self._count(run, trace)
+                self._count_trace(run, trace)
             report(len(traces))
 
-    def _count(self, run: Run, trace: Trace) -> None:
+    def _count_trace(self, run: Run, trace: Trace) -> None:
         self.summary.add(trace)
         for call in trace.calls:
             self.summary.bill.add(call, self._source(run, call))
@@ -342,7 +346,7 @@ class Session:
             self.summary.bill.add(call, self._source(run, call))
 
     def _source(self, run: Run, call: Call) -> Source:
-        """Where the reply of a call came from. One that the run itself has no record of is another run's."""
+        """Return the source of a call's reply; a call without a record in a branched run is carried over."""
         if run.header.branch is not None and run.ledger.find("call", call.id) is None:
             return "carried"
         if is_replay(self.jury):
@@ -350,42 +354,44 @@ class Session:
         return "cached" if call.cache_hit else "sent"
 
     def end(self) -> None:
-        """Close a run that has everything: it may have been stopped just before it could say so."""
+        """Close a run that is complete; it may have been stopped just before it was closed."""
         run = self._run
         if run is not None and not run.closed and run.tasks_scored == self.tasks:
             close_record(run)
 
     def close(self) -> None:
-        """Let another process write the run; one that was begun and not prepared is gone."""
+        """Release the run for other processes; a new run that was not prepared is removed."""
         if self._run is not None:
             self._run.close()
             self._run = None
 
 
 @contextmanager
-def _collected_seldom() -> Iterator[None]:
-    """What is there stays, and what planning and judging make holds few cycles: the collector need not look often."""
+def _rare_garbage_collection() -> Iterator[None]:
+    """Run the garbage collector rarely: planning and judging create few cycles, and existing objects stay alive."""
     before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(*_SELDOM)
+    gc.set_threshold(*_GC_THRESHOLDS)
     try:
         yield
     finally:
         gc.set_threshold(*before)
 
 
-_SELDOM = (100_000, 50, 100)
+_GC_THRESHOLDS = (100_000, 50, 100)
 _AHEAD = 8
-"""Plans that may wait for one before them, for each task that is planned at once."""
+"""Number of finished plans that may wait for an earlier one, for each task that is planned concurrently."""
 
 
-def _tried_again(jury: "Jury") -> str:
-    kept = ", with what the cache keeps of this time" if jury.config.calls.cache else ", with the answers kept so far"
-    return f"nothing was written, and the same command tries again{kept}"
+def _describe_retry(jury: "Jury") -> str:
+    kept_part = (
+        ", with what the cache keeps of this time" if jury.config.calls.cache else ", with the answers kept so far"
+    )
+    return f"nothing was written, and the same command tries again{kept_part}"
 
 
 def _refuse_over_budget(traces: Sequence[Trace]) -> None:
-    """A group that lacks what there was no money for is not kept: with more, the same command judges it whole."""
+    """Raise `BudgetExceeded` for an incomplete group, so that it is not stored and can be judged completely later."""
     for verdict in (verdict for trace in traces for verdict in trace.verdicts):
         if verdict.failure is not None and verdict.failure.kind == "budget":
             raise BudgetExceeded(f"{verdict.failure.message}; what was scored is kept, and the same command goes on")

@@ -50,7 +50,7 @@ def test_groups_are_decided_together_where_no_reward_looks_at_another(
 
 @pytest.mark.parametrize("rows", [1, 3, 7, 4096])
 def test_how_many_are_decided_together_changes_no_bit(plain: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr(recomputing, "_ROWS", rows)
+    monkeypatch.setattr(recomputing, "_BATCH_ROWS", rows)
     run = Run.open(plain)
     assert rewards(run) == stored(run)
 
