@@ -10,8 +10,10 @@ from jurygraph.schema import Message, Noun
 from jurygraph.schema.noun import Count, Id, Number, digest_of
 
 Form = Literal["native", "grammar", "instructed", "text"]
-"""How a reply is made to match its schema: by the endpoint (`native`), by a grammar in the engine, by instructions in
-the messages; or `text`, without a schema."""
+"""How a reply is made to match its schema.
+
+By the endpoint (`native`), by a grammar in the engine, by instructions in the messages; or `text`, without a schema.
+"""
 
 
 class Request(Noun):
@@ -40,8 +42,7 @@ class Request(Noun):
         return digest_of(self.said())
 
     def said(self) -> dict[str, Any]:
-        """Return the fields as `plain` does, with each fence mark replaced by its number, so that the key has no
-        effect."""
+        """Return the fields as `plain` does, with each fence mark replaced by its number: the key has no effect."""
         plain = self.plain()
         if self.marks:
             del plain["marks"]

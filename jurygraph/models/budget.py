@@ -1,5 +1,4 @@
-"""Limits of a run on cost and calls, reserved before a request is sent, so that requests in flight cannot exceed
-them."""
+"""Limits of a run on cost and calls, reserved before a request is sent, so that those in flight cannot exceed them."""
 
 import asyncio
 import math
@@ -65,8 +64,10 @@ class Budget:
         return Reservation(self, most)
 
     async def reserve_when_free(self, cost: float | None) -> "Reservation":
-        """Reserve as `reserve` does, but wait while requests in flight may free enough: most cost less than their
-        reservation."""
+        """Reserve as `reserve` does, but wait while requests in flight may free enough.
+
+        Most requests cost less than their reservation.
+        """
         most = None if cost is None else _to_fraction(cost)
         while self._may_fit_later(most):
             freed = asyncio.get_running_loop().create_future()

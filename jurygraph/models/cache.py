@@ -61,8 +61,10 @@ _CONTENT = TypeAdapter(Stored)
 
 
 def default_folder() -> Path:
-    """Return `$JURYGRAPH_CACHE`, else `jurygraph/replies` in the user's cache folder. Raises `InputError` if there is
-    none."""
+    """Return `$JURYGRAPH_CACHE`, else `jurygraph/replies` in the user's cache folder.
+
+    Raises `InputError` if there is none.
+    """
     named = os.environ.get("JURYGRAPH_CACHE")
     if named:
         return Path(named)
@@ -83,10 +85,10 @@ class Cache:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Open the cache; `~` and `$NAME` in the folder are expanded, and a missing folder is created for this user
-        alone.
+        """Open the cache in a folder, in which `~` and `$NAME` are expanded.
 
-        Raises `InputError` if it is a file, cannot be written, or if other users have write access.
+        A missing folder is created for this user alone. Raises `InputError` if it is a file, cannot be written, or if
+        other users have write access.
         """
         self.folder = Path(os.path.expandvars(os.path.expanduser(folder))).absolute()  # else diskcache expands it later
         self._logged: set[str] = set()

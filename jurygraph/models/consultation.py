@@ -169,8 +169,10 @@ class Consultation:
 
 
 async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:
-    """Await all of these and return their results. The first error is raised after all have ended, so that replies that
-    were paid for are kept."""
+    """Await all of these and return their results.
+
+    The first error is raised after all have ended, so that replies that were paid for are kept.
+    """
     results = await asyncio.gather(*awaitables, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException):

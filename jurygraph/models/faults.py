@@ -81,8 +81,10 @@ async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: 
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes and contexts, even suppressed ones, from the last to the first; each once, even in
-    a cycle."""
+    """Yield an error and its causes and contexts, from the last to the first.
+
+    Suppressed contexts are included; each error is yielded once, even in a cycle.
+    """
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:

@@ -168,10 +168,10 @@ class _RateLimit:
 
 
 class _Window:
-    """The number of turns that may run at once: halved when the provider throttles, plus one after a full round of
-    successes.
+    """The number of turns that may run at once.
 
-    As in TCP, replies to requests sent before the last halving are ignored: one burst of refusals halves once.
+    It is halved when the provider throttles, and grows by one after each full round of successes. As in TCP, replies to
+    requests sent before the last halving are ignored: one burst of refusals halves once.
     """
 
     def __init__(self, most: int) -> None:
@@ -182,8 +182,10 @@ class _Window:
         self._successes = 0
 
     def throttled(self, number: int, following: int) -> bool:
-        """Halve and return True, unless the turn is older than the last halving. `following` is the next turn's
-        number."""
+        """Halve and return True, unless the turn is older than the last halving.
+
+        `following` is the next turn's number.
+        """
         if number < self._first_counted:
             return False
         self.size, self._first_counted, self._successes = max(1, self.size // 2), following, 0

@@ -30,8 +30,7 @@ from jurygraph.schema import CallsConfig
 FREE = Price(input=0.0, output=0.0)
 _FREE_KINDS = ("gguf", "replay")
 _UNCACHED = ("gguf", "replay", "langchain")
-"""Kinds that are not cached: those that cost nothing, and a user's own model, whose settings are not part of the
-request."""
+"""Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
 
 _SLOTS = 4
 """Most requests that a gguf model processes in parallel: each needs memory for its context."""

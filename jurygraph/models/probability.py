@@ -24,12 +24,11 @@ _VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[
 
 
 def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
-    """Return the probability in [0, 1] that the boolean at `path` of a JSON reply is true, as in `("verdicts", 1,
-    "met")`.
+    """Return the probability in [0, 1] that the boolean at `path` of a JSON reply is true.
 
-    It is P(true) / (P(true) + P(false)) over the token in which the boolean begins and its alternatives. An alternative
-    counts if it agrees with the reply up to the boolean, apart from white space before it, and continues with the whole
-    word or a prefix of it.
+    A path is such as `("verdicts", 1, "met")`. The probability is P(true) / (P(true) + P(false)) over the token in
+    which the boolean begins and its alternatives. An alternative counts if it agrees with the reply up to the boolean,
+    apart from white space before it, and continues with the whole word or a prefix of it.
 
     None if there is no such boolean, if no token begins either word, or if the alternatives leave more than 0.05 of the
     probability to the word that is not among them; and if the tokens do not spell the text. They may spell more around
@@ -76,8 +75,7 @@ def spelled(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
 
 
 def telling(text: str, tokens: Sequence[str]) -> Collection[int]:
-    """Return the indices of the tokens, of all tokens of a reply, in which a value of a JSON text begins, or the
-    characters of a string value.
+    """Return the indices of a reply's tokens at which a JSON value begins, or the characters of a string value.
 
     Returns all indices if the text is no JSON object or list, or if the tokens do not spell it.
     """
@@ -139,8 +137,7 @@ def _skip_space(text: str, offset: int) -> int:
 
 
 class _Alternatives(NamedTuple):
-    """The continuation that each alternative token gives from an offset on, with its log probability; and the least of
-    these."""
+    """The continuation of each alternative token from an offset on, with its log probability; and the least one."""
 
     candidates: list[tuple[str, float]]
     least: float

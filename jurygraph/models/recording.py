@@ -23,8 +23,7 @@ log = logging.getLogger(__name__)
 
 _CHANGED_LINE = Complaint(("key",), "is not the digest of the request", "the line was changed; record the call again")
 _START = b'{"key":'
-"""Start of each line that the recorder writes: a file that begins otherwise is not a recording, and is never
-truncated."""
+"""Start of each recorded line: a file that begins otherwise is not a recording, and is never truncated."""
 
 _MAX_LINE = 256 << 20  # most bytes of a line
 
@@ -130,8 +129,10 @@ class Recorder:
 
 
 def _open_for_append(path: Path) -> IO[bytes]:
-    """Open the file for reading and appending; a new one is readable by its owner alone, because it contains
-    prompts."""
+    """Open the file for reading and appending.
+
+    A new file is readable by its owner alone, because it contains prompts.
+    """
     return open(path, "a+b", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 

@@ -92,8 +92,10 @@ def _should_retry(error: BaseException) -> bool:
 
 
 def _final_fault(fault: Fault, attempts: int) -> Fault:
-    """Return the fault that is finally raised; its message says so if the provider asks for a longer wait than
-    `LONGEST`."""
+    """Return the fault to raise in the end.
+
+    Its message says so if the provider asks for a longer wait than `LONGEST`.
+    """
     if fault.again and _requested_wait(fault) > LONGEST:
         problem = (
             f"the provider asks to be left alone for {_requested_wait(fault):.0f} s, and {LONGEST:.0f} s are waited at "

@@ -67,14 +67,13 @@ def read(reply: Reply, noun: type[T], whole: bool = True) -> T:
     if isinstance(answer, Complaint) and not whole:
         answer = next(_objects_inside(reply.text, noun), answer)
     if isinstance(answer, Complaint):
-        where = f"field {answer.field}:" if answer.path else "the reply"
-        raise Fault("malformed", shortened(f"{where} {answer}", _MAX_MESSAGE))
+        location = f"field {answer.field}:" if answer.path else "the reply"
+        raise Fault("malformed", shortened(f"{location} {answer}", _MAX_MESSAGE))
     return answer
 
 
 def repaired(request: Request, reply: Reply, fault: Fault) -> Request:
-    """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error
-    added."""
+    """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
     instruction = f"That cannot be used: {fault}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
     content = shortened(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"  # empty messages are refused
     added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
@@ -82,12 +81,12 @@ def repaired(request: Request, reply: Reply, fault: Fault) -> Request:
 
 
 def instructed(request: Request) -> Request:
-    """Return the request with its schema as instructions, for an endpoint that takes none; unchanged if it has no
-    schema.
+    """Return the request with its schema as instructions, for an endpoint that takes none.
 
-    The instructions end the last message: everything before them remains a prefix that a provider's cache shares with
-    requests for other schemas, and they come after the judged response. They are part of the user's message, since many
-    chat templates reject two messages of a role in a row, and a system message that is not the first.
+    A request without a schema is returned unchanged. The instructions end the last message: everything before them
+    remains a prefix that a provider's cache shares with requests for other schemas, and they come after the judged
+    response. They are part of the user's message, since many chat templates reject two messages of a role in a row, and
+    a system message that is not the first.
     """
     if request.answer is None:
         return request
@@ -238,41 +237,41 @@ class _Strict(NamedTuple):
         """Return the definitions that cannot be inlined."""
         return {name: self.schema(self.definitions[name], name) for name in sorted(self.recursive)}
 
-    def schema(self, source: Mapping[str, Any], at: str) -> dict[str, JsonValue]:
-        """Convert one schema; `at` is its location, for errors."""
+    def schema(self, source: Mapping[str, Any], location: str) -> dict[str, JsonValue]:
+        """Convert one schema; `location` is its path, for errors."""
         if "$ref" in source:
-            return self._resolve_reference(source, at)
+            return self._resolve_reference(source, location)
         if unknown := sorted(source.keys() - _HANDLED - _DROPPED):
-            raise self._type_error(at, f"has {unknown[0]}")
+            raise self._type_error(location, f"has {unknown[0]}")
         if source.get("type") == "object":
-            return self._convert_object(source, at)
+            return self._convert_object(source, location)
         if not source.keys() & {"type", "enum", "const", "anyOf", "oneOf"}:
-            raise self._type_error(at, "may be anything")
+            raise self._type_error(location, "may be anything")
         converted = {name: source[name] for name in _COPIED if name in source}
         if "const" in source:
             converted["enum"] = [source["const"]]
         if alternatives := source.get("anyOf", source.get("oneOf")):
-            converted["anyOf"] = [self.schema(alternative, at) for alternative in alternatives]
+            converted["anyOf"] = [self.schema(alternative, location) for alternative in alternatives]
         if source.get("type") == "array":
-            converted["items"] = self.schema(source.get("items", {}), f"{at}[]")
+            converted["items"] = self.schema(source.get("items", {}), f"{location}[]")
         return converted
 
-    def _resolve_reference(self, source: Mapping[str, Any], at: str) -> dict[str, JsonValue]:
+    def _resolve_reference(self, source: Mapping[str, Any], location: str) -> dict[str, JsonValue]:
         name = _definition_name(source)
         if name in self.recursive:
             return {"$ref": source["$ref"]}  # strict mode allows no other key with a reference
         siblings = {key: value for key, value in source.items() if key != "$ref"}
-        return self.schema({**self.definitions[name], **siblings}, at)
+        return self.schema({**self.definitions[name], **siblings}, location)
 
-    def _convert_object(self, source: Mapping[str, Any], at: str) -> dict[str, JsonValue]:
+    def _convert_object(self, source: Mapping[str, Any], location: str) -> dict[str, JsonValue]:
         if "properties" not in source or source.get("additionalProperties"):
-            raise self._type_error(at, "has free keys")
-        fields = {name: self.schema(field, f"{at}.{name}") for name, field in source["properties"].items()}
+            raise self._type_error(location, "has free keys")
+        fields = {name: self.schema(field, f"{location}.{name}") for name, field in source["properties"].items()}
         converted = {name: source[name] for name in _COPIED if name in source}
         return {**converted, "properties": fields, "required": list(fields), "additionalProperties": False}
 
-    def _type_error(self, at: str, problem: str) -> TypeError:
-        field = f"{self.noun}{'' if at.startswith('.') or not at else ' '}{at}"
+    def _type_error(self, location: str, problem: str) -> TypeError:
+        field = f"{self.noun}{'' if location.startswith('.') or not location else ' '}{location}"
         return TypeError(
             f"{field} {problem}, which no strict schema can say; use fields, tuples of one type, or Literals"
         )

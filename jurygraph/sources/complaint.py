@@ -38,8 +38,10 @@ class Complaint:
 
 
 def complaint(error: ValidationError, noun: type[BaseModel], value: Any) -> Complaint:
-    """Describe why `value` does not validate as `noun`. An unknown key comes first: it often explains a missing
-    field."""
+    """Describe why `value` does not validate as `noun`.
+
+    An unknown key comes first: it often explains a missing field.
+    """
     errors = error.errors(include_url=False)
     first = next((e for e in errors if e["type"] == "extra_forbidden"), errors[0])
     path, invalid = _locate(first, value)
@@ -117,8 +119,10 @@ _BOUNDS = {
 
 
 def _locate(error: ErrorDetails, value: Any) -> tuple[Path, Any]:
-    """Return the path of an error through the value itself, without pydantic's names for branches of a union, and the
-    value there."""
+    """Return the path of an error through the value itself, and the value there.
+
+    The path lacks pydantic's names for branches of a union.
+    """
     path: list[str | int] = []
     for step in error["loc"]:
         if _has_step(value, step):

@@ -41,8 +41,10 @@ def read_config(path: str | Path, model: str | None = None) -> Config:
 
 
 def _with_absolute_paths(config: Config, folder: Path) -> Config:
-    """Replace the names of files relative to the config's folder by absolute paths, so that they are found from any
-    folder; a name without such a file stays unchanged."""
+    """Replace file names relative to the config's folder by absolute paths, so that they are found from any folder.
+
+    A name without such a file stays unchanged.
+    """
     uses = []
     for use in config.evaluators:
         absolute = {
@@ -53,8 +55,7 @@ def _with_absolute_paths(config: Config, folder: Path) -> Config:
 
 
 def _with_confusions(config: Config, folder: Path) -> Config:
-    """Replace the files that a `consensus` names as its `confusions` by their content, so that a run's config is
-    complete.
+    """Replace the file that a `consensus` names as `confusions` by its content, so that a run's config is complete.
 
     Raises `InputError` if a file cannot be read.
     """

@@ -1,11 +1,9 @@
-"""Escape texts in CSV cells so that no spreadsheet runs them as a formula, and restore them when such a file is
-read."""
+"""Escape texts in CSV cells so that no spreadsheet runs them as a formula, and restore them on reading."""
 
 import re
 
 _BREAKS = r"\t\n\r\v\f\x1c-\x1e\x85\u2028\u2029;"
-"""Characters that a reader of lines or of other separators may take for the end of a cell: line breaks, tabs,
-semicolons."""
+"""Characters that a reader may take for the end of a cell: line breaks, tabs and semicolons."""
 
 QUOTED = "\r\n\t\v\f\x1c\x1d\x1e\x85\u2028\u2029;"
 """The same as characters: a cell that contains one has to be quoted."""
@@ -16,8 +14,10 @@ _NEUTRALISED = re.compile(rf"((?:^|[{_BREAKS}])[ \0]*'*)'(?=[{_SIGNS}])|(^[ \0]*
 
 
 def neutralise(text: str) -> str:
-    """Insert an apostrophe before every `=`, `+`, `-` or `@` at the start of the text or after a break in it, and
-    before a break at the start."""
+    """Insert an apostrophe before characters with which a spreadsheet may begin a formula.
+
+    These are `=`, `+`, `-` and `@` at the start of the text or after a break in it, and a break at the start.
+    """
     return _FORMULA.sub(r"\g<0>'", text)
 
 

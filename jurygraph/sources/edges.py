@@ -1,5 +1,4 @@
-"""Reviewed graphs: a TASKS file whose rubrics add edges and roles to those of other tasks, as `jurygraph annotate`
-writes."""
+"""Reviewed graphs: a TASKS file with edges and roles for the rubrics of other tasks, as `jurygraph annotate` writes."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -16,8 +15,10 @@ _REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
 
 
 class EdgesFile:
-    """A file of reviewed graphs, validated as a whole; a line is read again when its task is processed. Open until
-    `close`."""
+    """A file of reviewed graphs, validated as a whole. Open until `close`.
+
+    A line is read again when its task is processed.
+    """
 
     def __init__(self, path: str | Path) -> None:
         """Validate the file. Raises `InputError` with file, line and field."""
@@ -53,8 +54,7 @@ class EdgesFile:
         return len(self._lines)
 
     def refuse_other(self, lines: Iterable[tuple[str, bytes]]) -> None:
-        """Raise `InputError` if its tasks differ from these in more than their graphs, so that no change of them is
-        lost."""
+        """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
         for name, line in lines:
             if name in self._lines:
                 number, place = self._lines[name]

@@ -1,5 +1,4 @@
-"""Restrict the table files that tasks name (`facts.tables.*.file`) to one folder: tasks may come from an untrusted
-source."""
+"""Restrict the table files that tasks name (`facts.tables.*.file`) to one folder: tasks may be untrusted."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,8 +11,7 @@ ALLOW = "--allow-files-outside"
 
 
 def folder_of_tasks(path: str | Path) -> Path:
-    """Return the folder of a TASKS file; the current one for standard input and anything else that is no regular
-    file."""
+    """Return the folder of a TASKS file; the current one for standard input and anything but a regular file."""
     file = Path(path)
     return file.parent if str(path) != "-" and file.is_file() else Path()
 

@@ -1,5 +1,4 @@
-"""Limits on the memory and disk space that one file may use. They reject files with next to no content, not real
-data."""
+"""Limits on the memory and disk space that one file may use: they reject files of next to no content, not real data."""
 
 from gzip import GzipFile
 from typing import IO, NoReturn
@@ -13,7 +12,7 @@ MORE_BLANK_LINES = 100_000
 LONGEST_BLANK = 1 << 20
 """Most bytes of white space in a row, in a file that is read whole."""
 LARGEST_RATIO, UNPACKED_FREELY = 300, 256 << 20
-"""Largest ratio of unpacked to packed size of a gzip file, once it unpacks to more than the second number of bytes."""
+"""Largest ratio of unpacked to packed size of a gzip file, once it unpacks to more than `UNPACKED_FREELY` bytes."""
 
 
 class LineReader:
@@ -50,8 +49,10 @@ class LineReader:
 
 
 class UnpackedLines:
-    """Check the unpacked chunks of a gzip file, so that a small file cannot fill a disk. `number` is the current
-    line."""
+    """Check the unpacked chunks of a gzip file, so that a small file cannot fill a disk.
+
+    `number` is that of the current line.
+    """
 
     def __init__(self, name: str, packed: int) -> None:
         """Start a check; `packed` is the size of the gzip file in bytes."""

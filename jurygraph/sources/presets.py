@@ -78,8 +78,7 @@ def expanded(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _identity(entry: Any) -> tuple[Any, Any]:
-    """Return the name of a used evaluator and the variants it is applied to; two entries are the same if both are
-    equal."""
+    """Return the name of a used evaluator and its variants; two entries are the same if both are equal."""
     use = entry if isinstance(entry, Mapping) else {"use": entry}
     return str(use.get("name", use.get("use"))), str(use.get("of"))
 
@@ -112,8 +111,7 @@ def _add_optimizer(config: dict[str, Any]) -> None:
 
 
 def _add_assessor(config: dict[str, Any], model: str) -> None:
-    """Add the step reward of right answers alone, since steps can be padded; without a model, by the arithmetic
-    alone."""
+    """Add the step reward of right answers alone, since steps can be padded; without a model, by arithmetic alone."""
     components = {"sound": "arithmetic"} if model == "none" else {"sound": "arithmetic", "reasoned": "reasoning"}
     for name, evaluator in components.items():
         _add_where_right(config, name, f"quality.{evaluator}", 0.5 / len(components))
@@ -131,8 +129,8 @@ def _add_synthesizer(config: dict[str, Any]) -> None:
     """Add R_enhanced: the share of contrasts that score less than the response by accuracy and arithmetic."""
     config["derivers"] += [{"use": "synthesizer", "params": {"kinds": list(_CONTRAST_KINDS)}}]
     config["evaluators"] += ["maths.calculation", *({"use": name, "of": "contrasts"} for name in _CONTRAST_EVALUATORS)]
-    both = {name.rpartition(".")[2]: name for name in _CONTRAST_EVALUATORS}
-    inputs = both | {f"{short}-of-contrasts": f"{name}-of-contrasts" for short, name in both.items()}
+    by_name = {name.rpartition(".")[2]: name for name in _CONTRAST_EVALUATORS}
+    inputs = by_name | {f"{short}-of-contrasts": f"{name}-of-contrasts" for short, name in by_name.items()}
     config["components"] |= {"enhanced": {"combiner": "contrast", "inputs": inputs}}
     config["reward"] |= {"enhanced": 0.25}
 

@@ -1,5 +1,7 @@
-"""PROFILES: constraints read from profiles in text, one task per line, as `jurygraph profiles` writes them and people
-edit them."""
+"""PROFILES: constraints read from textual profiles, one task per line, as `jurygraph profiles` writes them.
+
+People may edit them.
+"""
 
 import json
 from collections.abc import Iterator
@@ -21,14 +23,16 @@ class ProfilesFile:
     """A PROFILES file, validated as a whole; a line is read again when its task is processed. Open until `close`."""
 
     def __init__(self, path: str | Path, work: Work) -> None:
-        """Validate the file. Raises `InputError` with file, line and field, also for a line whose task is not in the
-        work."""
+        """Validate the file.
+
+        Raises `InputError` with file, line and field, also for a line whose task is not in the work.
+        """
         with temporary_room():
             self._file = TextFile(path)
         self._lines: dict[str, tuple[int, Place]] = {}
         try:
-            for line, found in read_lines(self._file, ProfilesLine):
-                self._add(line, found, work)
+            for line, entry in read_lines(self._file, ProfilesLine):
+                self._add(line, entry, work)
         except BaseException:
             self.close()
             raise
@@ -72,8 +76,10 @@ class ProfilesFile:
 
 
 def profiles_of(path: str | Path | None, work: Work) -> AbstractContextManager[ProfilesFile | None]:
-    """Return the PROFILES file of a work's tasks, which the caller closes; None if no path is given. Raises
-    `InputError`."""
+    """Return the PROFILES file of a work's tasks, which the caller closes; None if no path is given.
+
+    Raises `InputError`.
+    """
     if path is None:
         return nullcontext()
     if str(path) == "-" and "standard input" in (work.tasks.name, work.responses.name if work.responses else ""):

@@ -1,5 +1,7 @@
-"""RATINGS, one rating or vote per row, and TEXTS, with the texts of rated items: CSV, JSONL or Parquet, gzipped or
-not."""
+"""RATINGS, one rating or vote per row, and TEXTS, with the texts of rated items.
+
+Files are CSV, JSONL or Parquet, gzipped or not.
+"""
 
 import math
 import re
@@ -58,8 +60,10 @@ class PlacedVote(NamedTuple):
 
 @dataclass(frozen=True)
 class VotesFile:
-    """The votes of a file, in order. `columns` maps fields to the columns they are read from; `unread` as in
-    `Ratings`."""
+    """The votes of a file, in order.
+
+    `columns` maps fields to the columns they are read from; `unread` as in `Ratings`.
+    """
 
     path: str
     rows: tuple[PlacedVote, ...]
@@ -82,11 +86,11 @@ class _ItemText(Rated):
 
 
 def read_ratings(path: str | Path, columns: Mapping[str, str] = {}) -> Ratings:
-    """Read the ratings of a RATINGS file. `columns` maps our names `item`, `reviewer`, `score`, … to the file's
-    columns.
+    """Read the ratings of a RATINGS file.
 
-    A whole number may be a name; a score is a number, in CSV its text. Empty values are ignored. Raises `InputError`
-    with file, line and field, and `ConfigError` if `columns` has a name that ratings do not have.
+    `columns` maps our names `item`, `reviewer`, `score`, … to the file's columns. A whole number may be a name; a score
+    is a number, in CSV its text. Empty values are ignored. Raises `InputError` with file, line and field, and
+    `ConfigError` if `columns` has a name that ratings do not have.
     """
     shapes: Shapes = {}
     rows = tuple(PlacedRating(place, rating) for place, rating in _read_models(Path(path), Rating, columns, shapes))
@@ -127,10 +131,9 @@ def _with_numeric_label(location: str, column: str, vote: Vote) -> Vote:
 
 
 def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
-    """Read the gold labels of items, by key. Rows without a label are left out. Columns are `item`, `label`, and
-    `agent`.
+    """Read the gold labels of items, by key. Rows without a label are left out.
 
-    Raises as `read_ratings` does, also if an item has two labels.
+    Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
     labels: dict[str, PlacedLabel] = {}
     shapes: Shapes = {}
@@ -147,10 +150,9 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, str]:
-    """Read the texts of the items in a TEXTS file, by key; a text may be blank. Columns are `item`, `text`, and
-    `agent`.
+    """Read the texts of the items in a TEXTS file, by key; a text may be blank.
 
-    Raises as `read_ratings` does, also if an item has two texts.
+    Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
     """
     texts: dict[str, tuple[str, str]] = {}
     for place, row in _read_models(Path(path), _ItemText, columns, {}):
@@ -259,12 +261,12 @@ def _normalize(name: str, value: Any) -> Any:
     return "" if isinstance(value, str) and not value.strip() else value
 
 
-def _parse_number(location: str, column: str, written: str) -> float:
+def _parse_number(location: str, column: str, text: str) -> float:
     """Parse the number in a value of a CSV file."""
-    if NUMERAL.fullmatch(written.strip()) is None:
-        problem = f"is the text {quoted(written)}" if written.strip() else "is empty"
+    if NUMERAL.fullmatch(text.strip()) is None:
+        problem = f"is the text {quoted(text)}" if text.strip() else "is empty"
         _refuse(location, Complaint((column,), problem, "write a number, such as 3 or 3.5"))
-    return float(written)
+    return float(text)
 
 
 def _refuse(location: str, problem: Complaint) -> NoReturn:

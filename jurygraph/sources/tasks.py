@@ -207,8 +207,8 @@ def _refuse_taken(
 
 
 def _refuse_without_responses(file: TextFile, index: Index) -> None:
-    found = index.without_responses()
-    if found is not None:
-        name, line = found
+    task = index.without_responses()
+    if task is not None:
+        name, line = task
         problem = f"task {quoted(name)} has no responses"
         refuse(file.name, line, Complaint(("responses",), problem, "give it one, or leave it out"))

@@ -87,13 +87,15 @@ def _confusion_matrix(confusions: Confusions, judge: str) -> list[list[float]]:
 
 
 def _resolve_levels(param: Any, confusions: Confusions | None) -> list[float]:
-    """Return the value of each class. Classes that are numbers in [0, 1] are their own values, others are spaced
-    evenly."""
+    """Return the value of each class.
+
+    Classes that are numbers in [0, 1] are their own values, others are spaced evenly.
+    """
     class_values = None if confusions is None else _numeric_classes(confusions.classes)
     if param is None:
         if confusions is None:
             return [0.0, 1.0]
-        return class_values or [place / (len(confusions.classes) - 1) for place in range(len(confusions.classes))]
+        return class_values or [index / (len(confusions.classes) - 1) for index in range(len(confusions.classes))]
     levels = _parse_levels(param)
     if confusions is not None and len(levels) != len(confusions.classes):
         raise PlanError(f"params.levels has {len(levels)} levels for {len(confusions.classes)} classes; give each one")

@@ -68,11 +68,11 @@ class Votes:
         """Return the worst-case values, [R], of rows [R,K] whose missing votes, `low` and `high` [J], are the same."""
         if self._count_combinations(low) * self._count_combinations(high) > MOST_CASES:
             return np.full(len(evidence), self.levels[0] if low.any() else self.levels[-1])
-        both = self._combine_evidence(
+        combined = self._combine_evidence(
             self._combine_evidence(evidence[:, None, None], self._missing_evidence(low)[None, :, None]),
             self._missing_evidence(high)[None, None],
         )
-        worth = self.worth(self._probabilities(both))
+        worth = self.worth(self._probabilities(combined))
         return np.asarray(worth.max(axis=2).min(axis=1))
 
     def _count_combinations(self, missing: Bools) -> int:
@@ -106,8 +106,10 @@ class Votes:
         return np.asarray(evidence[0])
 
     def _evidence(self) -> Floats:
-        """Return the evidence of the votes that were cast, [R,K]: probabilities given confusions, else numbers of
-        votes."""
+        """Return the evidence of the votes that were cast, [R,K].
+
+        It is a probability per level if there are confusion matrices, else the number of votes.
+        """
         evidence = self._neutral_evidence(len(self.cast))
         if self._judges is not None:
             evidence = np.tile(np.array(self._prior, dtype=np.float64), (len(evidence), 1))
@@ -131,8 +133,10 @@ class Votes:
         return first + second if self._judges is None else first * second
 
     def _probabilities(self, evidence: Floats) -> Floats:
-        """Return the probabilities of the levels, [...,K]: uniform over the levels with the most votes, or by Bayes'
-        rule."""
+        """Return the probabilities of the levels, [...,K].
+
+        They follow from Bayes' rule or, without confusion matrices, are uniform over the levels with the most votes.
+        """
         if self._judges is not None:
             return _normalize(evidence)
         return _normalize(np.where(evidence == evidence.max(axis=-1, keepdims=True), 1.0, 0.0))

@@ -119,9 +119,11 @@ class ReviewerJudge(Evaluator):
         return self.question(view, name, when=when, samples=self._samples, params=params)
 
     def _question_params(self, view: TaskView, dimension: str) -> dict[str, Any]:
-        """Return the question parameters: the number of examples, the candidates of both pools as a list per sample,
-        and the digest of the relations by which candidates may be dropped. They are the same for both kinds of judges,
-        so that each knows how many examples the other can show."""
+        """Return the question parameters, which are the same for both kinds of judges with examples.
+
+        They hold the number of examples, the candidates of both pools as a list per sample, and the digest of the
+        relations by which candidates may be dropped. So each judge knows how many examples the other can show.
+        """
         if self._history is None:
             return {}
         pools, query = self._candidate_pools(self._history, view, dimension), words_of(view.query)
@@ -138,8 +140,7 @@ class ReviewerJudge(Evaluator):
         return {}
 
     def _candidate_pools(self, history: ReviewerHistory, view: TaskView, dimension: str) -> Pools:
-        """Return all examples of the task's domain, if it has one, that neither are the task nor belong to its
-        group."""
+        """Return all examples of the task's domain, if it has one, without the task itself and its group."""
         domain = view.metadata.get("domain")
         key = str(view.member), dimension, None if domain is None else str(domain)
         return Pools(*(may_be_candidates(pool, view, history) for pool in (history.of(*key), history.others(*key))))

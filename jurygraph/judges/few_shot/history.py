@@ -79,13 +79,14 @@ class ReviewerHistory:
         return self._by_digest.get(digest)
 
     def items_of(self, key: str) -> set[str]:
-        """Return the items that were rated under a key: usually one, whose name differs from the key if an agent is
-        part of it."""
+        """Return the items that were rated under a key: usually one, without the agent that the key may include."""
         return self._items.get(key, set())
 
     def groups_of(self, names: Iterable[str]) -> set[str]:
-        """Return the groups of all ratings under these names (keys, or items of any agent), including ratings left
-        out."""
+        """Return the groups of all ratings under these names, including ratings left out.
+
+        A name is a key, or an item of any agent.
+        """
         return {group for name in names for group in self._groups.get(name, ())}
 
     def texts_of(self, names: Iterable[str]) -> set[str]:
@@ -93,10 +94,10 @@ class ReviewerHistory:
         return {text for name in names for text in self._texts.get(name, ())}
 
     def notes(self, shots: int = 0) -> tuple[str, ...]:
-        """Describe in sentences how many ratings there are, which were left out, and which reviewers have too few or
-        constant ratings.
+        """Describe the history in sentences: its number of ratings, those left out, and reviewers with sparse ratings.
 
-        `shots` is the number of examples of a reviewer that a judge is to be shown.
+        Ratings are sparse if there are too few of them, or if all have the same score. `shots` is the number of
+        examples of a reviewer that a judge is to be shown.
         """
         return tuple(self._describe(shots))
 
@@ -194,5 +195,5 @@ def _group_examples(examples: Iterable[Example]) -> Mapping[tuple[str, str | Non
     return {name: _ExampleGroup(members) for name, members in parts.items()}
 
 
-def _format_count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
+def _format_count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -56,8 +56,10 @@ class Folded:
 
     @cached_property
     def runs(self) -> frozenset[str]:
-        """The n-grams: three words in a row, or five letters of a script without spaces; none for a text under eight
-        words."""
+        """The n-grams: three words in a row, or five letters of a script without spaces.
+
+        There are none for a text under eight words.
+        """
         words = _WORD.findall(_UNSPACED.sub(" ", self._normalized))
         letters = "".join(_UNSPACED.findall(self.letters))
         if len(words) + len(letters) / _LETTERS_PER_WORD < _MIN_WORDS:
@@ -90,6 +92,5 @@ def near_duplicate(first: str, second: str) -> bool:
 
 @lru_cache(maxsize=512)
 def _normalize(text: str) -> Folded:
-    """Cache normalized texts: one judged text is compared with many examples, and each example with many judged
-    texts."""
+    """Return a cached `Folded`: each judged text is compared with many examples, and each example with many texts."""
     return Folded(text)

@@ -40,8 +40,10 @@ class Judged(NamedTuple):
 
     @classmethod
     def of(cls, response: Response, view: TaskView, history: ReviewerHistory) -> Self:
-        """Collect them from the response, its task and the history. The task's id counts as a name for texts rated
-        under it."""
+        """Collect the names, groups and texts from the response, its task and the history.
+
+        The task's id counts as a name for texts rated under it.
+        """
         names = {response.id, *history.items_of(response.id)}
         groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
         other_texts = history.texts_of({*names, view.id}) - {response.text}

@@ -52,8 +52,7 @@ class Sieve:
     """Separate ratings that can be shown from those that cannot; a rating is left out for exactly one reason."""
 
     def __init__(self, ratings: Ratings, texts: Mapping[str, str], scales: Scales) -> None:
-        """Raises `InputError` if an item has two groups, or if no rating names a dimension and several are
-        requested."""
+        """Raises `InputError` for an item of two groups, or for several dimensions if no rating names one."""
         self._ratings, self._texts, self._scales = ratings, texts, scales
         self._only = _only_dimension(ratings, scales)
         self._groups = _groups(ratings)
@@ -160,8 +159,7 @@ def _groups(ratings: Ratings) -> Mapping[str, str]:
 
 
 def _preference_key(example: Example) -> tuple[str, ...]:
-    """Return a sort key to choose between equal ratings: one with a reason wins, and the choice does not depend on the
-    order."""
+    """Return a sort key to choose between equal ratings, independent of their order; one with a reason wins."""
     return example.reason or "", example.domain or "", example.text, example.item
 
 

@@ -62,8 +62,7 @@ class Comparing(Evaluator):
         return {}
 
     async def asked(self, ask: Ask, responses: Sequence[Response]) -> "tuple[Judged[Any], Quoted] | Verdict":
-        """Return the reply on the responses in this order with its quotations, or a failed verdict if there is no
-        reply."""
+        """Return the reply on the responses in this order with its quotations, or a failed verdict without a reply."""
         gateway = ask.gateway
         assert gateway is not None, "asked without a model"
         names = tuple(ascii_uppercase[: len(responses)])

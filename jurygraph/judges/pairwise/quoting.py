@@ -30,6 +30,6 @@ class Quoted:
         """The quotations without a valid location, with the reason; empty if there are none."""
         return f"{listed(self._lost)} ({_NOWHERE})" if self._lost else ""
 
-    def evidence(self, place: int, source: str = "response") -> tuple[Evidence, ...]:
+    def evidence(self, index: int, source: str = "response") -> tuple[Evidence, ...]:
         """Return the quotations from the response at an index, each passage once."""
-        return tuple(passage.model_copy(update={"source": source}) for passage in self._evidence[place])
+        return tuple(passage.model_copy(update={"source": source}) for passage in self._evidence[index])

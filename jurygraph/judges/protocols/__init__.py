@@ -1,2 +1,1 @@
-"""DecompR's scoring protocols (Appendix A.2): a response judged as a whole, by dimensions, by a checklist, or by
-person."""
+"""DecompR's scoring protocols (Appendix A.2): a response judged as a whole, by dimension, by checklist or by person."""

@@ -16,8 +16,10 @@ from jurygraph.schema.noun import Flag
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
 """Weight of one item of a category: A hard constraints, B credibility, C timeline, D fairness, E actionability."""
 ITEMS: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
-"""Number of items of a category, of A for each person. The paper gives the number of A alone; the other numbers, and
-the wording of all items, are our interpretation."""
+"""Number of items of a category, of A for each person.
+
+The paper gives the number of A alone; the other numbers, and the wording of all items, are our interpretation.
+"""
 
 
 # No docstring: it would be part of the schema in the prompt.

@@ -22,8 +22,7 @@ def _to_native_scale(value: Floats) -> Floats:
 
 
 class ProtocolMean(Mean):
-    """R = Σ ω s / Σ ω by the weights of the inputs, over those that apply (DecompR, Appendix A.2); `R` is a
-    diagnostic."""
+    """R = Σ ω s / Σ ω by the weights of the inputs that apply (DecompR, Appendix A.2); `R` is a diagnostic."""
 
     name = "protocol"
 
@@ -46,8 +45,7 @@ class _PeopleScores:
 
 
 class AdaptiveSum(Combiner):
-    """R = Σ w_i û_i / Σ w_i in each reply of a judge, and the mean over the replies (DecompR, Appendix A.2,
-    Decomposed).
+    """R = Σ w_i û_i / Σ w_i in each reply of a judge, and the mean over replies (DecompR, Appendix A.2, Decomposed).
 
     If the weights of a reply sum to 0, its R is 0. A weight without a verdict takes the value in [0, 1] that minimizes
     R, or that maximizes it if it is filled by 1. So a person whose weight is missing is not left out, the value never
@@ -81,8 +79,10 @@ class AdaptiveSum(Combiner):
 
 
 def _match_people(utilities: Sequence[str], weights: Sequence[str]) -> list[str]:
-    """Return the people that the questions are about, in order. Raises PlanError if utilities and weights are not of
-    the same people."""
+    """Return the people that the questions are about, in order.
+
+    Raises PlanError if utilities and weights are not of the same people.
+    """
     if len(utilities) != len(weights):
         raise PlanError(
             f"combiner 'adaptive' has {len(utilities)} utilities and {len(weights)} weights; give one weight for each"

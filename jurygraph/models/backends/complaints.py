@@ -34,8 +34,10 @@ class Complaint(NamedTuple):
 
 
 def complaint_in(content: bytearray) -> Complaint:
-    """Parse the error in the body of a reply; a body that is no JSON, or too large for an error, is itself the
-    message."""
+    """Parse the error in the body of a reply.
+
+    A body that is no JSON, or too large for an error, is itself the message.
+    """
     if len(content) > _MAX_PARSED:
         return Complaint(frozenset(), _to_one_line(content[:LARGEST_ERROR].decode(errors="replace")))
     try:

@@ -1,5 +1,4 @@
-"""Backend with llama.cpp in this process: a GGUF model without a network; a grammar makes replies match their
-schema."""
+"""Backend for a GGUF model in this process, by llama.cpp: no network, and a grammar enforces the schema of replies."""
 
 import asyncio
 import hashlib
@@ -38,8 +37,10 @@ class Gguf(Backend):
     provider = "gguf"
 
     def __init__(self, path: Path, slots: int = 4, context: int = 4096, threads: int | None = None) -> None:
-        """Read the file for its digest, without loading the model. Raises `ConfigError` if it is not a readable GGUF
-        file, or if xllamacpp is not installed."""
+        """Read the file for its digest, without loading the model.
+
+        Raises `ConfigError` if it is not a readable GGUF file, or if xllamacpp is not installed.
+        """
         library()
         self.model = path.name
         self.endpoint = f"sha256:{_sha256(path)}"
@@ -57,14 +58,18 @@ class Gguf(Backend):
         return Capabilities("grammar", logprobs=True)
 
     def open(self) -> None:
-        """Load the model, unless it is loaded; this blocks the event loop. Raises `ConfigError` if it cannot be
-        loaded."""
+        """Load the model, unless it is loaded; this blocks the event loop.
+
+        Raises `ConfigError` if it cannot be loaded.
+        """
         if self._engine is None:
             self._engine = _Engine(self._parameters(), self._slots)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the reply, within `timeout` seconds after the model is loaded. Raises `Fault`, `unknown-model` if it
-        cannot be loaded."""
+        """Return the reply, within `timeout` seconds after the model is loaded.
+
+        Raises `Fault`, of kind `unknown-model` if the model cannot be loaded.
+        """
         engine = self._open_engine()
         try:
             async with asyncio.timeout(timeout):
@@ -168,8 +173,7 @@ def _sha256(path: Path) -> str:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    """Return a request in the engine's form: streamed, so that it can be stopped early, even while it reads the
-    prompt."""
+    """Return a request in the engine's form: streamed, so that it can be stopped early, even in the prompt."""
     body: dict[str, Any] = {
         **request.parameters,
         "messages": [message.model_dump() for message in request.messages],
@@ -225,8 +229,10 @@ def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
 
 
 def _logprob(token: dict[str, Any]) -> float:
-    """Return a token's log probability; `post_sampling_probs` gives a probability instead. Raises `Fault` without
-    either."""
+    """Return a token's log probability; `post_sampling_probs` gives a probability instead.
+
+    Raises `Fault` if there is neither.
+    """
     if token.get("logprob") is not None:
         return float(token["logprob"])
     if token.get("prob") is not None:

@@ -167,8 +167,10 @@ def _require_json(content: bytes) -> None:
 
 
 def _count_objects(content: bytes | bytearray) -> int:
-    """Count the objects of a JSON text, without those under `logprobs`; 0 for invalid JSON, which its readers
-    report."""
+    """Count the objects of a JSON text, without those under `logprobs`; 0 for invalid JSON.
+
+    The text's readers report invalid JSON.
+    """
     try:
         pending = [from_json(content)]
     except ValueError:

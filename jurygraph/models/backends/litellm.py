@@ -43,8 +43,10 @@ FORMS = {
     "ollama_chat/": Capabilities("native"),
     "deepseek/": Capabilities("instructed"),
 }
-"""Capabilities of providers, by the prefix of an id; the longest prefix counts. litellm's own table is wrong for
-some."""
+"""Capabilities of providers, by the prefix of an id; the longest prefix counts.
+
+litellm's own table is wrong for some.
+"""
 
 UNKNOWN = Capabilities("instructed")
 """Capabilities of other providers: the least that all their models share."""
@@ -95,10 +97,10 @@ ADDRESSES = {
     "watsonx_text": _WATSONX,
     "xinference": _OPENAI,
 }
-"""Environment variables in which litellm looks for the address of a provider's server, in order; by default
-PROVIDER_API_BASE.
+"""Environment variables with the address of a provider's server, as litellm looks for it: the first that is set.
 
-Regions, projects and versions of an API are left out: the owner of a model does not depend on them.
+Other providers use PROVIDER_API_BASE. Regions, projects and versions of an API are left out: the owner of a model does
+not depend on them.
 """
 
 _WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
@@ -160,8 +162,10 @@ class LiteLLM(Backend):
         return self._capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the reply to one HTTP request, within `timeout` seconds; the first call imports litellm. Raises
-        `Fault`."""
+        """Return the reply to one HTTP request, within `timeout` seconds. Raises `Fault`.
+
+        The first call imports litellm.
+        """
         litellm = library()
         if self.model.startswith(_OLLAMA):  # else litellm asks the server for unknown models twice before each request
             litellm.model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
@@ -259,8 +263,7 @@ def _endpoint(source: str, address: str | None) -> str | None:
 
 @cache
 def library() -> Any:
-    """Return litellm, set up to fetch nothing, cache nothing and send no telemetry, and with its HTTP requests
-    guarded."""
+    """Return litellm, set up to fetch nothing, cache nothing and send no telemetry, with its HTTP requests guarded."""
     os.environ.update(_SETTINGS)
     litellm: Any = importlib.import_module("litellm")
     litellm.telemetry = False
@@ -306,8 +309,7 @@ def _error_codes(error: Exception) -> set[str]:
 
 
 def _kind_without_answer(error: Exception) -> str:
-    """Return the kind of a 500 that litellm raises itself: for a broken connection, a missing key or an unreadable
-    reply."""
+    """Return the kind of a 500 that litellm raises itself: broken connection, missing key or unreadable reply."""
     import httpx
     import openai
 
@@ -343,8 +345,10 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
 
 
 def _finish(model: str, sent: Any) -> str | None:
-    """Return Ollama's reason for the end of a reply, which litellm reports as "stop". Raises `Fault` if it did not
-    end."""
+    """Return Ollama's reason for the end of a reply, which litellm reports as "stop".
+
+    Raises `Fault` if the reply did not end.
+    """
     if not model.startswith(_OLLAMA):
         return None
     if not isinstance(sent, dict) or sent.get("done") is not True:

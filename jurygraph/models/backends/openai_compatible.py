@@ -232,8 +232,10 @@ def _text(content: str | list[dict[str, Any]] | None) -> str:
 
 
 def _tokens_out(usage: Any) -> int | None:
-    """Return the number of tokens of the reply, with hidden reasoning if the total includes it and `completion_tokens`
-    does not."""
+    """Return the number of tokens of the reply.
+
+    Hidden reasoning is included if the total includes it, even if `completion_tokens` does not.
+    """
     read, written, total = (_read_count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
     return written if None in (read, written, total) else max(written or 0, (total or 0) - (read or 0))
 

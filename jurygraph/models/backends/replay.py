@@ -61,8 +61,7 @@ class Replay(Backend):
         return self._capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Return the recorded reply. Raises `Fault` of kind `unrecorded`, which names the difference to the nearest
-        call."""
+        """Return the recorded reply. Raises `Fault` of kind `unrecorded` with the difference to the nearest call."""
         call = self._calls.get(request.digest)
         if call is not None:
             return call.reply
@@ -90,8 +89,7 @@ class _RequestIndex:
         return min(alike, key=lambda other: len(_differing_fields(request, other)))
 
     def _most_similar(self, text: str) -> str:
-        """Return the most similar of the texts with about the same length: comparing all would take seconds for every
-        request."""
+        """Return the most similar of the texts of about the same length: comparing all would take seconds."""
         from rapidfuzz import fuzz
 
         middle = bisect_left(self._texts, len(text), key=len)
@@ -121,8 +119,7 @@ def _choose_model(path: Path, names: list[str], which: str | None) -> str:
 
 
 def _capabilities(requests: list[Request]) -> Capabilities:
-    """Return the capabilities behind most of the requests: with another form or other parameters they would not
-    match."""
+    """Return the capabilities that most requests used: with another form or other parameters they would not match."""
     forms = Counter(request.form for request in requests if request.answer is not None)
     tops = Counter(request.parameters.get("top_logprobs") for request in requests if request.parameters.get("logprobs"))
     most_common = tops.most_common(1)[0][0] if tops else None
@@ -131,8 +128,7 @@ def _capabilities(requests: list[Request]) -> Capabilities:
 
 
 def _differing_fields(request: Request, other: Request) -> list[tuple[str, str]]:
-    """Return the parts, and their fields, in which requests differ; compared as JSON, where 1 is neither 1.0 nor
-    true."""
+    """Return the parts, and their fields, in which requests differ as JSON, where 1 is neither 1.0 nor true."""
     fields_here, fields_there = request.said(), other.said()
     fields = [(part, field) for part, fields in _PARTS.items() for field in fields]
     return [(part, field) for part, field in fields if canonical(fields_here[field]) != canonical(fields_there[field])]

@@ -33,8 +33,7 @@ class Embedder(_Model):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors [N, D] of up to `AT_ONCE` texts, in order, each of length 1, or 0 for a text without
-        content.
+        """Return the vectors [N, D] of up to `AT_ONCE` texts, in order, each of length 1, or 0 for a text of nothing.
 
         Raises `Fault`, and then returns no vector at all.
         """
@@ -53,13 +52,13 @@ class Reranker(_Model):
         """
 
 
-def unit_rows(given: Any, count: int, name: str) -> Floats:
+def unit_rows(vectors: Any, count: int, name: str) -> Floats:
     """Return vectors [count, D] as float64, each divided by its length, or 0.
 
     Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used. Booleans and
     text are no numbers.
     """
-    rows = _to_numbers(given)
+    rows = _to_numbers(vectors)
     if rows is None:
         raise Fault("unreadable", f"{name}: its embeddings are no vectors of numbers of one length")
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
@@ -72,9 +71,9 @@ def unit_rows(given: Any, count: int, name: str) -> Floats:
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))
 
 
-def all_scores(given: Any, count: int, name: str) -> Floats:
+def all_scores(values: Any, count: int, name: str) -> Floats:
     """Return scores [count] as float64. Raises `Fault` unless there are `count` finite numbers: then none is used."""
-    scores = _to_numbers(given)
+    scores = _to_numbers(values)
     if scores is None:
         raise Fault("unreadable", f"{name}: its scores are no numbers")
     if scores.shape != (count,):
@@ -84,32 +83,34 @@ def all_scores(given: Any, count: int, name: str) -> Floats:
     return scores
 
 
-def _to_numbers(given: Any) -> Floats | None:
-    """Return an array of numbers as float64, None for anything else: NumPy would convert a boolean and "0.9" to
-    numbers."""
-    if isinstance(given, np.ndarray):
-        return given.astype(np.float64) if given.dtype.kind in "iuf" else None
+def _to_numbers(values: Any) -> Floats | None:
+    """Return an array of numbers as float64, None for anything else.
+
+    NumPy itself would convert a boolean and "0.9" to numbers.
+    """
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64) if values.dtype.kind in "iuf" else None
     try:
-        return np.asarray(given, dtype=np.float64) if _has_only_numbers(given) else None
+        return np.asarray(values, dtype=np.float64) if _has_only_numbers(values) else None
     except (OverflowError, TypeError, ValueError):  # lists of different lengths; or an integer that is too large
         return None
 
 
-def _has_only_numbers(given: Any) -> bool:
-    if isinstance(given, list | tuple):
-        return all(map(_has_only_numbers, given))
-    if isinstance(given, np.ndarray | np.generic):
-        return given.dtype.kind in "iuf"
-    return isinstance(given, int | float) and not isinstance(given, bool)
+def _has_only_numbers(values: Any) -> bool:
+    if isinstance(values, list | tuple):
+        return all(map(_has_only_numbers, values))
+    if isinstance(values, np.ndarray | np.generic):
+        return values.dtype.kind in "iuf"
+    return isinstance(values, int | float) and not isinstance(values, bool)
 
 
-def by_index(given: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
+def by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
     """Return the values for the indices 0 to count - 1, in order; they may arrive in any order.
 
     Raises `Fault` if an index is no integer, is missing, occurs twice or was not requested: then none is used.
     """
-    indices = [index for index, _ in given]
+    indices = [index for index, _ in entries]
     if not all(type(index) is int for index in indices) or sorted(indices) != list(range(count)):
         raise Fault("unreadable", f"{name}: it answered for {indices}, not once for each of {count}")
-    values = dict(given)
+    values = dict(entries)
     return [values[index] for index in range(count)]

@@ -59,8 +59,10 @@ class GgufEmbedder(Embedder):
         return [(entry["index"], entry["embedding"]) for entry in answer["data"]]
 
     def _start_server(self) -> Any:
-        """Start a server with the pooling of the file; a file without pooling makes it reject every request, even the
-        first."""
+        """Start a server with the pooling of the file, or by the mean if the file has none.
+
+        Without pooling, the server rejects every request, even the first.
+        """
         xllamacpp = library()
         server = self._load(xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_UNSPECIFIED)
         error = server.handle_embeddings({"input": ["a"]}).get("error")

@@ -58,8 +58,10 @@ class LiteLLMReranker(Reranker):
 
 
 class _Provider(LiteLLM):
-    """The connections of one request: evaluators are closed outside of a loop, where open connections could not be
-    closed."""
+    """The connections of one request.
+
+    They are closed with it, because evaluators are closed outside of a loop, where connections cannot be closed.
+    """
 
     async def ask(self, function: str, **arguments: Any) -> Any:
         """Call a function of litellm with one HTTP request, and return its result. Raises `Fault`."""

@@ -101,8 +101,10 @@ class EndpointReranker(Reranker):
 
 
 class _Path(OpenAICompatible):
-    """Another path of a server, with the connections of one request: evaluators are closed outside of a loop, where
-    open connections could not be closed."""
+    """Another path of a server, with the connections of one request.
+
+    They are closed with it, because evaluators are closed outside of a loop, where connections cannot be closed.
+    """
 
     def __init__(self, url: str, model: str, path: str) -> None:
         super().__init__(url, model, _key())

@@ -45,8 +45,7 @@ class Remembering:
         return [result for text in batch for result in await self._embed_batch([text])]
 
     def _require_same_length(self, rows: Floats) -> Floats:
-        """Check the length: vectors of another length are from another model, and cannot be compared with the cached
-        ones."""
+        """Raise `Fault` for vectors of another length: another model gave them, so they cannot be compared."""
         length = rows.shape[1]
         self._length = self._length or length
         if length != self._length:

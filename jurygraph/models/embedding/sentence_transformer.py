@@ -1,5 +1,4 @@
-"""Embedders and cross-encoders by sentence-transformers, in this process: from the Hugging Face hub, or from a
-folder."""
+"""Embedders and cross-encoders by sentence-transformers, in this process: from the Hugging Face hub or a folder."""
 
 import asyncio
 import hashlib
@@ -127,8 +126,10 @@ def _require_one_label(model: Any) -> Any:
 
 @contextmanager
 def _silence_loading() -> Iterator[None]:
-    """Suppress the progress bar of loading weights, and the log of every attempt to reach a hub: the fault reports the
-    error once."""
+    """Suppress the progress bar of loading weights, and the log of every attempt to reach a hub.
+
+    The fault reports the error once.
+    """
     from transformers.utils import logging as drawing
 
     drawn = drawing.is_progress_bar_enabled()

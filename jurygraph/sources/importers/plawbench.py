@@ -99,8 +99,10 @@ def sub_items(text: str) -> list[dict[str, Any]]:
 
 
 def _sub_item_start(text: str, earlier: re.Match[str] | None, mark: re.Match[str]) -> int:
-    """Return the start of a mark's sub-item: its line or, if that has an earlier mark, the position at or behind a
-    mark."""
+    """Return the start of a mark's sub-item.
+
+    It is the start of its line or, if the line has an earlier mark, the position at or behind a mark.
+    """
     line = text.rfind("\n", 0, mark.start()) + 1
     if earlier is None or earlier.start() < line:
         return line

@@ -37,8 +37,10 @@ Points = Annotated[Number, BeforeValidator(_text_to_number)]
 
 
 class Row(Noun):
-    """A row of a published file, or a part of one. `other` has fields that are not read here, which the publisher may
-    add."""
+    """A row of a published file, or a part of one.
+
+    `other` has fields that are not read here, which the publisher may add.
+    """
 
     model_config = ConfigDict(extra="allow")
 

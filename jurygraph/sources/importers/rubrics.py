@@ -11,11 +11,10 @@ NO_GAIN = "tasks whose rubric has no criterion of positive weight are left out, 
 
 
 def with_rubric(task: Mapping[str, Any], items: Iterable[Mapping[str, Any]], notes: Sequence[Note] = ()) -> Content:
-    """Return the task with a rubric of these items, each the fields of a criterion; it is left out if no weight is
-    above 0.
+    """Return the task with a rubric of these items, each the fields of a criterion.
 
-    An item's `about`, with other published fields, goes to the task's metadata, by the id of the criterion. Ids count
-    the published items, so that leaving one out renames no other.
+    The task is left out if no weight is above 0. An item's `about`, with other published fields, goes to the task's
+    metadata, by the id of the criterion. Ids count the published items, so that leaving one out renames no other.
     """
     all_notes, criteria = list(notes), []
     about: dict[str, Any] = {}

@@ -22,8 +22,10 @@ def costs(people: int) -> list[dict[str, Any]]:
 
 
 def constraints(request: Asked, origin: str | None) -> list[dict[str, Any]]:
-    """Return every constraint of the query; all are hard. `origin` is the city where the trip begins and ends, if
-    known."""
+    """Return every constraint of the query; all are hard.
+
+    `origin` is the city where the trip begins and ends, if known.
+    """
     return [
         _hard_constraint(*constraint)
         for constraint in (*_trip_constraints(request, origin), *_query_constraints(request))
@@ -31,8 +33,7 @@ def constraints(request: Asked, origin: str | None) -> list[dict[str, Any]]:
 
 
 def whole_trip(request: Asked, origin: str | None) -> list[dict[str, Any]]:
-    """Return the constraints on any plan, for any travellers: the number of days and nights, the return, and the
-    places."""
+    """Return the constraints that hold for any travellers: on the days and nights, the return, and the places."""
     return [_hard_constraint(*constraint) for constraint in _trip_constraints(request, origin)]
 
 

@@ -70,11 +70,11 @@ def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None)
         _refuse_unknown(profiles, ids, file.name)
 
 
-def _refuse_unknown(profiles: _ProfilesByTask, known: Collection[str], name: str) -> None:
+def _refuse_unknown(profiles: _ProfilesByTask, ids: Collection[str], name: str) -> None:
     for task, (number, _) in profiles.lines.items():
-        if task not in known:
+        if task not in ids:
             problem = f"is {quoted(task)}, which {name} does not have"
-            refuse(profiles.name, number, Complaint(("task",), problem, nearest(task, known) or "leave the line out"))
+            refuse(profiles.name, number, Complaint(("task",), problem, nearest(task, ids) or "leave the line out"))
 
 
 def _read_profiles(path: str | Path) -> _ProfilesByTask:

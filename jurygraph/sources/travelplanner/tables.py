@@ -28,8 +28,10 @@ _BY_ROAD = (
 )
 _ENDPOINTS = {"origin": "OriginCityName", "destination": "DestCityName"}
 _TOLERANCE = 0.05
-"""Relative tolerance: the plans were written after a later query of the map than the tables. Minutes and kilometres
-differ nearly always, costs by up to 2 %."""
+"""Relative tolerance of costs: the plans were written after a later query of the map than the tables.
+
+Minutes and kilometres differ nearly always, costs by up to 2 %.
+"""
 
 
 def tables(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,21 +87,21 @@ def _parse_drive(key: str, text: str) -> Rows:
 def claims(dates: Iterable[date]) -> dict[str, Any]:
     """Return the rules to read the plan of a day: meals, attractions, stays by nights in a row, and legs."""
     days = {str(number): day.isoformat() for number, day in enumerate(dates, start=1)}
-    place = {"name": "Name", "city": "City"}
+    place_columns = {"name": "Name", "city": "City"}
     other_fields = {"day": {"field": "days"}, "where": {"field": "current_city"}}
     flight = {"number": "Flight Number", **_ENDPOINTS}
     times = {"departs": "DepTime", "arrives": "ArrTime"}
     return {
         "meals": {
             "at": ["$[*].breakfast", "$[*].lunch", "$[*].dinner"],
-            "forms": [{"table": "restaurants", "pattern": _NAME_AND_CITY, "columns": place}],
+            "forms": [{"table": "restaurants", "pattern": _NAME_AND_CITY, "columns": place_columns}],
             "beside": other_fields,
             "order": "days",
         },
         "attractions": {
             "at": ["$[*].attraction"],
             "split": ";",
-            "forms": [{"table": "attractions", "pattern": _NAME_AND_CITY, "columns": place}],
+            "forms": [{"table": "attractions", "pattern": _NAME_AND_CITY, "columns": place_columns}],
             "beside": other_fields,
             "order": "days",
         },
