@@ -10,7 +10,7 @@ from jurygraph.schema import Message, Noun
 from jurygraph.schema.noun import Count, Id, Number, digest_of
 
 Form = Literal["native", "grammar", "instructed", "text"]
-"""How a reply is made to match its schema.
+"""Method that makes a reply match its schema.
 
 By the endpoint (`native`), by a grammar in the engine, by instructions in the messages; or `text`, without a schema.
 """

@@ -29,7 +29,7 @@ class Budget:
     """
 
     def __init__(self, max_cost: float | None = None, max_calls: int | None = None) -> None:
-        """Raises `ConfigError` for a limit that is negative or not a finite number."""
+        """Set the limits. Raises `ConfigError` for one that is negative or not a finite number."""
         for name, limit in (("--max-cost", max_cost), ("--max-calls", max_calls)):
             if limit is not None and not 0 <= limit < math.inf:
                 raise ConfigError(f"{name}: {limit} is no limit; give a number that is not negative")

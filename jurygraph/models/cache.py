@@ -92,7 +92,7 @@ class Cache:
         """
         self.folder = Path(os.path.expandvars(os.path.expanduser(folder))).absolute()  # else diskcache expands it later
         self._logged: set[str] = set()
-        _require_private(self.folder)
+        _prepare_folder(self.folder)
         try:
             self._rows = _Rows(self.folder)
         except (sqlite3.Error, diskcache.Timeout, ValueError) as error:
@@ -242,7 +242,7 @@ class _Rows(diskcache.Cache):  # type: ignore[misc]
         return super().reset(key, *value, **update) if key in _SETTINGS or key in METADATA else None
 
 
-def _require_private(folder: Path) -> None:
+def _prepare_folder(folder: Path) -> None:
     """Create the folder and its database if missing. Raises `InputError` unless the user alone owns and writes both."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

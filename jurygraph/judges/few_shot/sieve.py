@@ -52,7 +52,10 @@ class Sieve:
     """Separate ratings that can be shown from those that cannot; a rating is left out for exactly one reason."""
 
     def __init__(self, ratings: Ratings, texts: Mapping[str, str], scales: Scales) -> None:
-        """Raises `InputError` for an item of two groups, or for several dimensions if no rating names one."""
+        """Find groups and contradictions in the ratings.
+
+        Raises `InputError` for an item of two groups, or for several dimensions if no rating names one.
+        """
         self._ratings, self._texts, self._scales = ratings, texts, scales
         self._only = _only_dimension(ratings, scales)
         self._groups = _groups(ratings)

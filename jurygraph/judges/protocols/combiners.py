@@ -47,10 +47,10 @@ class _PeopleScores:
 class AdaptiveSum(Combiner):
     """R = Σ w_i û_i / Σ w_i in each reply of a judge, and the mean over replies (DecompR, Appendix A.2, Decomposed).
 
-    If the weights of a reply sum to 0, its R is 0. A weight without a verdict takes the value in [0, 1] that minimizes
-    R, or that maximizes it if it is filled by 1. So a person whose weight is missing is not left out, the value never
-    decreases when a cell rises from 0 to 1, and the bounds hold as for every combiner. Parts are the û_i; the
-    diagnostics are R on the paper's scale, and the weights.
+    If the weights of a reply sum to 0, its value is 0. A weight without a verdict takes the value in [0, 1] that
+    minimizes R, or that maximizes it if it is filled by 1. So a person whose weight is missing is not left out, the
+    value never decreases when a cell rises from 0 to 1, and the bounds hold as for every combiner. Parts are the û_i;
+    the diagnostics are R on the paper's scale, and the weights.
     """
 
     name = "adaptive"

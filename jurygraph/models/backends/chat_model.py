@@ -33,7 +33,7 @@ _FINISH_REASONS = {
     "refusal": "content_filter",
     "safety": "content_filter",
 }
-"""Their finish reasons, in the words that most providers use."""
+"""Finish reasons of the integrations, mapped to the words of most providers."""
 
 _STATUSES = range(400, 600)
 _MAX_MESSAGE = 300

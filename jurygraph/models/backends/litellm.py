@@ -158,7 +158,7 @@ class LiteLLM(Backend):
 
     @property
     def capabilities(self) -> Capabilities:
-        """As in `FORMS`, with the form given to the constructor."""
+        """The capabilities in `FORMS`, with the form given to the constructor."""
         return self._capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:

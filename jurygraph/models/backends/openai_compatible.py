@@ -93,7 +93,7 @@ class OpenAICompatible(Backend):
 
     @property
     def capabilities(self) -> Capabilities:
-        """As given to the constructor."""
+        """The capabilities given to the constructor."""
         return self._capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:

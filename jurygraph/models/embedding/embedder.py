@@ -33,7 +33,7 @@ class Embedder(_Model):
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors [N, D] of up to `AT_ONCE` texts, in order, each of length 1, or 0 for a text of nothing.
+        """Return the unit vectors [N, D] of up to `AT_ONCE` texts, in order; a zero vector stays zero.
 
         Raises `Fault`, and then returns no vector at all.
         """
