@@ -59,7 +59,7 @@ class ConsensusOfJudges(Combiner):
         shares = {f"p({level:g})": posterior[:, index] for index, level in enumerate(params["levels"])}
         figures = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
         figures["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)
-        parts = {name: share.mean()[0] for name, share in cells.items()}
+        parts = {name: matrix.mean()[0] for name, matrix in cells.items()}
         return Component(value, np.asarray(votes.live.any(axis=1)), parts, figures)
 
 

@@ -22,7 +22,7 @@ _SHORT_DIGEST = 16
 """Characters of a shortened digest; enough to tell different contents apart."""
 
 FEWEST_SPARES = 3
-"""Least number of spare candidates beyond those to be shown; otherwise as many as are to be shown."""
+"""Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
 
 class Pools(NamedTuple):
@@ -97,7 +97,7 @@ class ReviewerJudge(Evaluator):
 
     @property
     def notes(self) -> Sequence[str]:
-        """Notes on ratings that cannot be shown, and on reviewers with few ratings."""
+        """Notes on ratings that cannot be shown, and on reviewers with few or constant ratings."""
         return () if self._history is None else self._history.notes(self._shots)
 
     @property
@@ -224,7 +224,7 @@ class Aggregate(ReviewerJudge):
 
 
 class Personalized(ReviewerJudge):
-    """Show examples of the reviewer alone: assumes that each reviewer has an own standard."""
+    """Show examples of the reviewer alone: assumes that each reviewer has a standard of their own."""
 
     name = "personalized"
     _pool = "own"

@@ -33,7 +33,7 @@ class ReviewerHistory:
         self.domains = tuple(sorted({example.domain for example in self.examples if example.domain is not None}))
         self._name, self._scales, self._unread_columns = ratings.name, scales, ratings.unread
         self._named_dimensions = {rating.dimension for _, rating in ratings.rows if rating.dimension is not None}
-        self._groups_of_examples = _group_examples(self.examples)
+        self._examples_by_dimension = _group_examples(self.examples)
         self._groups: dict[str, set[str]] = {}
         self._items: dict[str, set[str]] = {}
         self._texts: dict[str, set[str]] = {}
@@ -68,11 +68,11 @@ class ReviewerHistory:
 
     def of(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of a reviewer; of all domains if none is given."""
-        return self._group(dimension, domain).of(reviewer)
+        return self._examples_for(dimension, domain).of(reviewer)
 
     def others(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of all reviewers but one."""
-        return self._group(dimension, domain).others(reviewer)
+        return self._examples_for(dimension, domain).others(reviewer)
 
     def example(self, digest: str) -> Example | None:
         """Return the example with a digest; None if there is none."""
@@ -110,7 +110,7 @@ class ReviewerHistory:
         for kind, number, first in self.left_out:
             yield f"Left out: {_format_count(number, 'rating')} {WHY[kind]}; the first is {first}."
         for dimension in sorted(self._scales):
-            if self._group(dimension, None).examples:
+            if self._examples_for(dimension, None).examples:
                 yield from self._describe_sparse(dimension, shots)
             else:
                 hint = (
@@ -146,8 +146,8 @@ class ReviewerHistory:
                 named = listed([f"{quoted(name)} ({detail})" for name, detail in reviewers.items()])
                 yield f"With {description} for {quoted(dimension)}: {named}."
 
-    def _group(self, dimension: str, domain: str | None) -> "_ExampleGroup":
-        return self._groups_of_examples.get((dimension, domain), _ExampleGroup(()))
+    def _examples_for(self, dimension: str, domain: str | None) -> "_ExampleGroup":
+        return self._examples_by_dimension.get((dimension, domain), _ExampleGroup(()))
 
     @cached_property
     def digest(self) -> str:
