@@ -69,13 +69,13 @@ class Budget:
         Most requests cost less than their reservation.
         """
         most = None if cost is None else _to_fraction(cost)
-        while self._may_fit_later(most):
+        while self._can_fit_later(most):
             freed = asyncio.get_running_loop().create_future()
             self._waiting.append(freed)
             await freed
         return self.reserve(cost)
 
-    def _may_fit_later(self, most: Fraction | None) -> bool:
+    def _can_fit_later(self, most: Fraction | None) -> bool:
         """Return True if only the reservations in flight leave too little."""
         if self._max_cost is None or most is None or self._overrun is not None:
             return False

@@ -26,7 +26,7 @@ DEFENDED = SafetyConfig()
 
 @dataclass(frozen=True, slots=True)
 class Judged(Generic[T]):
-    """A reply that matches the requested model as a whole, and its call."""
+    """A reply that validates as the requested pydantic model, and its call."""
 
     value: T
     reply: Reply
@@ -103,11 +103,12 @@ class Consultation:
         return parameters
 
     async def judge(self, request: Request, noun: type[T], flaw: "Flaw[T] | None" = None) -> Judged[T]:
-        """Return the reply as the requested model. A malformed reply is returned to the model once for repair.
+        """Return the reply parsed as `noun`; a malformed reply is sent back to the model once for repair.
 
         So is a reply for which `flaw` returns a message; if its repair is malformed, the first reply counts. A slow
-        `flaw` is a coroutine function, so that the event loop continues. Raises `Fault`; its `call` is the call with
-        the malformed reply.
+        `flaw` is a coroutine function, so that the event loop continues.
+
+        Raises `Fault`; its `call` is the call with the malformed reply.
         """
         first = await self._ask(request)
         try:

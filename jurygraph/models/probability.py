@@ -171,8 +171,8 @@ def _positive_share(
 
     A word without a candidate may have at most the probability of the least likely candidate.
     """
-    positives = [logprob for text, logprob in candidates if _begins_word(text, positive)]
-    negatives = [logprob for text, logprob in candidates if _begins_word(text, negative)]
+    positives = [logprob for text, logprob in candidates if _is_word_start(text, positive)]
+    negatives = [logprob for text, logprob in candidates if _is_word_start(text, negative)]
     if not positives and not negatives:
         return None
     top = max(
@@ -183,7 +183,7 @@ def _positive_share(
     return None if missing > _MAX_UNSEEN * (yes + no + missing) else yes / (yes + no)
 
 
-def _begins_word(text: str, word: str) -> bool:
+def _is_word_start(text: str, word: str) -> bool:
     """Return True if a text is a prefix of the word, or begins with it and the word ends there."""
     if len(text) < len(word):
         return text != "" and word.startswith(text)

@@ -30,7 +30,7 @@ _JSON_ALONE = "no code fence, and no word before or after it"
 
 
 def answer_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
-    """Return the JSON schema of a model in the subset that OpenAI's strict mode, vLLM, SGLang and llama.cpp all accept.
+    """Return a pydantic model's JSON schema in the subset that OpenAI's strict mode, vLLM, SGLang and llama.cpp accept.
 
     Every field is required, in the order of the model, and no other is allowed. Definitions are inlined, except
     recursive ones. Kept are types, descriptions, enumerations, alternatives, and the bounds of numbers and of list
@@ -52,10 +52,10 @@ def answer_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
 
 
 def read(reply: Reply, noun: type[T], whole: bool = True) -> T:
-    """Parse the whole reply as the given model; only JSON's own white space may surround it.
+    """Parse the whole reply as `noun`, a pydantic model; only JSON's own white space may surround it.
 
-    If not `whole`, the first JSON object in it that matches the model counts: many programs read replies like this, and
-    the option makes its effect measurable.
+    If not `whole`, the first JSON object in it that validates counts: many programs read replies like this, and the
+    option makes its effect measurable.
 
     Types are strict, and every field is present once and known, even one with a default. NaN, infinities, −0 and
     numbers that no float can represent are rejected, and so are unpaired surrogates and values nested too deeply.
@@ -126,7 +126,7 @@ def _parse(text: str, noun: type[T]) -> T | Complaint:
 
 
 def _objects_inside(text: str, noun: type[T]) -> Iterator[T]:
-    """Yield the JSON objects in a text that match the model."""
+    """Yield the JSON objects in a text that validate as `noun`."""
     for opening in islice(re.finditer("{", text), _MAX_OBJECTS):
         try:
             _, end = json.JSONDecoder().raw_decode(text, opening.start())
@@ -162,10 +162,10 @@ def _syntax_complaint(error: ValidationError) -> Complaint | None:
 
 
 def _find_flaw(data: Any, dumped: Any) -> Complaint | None:
-    """Return an error that validation does not catch, None if there is none; `dumped` is the model's dump of `data`.
+    """Return an error that validation does not catch, None if there is none.
 
-    It is a complaint in the place of a value, a field left to its default, or a boolean for a number, since Python
-    accepts True for 1.
+    `dumped` is `data` as parsed and dumped by the pydantic model. An error is a complaint in the place of a value, a
+    field left to its default, or a boolean for a number, since Python accepts True for 1.
     """
     if isinstance(data, Complaint):
         return data
@@ -227,7 +227,7 @@ _JSON = json.JSONDecoder(
 
 
 class _Strict(NamedTuple):
-    """Convert the schemas of one model to the strict subset."""
+    """Convert the schemas of one pydantic model to the strict subset."""
 
     noun: str
     definitions: Mapping[str, Any]

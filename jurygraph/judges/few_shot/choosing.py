@@ -41,7 +41,7 @@ class Balanced(_Seeded):
         by_score: dict[float, list[Shown]] = {}
         for example in drawn(self._examples, self._seed):
             by_score.setdefault(example["score"], []).append(example)
-        turns = zip_longest(*(by_score[score] for score in _shuffled(by_score, self._seed)))
+        turns = zip_longest(*(by_score[score] for score in _shuffle_scores(by_score, self._seed)))
         return [example for turn in turns for example in turn if example is not None]
 
 
@@ -114,5 +114,5 @@ def drawn(examples: Iterable[Shown], seed: int) -> list[Shown]:
     return sorted(examples, key=lambda example: digest_of([seed, example["digest"]]))
 
 
-def _shuffled(scores: Iterable[float], seed: int) -> list[float]:
+def _shuffle_scores(scores: Iterable[float], seed: int) -> list[float]:
     return sorted(scores, key=lambda score: digest_of([seed, float(score)]))

@@ -84,7 +84,9 @@ class ReviewerJudge(Evaluator):
         self._samples = _check_count("samples", samples, 1)
         self._shrinkage = self._check_shrinkage(shrinkage)
         self._compact = profile == "compact"
-        self._history = _open_history(history, texts, columns or {}, self._dimensions) if self._needs_history else None
+        self._history = (
+            _open_history(history, texts, columns or {}, self._dimensions) if self._should_read_history else None
+        )
         self.rests_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
         self.version = f"1 prompt {self._prompt.edition} example {load_prompt('example').edition}"
@@ -101,7 +103,7 @@ class ReviewerJudge(Evaluator):
         return () if self._history is None else self._history.notes(self._shots)
 
     @property
-    def _needs_history(self) -> bool:
+    def _should_read_history(self) -> bool:
         return bool(self._pool) and self._shots > 0
 
     def questions(self, view: TaskView) -> Sequence[Question]:

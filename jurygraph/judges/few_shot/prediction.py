@@ -44,7 +44,7 @@ class Predicted(OnScale):
 
 @lru_cache(maxsize=256)
 def _prediction_model(form: Predicted, compact: bool) -> type[Noun]:
-    """Return the model of the reply: the reason and its quotations come before the conclusion."""
+    """Return the pydantic model of the reply: the reason and its quotations come before the conclusion."""
 
     def require_score(value: float) -> float:
         if not form.holds(value):

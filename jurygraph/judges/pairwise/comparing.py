@@ -51,7 +51,7 @@ class Comparing(Evaluator):
 
     @abstractmethod
     def noun(self, names: Sequence[str], compact: bool) -> type[Noun]:
-        """Return the model of the reply about responses of these names."""
+        """Return the pydantic model of the reply about responses of these names."""
 
     @abstractmethod
     def prefers(self, reply: Any) -> bool:

@@ -64,7 +64,7 @@ class Listwise(Comparing):
 
 @lru_cache(maxsize=MOST_SHOWN * 2)
 def _ranking_model(names: tuple[str, ...], compact: bool) -> type[Noun]:
-    """Return the model of the reply: every name once, the best first."""
+    """Return the pydantic model of the reply: every name once, the best first."""
 
     def each_once(ranking: tuple[str, ...]) -> tuple[str, ...]:
         if sorted(ranking) != list(names):

@@ -46,7 +46,7 @@ class ScoringProtocol(OneCall):
 
     @abstractmethod
     def reply(self, people: People) -> type[Noun]:
-        """Return the model of the reply."""
+        """Return the pydantic model of the reply."""
 
     @abstractmethod
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
