@@ -7,7 +7,7 @@ from typing import Any
 from jurygraph.sources.complaint import Complaint, quoted
 from jurygraph.sources.json_lines import refuse
 
-ALLOW = "--allow-files-outside"
+ALLOW_OPTION = "--allow-files-outside"
 
 
 def folder_of_tasks(path: str | Path) -> Path:
@@ -22,7 +22,7 @@ def file_outside(facts: Mapping[str, Any] | None, folder: Path) -> Complaint | N
         root = folder.resolve()
         if not _is_below(Path(file), root):
             problem = f"is {quoted(file)}, which is not below {root}"
-            return Complaint(field, problem, f"move the file there, or allow files elsewhere with {ALLOW}")
+            return Complaint(field, problem, f"move the file there, or allow files elsewhere with {ALLOW_OPTION}")
     return None
 
 

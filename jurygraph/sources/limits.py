@@ -9,9 +9,9 @@ LONGEST_LINE = 64 << 20
 """Most bytes of one line."""
 MORE_BLANK_LINES = 100_000
 """Most blank lines of a file in excess of its lines with text."""
-LONGEST_BLANK = 1 << 20
+MAX_BLANK = 1 << 20
 """Most bytes of white space in a row, in a file that is read whole."""
-LARGEST_RATIO, UNPACKED_FREELY = 300, 256 << 20
+MAX_RATIO, UNPACKED_FREELY = 300, 256 << 20
 """Largest ratio of unpacked to packed size of a gzip file, once it unpacks to more than `UNPACKED_FREELY` bytes."""
 
 
@@ -80,10 +80,9 @@ def _refuse_long_line(name: str, number: int) -> NoReturn:
 
 def refuse_large_ratio(where: str, packed: int, unpacked: int) -> None:
     """Raise `InputError` if a gzip file of `packed` bytes unpacks to far more than real data."""
-    if unpacked > max(UNPACKED_FREELY, LARGEST_RATIO * packed):
+    if unpacked > max(UNPACKED_FREELY, MAX_RATIO * packed):
         problem = (
-            f"the gzip file unpacks to more than {LARGEST_RATIO} times its size and "
-            f"{_format_megabytes(UNPACKED_FREELY)}"
+            f"the gzip file unpacks to more than {MAX_RATIO} times its size and {_format_megabytes(UNPACKED_FREELY)}"
         )
         raise InputError(f"{where}: {problem}, as hardly any data do; if it is right, unpack it with `gunzip` first")
 
@@ -95,12 +94,12 @@ def read_whole(name: str, file: IO[bytes] | GzipFile, largest: int, too_large: s
     space.
     """
     content = bytearray()
-    while chunk := file.read(LONGEST_BLANK):
+    while chunk := file.read(MAX_BLANK):
         content += chunk
         if len(content) > largest:
             raise InputError(f"{name}: {too_large}")
-        if len(chunk) == LONGEST_BLANK and chunk.isspace():
-            problem = f"holds {_format_megabytes(LONGEST_BLANK)} of white space in a row"
+        if len(chunk) == MAX_BLANK and chunk.isspace():
+            problem = f"holds {_format_megabytes(MAX_BLANK)} of white space in a row"
             raise InputError(f"{name}, line {content.count(10) + 1}: {problem}; write it without")
     return content
 

@@ -13,7 +13,7 @@ from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Cells, Floats
 
 Levels = NDArray[np.intp]
-MOST_CASES = 1000
+MAX_CASES = 1000
 """Most combinations of missing votes that are enumerated; beyond it, the worst level counts."""
 
 
@@ -66,7 +66,7 @@ class Votes:
 
     def _worst_values(self, evidence: Floats, low: Bools, high: Bools) -> Floats:
         """Return the worst-case values, [R], of rows [R,K] whose missing votes, `low` and `high` [J], are the same."""
-        if self._count_combinations(low) * self._count_combinations(high) > MOST_CASES:
+        if self._count_combinations(low) * self._count_combinations(high) > MAX_CASES:
             return np.full(len(evidence), self.levels[0] if low.any() else self.levels[-1])
         combined = self._combine_evidence(
             self._combine_evidence(evidence[:, None, None], self._missing_evidence(low)[None, :, None]),

@@ -21,7 +21,7 @@ from jurygraph.schema.task import words_of
 _SHORT_DIGEST = 16
 """Characters of a shortened digest; enough to tell different contents apart."""
 
-FEWEST_SPARES = 3
+MIN_SPARES = 3
 """Least number of spare candidates; there are as many spares as examples to be shown, but at least this many."""
 
 
@@ -132,7 +132,7 @@ class ReviewerJudge(Evaluator):
         seeds = range(self._seed, self._seed + self._samples)
         draws = [Pools(*(in_order(self._selectors, pool, query, seed) for pool in pools)) for seed in seeds]
         count = min(self._shots, *(len(drawn) for draw in draws for drawn in draw))
-        kept = count + max(count, FEWEST_SPARES)
+        kept = count + max(count, MIN_SPARES)
         candidates = {pool: [_dump_uses(getattr(draw, pool)[:kept]) for draw in draws] for pool in Pools._fields}
         relations = self._history.relations[:_SHORT_DIGEST]
         return {"count": count, **candidates, "relations": relations, **self._shrinkage_params(pools)}

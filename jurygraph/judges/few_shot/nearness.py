@@ -16,7 +16,7 @@ from jurygraph.safety.folding import folded
 ALIKE = 85.0
 """Least similarity of two near texts: percentage of letters that are the same, in the same order."""
 
-SHARED = 0.6
+MIN_SHARED_NGRAMS = 0.6
 """Least share of the shorter text's n-grams that occur in the other text, for the two to be near."""
 
 _WORDS_PER_NGRAM, _LETTERS_PER_NGRAM = 3, 5
@@ -77,7 +77,7 @@ class Folded:
         if self.letters == other.letters or self._is_within(other) or other._is_within(self):
             return True
         shorter = min(len(self.runs), len(other.runs))
-        if shorter and len(self.runs & other.runs) >= SHARED * shorter:
+        if shorter and len(self.runs & other.runs) >= MIN_SHARED_NGRAMS * shorter:
             return True
         return fuzz.ratio(self.letters, other.letters, score_cutoff=ALIKE) > 0
 

@@ -17,7 +17,7 @@ from jurygraph.errors import PlanError
 from jurygraph.judges.pairwise.both_orders import READERS, BothOrders, Shown
 from jurygraph.schema import Input, Question
 
-PRIOR, LEAST_PRIOR, LARGEST_PRIOR = 0.1, 0.01, 100.0
+PRIOR, MIN_PRIOR, MAX_PRIOR = 0.1, 0.01, 100.0
 _DIGITS = 12
 """Decimal places of a probability. Digits beyond depend on the order of the responses, and would break ties by chance.
 """
@@ -107,8 +107,8 @@ class BradleyTerry(_ComparisonCombiner):
         super().freeze(inputs, {key: value for key, value in params.items() if key not in ("prior", "shown")})
         prior, shown = params.get("prior", PRIOR), params.get("shown", "pairs")
         is_number = isinstance(prior, int | float) and not isinstance(prior, bool)
-        if not is_number or not LEAST_PRIOR <= prior <= LARGEST_PRIOR:
-            raise PlanError(f"prior is {prior!r}: a number from {LEAST_PRIOR:g} to {LARGEST_PRIOR:g} is needed")
+        if not is_number or not MIN_PRIOR <= prior <= MAX_PRIOR:
+            raise PlanError(f"prior is {prior!r}: a number from {MIN_PRIOR:g} to {MAX_PRIOR:g} is needed")
         if shown not in get_args(Shown):
             raise PlanError(f"shown is {shown!r}: one of {', '.join(get_args(Shown))} is needed")
         return {"prior": float(prior), "shown": shown}

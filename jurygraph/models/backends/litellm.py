@@ -105,7 +105,7 @@ not depend on them.
 
 _WITH_USER = re.compile(r"(?:[\w+.-]+://)?[^/?#]*@")
 
-SAMPLES_BY_ITSELF = re.compile(r"(?:^|[/.])(?:gpt-[5-9]|o[1-9](?:-|$)|claude-[a-z]+-(?:4-[7-9]|[5-9]|preview))")
+FIXED_SAMPLING = re.compile(r"(?:^|[/.])(?:gpt-[5-9]|o[1-9](?:-|$)|claude-[a-z]+-(?:4-[7-9]|[5-9]|preview))")
 """Models, of any provider, that reject a temperature and log probabilities."""
 
 _SETTINGS = {
@@ -150,7 +150,7 @@ class LiteLLM(Backend):
         self._redactor = process_redactor(self.secrets)
         self._dropped_parameters = _longest_prefix_entry(LEFT_OUT, model, frozenset())
         self._capabilities: Capabilities = _longest_prefix_entry(FORMS, model, UNKNOWN)
-        if SAMPLES_BY_ITSELF.search(model):
+        if FIXED_SAMPLING.search(model):
             self._dropped_parameters |= NO_LOGPROBS | {"temperature", "top_p"}
             self._capabilities = Capabilities(self._capabilities.form)
         if form is not None:
