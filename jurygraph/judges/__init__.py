@@ -1,1 +1,1 @@
-"""Judges: how a model is made to score, compare or predict, and how several of them become one."""
+"""Judges: evaluators in which a model scores, compares or predicts, and the combiners of their verdicts."""

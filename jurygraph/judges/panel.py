@@ -1,7 +1,7 @@
-"""A panel of judges: what they say together, and how far apart they are.
+"""Combine the verdicts of a panel of judges, and report how far the judges disagree.
 
-Which of a judge's verdicts are heard is said before: those that are not sure enough are discarded, and more than half
-of the seeds must agree (`panel` in the config). A question without a majority counts as abstained from.
+The `panel` section of the config decides beforehand which verdicts are effective: those below the confidence threshold
+are discarded, and more than half of the seeds must agree. A question without a majority counts as abstained.
 """
 
 from collections.abc import Mapping
@@ -16,26 +16,28 @@ from jurygraph.agents.roles import Cells, Component
 
 
 class Panel(Mean):
-    """Mean of the judges, each a part; the figures keep their disagreement.
+    """Mean of the judges, each judge a part; the diagnostics report their disagreement.
 
-    `disagreement` is the mean of |r_i - r_j| over pairs of judges who were heard, 0 where there is no pair (the paper
-    finds that it is structure, and no noise); `lowest` and `highest` are what the harshest and the kindest say.
+    `disagreement` is the mean of |r_i - r_j| over pairs of judges with an effective verdict, 0 if there is no pair (the
+    paper finds that disagreement is structure, not noise). `lowest` and `highest` are the lowest and the highest score
+    of a judge.
     """
 
     name = "panel"
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        together = super().combine(cells, params)
-        heard = [replace(one, live=one.live & one.judged).mean() for one in cells.values()]
-        value = np.stack([value for value, _ in heard], axis=1)
-        some = np.stack([there for _, there in heard], axis=1)
-        apart = np.abs(value[:, :, None] - value[:, None, :])
-        both = some[:, :, None] & some[:, None, :] & ~np.eye(len(cells), dtype=np.bool_)
-        pairs = np.asarray(aggregation.total(aggregation.total(np.where(both, 1.0, 0.0))))
+        mean = super().combine(cells, params)
+        means = [replace(matrix, live=matrix.live & matrix.judged).mean() for matrix in cells.values()]
+        value = np.stack([value for value, _ in means], axis=1)
+        has_score = np.stack([present for _, present in means], axis=1)
+        distance = np.abs(value[:, :, None] - value[:, None, :])
+        is_pair = has_score[:, :, None] & has_score[:, None, :] & ~np.eye(len(cells), dtype=np.bool_)
+        pairs = np.asarray(aggregation.total(aggregation.total(np.where(is_pair, 1.0, 0.0))))
         figures = {
-            "disagreement": aggregation.total(aggregation.total(np.where(both, apart, 0.0))) / np.maximum(pairs, 1.0),
-            "lowest": np.where(some.any(axis=1), np.where(some, value, 1.0).min(axis=1), 0.0),
-            "highest": np.where(some, value, 0.0).max(axis=1),
+            "disagreement": aggregation.total(aggregation.total(np.where(is_pair, distance, 0.0)))
+            / np.maximum(pairs, 1.0),
+            "lowest": np.where(has_score.any(axis=1), np.where(has_score, value, 1.0).min(axis=1), 0.0),
+            "highest": np.where(has_score, value, 0.0).max(axis=1),
         }
-        parts = {name: one.mean()[0] for name, one in cells.items()}
-        return Component(together.value, together.present, parts, figures)
+        parts = {name: matrix.mean()[0] for name, matrix in cells.items()}
+        return Component(mean.value, mean.present, parts, figures)

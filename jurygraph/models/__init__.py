@@ -1,1 +1,1 @@
-"""How a question reaches a model, and what comes back."""
+"""Requests to language models and embedding models, and their replies."""

@@ -1,4 +1,4 @@
-"""What a model is asked and what it gives back: the same nouns for every backend."""
+"""Requests to a model and its replies, in the same types for every backend."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -10,16 +10,18 @@ from jurygraph.schema import Message, Noun
 from jurygraph.schema.noun import Count, Id, Number, digest_of
 
 Form = Literal["native", "grammar", "instructed", "text"]
-"""How a reply is held to its schema: by the endpoint itself, by a grammar in the engine, by words in the messages; or
-`text`, where there is no schema and the reply may be anything."""
+"""Method that makes a reply match its schema.
+
+By the endpoint (`native`), by a grammar in the engine, by instructions in the messages; or `text`, without a schema.
+"""
 
 
 class Request(Noun):
-    """One request to a model. Its `digest` is its identity: the one key of cache, resume, trace and replay.
+    """One request to a model. Its `digest` is its identity: the key of cache, resume, trace and replay.
 
-    `parameters` are all that the provider is told beside the messages (temperature, max_tokens, logprobs, seed, …).
-    `answer` is the full JSON schema of the reply, or None for free text. `sample` tells repeats apart. `marks` are
-    those of the fences in the messages: they hang on the project's key, and the identity of a request does not.
+    `parameters` are all settings for the provider besides the messages (temperature, max_tokens, logprobs, seed, …).
+    `answer` is the full JSON schema of the reply, or None for free text. `sample` distinguishes repetitions. `marks`
+    are those of the fences in the messages; they depend on the project's key, while the identity of a request does not.
     """
 
     provider: Id
@@ -36,38 +38,38 @@ class Request(Noun):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the canonical JSON of what it says."""
+        """SHA-256 of the canonical JSON of `said()`."""
         return digest_of(self.said())
 
     def said(self) -> dict[str, Any]:
-        """As `plain` gives it, but for the marks of fences: numbers stand in their places, whatever the key was."""
+        """Return the fields as `plain` does, with each fence mark replaced by its number: the key has no effect."""
         plain = self.plain()
         if self.marks:
             del plain["marks"]
             for message in plain["messages"]:
-                message["content"] = _in_pieces(message["content"], self.marks)
+                message["content"] = _replace_marks(message["content"], self.marks)
         return plain
 
     def plain(self) -> dict[str, Any]:
-        """As `model_dump(mode="json")` gives it, which visits each part of the schema in Python."""
+        """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
         fields = {name: getattr(self, name) for name in Request.model_fields}
-        fields["messages"] = [{"role": one.role, "content": one.content} for one in self.messages]
+        fields["messages"] = [{"role": message.role, "content": message.content} for message in self.messages]
         fields["marks"] = list(self.marks)
         if not self.marks:
             del fields["marks"]
         return fields
 
 
-def _in_pieces(text: str, marks: Sequence[str]) -> list[str | int]:
-    """A text with the numbers of its marks between its pieces, so that no other text reads as this one does."""
+def _replace_marks(text: str, marks: Sequence[str]) -> list[str | int]:
+    """Split a text at its marks and insert their numbers, so that no two different texts give the same list."""
     pieces: list[str | int] = [text]
     for number, mark in enumerate(marks):
         if mark in text:
-            pieces = [part for piece in pieces for part in _parted(piece, mark, number)]
+            pieces = [part for piece in pieces for part in _split_piece(piece, mark, number)]
     return pieces
 
 
-def _parted(piece: str | int, mark: str, number: int) -> Sequence[str | int]:
+def _split_piece(piece: str | int, mark: str, number: int) -> Sequence[str | int]:
     if isinstance(piece, int) or mark not in piece:
         return (piece,)
     first, *rest = piece.split(mark)
@@ -75,9 +77,10 @@ def _parted(piece: str | int, mark: str, number: int) -> Sequence[str | int]:
 
 
 class Token(Noun):
-    """A token of a reply, its log probability, and those that might have stood there, the likeliest first.
+    """A token of a reply, its log probability, and the alternatives at its position, the most likely first.
 
-    The others are there where they tell something: where a value of a JSON text begins, and all over any other text.
+    Alternatives are kept where they are informative: where a value of a JSON text begins, and everywhere in other
+    texts.
     """
 
     text: str
@@ -86,10 +89,10 @@ class Token(Noun):
 
 
 class Reply(Noun):
-    """What a model gave. `finish` is the provider's word for why it ended: `stop`, `length`, `content_filter`, …
+    """A model's reply. `finish` is the provider's word for why it ended: `stop`, `length`, `content_filter`, …
 
-    `refusal` is what it said where it refused. `served` is the model version that answered. `tokens` are there where
-    log probabilities were asked for and given. Token counts are None where the provider does not tell.
+    `refusal` is the text of a refusal. `served` is the model version that answered. `tokens` are present if log
+    probabilities were requested and returned. Token counts are None if the provider does not report them.
     """
 
     text: str

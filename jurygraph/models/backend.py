@@ -1,4 +1,4 @@
-"""What the gateway needs of whoever reaches a model."""
+"""The interface of a backend, by which the gateway reaches a model."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -9,9 +9,9 @@ from jurygraph.models.asking import Form, Reply, Request
 
 @dataclass(frozen=True, slots=True)
 class Capabilities:
-    """What an endpoint can do. `form` is the surest way in which it holds a reply to a schema.
+    """The capabilities of an endpoint. `form` is the most reliable way in which it makes a reply match a schema.
 
-    `logprobs`: it gives log probabilities of the tokens of a reply, and with them `top_logprobs` others, at most.
+    `logprobs`: it returns log probabilities of the tokens of a reply, with up to `top_logprobs` alternatives each.
     """
 
     form: Form
@@ -20,10 +20,10 @@ class Capabilities:
 
 
 class Backend(ABC):
-    """Reaches one model. One attempt a call: it never retries, waits for a limit or remembers; the gateway does.
+    """Reach one model, with one attempt per call: retries, rate limits and caching are left to the gateway.
 
-    `provider`, `endpoint` and `model` are part of the identity of every request. `secrets` are the values that must
-    never be written anywhere.
+    `provider`, `endpoint` and `model` are part of the identity of every request. `secrets` are values that must never
+    be written anywhere.
     """
 
     provider: str
@@ -34,11 +34,11 @@ class Backend(ABC):
     @property
     @abstractmethod
     def capabilities(self) -> Capabilities:
-        """What the endpoint can do."""
+        """The capabilities of the endpoint."""
 
     @abstractmethod
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """The reply, within `timeout` seconds. Raises `Fault` and nothing else but cancellation."""
+        """Return the reply, within `timeout` seconds. Raises `Fault`, and no other exception but cancellation."""
 
     async def close(self) -> None:
-        """Let go of connections; may be called more than once, and used again afterwards."""
+        """Release connections; may be called more than once, and the backend may be used again afterwards."""

@@ -1,4 +1,4 @@
-"""A group of responses and its model: verdicts asked for in one form, within a deadline, with every call remembered."""
+"""Send one group's requests to its model: structured replies, one deadline, and a record of every call."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -19,14 +19,14 @@ from jurygraph.schema import Call, SafetyConfig
 R = TypeVar("R")
 T = TypeVar("T", bound=BaseModel)
 Flaw = Callable[[T], str | Awaitable[str | None] | None]
-"""What is wrong with a reply; None where nothing is."""
+"""A check of a reply: returns a message about an error in it, or None if it is valid."""
 
 DEFENDED = SafetyConfig()
 
 
 @dataclass(frozen=True, slots=True)
 class Judged(Generic[T]):
-    """A reply that as a whole is what was asked for, and the call that brought it."""
+    """A reply that validates as the requested pydantic model, and its call."""
 
     value: T
     reply: Reply
@@ -34,9 +34,9 @@ class Judged(Generic[T]):
 
 
 class Consultation:
-    """What is asked of a model about one group, or one task. `calls` are all that were made or recalled, by their ids.
+    """The model requests of one group, or one task. `calls` are all calls, new or cached, by id.
 
-    `safety` says which defences stand; `key` is the project's, for the marks of fences.
+    `safety` selects the defences; `key` is the project's, for the marks of fences.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class Consultation:
         self._manner = Manner(safety.fence, safety.reminder, key)
         self._gateway = gateway
         self._parameters = parameters
-        self._until: float | None = None
+        self._deadline_time: float | None = None
 
     @property
     def model(self) -> str:
-        """The model that is asked, as its provider knows it."""
+        """The provider's name of the model."""
         return self._gateway.backend.model
 
     def request(
@@ -68,69 +68,75 @@ class Consultation:
         logprobs: bool = False,
         room: int = 0,
     ) -> Request:
-        """What would be asked; nothing is sent. Equal arguments give an equal request.
+        """Build a request without sending it. Equal arguments give an equal request.
 
-        `room` is how many tokens the reply may take, where that is more than the config's `max_tokens`.
+        `room` is the number of tokens that the reply may use, if that is more than the config's `max_tokens`.
         """
-        backend, able = self._gateway.backend, self._gateway.backend.capabilities
+        backend, capabilities = self._gateway.backend, self._gateway.backend.capabilities
         rendered = prompt.render(self._manner, **variables)
-        request = Request.model_construct(  # of parts that were all checked already: a schema takes long to check
+        request = Request.model_construct(  # all parts are validated already, and validating a schema is slow
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,
             messages=rendered.messages,
-            parameters=self._stated(logprobs and able.logprobs, room),
-            answer=_schema(noun),
-            form=able.form,
+            parameters=self._request_parameters(logprobs and capabilities.logprobs, room),
+            answer=_cached_schema(noun),
+            form=capabilities.form,
             prompt=prompt.id,
             prompt_version=prompt.edition,
             sample=sample,
             marks=rendered.marks,
         )
-        return instructed(request) if able.form == "instructed" else request
+        return instructed(request) if capabilities.form == "instructed" else request
 
-    def _stated(self, logprobs: bool, room: int) -> dict[str, JsonValue]:
-        """What the provider is told: of log probabilities nothing, where the config does not want them."""
-        stated: dict[str, JsonValue] = {"temperature": 0.0, "max_tokens": max(self._gateway.limits.max_tokens, room)}
+    def _request_parameters(self, logprobs: bool, room: int) -> dict[str, JsonValue]:
+        """Return the parameters of a request, without log probabilities if the config turns them off."""
+        parameters: dict[str, JsonValue] = {
+            "temperature": 0.0,
+            "max_tokens": max(self._gateway.limits.max_tokens, room),
+        }
         if logprobs:
-            stated |= {"logprobs": True, "top_logprobs": self._gateway.backend.capabilities.top_logprobs}
-        stated |= self._parameters
-        if not stated.get("logprobs"):
-            stated = {name: value for name, value in stated.items() if name not in ("logprobs", "top_logprobs")}
-        return stated
+            parameters |= {"logprobs": True, "top_logprobs": self._gateway.backend.capabilities.top_logprobs}
+        parameters |= self._parameters
+        if not parameters.get("logprobs"):
+            parameters = {name: value for name, value in parameters.items() if name not in ("logprobs", "top_logprobs")}
+        return parameters
 
     async def judge(self, request: Request, noun: type[T], flaw: "Flaw[T] | None" = None) -> Judged[T]:
-        """The reply as the noun that was asked for. What is malformed is shown to the model once, to be repaired.
+        """Return the reply parsed as `noun`; a malformed reply is sent back to the model once for repair.
 
-        So is one of which `flaw` has something to say; where its repair is no such noun, it is taken as it was. A
-        `flaw` that takes long is a coroutine function, so that the event loop goes on.
-        Raises `Fault`; its `call` is the one whose reply was no such noun.
+        So is a reply for which `flaw` returns a message; if its repair is malformed, the first reply counts. A slow
+        `flaw` is a coroutine function, so that the event loop continues.
+
+        Raises `Fault`; its `call` is the call with the malformed reply.
         """
-        first = await self._asked(request)
+        first = await self._ask(request)
         try:
-            judged = self._judged(first, noun)
+            judged = self._read_reply(first, noun)
         except Fault as fault:
             if fault.kind != "malformed":
                 self._gateway.forget(first.call.id)
                 raise
-            return await self._instead(first, repaired(request, first.reply, fault), noun)
-        said = flaw(judged.value) if flaw else None
-        if isinstance(said, Awaitable):
-            said = await said
-        if said is None:
+            return await self._replace_unusable(first, repaired(request, first.reply, fault), noun)
+        message = flaw(judged.value) if flaw else None
+        if isinstance(message, Awaitable):
+            message = await message
+        if message is None:
             return judged
         try:
-            return await self._repaired(repaired(request, first.reply, Fault("malformed", said)), noun, first.call)
+            return await self._ask_for_repair(
+                repaired(request, first.reply, Fault("malformed", message)), noun, first.call
+            )
         except Fault as fault:
             if fault.cause == "infrastructure":
-                fault.call = first.call.id  # it was paid for
+                fault.call = first.call.id  # the first call was paid for
                 raise
             return judged
 
-    async def _instead(self, first: Answered, again: Request, noun: type[T]) -> Judged[T]:
-        """What stands in the place of a reply that is of no use."""
+    async def _replace_unusable(self, first: Answered, repair_request: Request, noun: type[T]) -> Judged[T]:
+        """Return the repaired reply in place of an unusable one."""
         try:
-            return await self._repaired(again, noun, first.call)
+            return await self._ask_for_repair(repair_request, noun, first.call)
         except Fault as fault:
             if fault.call is not None:
                 self._gateway.forget(fault.call)
@@ -138,41 +144,43 @@ class Consultation:
             self._gateway.forget(first.call.id)
             raise
 
-    async def _repaired(self, again: Request, noun: type[T], first: Call) -> Judged[T]:
-        second = await self._asked(again)
+    async def _ask_for_repair(self, repair_request: Request, noun: type[T], first: Call) -> Judged[T]:
+        second = await self._ask(repair_request)
         call = second.call.model_copy(update={"repairs": first.id})
         self.calls[call.id] = call
-        return self._judged(Answered(second.reply, call), noun)
+        return self._read_reply(Answered(second.reply, call), noun)
 
-    def _judged(self, answered: Answered, noun: type[T]) -> Judged[T]:
+    def _read_reply(self, answered: Answered, noun: type[T]) -> Judged[T]:
         try:
             return Judged(read(answered.reply, noun, self.safety.whole_reply), answered.reply, answered.call)
         except Fault as fault:
             fault.call = answered.call.id
             raise
 
-    async def _asked(self, request: Request) -> Answered:
+    async def _ask(self, request: Request) -> Answered:
         answered = await self._gateway.ask(request, self._deadline())
         self.calls[answered.call.id] = answered.call
         return answered
 
     def _deadline(self) -> float | None:
-        """A time of the running loop, counted from the group's first question."""
-        if self._until is None and self._gateway.limits.deadline is not None:
-            self._until = asyncio.get_running_loop().time() + self._gateway.limits.deadline
-        return self._until
+        """Return the deadline as a time of the running loop, counted from the group's first request."""
+        if self._deadline_time is None and self._gateway.limits.deadline is not None:
+            self._deadline_time = asyncio.get_running_loop().time() + self._gateway.limits.deadline
+        return self._deadline_time
 
 
-async def each_answered(asked: Iterable[Awaitable[R]]) -> list[R]:
-    """What all of these come to. They are all awaited before the first error is raised, so that what was paid for is
-    kept."""
-    found = await asyncio.gather(*asked, return_exceptions=True)
-    for one in found:
-        if isinstance(one, BaseException):
-            raise one
-    return [one for one in found if not isinstance(one, BaseException)]
+async def each_answered(awaitables: Iterable[Awaitable[R]]) -> list[R]:
+    """Await all of these and return their results.
+
+    The first error is raised after all have ended, so that replies that were paid for are kept.
+    """
+    results = await asyncio.gather(*awaitables, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException):
+            raise result
+    return [result for result in results if not isinstance(result, BaseException)]
 
 
 @lru_cache(maxsize=64)
-def _schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
+def _cached_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
     return answer_schema(noun)

@@ -1,24 +1,24 @@
-"""What goes wrong between a question and its reply, named once for every backend.
+"""Faults between a request and its reply, with the same names for every backend.
 
-kind          cause           again   what happened
+kind          cause           retry   meaning
 timeout       infrastructure  yes     no whole reply in time
 connection    infrastructure  yes     refused, reset, cut off, or no such host
-rate-limit    infrastructure  yes     429, or a provider's word for it; `retry_after` where it said when
+rate-limit    infrastructure  yes     429, or the provider's equivalent; with `retry_after` if the provider sent it
 server        infrastructure  yes     5xx
-unreadable    infrastructure  yes     the provider's own envelope is not what it should be
+unreadable    infrastructure  yes     the provider's envelope is malformed
 too-large     infrastructure  no      more bytes than any reply has
-rejected      infrastructure  no      any other 4xx: the request is wrong, and stays so
-unauthorised  infrastructure  no      401, 402, 403: the key is missing or wrong, or has no money left
+rejected      infrastructure  no      any other 4xx: the request is wrong, and a retry cannot succeed
+unauthorised  infrastructure  no      401, 402, 403: the key is missing or wrong, or its account has no funds
 unknown-model infrastructure  no      404: no such model or path
-unrecorded    infrastructure  no      a replay does not hold this request
+unrecorded    infrastructure  no      the recording does not contain this request
 outage        infrastructure  no      the server did not answer for as long as `calls.outage.wait` allows
-deadline      infrastructure  no      the group's time is over
+deadline      infrastructure  no      the group's deadline has passed
 budget        infrastructure  no      the run's limit of cost or calls is reached
-overflowed    response        no      more tokens than the model takes in
-refused       response        no      the provider's filter, or the model itself, would not answer
-truncated     response        no      the reply ended at its limit of tokens
+overflowed    response        no      the request has more tokens than the model's context
+refused       response        no      the provider's filter, or the model itself, refused to answer
+truncated     response        no      the reply ended at its token limit
 empty         response        no      the reply has no text
-malformed     response        no      the reply is not what was asked for, after repair too
+malformed     response        no      the reply does not match the requested format, even after repair
 """
 
 import asyncio
@@ -32,13 +32,13 @@ T = TypeVar("T")
 
 RETRIED = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
 BY_RESPONSE = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
-"""What the response that is judged may have provoked."""
+"""Kinds that the judged response may have provoked."""
 
 OUT_OF_FUNDS = frozenset({"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"})
-"""What providers say beside a 429, or another 4xx, that no waiting mends."""
+"""Providers' error codes, with a 429 or another 4xx, for which a retry cannot help."""
 
 BROKEN_OFF = ("abort", "error")
-"""Why a reply ended, in the words of SGLang, vLLM and OpenRouter, where the server and not the model ended it."""
+"""Finish reasons of SGLang, vLLM and OpenRouter for a reply that the server, not the model, ended."""
 
 _BY_STATUS = {
     401: "unauthorised",
@@ -51,23 +51,23 @@ _BY_STATUS = {
     429: "rate-limit",
     504: "timeout",
 }
-_LONGEST_MESSAGE = 500
+_MAX_MESSAGE = 500
 
 
 def kind_of_status(status: int) -> str:
-    """The kind of fault that an HTTP status of 400 and more is, whatever is said beside it."""
+    """Return the kind of fault for an HTTP status of 400 or more, without regard to its message."""
     return _BY_STATUS.get(status, "server" if status >= 500 else "rejected")
 
 
 def too_late() -> "Fault":
-    """What a question meets once the time for its group is over."""
+    """Return the fault of a request after the deadline of its group."""
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
 
 async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: Callable[[], None]) -> T:
-    """Return what a turn brings, and call `withdraw` where nobody waits for it any longer.
+    """Wait for a turn and return its result; call `withdraw` if the wait ends without it.
 
-    Raises `Fault` of kind `deadline` where `until`, a time of the running loop, comes first.
+    Raises `Fault` of kind `deadline` at `until`, a time of the running loop.
     """
     try:
         async with asyncio.timeout_at(until):
@@ -81,19 +81,22 @@ async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: 
 
 
 def chain(error: BaseException) -> Iterator[BaseException]:
-    """An error and those that led to it, the last first, hidden ones too; each once, though they lead in a circle."""
+    """Yield an error and its causes and contexts, from the last to the first.
+
+    Suppressed contexts are included; each error is yielded once, even in a cycle.
+    """
     seen: set[int] = set()
-    one: BaseException | None = error
-    while one is not None and id(one) not in seen:
-        seen.add(id(one))
-        yield one
-        one = one.__cause__ or one.__context__
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
 
 
 class Fault(ModelError):
-    """A request that came to nothing. `retry_after` is in seconds, where the provider said it.
+    """A request without a usable reply. `retry_after` is in seconds, if the provider sent it.
 
-    `attempts` is how many requests were sent, once that is known; `call` the id of the call whose reply was at fault.
+    `attempts` is the number of requests sent, once that is known; `call` the id of the call with the faulty reply.
     """
 
     def __init__(self, kind: str, message: str, retry_after: float | None = None) -> None:
@@ -105,15 +108,15 @@ class Fault(ModelError):
 
     @property
     def cause(self) -> Cause:
-        """Whether the response may have provoked it."""
+        """`response` if the response may have provoked the fault, else `infrastructure`."""
         return "response" if self.kind in BY_RESPONSE else "infrastructure"
 
     @property
     def again(self) -> bool:
-        """Whether the same request may do better."""
+        """True if a retry of the same request may succeed."""
         return self.kind in RETRIED
 
     @property
     def failure(self) -> Failure:
-        """As a verdict tells it."""
-        return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_LONGEST_MESSAGE])
+        """The fault in the form of a verdict's failure."""
+        return Failure(cause=self.cause, kind=self.kind, message=str(self)[:_MAX_MESSAGE])

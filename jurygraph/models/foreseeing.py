@@ -1,4 +1,4 @@
-"""Gateways that send nothing: what a model would be asked is noted."""
+"""Gateways for dry runs: they record requests and send nothing."""
 
 from dataclasses import replace
 
@@ -9,17 +9,17 @@ from jurygraph.models.limiter import Limiter
 
 
 def noted(gateway: Gateway, at_once: int) -> tuple[Unsent, Gateway]:
-    """A backend that notes what a gateway would be asked, behind one that keeps nothing and knows no reply."""
-    unsent = Unsent(gateway.backend)
-    return unsent, _before(unsent, gateway, at_once)
+    """Return a recording backend and a gateway to it that has no cache and no store."""
+    recorder = Unsent(gateway.backend)
+    return recorder, _recording_gateway(recorder, gateway, at_once)
 
 
 def noted_beyond_known(gateway: Gateway, at_once: int) -> tuple[Unsent, Gateway]:
-    """As `noted`, with the replies that the gateway knows."""
-    known = Known(gateway)
-    return known, _before(known, gateway, at_once)
+    """Return the same as `noted`, but with the replies that the given gateway has cached or stored."""
+    recorder = Known(gateway)
+    return recorder, _recording_gateway(recorder, gateway, at_once)
 
 
-def _before(backend: Unsent, gateway: Gateway, at_once: int) -> Gateway:
-    """A gateway like this one that keeps nothing, before another backend."""
+def _recording_gateway(backend: Unsent, gateway: Gateway, at_once: int) -> Gateway:
+    """Return a gateway with the limits of another, without deadline, cache and store, to another backend."""
     return Gateway(backend, Limiter(at_once), replace(gateway.limits, deadline=None), redactor=gateway.redactor)

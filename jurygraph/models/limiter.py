@@ -1,4 +1,4 @@
-"""A limiter under which requests wait until the provider's limits allow them; none is ever turned away."""
+"""Rate limiter: requests wait until the provider's limits allow them, and none is rejected."""
 
 import asyncio
 import logging
@@ -16,16 +16,16 @@ from jurygraph.models.retry_after import LONGEST
 log = logging.getLogger(__name__)
 
 BURST = 2.0
-"""Seconds' worth of a budget that may go at once; one request always may."""
+"""Seconds' worth of a rate limit that may be used at once; a single request always may."""
 HOLD = 0.25
-"""Seconds for which a provider is left alone that throttles without saying for how long."""
+"""Seconds of pause after a provider throttles without a `Retry-After`."""
 
-_TOLD = 10.0  # seconds: a hold that is longer by so much than the user knows is told
+_LOG_THRESHOLD = 10.0  # seconds: log a hold that ends this much later than the last one logged
 
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """Leave to send one request. `number` is its place in the order of sending, `tokens` what it is charged."""
+    """Permission to send one request. `number` is its position in the order of sending, `tokens` its charge."""
 
     number: int
     tokens: int
@@ -33,21 +33,21 @@ class Turn:
 
 
 class Limiter:
-    """Gives turns in the order in which they are asked for, as many at once and a minute as the limits allow.
+    """Grant turns in the order of the requests, within the limits on concurrency and on rates per minute.
 
-    At most `concurrency` turns run at once: fewer after the provider has throttled, then one more with each full
-    round of successes. The budgets fill steadily and hold two seconds' worth. Made anywhere, used in one event loop
-    at a time. Raises `ConfigError` where a limit allows nothing.
+    At most `concurrency` turns run at once: fewer after the provider has throttled, then one more with each full round
+    of successes. The rate limits refill steadily and allow bursts of two seconds' worth. May be created anywhere, but
+    used in one event loop at a time. Raises `ConfigError` for a limit under which nothing could be sent.
     """
 
     def __init__(
         self, concurrency: int, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
     ) -> None:
         self._window = _Window(concurrency)
-        self._requests = _Budget("requests_per_minute", requests_per_minute)
-        self._tokens = _Budget("tokens_per_minute", tokens_per_minute)
-        self._held_until = self._told_until = -math.inf
-        self._given = 0
+        self._requests = _RateLimit("requests_per_minute", requests_per_minute)
+        self._tokens = _RateLimit("tokens_per_minute", tokens_per_minute)
+        self._held_until = self._logged_until = -math.inf
+        self._granted = 0
         self._running: set[Turn] = set()
         self._waiting: deque[Turn] = deque()
         self._timer: asyncio.TimerHandle | None = None
@@ -55,53 +55,53 @@ class Limiter:
 
     @asynccontextmanager
     async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
-        """Wait for a turn to send a request of about so many tokens, and have it while the context is open.
+        """Wait for a turn to send a request of about this many tokens, and hold it while the context is open.
 
-        Raises `Fault` of kind `deadline` where there is none until then, a time of the running loop.
+        Raises `Fault` of kind `deadline` if there is none before `until`, a time of the running loop.
         """
-        turn = Turn(0, tokens, self._home().create_future())
+        turn = Turn(0, tokens, self._running_loop().create_future())
         self._waiting.append(turn)
-        self._give()
-        await wait_for_turn(turn.given, until, partial(self._withdraw, turn))  # goes straight on where it was given
+        self._grant_turns()
+        await wait_for_turn(turn.given, until, partial(self._withdraw, turn))  # returns at once if already granted
         try:
             yield turn
         finally:
             self._running.discard(turn)
-            self._give()
+            self._grant_turns()
 
     def used(self, turn: Turn, tokens: int) -> None:
-        """Charge a turn the tokens that its request really used, in place of those that were reserved."""
+        """Charge a turn the tokens that its request used, in place of those reserved."""
         self._tokens.charge(_now(), tokens - turn.tokens)
         turn.tokens = tokens
-        self._give()
+        self._grant_turns()
 
     def throttled(self, turn: Turn, retry_after: float | None = None) -> None:
-        """The provider sent 429: give no turn for `retry_after` seconds, and then fewer at once.
+        """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
-        Where it asks for more than `LONGEST` nobody is held for it: each question finds out for itself, and fails. To
-        be told while the turn is still open, else another request goes out before the hold.
+        If the provider asks for more than `LONGEST`, there is no hold: each request gets the error and fails. Call it
+        while the turn is open, else another request is sent before the hold.
         """
-        halved = self._window.throttled(turn.number, self._given)
+        is_halved = self._window.throttled(turn.number, self._granted)
         if retry_after is None or retry_after > LONGEST:
-            self._hold(HOLD if halved else 0.0)  # the hold for the burst is in force already
+            self._hold(HOLD if is_halved else 0.0)  # a burst of refusals is held once
         else:
             self._hold(retry_after)
 
     def served(self, turn: Turn) -> None:
-        """The provider answered."""
+        """Report a successful reply."""
         self._window.served(turn.number)
-        self._give()
+        self._grant_turns()
 
     def _hold(self, seconds: float) -> None:
-        """Give no turn for so long. A long hold is told once, however many requests of a burst ask for it."""
+        """Grant no turn for this long. A long hold is logged once per burst."""
         until = _now() + seconds
         self._held_until = max(self._held_until, until)
-        if min(seconds, until - self._told_until) > _TOLD:
-            self._told_until = until
+        if min(seconds, until - self._logged_until) > _LOG_THRESHOLD:
+            self._logged_until = until
             log.warning("no request is sent for %.0f s: the provider refused one (429) and asks for it", seconds)
 
-    def _home(self) -> asyncio.AbstractEventLoop:
-        """The running loop. Whoever still waits or runs in a loop before this one is gone with it."""
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the running loop. Turns of an earlier loop are discarded, since they ended with it."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._timer = loop, None
@@ -109,8 +109,8 @@ class Limiter:
             self._waiting.clear()
         return loop
 
-    def _give(self) -> None:
-        """Give turns to those whose time has come; nobody overtakes the first, so a large request never starves."""
+    def _grant_turns(self) -> None:
+        """Grant turns that are due, strictly in order, so that a large request never starves."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -119,24 +119,24 @@ class Limiter:
             if not first.given.cancelled():
                 time = max(self._held_until, self._requests.time_for(1), self._tokens.time_for(first.tokens))
                 if time > _now():
-                    self._timer = asyncio.get_running_loop().call_at(time, self._give)
+                    self._timer = asyncio.get_running_loop().call_at(time, self._grant_turns)
                     return
-                self._begin(first)
+                self._start(first)
             self._waiting.popleft()
 
-    def _begin(self, turn: Turn) -> None:
+    def _start(self, turn: Turn) -> None:
         self._charge(1, turn.tokens)
-        turn.number = self._given
-        self._given += 1
+        turn.number = self._granted
+        self._granted += 1
         self._running.add(turn)
         turn.given.set_result(None)
 
     def _withdraw(self, turn: Turn) -> None:
-        """Whoever asked for the turn was cancelled, before it was given or just after: nothing was sent."""
+        """Withdraw a turn that was cancelled before or just after it was granted; nothing was sent."""
         if turn in self._running:
             self._running.remove(turn)
             self._charge(-1, -turn.tokens)
-        self._give()
+        self._grant_turns()
 
     def _charge(self, requests: int, tokens: int) -> None:
         now = _now()
@@ -144,55 +144,59 @@ class Limiter:
         self._tokens.charge(now, tokens)
 
 
-class _Budget:
-    """So much a minute, filling steadily: a token bucket, kept as the time at which it is full again.
+class _RateLimit:
+    """A rate limit per minute that refills steadily: a token bucket, stored as the time at which it is full again.
 
-    What is asked for must be there, but of more than a bucket holds only a full bucket: it goes, and those after it
-    wait until it is paid for. So a request of more tokens than a whole minute allows goes too, where it would
-    otherwise wait for ever.
+    A request waits until its amount is available, but for at most a full bucket: then it is sent, and later requests
+    wait until its debt is paid. So a request of more tokens than a whole minute allows is sent too, instead of waiting
+    forever.
     """
 
     def __init__(self, name: str, per_minute: float | None) -> None:
         if per_minute is not None and not per_minute > 0:
             raise ConfigError(f"{name} is {per_minute}, under which nothing could ever be sent; it is more than 0")
-        self._seconds_each = 0.0 if per_minute is None else 60.0 / per_minute
+        self._seconds_per_unit = 0.0 if per_minute is None else 60.0 / per_minute
         self._full_at = -math.inf
 
     def time_for(self, amount: int) -> float:
-        """From when on so much may be charged."""
-        return self._full_at - max(0.0, BURST - amount * self._seconds_each)
+        """Return the time from which this amount may be charged."""
+        return self._full_at - max(0.0, BURST - amount * self._seconds_per_unit)
 
     def charge(self, now: float, amount: int) -> None:
-        """Take so much; give it back where the amount is negative."""
-        self._full_at = max(self._full_at, now) + amount * self._seconds_each
+        """Charge an amount; a negative amount is a refund."""
+        self._full_at = max(self._full_at, now) + amount * self._seconds_per_unit
 
 
 class _Window:
-    """How many turns may run at once: halved when the provider throttles, one more after each full round of successes.
+    """The number of turns that may run at once.
 
-    As in TCP, what was sent before the last halving counts for nothing: one burst of refusals halves once.
+    It is halved when the provider throttles, and grows by one after each full round of successes. As in TCP, replies to
+    requests sent before the last halving are ignored: one burst of refusals halves once.
     """
 
     def __init__(self, most: int) -> None:
         if most < 1:
             raise ConfigError(f"concurrency is {most}, under which nothing could ever be sent; it is at least 1")
-        self.size = self._most = most
-        self._first = 0
-        self._served = 0
+        self.size = self._max_size = most
+        self._first_counted = 0
+        self._successes = 0
 
     def throttled(self, number: int, following: int) -> bool:
-        """Whether this halves: the turn is no older than the last halving. `following` is the next turn's number."""
-        if number < self._first:
+        """Halve and return True, unless the turn is older than the last halving.
+
+        `following` is the next turn's number.
+        """
+        if number < self._first_counted:
             return False
-        self.size, self._first, self._served = max(1, self.size // 2), following, 0
+        self.size, self._first_counted, self._successes = max(1, self.size // 2), following, 0
         return True
 
     def served(self, number: int) -> None:
-        """A turn's request was answered."""
-        if number >= self._first:
-            self._served += 1
-        if self._served >= self.size and self.size < self._most:
-            self.size, self._served = self.size + 1, 0
+        """Count a successful reply."""
+        if number >= self._first_counted:
+            self._successes += 1
+        if self._successes >= self.size and self.size < self._max_size:
+            self.size, self._successes = self.size + 1, 0
 
 
 def _now() -> float:

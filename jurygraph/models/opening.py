@@ -1,11 +1,11 @@
-"""From the config's `model` to a gateway.
+"""Open a gateway for the config's `model`.
 
-none                                    nobody: questions for a model are not asked
-openai-compatible:URL#model             any server that speaks OpenAI's protocol (vLLM, SGLang, llama.cpp, …)
+none                                    no model: questions for a model are skipped
+openai-compatible:URL#model             any server with OpenAI's protocol (vLLM, SGLang, llama.cpp, …)
 gguf:PATH                               a GGUF file, run in process by llama.cpp (extra `local`)
-replay:PATH                             calls that were recorded
-langchain:package.module.name           a langchain-core chat model of one's own
-provider/model                          any provider that litellm knows
+replay:PATH                             recorded calls
+langchain:package.module.name           the user's own langchain-core chat model
+provider/model                          any provider of litellm
 """
 
 import os
@@ -28,15 +28,15 @@ from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig
 
 FREE = Price(input=0.0, output=0.0)
-_FREE_OF_CHARGE = ("gguf", "replay")
+_FREE_KINDS = ("gguf", "replay")
 _UNCACHED = ("gguf", "replay", "langchain")
-"""Those that cost nothing; and a model of one's own, whose settings no request knows."""
+"""Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
 
 _SLOTS = 4
-"""Requests that a gguf model works on side by side, at most: each takes memory for its context."""
+"""Most requests that a gguf model processes in parallel: each needs memory for its context."""
 
-_FORMLESS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
-_OF_A_PROVIDER = re.compile(r"[\w-]+/\S+")
+_FIXED_FORMS = {"gguf": "a gguf model is held to a grammar", "langchain": "a chat model of one's own to words alone"}
+_PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
 def open_gateway(
@@ -47,13 +47,15 @@ def open_gateway(
     max_cost: float | None = None,
     max_calls: int | None = None,
 ) -> Gateway:
-    """The gateway to a model. Nothing is sent yet. Raises `ConfigError` where it cannot be what the config says."""
+    """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it."""
     backend = open_backend(model, config)
     redactor = process_redactor(backend.secrets)
     if backend.endpoint is not None and redactor.finds(backend.endpoint):
         raise ConfigError("model: the address of its server holds a secret, which every call would keep; give it apart")
     kind = model.partition(":")[0]
-    price = FREE if kind in _FREE_OF_CHARGE else Prices(config.prices, _TABLES.get(backend.provider)).of(backend.model)
+    price = (
+        FREE if kind in _FREE_KINDS else Prices(config.prices, _PRICE_TABLES.get(backend.provider)).of(backend.model)
+    )
     if max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
         raise ConfigError(f"model: the price of {backend.model!r} is not known, so --max-cost cannot be kept; {hint}")
@@ -72,25 +74,27 @@ def open_gateway(
 
 
 def open_backend(model: str, config: CallsConfig) -> Backend:
-    """The backend that a config's `model` names. Raises `ConfigError`."""
+    """Return the backend of a config's `model`. Raises `ConfigError`."""
     kind, _, rest = model.partition(":")
     try:
-        if config.form is not None and kind in _FORMLESS:
-            raise ConfigError(f"calls.form: {_FORMLESS[kind]}, so leave the form out")
+        if config.form is not None and kind in _FIXED_FORMS:
+            raise ConfigError(f"calls.form: {_FIXED_FORMS[kind]}, so leave the form out")
         if kind in _BACKENDS:
             return _BACKENDS[kind](rest, config)
-        if _OF_A_PROVIDER.fullmatch(model):
+        if _PROVIDER_MODEL.fullmatch(model):
             from jurygraph.models.backends.litellm import LiteLLM
 
             return LiteLLM(model, form=config.form)
     except (ValueError, InputError) as error:
         raise ConfigError(f"model: {error}") from error
-    shown = model.partition("://")[0]  # a key may stand in what follows
-    known = "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name or provider/model"
-    raise ConfigError(f"model: {shown!r} names nobody; write {known}")
+    prefix = model.partition("://")[0]  # the rest may contain a key
+    choices = (
+        "none, openai-compatible:URL#model, gguf:PATH, replay:PATH, langchain:package.module.name or provider/model"
+    )
+    raise ConfigError(f"model: {prefix!r} names nobody; write {choices}")
 
 
-def _openai_compatible(rest: str, config: CallsConfig) -> Backend:
+def _open_openai_compatible(rest: str, config: CallsConfig) -> Backend:
     from jurygraph.models.backends.openai_compatible import OpenAICompatible
 
     url, _, model = rest.partition("#")
@@ -100,30 +104,30 @@ def _openai_compatible(rest: str, config: CallsConfig) -> Backend:
     return OpenAICompatible(url, model, key, form=config.form or "native", connections=config.concurrency)
 
 
-def _gguf(rest: str, config: CallsConfig) -> Backend:
+def _open_gguf(rest: str, config: CallsConfig) -> Backend:
     from jurygraph.models.backends.gguf import Gguf
 
     return Gguf(Path(rest), slots=min(config.concurrency, _SLOTS), context=config.context)
 
 
-def _replay(rest: str, config: CallsConfig) -> Backend:
+def _open_replay(rest: str, config: CallsConfig) -> Backend:
     from jurygraph.models.backends.replay import Replay
 
     path, _, which = rest.partition("#")
     return Replay(Path(path), which or None)
 
 
-def _langchain(rest: str, config: CallsConfig) -> Backend:
+def _open_langchain(rest: str, config: CallsConfig) -> Backend:
     from jurygraph.models.backends.chat_model import ChatModel
 
     return ChatModel(rest)
 
 
 _BACKENDS: Mapping[str, Callable[[str, CallsConfig], Backend]] = {
-    "openai-compatible": _openai_compatible,
-    "gguf": _gguf,
-    "replay": _replay,
-    "langchain": _langchain,
+    "openai-compatible": _open_openai_compatible,
+    "gguf": _open_gguf,
+    "replay": _open_replay,
+    "langchain": _open_langchain,
 }
 
 
@@ -133,5 +137,5 @@ def _litellm_price(model: str) -> Price | None:
     return price(model)
 
 
-_TABLES: Mapping[str, Callable[[str], Price | None]] = {"litellm": _litellm_price}
-"""What is known of prices that the config does not state, by provider."""
+_PRICE_TABLES: Mapping[str, Callable[[str], Price | None]] = {"litellm": _litellm_price}
+"""Built-in price tables by provider, for models whose price is not in the config."""

@@ -1,6 +1,6 @@
-"""How sure a model was of a yes or a no, from the log probabilities of the tokens of its reply.
+"""Probability of a yes or a no from the log probabilities of a reply's tokens.
 
-What might have stood in the place of a token tells that only where a value begins, and is kept only there.
+Alternatives of a token are needed for it only where a value begins, and are kept only there.
 """
 
 import json
@@ -17,164 +17,174 @@ from jurygraph.models.asking import Reply, Token
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACES = " \t\n\r"
 _JSON = json.JSONDecoder()
-_ROOM = 0.05
-"""A probability may be off by as much, where one word is listed and the other is not."""
+_MAX_UNSEEN = 0.05
+"""Largest error of a probability, if one of the two words is not among the alternatives."""
 
 _VALUE = re.compile(r""""(?:[^"\\]|\\.)*"(?P<named>[ \t\n\r]*:)?|[{\[]|[^\s"{}\[\]:,]+""", re.DOTALL)
 
 
 def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
-    """The probability in [0, 1] that the boolean at `path` of a JSON reply is true, as in `("verdicts", 1, "met")`.
+    """Return the probability in [0, 1] that the boolean at `path` of a JSON reply is true.
 
-    It is P(true) / (P(true) + P(false)) over the token in which the boolean begins and those that might have stood
-    there. One counts where it agrees with the reply up to the boolean, white space before it aside, and goes on with
-    the whole word or a beginning of it.
+    A path is such as `("verdicts", 1, "met")`. The probability is P(true) / (P(true) + P(false)) over the token in
+    which the boolean begins and its alternatives. An alternative counts if it agrees with the reply up to the boolean,
+    apart from white space before it, and continues with the whole word or a prefix of it.
 
-    None where there is no such boolean, no token says either, or what is listed leaves room for more than 0.05 of the
-    word that is not there; and where the tokens do not spell the text. They may spell more around it: a server leaves
-    out fences and thoughts.
+    None if there is no such boolean, if no token begins either word, or if the alternatives leave more than 0.05 of the
+    probability to the word that is not among them; and if the tokens do not spell the text. They may spell more around
+    it: a server removes fences and thoughts from the text.
     """
-    place = place_of(reply.text, path) if reply.tokens else None
-    if place is None or not reply.text.startswith(("true", "false"), place):
+    offset = place_of(reply.text, path) if reply.tokens else None
+    if offset is None or not reply.text.startswith(("true", "false"), offset):
         return None
-    listed = _listed(reply, place)
-    return None if listed is None else _share(listed.candidates, listed.least, "true", "false")
+    alternatives = _alternatives_at(reply, offset)
+    return (
+        None if alternatives is None else _positive_share(alternatives.candidates, alternatives.least, "true", "false")
+    )
 
 
 def p_yes(reply: Reply) -> float | None:
-    """The probability in [0, 1] of yes, where the whole reply is yes or no or, cut off, a beginning of it.
+    """Return the probability in [0, 1] of yes, if the whole reply is yes or no or, truncated, a prefix of it.
 
-    As `p_true`, in upper or lower case. None where the reply is anything else.
+    Computed as in `p_true`, in upper or lower case. None for any other reply.
     """
-    bare = reply.text.strip(_SPACES).removesuffix(".").lower()
-    if not bare or not ("yes".startswith(bare) or "no".startswith(bare)):
+    word = reply.text.strip(_SPACES).removesuffix(".").lower()
+    if not word or not ("yes".startswith(word) or "no".startswith(word)):
         return None
-    place = _after_space(reply.text, 0)
-    listed = _listed(reply, place)
-    if listed is None:
+    offset = _skip_space(reply.text, 0)
+    alternatives = _alternatives_at(reply, offset)
+    if alternatives is None:
         return None
-    return _share([(rest.lower(), logprob) for rest, logprob in listed.candidates], listed.least, "yes", "no")
+    return _positive_share(
+        [(rest.lower(), logprob) for rest, logprob in alternatives.candidates], alternatives.least, "yes", "no"
+    )
 
 
 def spelled(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
-    """The texts of tokens by their bytes: a letter that is cut apart belongs to the token in which it ends.
+    """Return the texts of tokens from their bytes: a character that is split belongs to the token in which it ends.
 
-    As they are where one comes without bytes, or the bytes are no UTF-8.
+    The texts are returned unchanged if a token has no bytes, or if the bytes are not UTF-8.
     """
     decoder = getincrementaldecoder("utf-8")()
-    stated = [list(codes) for _, codes in tokens if isinstance(codes, Sequence)]
+    byte_lists = [list(codes) for _, codes in tokens if isinstance(codes, Sequence)]
     try:
-        texts = [decoder.decode(bytes(codes)) for codes in stated]
+        texts = [decoder.decode(bytes(codes)) for codes in byte_lists]
     except (ValueError, TypeError):
         texts = []
     return texts if texts and len(texts) == len(tokens) else [text for text, _ in tokens]
 
 
 def telling(text: str, tokens: Sequence[str]) -> Collection[int]:
-    """The places of the tokens, given all of a reply, in which a value of a JSON text begins, or the letters of one.
+    """Return the indices of a reply's tokens at which a JSON value begins, or the characters of a string value.
 
-    All of them where the text is no JSON object or list, or the tokens do not spell it.
+    Returns all indices if the text is no JSON object or list, or if the tokens do not spell it.
     """
     ends = list(accumulate(map(len, tokens)))
     before = "".join(tokens).rfind(text)
     if before < 0 or text.lstrip(_SPACES)[:1] not in ("{", "["):
         return range(len(tokens))
-    values = (found for found in _VALUE.finditer(text) if not found["named"])
-    starts = (before + found.start() + letter for found in values for letter in range(1 + (found[0][0] == '"')))
+    values = (match for match in _VALUE.finditer(text) if not match["named"])
+    starts = (before + match.start() + letter for match in values for letter in range(1 + (match[0][0] == '"')))
     return {bisect_right(ends, start) for start in starts}
 
 
 def place_of(text: str, path: Sequence[str | int]) -> int | None:
-    """Where in a JSON text the value at `path` begins, in characters; None where there is none."""
+    """Return the offset in characters at which the value at `path` begins in a JSON text; None if there is none."""
     try:
-        place = _after_space(text, 0)
+        offset = _skip_space(text, 0)
         for step in path:
-            place = _part(text, place, step)
+            offset = _offset_of_part(text, offset, step)
     except (ValueError, LookupError, RecursionError):
         return None
-    return place
+    return offset
 
 
-def _part(text: str, place: int, step: str | int) -> int:
-    """Where a field or an entry begins, of the object or list that begins at `place`."""
-    opening = text[place]
-    if opening not in "{[":
+def _offset_of_part(text: str, offset: int, step: str | int) -> int:
+    """Return the offset of a field or an entry of the object or list that begins at `place`."""
+    bracket = text[offset]
+    if bracket not in "{[":
         raise LookupError(step)
     for index in count():
-        place = _after_space(text, place + 1)
+        offset = _skip_space(text, offset + 1)
         name: str | int = index
-        if opening == "{":
-            name, place = _name(text, place)
-        elif text[place] == "]":
+        if bracket == "{":
+            name, offset = _read_name(text, offset)
+        elif text[offset] == "]":
             raise LookupError(step)
         if name == step:
-            return place
-        _, place = _JSON.raw_decode(text, place)
-        place = _after_space(text, place)
-        if text[place] != ",":
+            return offset
+        _, offset = _JSON.raw_decode(text, offset)
+        offset = _skip_space(text, offset)
+        if text[offset] != ",":
             break
     raise LookupError(step)
 
 
-def _name(text: str, place: int) -> tuple[str, int]:
-    """The name of a field, and where its value begins."""
-    if text[place] != '"':
-        raise LookupError(place)
-    name, place = _JSON.raw_decode(text, place)
-    place = _after_space(text, place)
-    if text[place] != ":":
-        raise LookupError(place)
-    return name, _after_space(text, place + 1)
+def _read_name(text: str, offset: int) -> tuple[str, int]:
+    """Return the name of a field, and the offset of its value."""
+    if text[offset] != '"':
+        raise LookupError(offset)
+    name, offset = _JSON.raw_decode(text, offset)
+    offset = _skip_space(text, offset)
+    if text[offset] != ":":
+        raise LookupError(offset)
+    return name, _skip_space(text, offset + 1)
 
 
-def _after_space(text: str, place: int) -> int:
-    found = _SPACE.match(text, place)
-    return place if found is None else found.end()
+def _skip_space(text: str, offset: int) -> int:
+    match = _SPACE.match(text, offset)
+    return offset if match is None else match.end()
 
 
-class _Listed(NamedTuple):
-    """What each token that might have stood somewhere says from there on, with its log probability; and the least."""
+class _Alternatives(NamedTuple):
+    """The continuation of each alternative token from an offset on, with its log probability; and the least one."""
 
     candidates: list[tuple[str, float]]
     least: float
 
 
-def _listed(reply: Reply, place: int) -> _Listed | None:
-    before = "".join(token.text for token in reply.tokens).rfind(reply.text)  # thoughts may have tried it before
+def _alternatives_at(reply: Reply, offset: int) -> _Alternatives | None:
+    before = "".join(token.text for token in reply.tokens).rfind(reply.text)  # thoughts may contain a draft of it
     if before < 0:
         return None
-    place += before
-    token, start = _covering(reply.tokens, place)
-    lead = token.text[: place - start].rstrip(_SPACES)
-    others = [(text, logprob) for text, logprob in token.others if text != token.text]  # some list the token itself too
-    stood = [(token.text, token.logprob), *others]
-    said = [(text[len(lead) :].lstrip(_SPACES), logprob) for text, logprob in stood if text.startswith(lead)]
-    return _Listed(said, min(logprob for _, logprob in stood))
+    offset += before
+    token, start = _token_at(reply.tokens, offset)
+    lead = token.text[: offset - start].rstrip(_SPACES)
+    others = [
+        (text, logprob) for text, logprob in token.others if text != token.text
+    ]  # some servers include the token itself
+    options = [(token.text, token.logprob), *others]
+    continuations = [(text[len(lead) :].lstrip(_SPACES), logprob) for text, logprob in options if text.startswith(lead)]
+    return _Alternatives(continuations, min(logprob for _, logprob in options))
 
 
-def _covering(tokens: Sequence[Token], place: int) -> tuple[Token, int]:
-    """The token in which a place lies, and where it starts."""
+def _token_at(tokens: Sequence[Token], offset: int) -> tuple[Token, int]:
+    """Return the token that covers an offset, and the token's own offset."""
     ends = accumulate(len(token.text) for token in tokens)
-    return next((token, end - len(token.text)) for token, end in zip(tokens, ends, strict=True) if place < end)
+    return next((token, end - len(token.text)) for token, end in zip(tokens, ends, strict=True) if offset < end)
 
 
-def _share(candidates: Sequence[tuple[str, float]], least: float, positive: str, negative: str) -> float | None:
-    """The share of the positive word among the two; None where no candidate says either.
+def _positive_share(
+    candidates: Sequence[tuple[str, float]], least: float, positive: str, negative: str
+) -> float | None:
+    """Return the share of the positive word among the two; None if no candidate begins either.
 
-    A word that none says may hold as much as the least likely of those that are listed, and no more.
+    A word without a candidate may have at most the probability of the least likely candidate.
     """
-    for_it = [logprob for text, logprob in candidates if _says(text, positive)]
-    against = [logprob for text, logprob in candidates if _says(text, negative)]
-    if not for_it and not against:
+    positives = [logprob for text, logprob in candidates if _is_word_start(text, positive)]
+    negatives = [logprob for text, logprob in candidates if _is_word_start(text, negative)]
+    if not positives and not negatives:
         return None
-    top = max(for_it + against)  # taken off, so that the likeliest neither overflows nor vanishes
-    yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in (for_it, against))
-    unseen = 0.0 if for_it and against else math.exp(least - top)
-    return None if unseen > _ROOM * (yes + no + unseen) else yes / (yes + no)
+    top = max(
+        positives + negatives
+    )  # subtracted, so that the exponential of the likeliest neither overflows nor vanishes
+    yes, no = (math.fsum(math.exp(logprob - top) for logprob in side) for side in (positives, negatives))
+    missing = 0.0 if positives and negatives else math.exp(least - top)
+    return None if missing > _MAX_UNSEEN * (yes + no + missing) else yes / (yes + no)
 
 
-def _says(text: str, word: str) -> bool:
-    """Whether a text is a beginning of the word, or the word with nothing that makes it another one."""
+def _is_word_start(text: str, word: str) -> bool:
+    """Return True if a text is a prefix of the word, or begins with it and the word ends there."""
     if len(text) < len(word):
         return text != "" and word.startswith(text)
     return text.startswith(word) and not text[len(word) :][:1].isalnum()

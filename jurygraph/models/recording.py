@@ -1,4 +1,4 @@
-"""A recording: the calls of a run in a file, one a line as JSON, so that they can be replayed without a model."""
+"""Recordings: the calls of a run in a file, one JSON object per line, for a replay without a model."""
 
 import json
 import logging
@@ -21,15 +21,15 @@ from jurygraph.sources.json_lines import read_lines, refuse
 
 log = logging.getLogger(__name__)
 
-_CHANGED = Complaint(("key",), "is not the digest of the request", "the line was changed; record the call again")
+_CHANGED_LINE = Complaint(("key",), "is not the digest of the request", "the line was changed; record the call again")
 _START = b'{"key":'
-"""How each line begins that we write: a file that begins otherwise is somebody's, and nothing is cut off it."""
+"""Start of each recorded line: a file that begins otherwise is not a recording, and is never truncated."""
 
-_LONGEST = 256 << 20  # bytes of a line that a file may have
+_MAX_LINE = 256 << 20  # most bytes of a line
 
 
 class Recorded(Noun):
-    """One call. `key` is its request's digest; `cost` is in US dollars, None where it is unknown."""
+    """One call. `key` is its request's digest; `cost` is in US dollars, None if unknown."""
 
     key: Id
     request: Request
@@ -38,7 +38,7 @@ class Recorded(Noun):
 
 
 class Recording(NamedTuple):
-    """What a file holds: calls by their keys, and the size in bytes of their lines. What is torn follows these."""
+    """The content of a file: calls by key, and the size in bytes of their lines. A torn line follows these."""
 
     calls: dict[str, Recorded]
     size: int
@@ -46,9 +46,9 @@ class Recording(NamedTuple):
 
 
 def recorded(path: str | Path) -> Recording:
-    """What a file holds. Raises `InputError` naming file and line where one is no call, or was changed afterwards.
+    """Read a recording. Raises `InputError` with file and line if a line is no call, or was changed afterwards.
 
-    A last line that has no end and is no whole JSON is torn: whoever wrote it was killed.
+    A last line without an end that is not valid JSON is torn: the writing process was killed.
     """
     calls: dict[str, Recorded] = {}
     size = 0
@@ -56,18 +56,18 @@ def recorded(path: str | Path) -> Recording:
         try:
             for line, call in read_lines(file, Recorded):
                 if call.key != call.request.digest:
-                    refuse(file.name, line.number, _CHANGED)
+                    refuse(file.name, line.number, _CHANGED_LINE)
                 calls.setdefault(call.key, call)
                 size = sum(line.place)
         except InputError:
-            if not _is_torn(file.read(Place(size, _LONGEST))):
+            if not _is_torn(file.read(Place(size, _MAX_LINE))):
                 raise
             return Recording(calls, size, torn=True)
     return Recording(calls, size, torn=False)
 
 
 def _is_torn(rest: bytes) -> bool:
-    """Whether what follows the last good line is one line that was not written to its end."""
+    """Return True if the bytes after the last good line are one line that was not written to its end."""
     start = rest.lstrip()[: len(_START)]
     if b"\n" in rest.lstrip() or not _START.startswith(start):
         return False
@@ -79,60 +79,65 @@ def _is_torn(rest: bytes) -> bool:
 
 
 class Recorder:
-    """Writes calls to a file behind those that it holds, each once, and each at once.
+    """Append calls to a file, each once, and each at once.
 
-    Secrets are struck out before; a request that held one gets the digest of what is left. A torn last line is cut off,
-    and a warning logged. Raises `InputError` where the file is no recording or cannot be written.
+    Secrets are redacted first; a request that contained one gets the digest of the redacted request. A torn last line
+    is cut off, and a warning logged. Raises `InputError` if the file is no recording or cannot be written.
     """
 
     def __init__(self, path: str | Path, redactor: Redactor) -> None:
         self._path = Path(path)
         self._redactor = redactor
-        held = recorded(path) if self._path.exists() else Recording({}, 0, torn=False)
-        self._keys = set(held.calls)
+        recording = recorded(path) if self._path.exists() else Recording({}, 0, torn=False)
+        self._keys = set(recording.calls)
         try:
-            self._file = _opened(self._path)
-            _ready(self._file, self._path, held.size)
+            self._file = _open_for_append(self._path)
+            _truncate_to_lines(self._file, self._path, recording.size)
         except OSError as error:
-            raise self._unwritable(error) from None
-        if held.torn:
+            raise self._write_error(error) from None
+        if recording.torn:
             log.warning("%s: the last line was torn and is cut off; its call will be recorded again", path)
 
     def add(self, request: Request, reply: Reply, cost: float | None) -> None:
-        """Write a call down, unless it is there already."""
-        call = self._redacted(request, reply, cost)
+        """Write a call, unless it is there already."""
+        call = self._redact(request, reply, cost)
         if call.key in self._keys:
             return
         try:
             if self._file.closed:
-                self._file = _opened(self._path)
+                self._file = _open_for_append(self._path)
             self._file.write(call.model_dump_json().encode() + b"\n")
             self._file.flush()
         except OSError as error:
-            raise self._unwritable(error) from None
+            raise self._write_error(error) from None
         self._keys.add(call.key)
 
     def close(self) -> None:
-        """Let go of the file until something is added; may be called more than once."""
-        with suppress(OSError):  # what could not be written was told by `add`
+        """Close the file until the next call is added; may be called more than once."""
+        with suppress(OSError):  # `add` has already reported a write error
             self._file.close()
 
-    def _redacted(self, request: Request, reply: Reply, cost: float | None) -> Recorded:
-        left: Any = self._redactor.value([request.model_dump(mode="json"), reply.model_dump(mode="json")])
-        asked = Request.model_validate(left[0])
-        return Recorded(key=asked.digest, request=asked, reply=Reply.model_validate(left[1]), cost=cost)
+    def _redact(self, request: Request, reply: Reply, cost: float | None) -> Recorded:
+        redacted: Any = self._redactor.value([request.model_dump(mode="json"), reply.model_dump(mode="json")])
+        redacted_request = Request.model_validate(redacted[0])
+        return Recorded(
+            key=redacted_request.digest, request=redacted_request, reply=Reply.model_validate(redacted[1]), cost=cost
+        )
 
-    def _unwritable(self, error: OSError) -> InputError:
+    def _write_error(self, error: OSError) -> InputError:
         return InputError(f"{self._path}: cannot be written ({error}); record to a file that can")
 
 
-def _opened(path: Path) -> IO[bytes]:
-    """The file, to be read and written at its end; a new one is for its owner alone, for prompts stand in it."""
+def _open_for_append(path: Path) -> IO[bytes]:
+    """Open the file for reading and appending.
+
+    A new file is readable by its owner alone, because it contains prompts.
+    """
     return open(path, "a+b", opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
-def _ready(file: IO[bytes], path: Path, size: int) -> None:
-    """Have a file end with its last whole line."""
+def _truncate_to_lines(file: IO[bytes], path: Path, size: int) -> None:
+    """Truncate a file to its whole lines, and end it with a newline."""
     file.seek(0)
     if file.read(len(GZIP)) == GZIP:
         file.close()

@@ -1,4 +1,4 @@
-"""Trying again, in this one layer alone: a backend makes one attempt a call, and the clients' own retries are off."""
+"""Retries, in this layer alone: a backend makes one attempt per call, and the clients' own retries are off."""
 
 import asyncio
 import math
@@ -24,11 +24,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a request is sent, and how long is waited between.
+    """The number of attempts, and the waits between them.
 
-    `attempts` is the whole number of requests at most, from 1 on. The wait before the second one is drawn from 0 to
-    `first` seconds; the range doubles with each attempt, up to `longest` seconds. Raises `ConfigError` where a number
-    is out of its range.
+    `attempts` is the largest number of requests, at least 1. The wait before the second one is drawn from 0 to `first`
+    seconds; the range doubles with each attempt, up to `longest` seconds. Raises `ConfigError` for a number out of its
+    range.
     """
 
     attempts: int = 4
@@ -43,42 +43,42 @@ class RetryPolicy:
 
 
 async def attempted(once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None) -> tuple[T, int]:
-    """What `once` gives in the end, and how often it was called.
+    """Call `once` with retries; return its result and the number of calls.
 
-    A `Fault` that may do better is tried again, never sooner than its `retry_after`, and not at all where that is more
-    than `LONGEST`: then it says so. `until` is a time of the running loop's clock: a wait that would last until then is
-    not begun. Raises what `once` raised last, or `Fault` of kind `deadline`; a `Fault` tells in `attempts` how often
-    `once` was called.
+    A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
+    `LONGEST`: then its message includes this. `until` is a time of the running loop's clock: a wait that would last
+    until then is not started. Raises the last exception of `once`, or `Fault` of kind `deadline`; the `attempts` of a
+    `Fault` is the number of calls of `once`.
     """
     try:
-        return await once(), 1  # most go well at once, and need nobody who retries
+        return await once(), 1  # most requests succeed at once, without the overhead of the retry loop
     except Fault as fault:
-        if not _again(fault) or policy.attempts == 1:
-            raise _last(fault, 1) from fault.__cause__
+        if not _should_retry(fault) or policy.attempts == 1:
+            raise _final_fault(fault, 1) from fault.__cause__
         first: Fault | None = fault
-    made = 1
+    calls = 1
 
-    async def attempt() -> T:  # tenacity awaits nothing but an `async def`
-        nonlocal made, first
+    async def attempt() -> T:  # tenacity only awaits an `async def`
+        nonlocal calls, first
         if first is not None:
             fault, first = first, None
             raise fault
-        made += 1
+        calls += 1
         return await once()
 
     try:
-        result: T = await _retrying(policy, math.inf if until is None else until)(attempt)
+        result: T = await _retry_loop(policy, math.inf if until is None else until)(attempt)
     except Fault as fault:
-        raise _last(fault, made) from fault.__cause__
-    return result, made
+        raise _final_fault(fault, calls) from fault.__cause__
+    return result, calls
 
 
-def _retrying(policy: RetryPolicy, until: float) -> AsyncRetrying:
-    """Tenacity's loop for one question; it has state, so no two questions share one."""
+def _retry_loop(policy: RetryPolicy, until: float) -> AsyncRetrying:
+    """Return tenacity's loop for one request; it has state, so that it cannot be shared."""
     return AsyncRetrying(
-        retry=retry_if_exception(_again),
-        # Jitter comes on top of what the provider asked for, so that a burst does not come back as a burst.
-        wait=wait_exception(_asked) + wait_random_exponential(multiplier=policy.first, max=policy.longest),
+        retry=retry_if_exception(_should_retry),
+        # Jitter is added to the provider's wait, so that a burst does not return as a burst.
+        wait=wait_exception(_requested_wait) + wait_random_exponential(multiplier=policy.first, max=policy.longest),
         stop=stop_after_attempt(policy.attempts),
         before_sleep=lambda state: _require_time(state, until),
         sleep=asyncio.sleep,
@@ -86,27 +86,33 @@ def _retrying(policy: RetryPolicy, until: float) -> AsyncRetrying:
     )
 
 
-def _again(error: BaseException) -> bool:
-    """Whether another attempt may do better, and comes soon enough."""
-    return isinstance(error, Fault) and error.again and _asked(error) <= LONGEST
+def _should_retry(error: BaseException) -> bool:
+    """Return True if another attempt may succeed, and may start soon enough."""
+    return isinstance(error, Fault) and error.again and _requested_wait(error) <= LONGEST
 
 
-def _last(fault: Fault, attempts: int) -> Fault:
-    """What a question ends with, and where nobody waits as long as the provider asks, that it does."""
-    if fault.again and _asked(fault) > LONGEST:
-        asked = f"the provider asks to be left alone for {_asked(fault):.0f} s, and {LONGEST:.0f} s are waited at most"
-        fault = Fault(fault.kind, f"{asked}: {fault}", fault.retry_after)
+def _final_fault(fault: Fault, attempts: int) -> Fault:
+    """Return the fault to raise in the end.
+
+    Its message says so if the provider asks for a longer wait than `LONGEST`.
+    """
+    if fault.again and _requested_wait(fault) > LONGEST:
+        problem = (
+            f"the provider asks to be left alone for {_requested_wait(fault):.0f} s, and {LONGEST:.0f} s are waited at "
+            "most"
+        )
+        fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)
     fault.attempts = attempts
     return fault
 
 
-def _asked(error: BaseException) -> float:
-    """The seconds that the provider asked to be left alone."""
+def _requested_wait(error: BaseException) -> float:
+    """Return the seconds of the provider's `Retry-After`, 0 without one."""
     return (isinstance(error, Fault) and error.retry_after) or 0.0
 
 
 def _require_time(state: RetryCallState, until: float) -> None:
-    """Raise `Fault` of kind `deadline` where the wait that comes now would last too long."""
+    """Raise `Fault` of kind `deadline` if the upcoming wait would end too late."""
     last = state.outcome and state.outcome.exception()
     if isinstance(last, Fault) and asyncio.get_running_loop().time() + state.upcoming_sleep >= until:
         raise Fault("deadline", f"no time is left to ask again after {last.kind}: {last}") from last

@@ -1,4 +1,4 @@
-"""Where calls are kept for good: the run store, or nowhere."""
+"""The interface of permanent storage for calls: the run store, or none."""
 
 from typing import NamedTuple, Protocol
 
@@ -7,24 +7,24 @@ from jurygraph.schema import Call
 
 
 class Answered(NamedTuple):
-    """A reply, and the call that brought it."""
+    """A reply, and its call."""
 
     reply: Reply
     call: Call
 
 
 class CallSink(Protocol):
-    """Keeps calls, so that a run which goes on asks nothing again."""
+    """Store calls, so that a resumed run repeats no request."""
 
     def find(self, key: str) -> Answered | None:
-        """The call whose request has this digest, where it was kept."""
+        """Return the stored call whose request has this digest, if there is one."""
 
     async def keep(self, request: Request, answered: Answered) -> None:
-        """Keep a call; it is there for good when this returns."""
+        """Store a call; it is durable when this returns."""
 
 
 class Nowhere:
-    """Keeps nothing: for a jury that is used from Python without a run."""
+    """Store nothing: for a jury that is used from Python without a run."""
 
     def find(self, key: str) -> Answered | None:
         return None

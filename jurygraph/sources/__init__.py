@@ -1,4 +1,4 @@
-"""Readers: files come in as nouns, or an error says which line is wrong and what would be right."""
+"""Readers: load files as validated models, or raise an error with the line and what to write instead."""
 
 from jurygraph.sources.complaint import nearest, shortened
 from jurygraph.sources.config import line_of_key, parse_config, read_config

@@ -1,4 +1,4 @@
-"""The config of a jury, from a YAML file or a mapping."""
+"""Load the config of a jury from a YAML file or a mapping."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,109 +15,113 @@ from jurygraph.sources.yaml_document import Document, YamlFault
 
 PRESET = "preset"
 CONFUSIONS = "confusions"
-_LARGEST = 1 << 20
-_FILES = ("history", "texts")
+_MAX_BYTES = 1 << 20
+_FILE_PARAMS = ("history", "texts")
 """Params of evaluators that name files."""
 
 
 def read_config(path: str | Path, model: str | None = None) -> Config:
-    """The config in a YAML file. Raises `ConfigError` with file, line and key.
+    """Read the config in a YAML file. Raises `ConfigError` with file, line and key.
 
-    A `model` takes the place of the config's own, before a preset is written out, which may ask less without one. Files
-    beside the config that its evaluators read (`history`, `texts`) are then named by their whole paths.
+    `model` replaces the config's own before a preset is expanded, since a preset may contain less without a model.
+    Files that its evaluators read (`history`, `texts`), relative to the config's folder, get absolute paths.
     """
     name = Path(path).name
     try:
-        document = Document(_text(Path(path)))
+        document = Document(_read_text(Path(path)))
     except YamlFault as fault:
-        where = name if fault.line is None else f"{name}, line {fault.line}"
-        raise _error(where, Complaint(fault.path, str(fault))) from None
+        location = name if fault.line is None else f"{name}, line {fault.line}"
+        raise _error(location, Complaint(fault.path, str(fault))) from None
     if document.value is None:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
-    wrong = _wrong(document.value, model)
-    if isinstance(wrong, Config):
-        return _with_confusions(_with_files_beside(wrong, Path(path).parent), Path(path).parent)
-    raise _error(f"{name}, line {document.line_of(wrong.path)}", wrong)
+    result = _validate(document.value, model)
+    if isinstance(result, Config):
+        return _with_confusions(_with_absolute_paths(result, Path(path).parent), Path(path).parent)
+    raise _error(f"{name}, line {document.line_of(result.path)}", result)
 
 
-def _with_files_beside(config: Config, folder: Path) -> Config:
-    """With whole paths of the files beside the config that params name, so that they are found from any folder; what
-    is not there stays as it is written."""
+def _with_absolute_paths(config: Config, folder: Path) -> Config:
+    """Replace file names relative to the config's folder by absolute paths, so that they are found from any folder.
+
+    A name without such a file stays unchanged.
+    """
     uses = []
     for use in config.evaluators:
-        found = {name: path for name in _FILES if (path := _beside(folder, use.params.get(name))) is not None}
-        uses.append(use.model_copy(update={"params": {**use.params, **found}}) if found else use)
+        absolute = {
+            name: path for name in _FILE_PARAMS if (path := _absolute_path(folder, use.params.get(name))) is not None
+        }
+        uses.append(use.model_copy(update={"params": {**use.params, **absolute}}) if absolute else use)
     return config.model_copy(update={"evaluators": tuple(uses)})
 
 
 def _with_confusions(config: Config, folder: Path) -> Config:
-    """With what stands in the files that a `consensus` names as its `confusions`, so that a run's config says it all.
+    """Replace the file that a `consensus` names as `confusions` by its content, so that a run's config is complete.
 
-    Raises `InputError` where a file cannot be read.
+    Raises `InputError` if a file cannot be read.
     """
     components = dict(config.components)
-    for name, one in components.items():
-        file = one.params.get(CONFUSIONS)
-        if one.combiner == "consensus" and isinstance(file, str):
-            known = {CONFUSIONS: read_confusions(folder / file).model_dump(mode="json")}
-            components[name] = one.model_copy(update={"params": {**one.params, **known}})
+    for name, component in components.items():
+        file = component.params.get(CONFUSIONS)
+        if component.combiner == "consensus" and isinstance(file, str):
+            content = {CONFUSIONS: read_confusions(folder / file).model_dump(mode="json")}
+            components[name] = component.model_copy(update={"params": {**component.params, **content}})
     return config.model_copy(update={"components": components})
 
 
-def _beside(folder: Path, name: Any) -> str | None:
-    """The whole path of a file by its name as seen from a folder; None where there is none."""
+def _absolute_path(folder: Path, name: Any) -> str | None:
+    """Return the absolute path of a file by its name relative to a folder; None if there is none."""
     try:
         path = (folder / name).resolve(strict=True)
-    except (OSError, RuntimeError, TypeError, ValueError):  # not there, a circle of links, no text, no path
+    except (OSError, RuntimeError, TypeError, ValueError):  # missing, a cycle of links, no text, not a valid path
         return None
     return str(path) if path.is_file() else None
 
 
 def parse_config(mapping: Mapping[str, Any]) -> Config:
-    """The config in a mapping. Raises `ConfigError` with the key."""
-    wrong = _wrong(mapping)
-    if isinstance(wrong, Config):
-        return _with_confusions(wrong, Path())
-    raise _error("config", wrong)
+    """Validate the config in a mapping. Raises `ConfigError` with the key."""
+    result = _validate(mapping)
+    if isinstance(result, Config):
+        return _with_confusions(result, Path())
+    raise _error("config", result)
 
 
 def line_of_key(path: str | Path, key: str) -> int | None:
-    """The line of a key such as `reward.tone` or `gates[0].kind` in a config file, or of what holds it.
+    """Return the line of a key such as `reward.tone` or `gates[0].kind` in a config file, or of its nearest parent.
 
-    None where the file has neither. Raises `ConfigError` where it cannot be read.
+    None if the file has neither. Raises `ConfigError` if it cannot be read.
     """
     try:
-        return Document(_text(Path(path))).line_of_key(key)
+        return Document(_read_text(Path(path))).line_of_key(key)
     except YamlFault:
         return None
 
 
-def _wrong(value: Any, model: str | None = None) -> Config | Complaint:
-    """The config, or what is wrong with it."""
+def _validate(value: Any, model: str | None = None) -> Config | Complaint:
+    """Return the config, or the error in it."""
     if not isinstance(value, Mapping):
         return Complaint((), f"is {described(value)}", "write lines such as `evaluators: [maths.accuracy]`")
     version = value.get("version", 1)
     if version != 1 or isinstance(version, bool):
         return Complaint(("version",), f"is {described(version)}", "this jurygraph reads configs of version 1")
-    whole = _with_preset(value if model is None else {**value, "model": model})
-    if isinstance(whole, Complaint):
-        return whole
+    expanded_config = _with_preset(value if model is None else {**value, "model": model})
+    if isinstance(expanded_config, Complaint):
+        return expanded_config
     try:
-        return Config.model_validate(whole)
+        return Config.model_validate(expanded_config)
     except ValidationError as error:
-        return complaint(error, Config, whole)
+        return complaint(error, Config, expanded_config)
 
 
 def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Complaint:
-    """What a config states together with its preset, if it names one."""
-    stated = {key: one for key, one in value.items() if key != PRESET}
+    """Expand the preset of a config, if it names one."""
+    settings = {key: setting for key, setting in value.items() if key != PRESET}
     if PRESET not in value:
-        return stated
+        return settings
     try:
         use = PresetUse.model_validate(value[PRESET])
     except ValidationError as error:
-        wrong = complaint(error, PresetUse, value[PRESET])
-        return Complaint((PRESET, *wrong.path), wrong.problem, wrong.remedy)
+        problem = complaint(error, PresetUse, value[PRESET])
+        return Complaint((PRESET, *problem.path), problem.problem, problem.remedy)
     hint = unknown(use)
     if hint is not None:
         return Complaint((PRESET,), f"is {described(use.name)}, which is no preset", hint)
@@ -126,26 +130,26 @@ def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Complaint:
         return Complaint(
             (PRESET, field), f"is of no use to {use.name}", "leave it out, or name a preset of that signal"
         )
-    return expanded(use, stated)
+    return expanded(use, settings)
 
 
 def config_schema() -> dict[str, Any]:
-    """The JSON Schema of a config as it is written, which may name a preset; `evaluators` may then be left out."""
+    """Return the JSON Schema of a config file, which may name a preset; `evaluators` may then be left out."""
     schema, preset = Config.model_json_schema(), PresetUse.model_json_schema()
     properties = {PRESET: preset, **schema["properties"]}
     required = [{"required": [PRESET]}, {"required": schema["required"]}]
     return {**{k: v for k, v in schema.items() if k != "required"}, "properties": properties, "anyOf": required}
 
 
-def _error(where: str, wrong: Complaint) -> ConfigError:
-    return ConfigError(f"{where}, key {wrong.field}: {wrong}" if wrong.path else f"{where}: {wrong}")
+def _error(location: str, problem: Complaint) -> ConfigError:
+    return ConfigError(f"{location}, key {problem.field}: {problem}" if problem.path else f"{location}: {problem}")
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
-        if len(content) > _LARGEST:
+            content = file.read(_MAX_BYTES + 1)
+        if len(content) > _MAX_BYTES:
             raise ConfigError(f"{path}: is larger than 1 MB, which no config is; name the config file")
         return content.decode("utf-8-sig")
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Reviewed graphs: a TASKS file whose rubrics give edges and roles to others, as `jurygraph annotate` writes it."""
+"""Reviewed graphs: a TASKS file with edges and roles for the rubrics of other tasks, as `jurygraph annotate` writes."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -11,24 +11,26 @@ from jurygraph.sources.complaint import Complaint, nearest, quoted
 from jurygraph.sources.files import FileMark, Place, TextFile, temporary_room
 from jurygraph.sources.json_lines import read_again, read_lines, refuse
 
-_AGAIN = "have `jurygraph annotate --edges-from` ask about what changed"
+_REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
 
 
 class EdgesFile:
-    """A file of reviewed graphs, checked as a whole; a line is read again when it is its task's turn. Open until
-    `close`."""
+    """A file of reviewed graphs, validated as a whole. Open until `close`.
+
+    A line is read again when its task is processed.
+    """
 
     def __init__(self, path: str | Path) -> None:
-        """Check it. Raises `InputError` with file, line and field."""
+        """Validate the file. Raises `InputError` with file, line and field."""
         with temporary_room():
             self._file = TextFile(path)
         self._lines: dict[str, tuple[int, Place]] = {}
         try:
-            for line, found in read_lines(self._file, TaskLine):
-                if found.id in self._lines:
-                    wrong = f"task {quoted(found.id)} stands already in line {self._lines[found.id][0]}"
-                    refuse(self._file.name, line.number, Complaint(("id",), wrong, "keep one of the two"))
-                self._lines[found.id] = line.number, line.place
+            for line, task in read_lines(self._file, TaskLine):
+                if task.id in self._lines:
+                    problem = f"task {quoted(task.id)} stands already in line {self._lines[task.id][0]}"
+                    refuse(self._file.name, line.number, Complaint(("id",), problem, "keep one of the two"))
+                self._lines[task.id] = line.number, line.place
             if not self._lines:
                 raise InputError(f"{self._file.name}: the file is empty; name one that `jurygraph annotate` wrote")
         except BaseException:
@@ -37,77 +39,79 @@ class EdgesFile:
 
     @property
     def mark(self) -> FileMark:
-        """What it is known by."""
+        """Name and digest of the file."""
         return self._file.mark
 
     def check(self, known: Callable[[str], bool], ids: Callable[[], Iterable[str]]) -> None:
-        """Raise `InputError` where a graph is of no task that is `known`; `ids` are those of all."""
+        """Raise `InputError` if a graph has no task that is `known`; `ids` are those of all tasks."""
         for name, (number, _) in self._lines.items():
             if not known(name):
                 hint = nearest(name, ids()) or "leave the line out"
                 refuse(self._file.name, number, Complaint(("id",), f"there is no task {quoted(name)}", hint))
 
     def __len__(self) -> int:
-        """How many tasks it has."""
+        """Return the number of tasks in the file."""
         return len(self._lines)
 
     def refuse_other(self, lines: Iterable[tuple[str, bytes]]) -> None:
-        """Raise `InputError` where its tasks are not these but for their graphs, so that no change of them is lost."""
+        """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
         for name, line in lines:
             if name in self._lines:
                 number, place = self._lines[name]
                 if _without_graph(self._file.read(place)) != _without_graph(line):
-                    wrong = f"task {quoted(name)} differs from that in TASKS in more than its graph"
+                    problem = f"task {quoted(name)} differs from that in TASKS in more than its graph"
                     hint = "name another --out, and this file with --edges-from; or annotate this one"
-                    refuse(self._file.name, number, Complaint((), wrong, hint))
+                    refuse(self._file.name, number, Complaint((), problem, hint))
 
     def rubric(self, task_id: str) -> Rubric | None:
-        """The rubric that it has for a task, where it has one."""
-        found = self._found(task_id)
-        return None if found is None else found[2]
+        """Return the rubric for a task, if there is one."""
+        review = self._read_review(task_id)
+        return None if review is None else review[2]
 
     def with_edges(self, task: Task) -> Task:
-        """The task with the roles and edges that it has for it; as it is where it has none.
+        """Return the task with its reviewed roles and edges; unchanged if there are none.
 
-        Raises `InputError` where its query or criteria are not the task's own, or an edge that the task states is not
-        in it.
+        Raises `InputError` if the query or the criteria differ from the task's own, or if an edge of the task is
+        missing.
         """
-        found = self._found(task.id)
-        if found is None:
+        review = self._read_review(task.id)
+        if review is None:
             return task
-        number, query, reviewed = found
+        number, query, reviewed = review
         rubric = task.rubric
         if rubric is None:
             refuse(self._file.name, number, Complaint(("rubric",), f"task {quoted(task.id)} has none", "leave it out"))
         if query != task.query:
-            wrong = f"is not that of task {quoted(task.id)}, and the graph was made for it"
-            refuse(self._file.name, number, Complaint(("query",), wrong, _AGAIN))
+            problem = f"is not that of task {quoted(task.id)}, and the graph was made for it"
+            refuse(self._file.name, number, Complaint(("query",), problem, _REVIEW_HINT))
         self._refuse_other_criteria(task.id, number, rubric, reviewed)
         by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
         for ends, edge in by_hand.items():
-            if not any(ends == (one.parent, one.child) for one in reviewed.edges):
-                wrong = f"lacks {edge.parent} -> {edge.child}, which task {quoted(task.id)} states itself"
+            if not any(ends == (item.parent, item.child) for item in reviewed.edges):
+                problem = f"lacks {edge.parent} -> {edge.child}, which task {quoted(task.id)} states itself"
                 hint = "put it in here, or take it out of the task"
-                refuse(self._file.name, number, Complaint(("rubric", "edges"), wrong, hint))
-        theirs = {one.id: one for one in reviewed.criteria}
-        criteria = tuple(one.model_copy(update={"role": one.role or theirs[one.id].role}) for one in rubric.criteria)
-        edges = tuple(by_hand.get((one.parent, one.child), one) if one.model else one for one in reviewed.edges)
+                refuse(self._file.name, number, Complaint(("rubric", "edges"), problem, hint))
+        reviewed_criteria = {item.id: item for item in reviewed.criteria}
+        criteria = tuple(
+            item.model_copy(update={"role": item.role or reviewed_criteria[item.id].role}) for item in rubric.criteria
+        )
+        edges = tuple(by_hand.get((item.parent, item.child), item) if item.model else item for item in reviewed.edges)
         update = {"criteria": criteria, "edges": edges, "annotation": reviewed.annotation}
         return task.model_copy(update={"rubric": rubric.model_copy(update=update)})
 
     def _refuse_other_criteria(self, task_id: str, number: int, rubric: Rubric, reviewed: Rubric) -> None:
-        theirs = {one.id: one for one in reviewed.criteria}
-        for name in sorted({*theirs} ^ {one.id for one in rubric.criteria}):
-            where = "only this file has" if name in theirs else "only the task has"
-            wrong = f"criterion {quoted(name)} of task {quoted(task_id)} is one that {where}"
-            refuse(self._file.name, number, Complaint(("rubric", "criteria"), wrong, _AGAIN))
-        for one in rubric.criteria:
-            if not one.says_what(theirs[one.id]):
-                wrong = f"criterion {quoted(one.id)} of task {quoted(task_id)} says something else in the task"
-                refuse(self._file.name, number, Complaint(("rubric", "criteria"), wrong, _AGAIN))
+        reviewed_criteria = {criterion.id: criterion for criterion in reviewed.criteria}
+        for name in sorted({*reviewed_criteria} ^ {criterion.id for criterion in rubric.criteria}):
+            side = "only this file has" if name in reviewed_criteria else "only the task has"
+            problem = f"criterion {quoted(name)} of task {quoted(task_id)} is one that {side}"
+            refuse(self._file.name, number, Complaint(("rubric", "criteria"), problem, _REVIEW_HINT))
+        for criterion in rubric.criteria:
+            if not criterion.says_what(reviewed_criteria[criterion.id]):
+                problem = f"criterion {quoted(criterion.id)} of task {quoted(task_id)} says something else in the task"
+                refuse(self._file.name, number, Complaint(("rubric", "criteria"), problem, _REVIEW_HINT))
 
-    def _found(self, task_id: str) -> "tuple[int, str | tuple[Message, ...], Rubric] | None":
-        """The line of a task, its query and its rubric."""
+    def _read_review(self, task_id: str) -> "tuple[int, str | tuple[Message, ...], Rubric] | None":
+        """Return the line of a task, its query and its rubric."""
         if task_id not in self._lines:
             return None
         number, place = self._lines[task_id]
@@ -115,14 +119,14 @@ class EdgesFile:
         return None if task.rubric is None else (number, task.query, task.rubric)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 def annotated_line(line: bytes, rubric: Rubric) -> bytes:
-    """A line of TASKS with the roles, edges and record of its rubric's annotation; the rest stays as it was written."""
+    """Return a line of TASKS with the roles, edges and record of its rubric's annotation; the rest is unchanged."""
     content = json.loads(line)
-    roles = {one.id: one.role for one in rubric.criteria}
+    roles = {criterion.id: criterion.role for criterion in rubric.criteria}
     for criterion in content["rubric"]["criteria"]:
         if roles[criterion["id"]] is not None:
             criterion["role"] = roles[criterion["id"]]
@@ -133,7 +137,7 @@ def annotated_line(line: bytes, rubric: Rubric) -> bytes:
 
 
 def _without_graph(line: bytes) -> Any:
-    """A line of TASKS as JSON, without the roles, the edges and the record of an annotation."""
+    """Parse a line of TASKS as JSON, without the roles, the edges and the record of an annotation."""
     content = json.loads(line)
     rubric = content.get("rubric")
     if isinstance(rubric, dict):

@@ -1,4 +1,4 @@
-"""Limits on what one file may make us read. They refuse files that hold next to nothing, and no honest data."""
+"""Limits on the memory and disk space that one file may use: they reject files of next to no content, not real data."""
 
 from gzip import GzipFile
 from typing import IO, NoReturn
@@ -6,33 +6,33 @@ from typing import IO, NoReturn
 from jurygraph.errors import InputError
 
 LONGEST_LINE = 64 << 20
-"""Bytes of one line."""
+"""Most bytes of one line."""
 MORE_BLANK_LINES = 100_000
-"""How many more blank lines a file may have than lines with text."""
-LONGEST_BLANK = 1 << 20
-"""Bytes of white space in a row, in a file that is read whole."""
-LARGEST_RATIO, UNPACKED_FREELY = 300, 256 << 20
-"""How many times its size a gzip file may unpack to, once that is more than so many bytes."""
+"""Most blank lines of a file in excess of its lines with text."""
+MAX_BLANK = 1 << 20
+"""Most bytes of white space in a row, in a file that is read whole."""
+MAX_RATIO, UNPACKED_FREELY = 300, 256 << 20
+"""Largest ratio of unpacked to packed size of a gzip file, once it unpacks to more than `UNPACKED_FREELY` bytes."""
 
 
 class LineReader:
-    """Reads a file line by line, and refuses it once a line is too long or too many are blank.
+    """Read a file line by line, and reject it if a line is too long or too many are blank.
 
-    `number` is that of the last line that was read, and `size` counts the bytes that were read.
+    `number` is that of the last line read, and `size` the number of bytes read.
     """
 
     def __init__(self, name: str, file: IO[bytes] | GzipFile) -> None:
-        """Read from where the file is; `name` is what messages call it."""
+        """Read from the file's current position; messages call it `name`."""
         self.number = self.size = 0
         self._name = name
         self._file = file
-        self._more_blank = 0
+        self._excess_blank = 0
 
     def read(self) -> bytes:
         """Return the next line with its end, or nothing at the end of the file.
 
-        Raises `InputError` where the line is longer than `LONGEST_LINE`, or where more than `MORE_BLANK_LINES` lines
-        more are blank than have text.
+        Raises `InputError` if the line is longer than `LONGEST_LINE`, or if the blank lines exceed those with text by
+        more than `MORE_BLANK_LINES`.
         """
         line = self._file.readline(LONGEST_LINE + 1)
         if not line:
@@ -41,29 +41,32 @@ class LineReader:
         self.size += len(line)
         if len(line) > LONGEST_LINE:
             _refuse_long_line(self._name, self.number)
-        self._more_blank += 1 if line.isspace() else -1
-        if self._more_blank > MORE_BLANK_LINES:
-            wrong = f"is blank, as are more than {MORE_BLANK_LINES:,} lines beyond the number of lines with text"
-            raise InputError(f"{self._name}, line {self.number}: {wrong}; take the blank lines out")
+        self._excess_blank += 1 if line.isspace() else -1
+        if self._excess_blank > MORE_BLANK_LINES:
+            problem = f"is blank, as are more than {MORE_BLANK_LINES:,} lines beyond the number of lines with text"
+            raise InputError(f"{self._name}, line {self.number}: {problem}; take the blank lines out")
         return line
 
 
 class UnpackedLines:
-    """Watches what a gzip file unpacks to, so that a small file cannot fill a disk. `number` is that of its line."""
+    """Check the unpacked chunks of a gzip file, so that a small file cannot fill a disk.
+
+    `number` is that of the current line.
+    """
 
     def __init__(self, name: str, packed: int) -> None:
-        """`packed` is the size of the gzip file in bytes."""
+        """Start a check; `packed` is the size of the gzip file in bytes."""
         self.number = 1
         self._name = name
         self._packed = packed
         self._size = self._line = 0
 
     def check(self, chunk: bytes) -> bytes:
-        """Return the next chunk. Raises `InputError` at a line that is too long, and where the ratio is too large."""
+        """Return the next chunk. Raises `InputError` for a line that is too long, and for a ratio that is too large."""
         self._size += len(chunk)
-        ends = chunk.count(b"\n")
-        self.number += ends
-        self._line = len(chunk) - chunk.rfind(b"\n") - 1 if ends else self._line + len(chunk)
+        newlines = chunk.count(b"\n")
+        self.number += newlines
+        self._line = len(chunk) - chunk.rfind(b"\n") - 1 if newlines else self._line + len(chunk)
         if self._line > LONGEST_LINE:
             _refuse_long_line(self._name, self.number)
         refuse_large_ratio(f"{self._name}, line {self.number}", self._packed, self._size)
@@ -71,32 +74,35 @@ class UnpackedLines:
 
 
 def _refuse_long_line(name: str, number: int) -> NoReturn:
-    wrong = f"is longer than {_megabytes(LONGEST_LINE)}"
-    raise InputError(f"{name}, line {number}: {wrong}; write one object a line, ended with LF")
+    problem = f"is longer than {_format_megabytes(LONGEST_LINE)}"
+    raise InputError(f"{name}, line {number}: {problem}; write one object a line, ended with LF")
 
 
 def refuse_large_ratio(where: str, packed: int, unpacked: int) -> None:
-    """Raise `InputError` where a gzip file of `packed` bytes unpacks to far more than data do."""
-    if unpacked > max(UNPACKED_FREELY, LARGEST_RATIO * packed):
-        wrong = f"the gzip file unpacks to more than {LARGEST_RATIO} times its size and {_megabytes(UNPACKED_FREELY)}"
-        raise InputError(f"{where}: {wrong}, as hardly any data do; if it is right, unpack it with `gunzip` first")
+    """Raise `InputError` if a gzip file of `packed` bytes unpacks to far more than real data."""
+    if unpacked > max(UNPACKED_FREELY, MAX_RATIO * packed):
+        problem = (
+            f"the gzip file unpacks to more than {MAX_RATIO} times its size and {_format_megabytes(UNPACKED_FREELY)}"
+        )
+        raise InputError(f"{where}: {problem}, as hardly any data do; if it is right, unpack it with `gunzip` first")
 
 
 def read_whole(name: str, file: IO[bytes] | GzipFile, largest: int, too_large: str) -> bytearray:
-    """Return what is left of a file.
+    """Return the rest of a file.
 
-    Raises `InputError`, that it is `too_large`, where it has more than `largest` bytes, and where it is blank for long.
+    Raises `InputError` with the message `too_large` if it has more than `largest` bytes, and for a long run of white
+    space.
     """
     content = bytearray()
-    while chunk := file.read(LONGEST_BLANK):
+    while chunk := file.read(MAX_BLANK):
         content += chunk
         if len(content) > largest:
             raise InputError(f"{name}: {too_large}")
-        if len(chunk) == LONGEST_BLANK and chunk.isspace():
-            wrong = f"holds {_megabytes(LONGEST_BLANK)} of white space in a row"
-            raise InputError(f"{name}, line {content.count(10) + 1}: {wrong}; write it without")
+        if len(chunk) == MAX_BLANK and chunk.isspace():
+            problem = f"holds {_format_megabytes(MAX_BLANK)} of white space in a row"
+            raise InputError(f"{name}, line {content.count(10) + 1}: {problem}; write it without")
     return content
 
 
-def _megabytes(size: int) -> str:
+def _format_megabytes(size: int) -> str:
     return f"{size >> 20} MB"

@@ -1,4 +1,7 @@
-"""PROFILES: how profiles in text are read, a task a line, as `jurygraph profiles` writes it and a person edits it."""
+"""PROFILES: constraints read from textual profiles, one task per line, as `jurygraph profiles` writes them.
+
+People may edit them.
+"""
 
 import json
 from collections.abc import Iterator
@@ -17,58 +20,66 @@ from jurygraph.sources.tasks import Work
 
 
 class ProfilesFile:
-    """A PROFILES file, checked as a whole; a line is read again when it is its task's turn. Open until `close`."""
+    """A PROFILES file, validated as a whole; a line is read again when its task is processed. Open until `close`."""
 
     def __init__(self, path: str | Path, work: Work) -> None:
-        """Check it. Raises `InputError` with file, line and field, also where a line is of no task of the work."""
+        """Validate the file.
+
+        Raises `InputError` with file, line and field, also for a line whose task is not in the work.
+        """
         with temporary_room():
             self._file = TextFile(path)
         self._lines: dict[str, tuple[int, Place]] = {}
         try:
-            for line, found in read_lines(self._file, ProfilesLine):
-                self._add(line, found, work)
+            for line, entry in read_lines(self._file, ProfilesLine):
+                self._add(line, entry, work)
         except BaseException:
             self.close()
             raise
 
     @property
     def mark(self) -> FileMark:
-        """What it is known by."""
+        """Name and digest of the file."""
         return self._file.mark
 
-    def _add(self, line: Line, found: ProfilesLine, work: Work) -> None:
-        if found.task in self._lines:
-            wrong = f"task {quoted(found.task)} stands already in line {self._lines[found.task][0]}"
-            refuse(self._file.name, line.number, Complaint(("task",), wrong, "keep one of the two"))
-        if work.line(found.task) is None:
-            wrong = f"there is no task {quoted(found.task)}"
+    def _add(self, line: Line, entry: ProfilesLine, work: Work) -> None:
+        if entry.task in self._lines:
+            problem = f"task {quoted(entry.task)} stands already in line {self._lines[entry.task][0]}"
+            refuse(self._file.name, line.number, Complaint(("task",), problem, "keep one of the two"))
+        if work.line(entry.task) is None:
+            problem = f"there is no task {quoted(entry.task)}"
             hint = f"name a task of {work.tasks.name}, or leave the line out"
-            refuse(self._file.name, line.number, Complaint(("task",), wrong, hint))
-        self._lines[found.task] = line.number, line.place
+            refuse(self._file.name, line.number, Complaint(("task",), problem, hint))
+        self._lines[entry.task] = line.number, line.place
 
     def of(self, task: Task) -> ProfilesLine | None:
-        """What it says of a task; None where it says nothing. Raises `InputError` where that does not fit the task."""
+        """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
         if task.id not in self._lines:
             return None
         number, place = self._lines[task.id]
-        stated = read_again(self._file, place, ProfilesLine)
-        for wrong in misfits(task, stated):
-            refuse(self._file.name, number, wrong)
-        return stated
+        entry = read_again(self._file, place, ProfilesLine)
+        for problem in misfits(task, entry):
+            refuse(self._file.name, number, problem)
+        return entry
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
 
 def profiles_of(path: str | Path | None, work: Work) -> AbstractContextManager[ProfilesFile | None]:
-    """The PROFILES file of a work's tasks, to be closed; None where no path is given. Raises `InputError`."""
+    """Return the PROFILES file of a work's tasks, which the caller closes; None if no path is given.
+
+    Raises `InputError`.
+    """
     if path is None:
         return nullcontext()
     if str(path) == "-" and "standard input" in (work.tasks.name, work.responses.name if work.responses else ""):
@@ -76,53 +87,55 @@ def profiles_of(path: str | Path | None, work: Work) -> AbstractContextManager[P
     return ProfilesFile(path, work)
 
 
-def misfits(task: Task, stated: ProfilesLine) -> Iterator[Complaint]:
-    """What a line says that the task does not bear."""
-    if stated.task != task.id:
+def misfits(task: Task, entry: ProfilesLine) -> Iterator[Complaint]:
+    """Yield the errors of a line that does not fit the task."""
+    if entry.task != task.id:
         yield Complaint(
-            ("task",), f"is {quoted(stated.task)}", f"name task {quoted(task.id)}, or give it the line of that"
+            ("task",), f"is {quoted(entry.task)}", f"name task {quoted(task.id)}, or give it the line of that"
         )
-    people = {one.id: one for one in task.stakeholders}
-    for place, read in enumerate(stated.stakeholders):
-        if read.id not in people:
-            yield _nobody(task, ("stakeholders", place, "id"), read.id)
+    people = {stakeholder.id: stakeholder for stakeholder in task.stakeholders}
+    for index, profile in enumerate(entry.stakeholders):
+        if profile.id not in people:
+            yield _unknown_stakeholder(task, ("stakeholders", index, "id"), profile.id)
             continue
-        person = people[read.id]
+        person = people[profile.id]
         if person.constraints:
-            wrong = f"{quoted(read.id)} has constraints of its own in task {quoted(task.id)}"
-            yield Complaint(("stakeholders", place, "id"), wrong, "leave them out there, or the stakeholder out here")
-        if read.profile and read.profile != person.profile:
-            wrong = f"is not the profile of {quoted(read.id)} in task {quoted(task.id)}"
+            problem = f"{quoted(profile.id)} has constraints of its own in task {quoted(task.id)}"
+            yield Complaint(("stakeholders", index, "id"), problem, "leave them out there, or the stakeholder out here")
+        if profile.profile and profile.profile != person.profile:
+            problem = f"is not the profile of {quoted(profile.id)} in task {quoted(task.id)}"
             hint = "see what follows from the new one and copy it here, or have it read again"
-            yield Complaint(("stakeholders", place, "profile"), wrong, hint)
-    for place, tension in enumerate(stated.tensions or ()):
-        for end, member in enumerate(tension.between):
+            yield Complaint(("stakeholders", index, "profile"), problem, hint)
+    for index, tension in enumerate(entry.tensions or ()):
+        for position, member in enumerate(tension.between):
             if member not in people:
-                yield _nobody(task, ("tensions", place, "between", end), member)
-    if stated.tensions and task.tensions:
-        wrong = f"task {quoted(task.id)} states tensions of its own"
-        yield Complaint(("tensions",), wrong, "leave them out there, or here")
+                yield _unknown_stakeholder(task, ("tensions", index, "between", position), member)
+    if entry.tensions and task.tensions:
+        problem = f"task {quoted(task.id)} states tensions of its own"
+        yield Complaint(("tensions",), problem, "leave them out there, or here")
 
 
-def _nobody(task: Task, path: tuple[str | int, ...], name: str) -> Complaint:
-    hint = nearest(name, (one.id for one in task.stakeholders)) or "name one that the task has"
+def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Complaint:
+    hint = nearest(name, (stakeholder.id for stakeholder in task.stakeholders)) or "name one that the task has"
     return Complaint(path, f"names {quoted(name)}, which is no stakeholder of task {quoted(task.id)}", hint)
 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:
-    """What the profiles of a task were read as, as a line that a person can edit; each profile stands beside it."""
-    profile = {one.id: one.profile for one in task.stakeholders}
+    """Return a task's profiles as a line that a person can edit; the text of each profile is included."""
+    profile_text = {item.id: item.profile for item in task.stakeholders}
     content = {
         "task": task.id,
         "stakeholders": [
             {
-                "id": one.id,
-                "profile": profile[one.id],
-                "constraints": [each.model_dump(mode="json", exclude_none=True) for each in one.constraints],
+                "id": item.id,
+                "profile": profile_text[item.id],
+                "constraints": [
+                    constraint.model_dump(mode="json", exclude_none=True) for constraint in item.constraints
+                ],
             }
-            for one in profiles.stakeholders
+            for item in profiles.stakeholders
         ],
     }
     if profiles.tensions_by is not None:
-        content["tensions"] = [one.model_dump(mode="json") for one in profiles.tensions]
+        content["tensions"] = [item.model_dump(mode="json") for item in profiles.tensions]
     return json.dumps(content, ensure_ascii=False).encode() + b"\n"

@@ -1,4 +1,7 @@
-"""RATINGS, a rating or a vote a row, and TEXTS, which say what was rated: CSV, JSONL or Parquet, gzipped or not."""
+"""RATINGS, one rating or vote per row, and TEXTS, with the texts of rated items.
+
+Files are CSV, JSONL or Parquet, gzipped or not.
+"""
 
 import math
 import re
@@ -18,19 +21,19 @@ from jurygraph.sources.table_rows import Row, is_csv, read_placed_rows
 
 N = TypeVar("N", bound=Noun)
 
-_ALSO = {"reviewer": "annotator", "score": "label", "annotator": "reviewer", "label": "score"}
-"""What a file may call a column instead of what we call it."""
+_ALIASES = {"reviewer": "annotator", "score": "label", "annotator": "reviewer", "label": "score"}
+"""Alternative names of columns in a file."""
 
-_NAMES = {"item", "agent", "reviewer", "annotator", "dimension", "domain", "group"}
+_TEXT_FIELDS = {"item", "agent", "reviewer", "annotator", "dimension", "domain", "group"}
 NUMERAL = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 Shapes = dict[tuple[str, ...], Mapping[str, str]]
-"""The columns that a row has, and which of them each field is read from."""
+"""Maps the columns of a row to the column that each field is read from."""
 
 
 class PlacedRating(NamedTuple):
-    """A rating, and where it stands in its file: "line 7", or "row 7" where there are no lines."""
+    """A rating, and its place in its file: "line 7", or "row 7" if there are no lines."""
 
     place: str
     rating: Rating
@@ -38,9 +41,9 @@ class PlacedRating(NamedTuple):
 
 @dataclass(frozen=True)
 class Ratings:
-    """The ratings of a file, in its order; `name` is the file's.
+    """The ratings of a file, in order; `name` is the file's.
 
-    `unread` are columns that say nothing to us, each with the name that may have been meant.
+    `unread` are the columns that are not used, each with a hint to the name that may have been meant.
     """
 
     name: str
@@ -49,7 +52,7 @@ class Ratings:
 
 
 class PlacedVote(NamedTuple):
-    """A vote, and where it stands in its file."""
+    """A vote, and its place in its file."""
 
     place: str
     vote: Vote
@@ -57,7 +60,10 @@ class PlacedVote(NamedTuple):
 
 @dataclass(frozen=True)
 class VotesFile:
-    """The votes of a file, in its order. `columns` says what each field is read from; `unread` as of `Ratings`."""
+    """The votes of a file, in order.
+
+    `columns` maps fields to the columns they are read from; `unread` as in `Ratings`.
+    """
 
     path: str
     rows: tuple[PlacedVote, ...]
@@ -66,7 +72,7 @@ class VotesFile:
 
 
 class PlacedLabel(NamedTuple):
-    """An item's label, and where it stands: "gold.csv, line 7". `columns` says what each field is read from."""
+    """An item's label, and its place: "gold.csv, line 7". `columns` maps fields to the columns they are read from."""
 
     where: str
     columns: Mapping[str, str]
@@ -74,183 +80,194 @@ class PlacedLabel(NamedTuple):
 
 
 class _ItemText(Rated):
-    """What an item says."""
+    """The text of an item."""
 
     text: str
 
 
 def read_ratings(path: str | Path, columns: Mapping[str, str] = {}) -> Ratings:
-    """The ratings of a RATINGS file. `columns` says what the file calls what we call `item`, `reviewer`, `score`, ….
+    """Read the ratings of a RATINGS file.
 
-    A whole number may be a name; a score is a number, in CSV the text of one. What is empty says nothing. Raises
-    `InputError` with file, line and field, and `ConfigError` where `columns` names what ratings do not have.
+    `columns` maps our names `item`, `reviewer`, `score`, … to the file's columns. A whole number may be a name; a score
+    is a number, in CSV its text. Empty values are ignored. Raises `InputError` with file, line and field, and
+    `ConfigError` if `columns` has a name that ratings do not have.
     """
     shapes: Shapes = {}
-    rows = tuple(PlacedRating(place, rating) for place, rating in _read(Path(path), Rating, columns, shapes))
-    return Ratings(Path(path).name, rows, _unread(Rating, shapes))
+    rows = tuple(PlacedRating(place, rating) for place, rating in _read_models(Path(path), Rating, columns, shapes))
+    return Ratings(Path(path).name, rows, _unread_columns(Rating, shapes))
 
 
 def read_votes(path: str | Path, columns: Mapping[str, str] = {}) -> VotesFile:
-    """The votes of a RATINGS file; `columns` as for `read_ratings`, of `item`, `annotator`, `label`, ….
+    """Read the votes of a RATINGS file; `columns` as for `read_ratings`, of `item`, `annotator`, `label`, ….
 
-    A label is a number or a word; an empty one is an abstention. In CSV labels are numbers where each that is not empty
-    writes one, else words. Raises as `read_ratings` does.
+    A label is a number or a word; an empty one is an abstention. In CSV, labels are numbers if all that are not empty
+    are numerals, else words. Raises as `read_ratings` does.
     """
     shapes: Shapes = {}
-    rows = [PlacedVote(place, vote) for place, vote in _read(Path(path), Vote, columns, shapes)]
-    named = _fields(shapes)
+    rows = [PlacedVote(place, vote) for place, vote in _read_models(Path(path), Vote, columns, shapes)]
+    columns_used = _columns_by_field(shapes)
     if is_csv(Path(path)) and all(vote.label is None or NUMERAL.fullmatch(str(vote.label)) for _, vote in rows):
-        rows = [PlacedVote(place, _numbered(f"{path}, {place}", named["label"], vote)) for place, vote in rows]
-    return VotesFile(str(path), tuple(rows), named, _unread(Vote, shapes))
+        rows = [
+            PlacedVote(place, _with_numeric_label(f"{path}, {place}", columns_used["label"], vote))
+            for place, vote in rows
+        ]
+    return VotesFile(str(path), tuple(rows), columns_used, _unread_columns(Vote, shapes))
 
 
-def _fields(shapes: Shapes) -> Mapping[str, str]:
-    """The column that each field is read from."""
+def _columns_by_field(shapes: Shapes) -> Mapping[str, str]:
+    """Return the column that each field is read from."""
     return dict(entry for fields in shapes.values() for entry in fields.items())
 
 
-def _numbered(where: str, column: str, vote: Vote) -> Vote:
-    """The vote with the number that its label writes."""
+def _with_numeric_label(location: str, column: str, vote: Vote) -> Vote:
+    """Return the vote with its label as a number."""
     if vote.label is None:
         return vote
     label = float(vote.label)
     if not math.isfinite(label):
-        wrong = f"is the text {quoted(str(vote.label))}"
-        _refuse(where, Complaint((column,), wrong, "write a number that a 64-bit float can hold"))
+        problem = f"is the text {quoted(str(vote.label))}"
+        _refuse(location, Complaint((column,), problem, "write a number that a 64-bit float can hold"))
     return vote.model_copy(update={"label": label})
 
 
 def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str, PlacedLabel]:
-    """What is known of items: their labels, by their keys. Rows without a label are left out. Columns are `item`,
-    `label`, and `agent`.
+    """Read the gold labels of items, by key. Rows without a label are left out.
 
-    Raises as `read_ratings` does, also where an item has two labels.
+    Columns are `item`, `label`, and `agent`. Raises as `read_ratings` does, also if an item has two labels.
     """
-    known: dict[str, PlacedLabel] = {}
+    labels: dict[str, PlacedLabel] = {}
     shapes: Shapes = {}
-    rows = list(_read(Path(path), Labelled, columns, shapes))
-    named = _fields(shapes)
-    for place, one in rows:
-        if one.label is None:
+    rows = list(_read_models(Path(path), Labelled, columns, shapes))
+    columns_used = _columns_by_field(shapes)
+    for place, row in rows:
+        if row.label is None:
             continue
-        first = known.setdefault(one.key, PlacedLabel(f"{path}, {place}", named, one.label))
-        if one.label != first.label:
-            wrong = f"is not the label that item {quoted(one.key)} has in {first.where}"
-            _refuse(f"{path}, {place}", Complaint((named["label"],), wrong, "give each item one label"))
-    return known
+        first = labels.setdefault(row.key, PlacedLabel(f"{path}, {place}", columns_used, row.label))
+        if row.label != first.label:
+            problem = f"is not the label that item {quoted(row.key)} has in {first.where}"
+            _refuse(f"{path}, {place}", Complaint((columns_used["label"],), problem, "give each item one label"))
+    return labels
 
 
 def read_texts(path: str | Path, columns: Mapping[str, str] = {}) -> dict[str, str]:
-    """What the items of a TEXTS file say, by their keys; a text may be blank. Columns are `item`, `text`, and `agent`.
+    """Read the texts of the items in a TEXTS file, by key; a text may be blank.
 
-    Raises as `read_ratings` does, also where an item has two texts.
+    Columns are `item`, `text`, and `agent`. Raises as `read_ratings` does, also if an item has two texts.
     """
     texts: dict[str, tuple[str, str]] = {}
-    for place, one in _read(Path(path), _ItemText, columns, {}):
-        text, first = texts.setdefault(one.key, (one.text, place))
-        if text != one.text:
-            wrong = f"is not the text that item {quoted(one.key)} has in {first}"
+    for place, row in _read_models(Path(path), _ItemText, columns, {}):
+        text, first = texts.setdefault(row.key, (row.text, place))
+        if text != row.text:
+            problem = f"is not the text that item {quoted(row.key)} has in {first}"
             column = columns.get("text", "text")
-            _refuse(f"{path}, {place}", Complaint((column,), wrong, "give each item one text"))
+            _refuse(f"{path}, {place}", Complaint((column,), problem, "give each item one text"))
     return {key: text for key, (text, _) in texts.items()}
 
 
-def _read(path: Path, noun: type[N], columns: Mapping[str, str], shapes: Shapes) -> Iterator[tuple[str, N]]:
-    """Every row as a noun, with its place; `shapes` is filled with those that rows have."""
-    wanted, csv = _wanted(noun, columns), is_csv(path)
+def _read_models(path: Path, noun: type[N], columns: Mapping[str, str], shapes: Shapes) -> Iterator[tuple[str, N]]:
+    """Yield every row as a model, with its place; fills `shapes` with the shapes of the rows."""
+    wanted, csv = _candidate_columns(noun, columns), is_csv(path)
     for place, values in read_placed_rows(path):
         shape = tuple(values)
-        if shape not in shapes:  # most files have one
-            shapes[shape] = _found(f"{path}, {'line 1' if csv else place}", noun, wanted, shape)
-        yield place, _noun(f"{path}, {place}", noun, values, shapes[shape], csv)
+        if shape not in shapes:  # most files have a single shape
+            shapes[shape] = _match_columns(f"{path}, {'line 1' if csv else place}", noun, wanted, shape)
+        yield place, _to_model(f"{path}, {place}", noun, values, shapes[shape], csv)
     if not shapes:
-        needed = " and ".join(f"`{name}`" for name in _needed(noun))
+        needed = " and ".join(f"`{name}`" for name in _required_fields(noun))
         raise InputError(f"{path}: has no rows; write one a line, each with {needed}")
     for column in columns.values():
         if not any(column in shape for shape in shapes):
-            raise _no_column(str(path), (column,), {name: None for shape in shapes for name in shape})
+            raise _missing_column_error(str(path), (column,), {name: None for shape in shapes for name in shape})
 
 
-def _unread(noun: type[Noun], shapes: Shapes) -> Mapping[str, str | None]:
-    """Columns that no field is read from, in the order of their names, with the hint which field may be meant."""
-    read = {name for fields in shapes.values() for name in fields}
+def _unread_columns(noun: type[Noun], shapes: Shapes) -> Mapping[str, str | None]:
+    """Return the columns that no field is read from, sorted by name, with a hint to the field that may be meant."""
+    read_fields = {name for fields in shapes.values() for name in fields}
     used = {column for fields in shapes.values() for column in fields.values()}
-    absent = [name for name in noun.model_fields if name not in read]
-    left = sorted({column for shape in shapes for column in shape} - used)
-    return {one: None if one in noun.model_fields else nearest(one.casefold(), absent) for one in left}
+    missing_fields = [name for name in noun.model_fields if name not in read_fields]
+    unused = sorted({column for shape in shapes for column in shape} - used)
+    return {
+        column: None if column in noun.model_fields else nearest(column.casefold(), missing_fields) for column in unused
+    }
 
 
-def _needed(noun: type[Noun]) -> list[str]:
+def _required_fields(noun: type[Noun]) -> list[str]:
     return [name for name, field in noun.model_fields.items() if field.is_required()]
 
 
-def _wanted(noun: type[Noun], columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """For each field the columns in which it may stand."""
+def _candidate_columns(noun: type[Noun], columns: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """Return for each field the columns that it may be read from."""
     for name in columns:
         if name not in noun.model_fields:
             known = f"known here: {', '.join(noun.model_fields)}"
             hint = nearest(name, noun.model_fields) or known
             raise ConfigError(f"columns: {quoted(name)} is nothing that such a file says; {hint}")
-    own = {name: tuple(filter(None, (_ALSO.get(name), name))) for name in noun.model_fields}
-    return own | {name: (column,) for name, column in columns.items()}
+    candidates = {name: tuple(filter(None, (_ALIASES.get(name), name))) for name in noun.model_fields}
+    return candidates | {name: (column,) for name, column in columns.items()}
 
 
-def _found(
-    where: str, noun: type[Noun], wanted: Mapping[str, Sequence[str]], shape: Sequence[str]
+def _match_columns(
+    location: str, noun: type[Noun], wanted: Mapping[str, Sequence[str]], shape: Sequence[str]
 ) -> Mapping[str, str]:
-    """The column of each field that rows of this shape have."""
-    found = {}
+    """Return the column of each field that rows of this shape have."""
+    column_of = {}
     for name, columns in wanted.items():
-        there = [column for column in columns if column in shape]
-        if len(there) > 1:
-            both = " and ".join(map(repr, there))
-            raise InputError(f"{where}: has the columns {both}, which say the same; keep one, or say which is meant")
-        if there:
-            found[name] = there[0]
-        elif name in _needed(noun):
-            raise _no_column(where, columns, shape)
-    return found
+        present = [column for column in columns if column in shape]
+        if len(present) > 1:
+            names = " and ".join(map(repr, present))
+            raise InputError(
+                f"{location}: has the columns {names}, which say the same; keep one, or say which is meant"
+            )
+        if present:
+            column_of[name] = present[0]
+        elif name in _required_fields(noun):
+            raise _missing_column_error(location, columns, shape)
+    return column_of
 
 
-def _no_column(where: str, columns: Iterable[str], there: Iterable[str]) -> InputError:
-    hints = (nearest(column, there) for column in columns)
-    hint = next(filter(None, hints), f"name one that is there: {shortened(', '.join(there), 200)}")
-    return InputError(f"{where}: has no column {' or '.join(map(quoted, columns))}; {hint}")
+def _missing_column_error(location: str, columns: Iterable[str], present: Iterable[str]) -> InputError:
+    hints = (nearest(column, present) for column in columns)
+    hint = next(filter(None, hints), f"name one that is there: {shortened(', '.join(present), 200)}")
+    return InputError(f"{location}: has no column {' or '.join(map(quoted, columns))}; {hint}")
 
 
-def _noun(where: str, noun: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:
-    """A row as a noun."""
-    given = {name: _plainly(name, values[column]) for name, column in columns.items()}
-    if csv:  # as an export of rewards writes them
-        given |= {name: restore(one) for name, one in given.items() if name in _NAMES and isinstance(one, str)}
-    if csv and "score" in given:
-        given["score"] = _number(where, columns["score"], given["score"])
-    said = {name: value for name, value in given.items() if value != "" or noun.model_fields[name].is_required()}
+def _to_model(location: str, noun: type[N], values: Row, columns: Mapping[str, str], csv: bool) -> N:
+    """Return a row as a model."""
+    fields = {name: _normalize(name, values[column]) for name, column in columns.items()}
+    if csv:  # undo the escaping of exported rewards
+        fields |= {
+            name: restore(value) for name, value in fields.items() if name in _TEXT_FIELDS and isinstance(value, str)
+        }
+    if csv and "score" in fields:
+        fields["score"] = _parse_number(location, columns["score"], fields["score"])
+    nonempty = {name: value for name, value in fields.items() if value != "" or noun.model_fields[name].is_required()}
     try:
-        return noun.model_validate(said)
+        return noun.model_validate(nonempty)
     except ValidationError as error:
-        wrong = complaint(error, noun, said)
-        _refuse(where, Complaint((columns[str(wrong.path[0])], *wrong.path[1:]), wrong.problem, wrong.remedy))
+        problem = complaint(error, noun, nonempty)
+        _refuse(
+            location, Complaint((columns[str(problem.path[0])], *problem.path[1:]), problem.problem, problem.remedy)
+        )
 
 
-def _plainly(name: str, value: Any) -> Any:
-    """A value as a noun has it: names are text, and none is blank; a label that is blank is none."""
+def _normalize(name: str, value: Any) -> Any:
+    """Normalize a value: names are text, and a blank name is empty; a blank label is None."""
     if name == "label" and isinstance(value, str):
         return value.strip() or None
-    if name not in _NAMES:
+    if name not in _TEXT_FIELDS:
         return value
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= LARGEST_BITS:
         return str(value)
     return "" if isinstance(value, str) and not value.strip() else value
 
 
-def _number(where: str, column: str, written: str) -> float:
-    """The number that a value of a CSV file writes."""
-    if NUMERAL.fullmatch(written.strip()) is None:
-        wrong = f"is the text {quoted(written)}" if written.strip() else "is empty"
-        _refuse(where, Complaint((column,), wrong, "write a number, such as 3 or 3.5"))
-    return float(written)
+def _parse_number(location: str, column: str, text: str) -> float:
+    """Parse the number in a value of a CSV file."""
+    if NUMERAL.fullmatch(text.strip()) is None:
+        problem = f"is the text {quoted(text)}" if text.strip() else "is empty"
+        _refuse(location, Complaint((column,), problem, "write a number, such as 3 or 3.5"))
+    return float(text)
 
 
-def _refuse(where: str, wrong: Complaint) -> NoReturn:
-    raise InputError(f"{where}, field {wrong.field}: {wrong}")
+def _refuse(location: str, problem: Complaint) -> NoReturn:
+    raise InputError(f"{location}, field {problem.field}: {problem}")

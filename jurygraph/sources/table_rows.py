@@ -1,4 +1,4 @@
-"""Rows of a table in a file: CSV, JSON, JSON lines, Parquet or SQLite, one after another, whatever the file's size."""
+"""Read rows of a table in a file: CSV, JSON, JSON lines, Parquet or SQLite, row by row, whatever the file's size."""
 
 import csv
 import gzip
@@ -21,120 +21,120 @@ from jurygraph.sources.formats import GZIP, UTF8_MARK
 from jurygraph.sources.limits import LineReader, read_whole, refuse_large_ratio
 
 Row = dict[str, Any]
-_LARGEST_JSON = 256 << 20
+_MAX_JSON = 256 << 20
 _TOO_LARGE = "a JSON file is read whole, and this one has over 256 MB; give it as JSON lines"
-_AT_ONCE = 8192
-_SQLITE = b"SQLite format 3\0"
-_PARQUET = b"PAR1"
-_DAMAGED = (EOFError, gzip.BadGzipFile, zlib.error)
+_BATCH_SIZE = 8192
+_SQLITE_MAGIC = b"SQLite format 3\0"
+_PARQUET_MAGIC = b"PAR1"
+_GZIP_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error)
 
 
 class PlacedRow(NamedTuple):
-    """A row, and where it stands: "line 7" of a text, "[7]" in a list, "row 7" elsewhere."""
+    """A row, and its place: "line 7" of a text, "[7]" in a list, "row 7" elsewhere."""
 
     place: str
     values: Row
 
 
 def read_rows(path: Path, table: str | None = None) -> Iterator[Row]:
-    """The rows, by column, with values as JSON has them. `table` is one of a SQLite file.
+    """Yield the rows, by column, with JSON values. `table` is one of a SQLite file.
 
-    Raises `InputError` naming the file, and the line where it has lines.
+    Raises `InputError` naming the file, and the line if it has lines.
     """
     return (row.values for row in read_placed_rows(path, table))
 
 
 def read_placed_rows(path: Path, table: str | None = None) -> Iterator[PlacedRow]:
-    """As `read_rows`, each row with its place; one whose values span lines has the first of them."""
-    start = _start(path)
-    if start.startswith(_SQLITE):
-        return _sqlite(path, table)
+    """Yield rows as `read_rows` does, each with its place; if its values span lines, that of the first."""
+    start = _read_start(path)
+    if start.startswith(_SQLITE_MAGIC):
+        return _read_sqlite(path, table)
     if table is not None:
         raise InputError(f"{path}: `table` names a table of a SQLite file, and this is none; leave it out")
-    return _reader(path, start)(path)
+    return _reader_of(path, start)(path)
 
 
 def is_csv(path: Path) -> bool:
-    """Whether a file is read as CSV, in which every value is text."""
-    start = _start(path)
-    return not start.startswith(_SQLITE) and _reader(path, start) is _csv
+    """Return True if a file is read as CSV, in which every value is text."""
+    start = _read_start(path)
+    return not start.startswith(_SQLITE_MAGIC) and _reader_of(path, start) is _read_csv
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """Return the SHA-256 of a file's bytes."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def plain(row: Mapping[Any, Any]) -> Row:
-    """A row with values as JSON has them: no number where it is not finite, and dates and the like as text."""
-    return {str(column): _plain(value) for column, value in row.items()}
+    """Convert a row to JSON values: numbers that are not finite become None, and dates and the like become text."""
+    return {str(column): _to_json_value(value) for column, value in row.items()}
 
 
-def _plain(value: Any) -> Any:
+def _to_json_value(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
         return plain(value)
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_to_json_value(item) for item in value]
     if isinstance(value, bytes):
         return value.decode(errors="backslashreplace")
     return value if value is None or isinstance(value, str | int) else str(value)
 
 
-def _start(path: Path) -> bytes:
+def _read_start(path: Path) -> bytes:
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"{path}: is {'a folder' if path.is_dir() else 'no regular file'}; name a file")
         with path.open("rb") as file:
-            return file.read(len(_SQLITE))
+            return file.read(len(_SQLITE_MAGIC))
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file; {meant_file(path)}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
 
 
-def _reader(path: Path, start: bytes) -> Callable[[Path], Iterator[PlacedRow]]:
-    readers = {".csv": _csv, ".json": _json, ".jsonl": _json_lines, ".parquet": _parquet}
-    if start.startswith(_PARQUET):
-        return _parquet
+def _reader_of(path: Path, start: bytes) -> Callable[[Path], Iterator[PlacedRow]]:
+    readers = {".csv": _read_csv, ".json": _read_json, ".jsonl": _read_json_lines, ".parquet": _read_parquet}
+    if start.startswith(_PARQUET_MAGIC):
+        return _read_parquet
     suffixes = [suffix.lower() for suffix in path.suffixes]
-    suffix = next((one for one in reversed(suffixes) if one != ".gz"), "")
+    suffix = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
     if suffix not in readers:
         raise InputError(f"{path}: is no table by its name; give {', '.join(readers)} (.gz too), or a SQLite file")
     return readers[suffix]
 
 
-def _csv(path: Path) -> Iterator[PlacedRow]:
-    with closing(_lines(path)) as lines:
+def _read_csv(path: Path) -> Iterator[PlacedRow]:
+    with closing(_read_text_lines(path)) as lines:
         reader = csv.reader(lines, strict=True)
         try:
             columns = next(reader, [])
             _check_columns(path, columns)
-            done = reader.line_num
+            last_line = reader.line_num
             for values in reader:
                 if values and len(values) != len(columns):
-                    wrong = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
-                    raise InputError(f"{path}, line {reader.line_num}: {wrong}; quote a value that holds a comma")
+                    problem = f"does not have the {len(columns)} columns of the first line, but {len(values)}"
+                    raise InputError(f"{path}, line {reader.line_num}: {problem}; quote a value that holds a comma")
                 if values:
-                    yield PlacedRow(f"line {done + 1}", dict(zip(columns, values, strict=True)))
-                done = reader.line_num
+                    yield PlacedRow(f"line {last_line + 1}", dict(zip(columns, values, strict=True)))
+                last_line = reader.line_num
         except csv.Error as error:
-            wrong = f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
-            raise InputError(f"{path}, line {reader.line_num}: {wrong}") from None
+            problem = f"is not CSV ({error}); quote values with double quotes, and end lines with LF"
+            raise InputError(f"{path}, line {reader.line_num}: {problem}") from None
 
 
 def _check_columns(path: Path, columns: list[str]) -> None:
     for name in columns:
         if columns.count(name) > 1 or not name:
-            wrong = f"names column {quoted(name)} twice" if name else "leaves a column without a name"
-            raise InputError(f"{path}, line 1: {wrong}; the first line names each column once")
+            problem = f"names column {quoted(name)} twice" if name else "leaves a column without a name"
+            raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
 
 
-def _lines(path: Path) -> Generator[str, None, None]:
-    """The lines of a text, with their ends."""
-    with _unpacked(path) as file:
+def _read_text_lines(path: Path) -> Generator[str, None, None]:
+    """Yield the lines of a text file, with their ends."""
+    with _open_unpacked(path) as file:
         reader, size = LineReader(str(path), file), path.stat().st_size
         try:
             while line := reader.read():
@@ -142,90 +142,90 @@ def _lines(path: Path) -> Generator[str, None, None]:
                     refuse_large_ratio(f"{path}, line {reader.number}", size, reader.size)
                 yield line.decode("utf-8-sig" if reader.number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            wrong = f"byte {error.start + 1} is not UTF-8; save the file as UTF-8"
-            raise InputError(f"{path}, line {reader.number}: {wrong}") from None
-        except _DAMAGED as error:
-            raise _damaged(f"{path}, line {reader.number + 1}", error) from None
+            problem = f"byte {error.start + 1} is not UTF-8; save the file as UTF-8"
+            raise InputError(f"{path}, line {reader.number}: {problem}") from None
+        except _GZIP_ERRORS as error:
+            raise _gzip_error(f"{path}, line {reader.number + 1}", error) from None
 
 
-def _damaged(where: str, error: Exception) -> InputError:
-    return InputError(f"{where}: the gzip file is cut short or damaged ({error}); copy it again")
+def _gzip_error(location: str, error: Exception) -> InputError:
+    return InputError(f"{location}: the gzip file is cut short or damaged ({error}); copy it again")
 
 
-def _unpacked(path: Path) -> IO[bytes] | gzip.GzipFile:
-    """The file, to be read as what a gzip file holds."""
+def _open_unpacked(path: Path) -> IO[bytes] | gzip.GzipFile:
+    """Open the file, unpacking a gzip file."""
     with path.open("rb") as file:
         packed = file.read(len(GZIP)) == GZIP
     return gzip.open(path) if packed else path.open("rb")
 
 
-def _json_lines(path: Path) -> Iterator[PlacedRow]:
+def _read_json_lines(path: Path) -> Iterator[PlacedRow]:
     with closing(TextFile(path)) as file:
         for line in file.lines():
             place = f"line {line.number}"
-            where = f"{path}, {place}"
-            yield PlacedRow(place, _object(_parsed(line.text, where), where))
+            location = f"{path}, {place}"
+            yield PlacedRow(place, _require_object(_parse_json(line.text, location), location))
 
 
-def _parsed(text: str | bytes | bytearray, where: str) -> Any:
+def _parse_json(text: str | bytes | bytearray, location: str) -> Any:
     try:
         return from_json(text, allow_inf_nan=False)
     except ValueError as error:
-        raise InputError(f"{where}: is not valid JSON ({error}); mend it there") from None
+        raise InputError(f"{location}: is not valid JSON ({error}); mend it there") from None
 
 
-def _object(value: Any, where: str) -> Row:
+def _require_object(value: Any, location: str) -> Row:
     if not isinstance(value, dict):
-        raise InputError(f"{where}: is {described(value)}; a row is an object, with a value for each column")
+        raise InputError(f"{location}: is {described(value)}; a row is an object, with a value for each column")
     return plain(value)
 
 
-def _json(path: Path) -> Iterator[PlacedRow]:
+def _read_json(path: Path) -> Iterator[PlacedRow]:
     try:
-        with _unpacked(path) as file:
-            content = read_whole(str(path), file, _LARGEST_JSON, _TOO_LARGE)
-    except _DAMAGED as error:
-        raise _damaged(str(path), error) from None
-    rows = _parsed(content.removeprefix(UTF8_MARK), str(path))
+        with _open_unpacked(path) as file:
+            content = read_whole(str(path), file, _MAX_JSON, _TOO_LARGE)
+    except _GZIP_ERRORS as error:
+        raise _gzip_error(str(path), error) from None
+    rows = _parse_json(content.removeprefix(UTF8_MARK), str(path))
     if not isinstance(rows, list):
         raise InputError(f"{path}: is {described(rows)}; a table is a list of rows")
     for number, row in enumerate(rows):
         place = f"[{number}]"
-        yield PlacedRow(place, _object(row, f"{path}, {place}"))
+        yield PlacedRow(place, _require_object(row, f"{path}, {place}"))
 
 
-def _parquet(path: Path) -> Iterator[PlacedRow]:
+def _read_parquet(path: Path) -> Iterator[PlacedRow]:
     try:
         parquet: Any = importlib.import_module("pyarrow.parquet")
     except ImportError:
         raise InputError(f"{path}: reading Parquet needs pyarrow: pip install 'jurygraph[parquet]'") from None
     try:
         with parquet.ParquetFile(path) as file:
-            rows = (row for batch in file.iter_batches(_AT_ONCE) for row in batch.to_pylist())
+            rows = (row for batch in file.iter_batches(_BATCH_SIZE) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
                 yield PlacedRow(f"row {number}", plain(row))
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
 
 
-def _sqlite(path: Path, table: str | None) -> Iterator[PlacedRow]:
+def _read_sqlite(path: Path, table: str | None) -> Iterator[PlacedRow]:
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         try:
-            chosen = _chosen(path, table, database).replace('"', '""')
-            found = database.execute(f'SELECT * FROM "{chosen}"')
-            columns = [column[0] for column in found.description]
-            for number, row in enumerate(found, start=1):
+            chosen = _choose_table(path, table, database).replace('"', '""')
+            cursor = database.execute(f'SELECT * FROM "{chosen}"')
+            columns = [column[0] for column in cursor.description]
+            for number, row in enumerate(cursor, start=1):
                 yield PlacedRow(f"row {number}", plain(dict(zip(columns, row, strict=True))))
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: cannot be read as SQLite ({error}); copy it again") from None
 
 
-def _chosen(path: Path, table: str | None, database: sqlite3.Connection) -> str:
-    """The table that is named, or the only one."""
-    stated = database.execute(
+def _choose_table(path: Path, table: str | None, database: sqlite3.Connection) -> str:
+    """Return the named table, or the only one."""
+    cursor = database.execute(
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     )
-    tables = [str(name) for (name,) in stated]
+    tables = [str(name) for (name,) in cursor]
     if table is None and len(tables) == 1:
         return tables[0]
     if table is not None and table in tables:

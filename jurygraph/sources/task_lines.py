@@ -14,14 +14,14 @@ from jurygraph.sources.json_lines import read_again, read_lines, refuse
 
 
 class TaskLines:
-    """Those tasks of a TASKS file that are `wanted`. Every line is checked when it is made. Open until `close`."""
+    """The tasks of a TASKS file that are `wanted`. The constructor validates every line. Open until `close`."""
 
     def __init__(self, path: str | Path, wanted: Callable[[Task], bool]) -> None:
-        """Check the file. Raises `InputError` with file, line and field, and for a file without a line."""
+        """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
         self._wanted: list[tuple[int, Place]] = []
         self._places: dict[str, Place] = {}
-        with temporary_room(), closing(Index()) as index, ExitStack() as held:
-            self._file = held.enter_context(closing(TextFile(path)))
+        with temporary_room(), closing(Index()) as index, ExitStack() as resources:
+            self._file = resources.enter_context(closing(TextFile(path)))
             for number, (line, task) in enumerate(read_lines(self._file, TaskLine)):
                 earlier = index.add_task(number, task.id, line)
                 if earlier is not None:
@@ -31,11 +31,11 @@ class TaskLines:
                     self._wanted.append((line.number, line.place))
             if not self._places:
                 raise InputError(f"{self._file.name}: the file is empty; write one task a line, each a JSON object")
-            held.pop_all()
+            resources.pop_all()
 
     def _refuse_taken(self, line: Line, name: str, earlier: int) -> NoReturn:
-        wrong = f"task {quoted(name)} stands already in line {earlier}"
-        refuse(self._file.name, line.number, Complaint(("id",), wrong, "give each task an id of its own"))
+        problem = f"task {quoted(name)} stands already in line {earlier}"
+        refuse(self._file.name, line.number, Complaint(("id",), problem, "give each task an id of its own"))
 
     def __len__(self) -> int:
         return len(self._wanted)
@@ -46,12 +46,12 @@ class TaskLines:
         return self._file.name
 
     def tasks(self) -> Iterator[tuple[int, Task]]:
-        """Each that is wanted, with its line."""
+        """Yield each wanted task, with its line."""
         for number, place in self._wanted:
             yield number, read_again(self._file, place, TaskLine).split()[0]
 
     def raw(self) -> Iterator[tuple[str, bytes]]:
-        """Every line as it was written, wanted or not, without its end, and the id of its task."""
+        """Return every line as written, wanted or not, without its end, and the id of its task."""
         return ((name, self._file.read(place).rstrip()) for name, place in self._places.items())
 
     @property
@@ -60,7 +60,7 @@ class TaskLines:
         return self._places.keys()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def __enter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""TASKS and RESPONSES: every line is checked before the first one counts, and read again when it is its turn."""
+"""TASKS and RESPONSES: every line is validated before any is used, and read again when its task is processed."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
@@ -20,7 +20,7 @@ Pair = tuple[Task, tuple[Response, ...]]
 
 
 class CheckedFiles(NamedTuple):
-    """TASKS and RESPONSES whose lines were all checked earlier, and how many tasks and responses they have."""
+    """TASKS and RESPONSES whose lines were all validated earlier, with their numbers of tasks and responses."""
 
     tasks: FileMark
     responses: FileMark | None
@@ -28,11 +28,11 @@ class CheckedFiles(NamedTuple):
 
 
 class Work:
-    """Tasks with their responses, in the order of the tasks file, of which a pair at a time is in memory.
+    """Tasks with their responses, in the order of the tasks file, with one pair at a time in memory.
 
-    `tasks`, `responses` and `edges` are the marks of the files they come from, which stay open until `close`. `graphs`
-    is of how many tasks the last has a line. The first method that needs a line checks all of them; `extent` needs none
-    where it is given.
+    `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`. `graphs` is the
+    number of tasks with a line in the `edges` file. The first method that needs a line validates all of them; `extent`
+    needs none if it was passed.
     """
 
     def __init__(
@@ -45,27 +45,27 @@ class Work:
         folder: Path | None,
         extent: tuple[int, int] | None,
     ) -> None:
-        """Take files that `held` closes; `folder` is the one below which tasks may name files."""
+        """Take files that `held` closes; tasks may name files below `folder`."""
         self.tasks: FileMark = tasks.mark
         self.responses: FileMark | None = None if responses is None else responses.mark
         self.edges: FileMark | None = None if edges is None else edges.mark
         self.graphs = 0 if edges is None else len(edges)
-        self._tasks, self._responses, self._edges, self._held = tasks, responses, edges, held
+        self._tasks, self._responses, self._edges, self._resources = tasks, responses, edges, held
         self._folder, self._extent = folder, extent
 
     @cached_property
     def _index(self) -> Index:
-        return self._held.enter_context(
-            closing(_checked_index(self._tasks, self._responses, self._edges, self._folder))
+        return self._resources.enter_context(
+            closing(_build_index(self._tasks, self._responses, self._edges, self._folder))
         )
 
     def check(self) -> None:
-        """Check every line. Raises `InputError` with file, line and field."""
+        """Validate every line. Raises `InputError` with file, line and field."""
         with temporary_room():
-            self._index  # noqa: B018 - it is made now
+            self._index  # noqa: B018 - builds the index, which validates the lines
 
     def extent(self, start: int = 0, stop: int | None = None) -> tuple[int, int]:
-        """How many tasks there are from the one numbered `start` (from 0) up to `stop`, and responses to them."""
+        """Count the tasks from the one numbered `start` (from 0) up to `stop`, and the responses to them."""
         if self._extent is not None and (start, stop) == (0, None):
             return self._extent
         if self._extent is not None and start >= self._extent[0]:
@@ -74,41 +74,43 @@ class Work:
         return self._index.extent(start, stop)
 
     def pairs(self, start: int = 0, stop: int | None = None) -> Iterator[Pair]:
-        """These tasks, each with its responses as their file orders them; may be asked for again.
+        """Yield these tasks, each with its responses in the order of their file; may be called again.
 
-        Raises `InputError` where a file was changed since it was checked, or a reviewed graph does not fit its task.
+        Raises `InputError` if a file was changed since it was validated, or if a reviewed graph does not fit its task.
         """
         self.check()
         for number, place in self._index.tasks(start, stop):
             task, responses = read_again(self._tasks, place, TaskLine).split()
             if self._responses is not None:
-                apart = (read_again(self._responses, place, ResponseLine) for place in self._index.responses(number))
-                responses = tuple(line.split()[1] for line in apart)
+                lines = (read_again(self._responses, place, ResponseLine) for place in self._index.responses(number))
+                responses = tuple(line.split()[1] for line in lines)
             yield (task if self._edges is None else self._edges.with_edges(task)), responses
 
     def line(self, task_id: str) -> int | None:
-        """The line of a task in its file; None where there is no such task."""
+        """Return the line of a task in its file; None if there is no such task."""
         self.check()
         return self._index.line_of(task_id)
 
     def close(self) -> None:
-        """Let go of the files, and of what was kept about them. May be called more than once."""
-        self._held.close()
+        """Close the files and the index. May be called more than once."""
+        self._resources.close()
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
         self.close()
 
 
 def read_tasks(
     path: str | Path, responses: str | Path | None = None, *, allow_files_outside: bool = False
 ) -> list[Pair]:
-    """The tasks of a JSONL file (`.gz` too; `-` is standard input), each with its responses; all in memory.
+    """Read the tasks of a JSONL file (`.gz` too; `-` is standard input), each with its responses, into memory.
 
-    `responses` names a second file that holds them apart. The files of tables that tasks name lie below the folder of
-    the file, unless files outside are allowed. Raises `InputError` with file, line and field.
+    `responses` names a second file for the responses. Table files that tasks name must be below the folder of the file,
+    unless files outside are allowed. Raises `InputError` with file, line and field.
     """
     with read_work(path, responses, allow_files_outside=allow_files_outside) as work:
         return list(work.pairs())
@@ -122,10 +124,10 @@ def read_work(
     allow_files_outside: bool = False,
     checked: CheckedFiles | None = None,
 ) -> Work:
-    """As `read_tasks`, for files of any size: every line is checked here, and none is kept in memory.
+    """Read files as `read_tasks` does, but of any size: every line is validated here, and none is kept in memory.
 
-    `edges` names a TASKS file of which the graphs of the rubrics are taken. Where the files have the SHA-256 of those
-    that were `checked` earlier, their lines are checked when one is needed.
+    `edges` names a TASKS file whose rubric graphs are used. If the files have the SHA-256 of those that were `checked`
+    earlier, their lines are validated only when one is needed.
     """
     if edges is not None and str(edges) == "-":
         raise InputError("reviewed graphs are read from a file; name it")
@@ -135,24 +137,24 @@ def read_work(
     with temporary_room(), ExitStack() as failed:
         held = failed.enter_context(ExitStack())
         tasks = held.enter_context(closing(TextFile(path)))
-        apart = None if responses is None else held.enter_context(closing(TextFile(responses)))
+        responses_file = None if responses is None else held.enter_context(closing(TextFile(responses)))
         graphs = None if edges is None else held.enter_context(closing(EdgesFile(edges)))
-        known = checked is not None and graphs is None and _are_same(checked, tasks, apart)
-        extent = checked.extent if checked is not None and known else None
-        work = Work(tasks, apart, graphs, held, folder=folder, extent=extent)
-        if not known:
+        is_unchanged = checked is not None and graphs is None and _is_unchanged(checked, tasks, responses_file)
+        extent = checked.extent if checked is not None and is_unchanged else None
+        work = Work(tasks, responses_file, graphs, held, folder=folder, extent=extent)
+        if not is_unchanged:
             work.check()
         failed.pop_all()
         return work
 
 
-def _are_same(checked: CheckedFiles, tasks: TextFile, responses: TextFile | None) -> bool:
-    there = [mark and mark.sha256 for mark in (checked.tasks, checked.responses)]
-    return there == [tasks.mark.sha256, responses and responses.mark.sha256]
+def _is_unchanged(checked: CheckedFiles, tasks: TextFile, responses: TextFile | None) -> bool:
+    digests = [mark and mark.sha256 for mark in (checked.tasks, checked.responses)]
+    return digests == [tasks.mark.sha256, responses and responses.mark.sha256]
 
 
-def _checked_index(tasks: TextFile, responses: TextFile | None, graphs: EdgesFile | None, folder: Path | None) -> Index:
-    """Return the index of files of which every line was checked."""
+def _build_index(tasks: TextFile, responses: TextFile | None, graphs: EdgesFile | None, folder: Path | None) -> Index:
+    """Validate every line of the files, and return their index."""
     with ExitStack() as failed:
         index = failed.enter_context(closing(Index()))
         _check_tasks(tasks, index, responses is not None, folder)
@@ -161,22 +163,22 @@ def _checked_index(tasks: TextFile, responses: TextFile | None, graphs: EdgesFil
         if graphs is not None:
             graphs.check(lambda name: index.number_of(name) is not None, index.task_ids)
         index.sort()
-        _refuse_lonely(tasks, index)
+        _refuse_without_responses(tasks, index)
         failed.pop_all()
         return index
 
 
-def _check_tasks(file: TextFile, index: Index, responses_apart: bool, folder: Path | None) -> None:
-    """Check every line; of its tables' files, where a `folder` is given, that they lie below that."""
+def _check_tasks(file: TextFile, index: Index, has_responses_file: bool, folder: Path | None) -> None:
+    """Validate every line; if `folder` is given, also that table files are below it."""
     number = -1
     for number, (line, task) in enumerate(read_lines(file, TaskLine)):
-        if responses_apart and task.responses:
-            wrong = "stands here although --responses gives the responses apart"
-            refuse(file.name, line.number, Complaint(("responses",), wrong, "leave out one of the two"))
+        if has_responses_file and task.responses:
+            problem = "stands here although --responses gives the responses apart"
+            refuse(file.name, line.number, Complaint(("responses",), problem, "leave out one of the two"))
         _refuse_taken(file, line, "task", task.id, ("id",), index.add_task(number, task.id, line))
-        for place, response in enumerate(task.responses):
+        for position, response in enumerate(task.responses):
             earlier = index.add_response(number, response.id, line)
-            _refuse_taken(file, line, "response", response.id, ("responses", place, "id"), earlier)
+            _refuse_taken(file, line, "response", response.id, ("responses", position, "id"), earlier)
         if not task.query and not isinstance(task.query, str):
             refuse(file.name, line.number, Complaint(("query",), "is an empty list", "give it one message at least"))
         refuse_file_outside(file.name, line.number, task.facts, folder)
@@ -189,24 +191,24 @@ def _check_responses(file: TextFile, index: Index) -> None:
     for line, response in read_lines(file, ResponseLine):
         task = index.number_of(response.task)
         if task is None:
-            near = nearest(response.task, index.task_ids()) or "name a task of the tasks file"
-            refuse(file.name, line.number, Complaint(("task",), f"there is no task {quoted(response.task)}", near))
+            hint = nearest(response.task, index.task_ids()) or "name a task of the tasks file"
+            refuse(file.name, line.number, Complaint(("task",), f"there is no task {quoted(response.task)}", hint))
         _refuse_taken(file, line, "response", response.id, ("id",), index.add_response(task, response.id, line))
     if response is None:
         raise InputError(f"{file.name}: the file is empty; write one response a line, each a JSON object")
 
 
 def _refuse_taken(
-    file: TextFile, line: Line, what: str, name: str, path: tuple[str | int, ...], earlier: int | None
+    file: TextFile, line: Line, kind: str, name: str, path: tuple[str | int, ...], earlier: int | None
 ) -> None:
     if earlier is not None:
-        wrong = f"{what} {quoted(name)} stands already in line {earlier}"
-        refuse(file.name, line.number, Complaint(path, wrong, f"give each {what} an id of its own"))
+        problem = f"{kind} {quoted(name)} stands already in line {earlier}"
+        refuse(file.name, line.number, Complaint(path, problem, f"give each {kind} an id of its own"))
 
 
-def _refuse_lonely(file: TextFile, index: Index) -> None:
-    lonely = index.without_responses()
-    if lonely is not None:
-        name, line = lonely
-        wrong = f"task {quoted(name)} has no responses"
-        refuse(file.name, line, Complaint(("responses",), wrong, "give it one, or leave it out"))
+def _refuse_without_responses(file: TextFile, index: Index) -> None:
+    task = index.without_responses()
+    if task is not None:
+        name, line = task
+        problem = f"task {quoted(name)} has no responses"
+        refuse(file.name, line, Complaint(("responses",), problem, "give it one, or leave it out"))

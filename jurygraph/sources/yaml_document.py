@@ -1,4 +1,4 @@
-"""A YAML file as plain values, with the line of every key. Nothing but text, numbers, lists and mappings is made."""
+"""A YAML file as plain values, with the line of every key. Only text, numbers, lists and mappings are constructed."""
 
 import math
 from typing import Any
@@ -11,12 +11,12 @@ from ruamel.yaml.reader import ReaderError
 from jurygraph.sources.complaint import LARGEST_BITS, Path, shortened, written
 
 _TAG = "tag:yaml.org,2002:"
-_MOST_VALUES = 100_000
-_TIDY = "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @"
+_MAX_VALUES = 100_000
+_SYNTAX_HINT = "indent lines alike, close quotes and brackets, and quote texts that hold : # * or @"
 
 
 class YamlFault(ValueError):
-    """What is wrong with a document, and in which line."""
+    """An error in a document, with its line."""
 
     def __init__(self, line: int | None, message: str, path: Path = ()) -> None:
         self.line, self.path = line, path
@@ -24,93 +24,93 @@ class YamlFault(ValueError):
 
 
 class Document:
-    """The value that a YAML text stands for. `line_of` gives the line in which a part of it was written."""
+    """The value of a YAML text. `line_of` returns the line in which a part of it was written."""
 
     def __init__(self, text: str) -> None:
         self._lines: dict[Path, int] = {}
         self._count = 0
         self._yaml = YAML(typ="safe", pure=True)
-        self._yaml.composer.warn_double_anchors = False  # YAML 1.2 lets a name be used again
-        root = self._composed(text)
-        self.value: Any = None if root is None else self._plain(root, ())
+        self._yaml.composer.warn_double_anchors = False  # YAML 1.2 allows to reuse an anchor's name
+        root = self._compose(text)
+        self.value: Any = None if root is None else self._to_value(root, ())
 
     def line_of(self, path: Path) -> int:
-        """The line of the deepest part of the path that is there."""
+        """Return the line of the deepest part of the path that exists."""
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines.get(path, 1)
 
     def line_of_key(self, key: str) -> int | None:
-        """The line of a key written as `gates[0].kind`, or of what holds it; None where there is neither."""
-        holders = [path for path in self._lines if path and _leads_to(written(path), key)]
+        """Return the line of a key written as `gates[0].kind`, or of its nearest parent; None if there is neither."""
+        holders = [path for path in self._lines if path and _is_holder(written(path), key)]
         return self._lines[max(holders, key=lambda path: len(written(path)))] if holders else None
 
-    def _composed(self, text: str) -> Node | None:
+    def _compose(self, text: str) -> Node | None:
         try:
             root: Node | None = self._yaml.compose(text)
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line = None if mark is None else mark.line + 1
-            raise YamlFault(line, f"is not valid YAML: {_reason(error)}") from None
+            raise YamlFault(line, f"is not valid YAML: {_explain(error)}") from None
         except ReaderError as error:
             line = text.count("\n", 0, error.position) + 1
-            wrong = f"holds the control character #x{error.character:02x}, which YAML does not"
-            raise YamlFault(line, f"{wrong}; take it out, or save the file as UTF-8") from None
+            problem = f"holds the control character #x{error.character:02x}, which YAML does not"
+            raise YamlFault(line, f"{problem}; take it out, or save the file as UTF-8") from None
         except (YAMLError, ValueError) as error:
-            wrong = shortened(str(error).splitlines()[0], 200)
-            raise YamlFault(None, f"is not valid YAML: {wrong}; {_TIDY}") from None
+            problem = shortened(str(error).splitlines()[0], 200)
+            raise YamlFault(None, f"is not valid YAML: {problem}; {_SYNTAX_HINT}") from None
         except RecursionError:
             raise YamlFault(None, "is nested too deeply; a config has a few levels") from None
         return root
 
-    def _plain(self, node: Node, path: Path) -> Any:
+    def _to_value(self, node: Node, path: Path) -> Any:
         self._count += 1
-        if self._count > _MOST_VALUES or len(path) > 100:
-            raise YamlFault(_line(node), "its aliases expand without end; write the values out")
-        self._lines.setdefault(path, _line(node))
+        if self._count > _MAX_VALUES or len(path) > 100:
+            raise YamlFault(_line_number(node), "its aliases expand without end; write the values out")
+        self._lines.setdefault(path, _line_number(node))
         if isinstance(node, MappingNode):
-            return self._mapping(node, path)
+            return self._mapping_value(node, path)
         if isinstance(node, SequenceNode):
             _refuse_tag(node, path, ("seq",))
-            return [self._plain(item, (*path, index)) for index, item in enumerate(node.value)]
-        return self._scalar(node, path)
+            return [self._to_value(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self._scalar_value(node, path)
 
-    def _mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
+    def _mapping_value(self, node: MappingNode, path: Path) -> dict[str, Any]:
         _refuse_tag(node, path, ("map",))
         values: dict[str, Any] = {}
         for key, item in node.value:
-            name = self._key(key, path)
+            name = self._key_text(key, path)
             if name in values:
                 first = self._lines[*path, name]
-                raise YamlFault(_line(key), f"stands already in line {first}; keep one of them", (*path, name))
-            self._lines[*path, name] = _line(key)
-            values[name] = self._plain(item, (*path, name))
+                raise YamlFault(_line_number(key), f"stands already in line {first}; keep one of them", (*path, name))
+            self._lines[*path, name] = _line_number(key)
+            values[name] = self._to_value(item, (*path, name))
         return values
 
-    def _key(self, key: Node, path: Path) -> str:
+    def _key_text(self, key: Node, path: Path) -> str:
         if isinstance(key, ScalarNode) and key.tag == f"{_TAG}str":
             return str(key.value)
         shown = shortened(str(key.value)) if isinstance(key, ScalarNode) else "a list or mapping"
-        raise YamlFault(_line(key), f"{shown} is no text, and a key must be; put it in quotes", path)
+        raise YamlFault(_line_number(key), f"{shown} is no text, and a key must be; put it in quotes", path)
 
-    def _scalar(self, node: Node, path: Path) -> Any:
+    def _scalar_value(self, node: Node, path: Path) -> Any:
         _refuse_tag(node, path, ("null", "bool", "int", "float", "str", "timestamp"))
         if node.tag in (f"{_TAG}str", f"{_TAG}timestamp"):
             return str(node.value)
         try:
             value = self._yaml.constructor.construct_object(node)
         except ValueError:
-            wrong = f"{shortened(str(node.value))} is no number that can be read"
-            raise YamlFault(_line(node), f"{wrong}; write a shorter one, or put it in quotes", path) from None
+            problem = f"{shortened(str(node.value))} is no number that can be read"
+            raise YamlFault(_line_number(node), f"{problem}; write a shorter one, or put it in quotes", path) from None
         if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
-            wrong = f"{shortened(str(node.value))} is too large a number"
-            raise YamlFault(_line(node), f"{wrong}; a 64-bit float holds up to 1.7e308", path)
+            problem = f"{shortened(str(node.value))} is too large a number"
+            raise YamlFault(_line_number(node), f"{problem}; a 64-bit float holds up to 1.7e308", path)
         if isinstance(value, float) and not math.isfinite(value):
-            raise YamlFault(_line(node), f"{node.value} is not a finite number; write one", path)
+            raise YamlFault(_line_number(node), f"{node.value} is not a finite number; write one", path)
         return value
 
 
-def _line(node: Node) -> int:
+def _line_number(node: Node) -> int:
     return int(node.start_mark.line) + 1
 
 
@@ -118,17 +118,19 @@ def _refuse_tag(node: Node, path: Path, known: tuple[str, ...]) -> None:
     tag = str(node.tag)
     if tag not in {_TAG + name for name in known}:
         shown = tag.replace(_TAG, "!!")
-        raise YamlFault(_line(node), f"has the tag {shortened(shown)}, which is not read; write a plain value", path)
+        raise YamlFault(
+            _line_number(node), f"has the tag {shortened(shown)}, which is not read; write a plain value", path
+        )
 
 
-def _leads_to(holder: str, key: str) -> bool:
+def _is_holder(holder: str, key: str) -> bool:
     return key == holder or key.startswith((f"{holder}.", f"{holder}["))
 
 
-def _reason(error: MarkedYAMLError) -> str:
+def _explain(error: MarkedYAMLError) -> str:
     problem = shortened(str(error.problem or error.context or "it cannot be read"), 120)
     if "\\t" in problem:
         return "a tab stands where spaces belong; indent with spaces"
     if "another document" in problem:
         return "a second document begins; a config is one, so take out the `---`"
-    return f"{problem}; {_TIDY}"
+    return f"{problem}; {_SYNTAX_HINT}"

@@ -470,7 +470,7 @@ def test_a_commit_that_failed_does_not_lock_the_cache(
     folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(storage._SETTINGS, "sqlite_journal_mode", "delete")  # as on a disk that has no shared memory
-    monkeypatch.setattr(storage, "_LONGEST_WAIT", 0.05)
+    monkeypatch.setattr(storage, "_WRITE_TIMEOUT", 0.05)
     with Cache(folder) as opened, database(folder) as reader:
         reader.execute("BEGIN")
         reader.execute("SELECT * FROM Cache").fetchall()

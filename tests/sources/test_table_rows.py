@@ -212,9 +212,9 @@ def test_json_is_read_whole_so_that_it_has_a_limit(
 ) -> None:
     path = write_table(tmp_path / f"t{suffix}", ROWS)
     size = len(json.dumps(ROWS)) + 2
-    monkeypatch.setattr(table_rows, "_LARGEST_JSON", size)
+    monkeypatch.setattr(table_rows, "_MAX_JSON", size)
     assert rows(path) == ROWS
-    monkeypatch.setattr(table_rows, "_LARGEST_JSON", 20)
+    monkeypatch.setattr(table_rows, "_MAX_JSON", 20)
     assert refused(path).endswith("a JSON file is read whole, and this one has over 256 MB; give it as JSON lines")
 
 

@@ -1,1 +1,1 @@
-"""A panel of judges as annotators: their verdicts fused by how each of them errs (STABLEVAL)."""
+"""Consensus of a panel: judges as annotators, with votes weighted by learned confusion matrices (STABLEVAL)."""

@@ -1,4 +1,4 @@
-"""From a fitted consensus to what plans may use of it."""
+"""Convert a fitted consensus into the artifact that plans can use."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from jurygraph.schema.rating import Label
 
 
 def confusions_of(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
-    """Its shares and confusions, under the names of `classes` [K] and of its annotators, as text."""
+    """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
     return Confusions(
         classes=tuple(classes),
         prior=tuple(fitted.prior.tolist()),

@@ -1,4 +1,4 @@
-"""The votes of a panel's judges, and what follows from them where some were not heard."""
+"""Votes of a panel's judges, their posterior, and its worst case over votes that are missing."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,138 +13,151 @@ from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Cells, Floats
 
 Levels = NDArray[np.intp]
-MOST_CASES = 1000
-"""Ways to cast the votes that were not heard that are gone through; beyond, the worst level counts."""
+MAX_CASES = 1000
+"""Most combinations of missing votes that are enumerated; beyond it, the worst level counts."""
 
 
 class Votes:
-    """The cells of all judges side by side, [R,J], each column a vote of `judge` [J].
+    """The score matrices of all judges joined column by column, [R,J]; each column holds one judge's votes.
 
-    `cast` are those that were heard, `missing` those that were asked for and were not: because they failed, or because
-    a gate stopped the response. A missing one is filled with 0 where the worst is less, and with 1 where it is more.
+    `cast` [R,J] marks effective votes. `missing` [R,J] marks votes that were requested but have no effective verdict,
+    because it failed or because a gate excluded the response. A missing vote is filled with 0 where less is worse, and
+    with 1 where more is worse.
     """
 
     def __init__(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> None:
         self.levels = levels_of(params)
         self._prior, self._judges = params.get("prior"), params.get("judges")
-        self.live: Bools = _beside(one.live for one in cells.values())
-        self.cast: Bools = self.live & _beside(one.judged for one in cells.values())
+        self.live: Bools = _concatenate(matrix.live for matrix in cells.values())
+        self.cast: Bools = self.live & _concatenate(matrix.judged for matrix in cells.values())
         self.missing: Bools = self.live & ~self.cast
-        filled = _beside(one.value for one in cells.values())
+        filled = _concatenate(matrix.value for matrix in cells.values())
         self._level = nearest(filled, self.levels)
         self._high: Bools = self.missing & (filled >= 0.5)
         self._low: Bools = self.missing & ~self._high
-        self._judge = [name for name, one in cells.items() for _ in range(one.value.shape[1])]
+        self._judge_names = [name for name, matrix in cells.items() for _ in range(matrix.value.shape[1])]
 
     def posterior(self) -> Floats:
-        """The share of each level, [R,K], by the votes that were cast."""
-        return self._shares(self._evidence())
+        """Return the probability of each level, [R,K], given the votes that were cast."""
+        return self._probabilities(self._evidence())
 
     def worth(self, posterior: Floats) -> Floats:
-        """The mean level, [...] from [...,K]."""
+        """Return the mean level, [...], of a posterior [...,K]."""
         return np.asarray(aggregation.total(posterior * self.levels))
 
-    def at_worst(self, heard: Floats) -> Floats:
-        """What each response is worth, [R], where the votes that are missing were as bad as they could be.
+    def at_worst(self, posterior: Floats) -> Floats:
+        """Return the value of each response, [R], if its missing votes were as bad as they could be.
 
-        Those that are filled with 0 make the least of what those filled with 1 make the most of. `heard` [R,K] is the
-        posterior of the rest; where there is none, and all are filled alike, that is what counts. A row hangs on itself
-        alone.
+        Missing votes that are filled with 0 minimize the value that those filled with 1 maximize. `posterior` [R,K] is
+        that of the votes that were cast; if a response has none and all its missing votes are filled alike, the fill is
+        its value. Each row depends on itself alone.
         """
         low, high = self._low.any(axis=1), self._high.any(axis=1)
         worst = np.where(low, 0.0, 1.0)
-        open_ = np.flatnonzero((low | high) & (self.cast.any(axis=1) | (low & high)))
-        if not len(open_):
+        unresolved = np.flatnonzero((low | high) & (self.cast.any(axis=1) | (low & high)))
+        if not len(unresolved):
             return worst
-        evidence = heard if self._judges is not None else self._evidence()
-        patterns, of = np.unique(np.hstack([self._low, self._high])[open_], axis=0, return_inverse=True)
-        for place, pattern in enumerate(patterns):
-            rows = open_[of.ravel() == place]
-            worst[rows] = self._worst(evidence[rows], *np.split(pattern, 2))
+        evidence = posterior if self._judges is not None else self._evidence()
+        patterns, pattern_index = np.unique(np.hstack([self._low, self._high])[unresolved], axis=0, return_inverse=True)
+        for index, pattern in enumerate(patterns):
+            rows = unresolved[pattern_index.ravel() == index]
+            worst[rows] = self._worst_values(evidence[rows], *np.split(pattern, 2))
         return worst
 
-    def _worst(self, evidence: Floats, low: Bools, high: Bools) -> Floats:
-        """Of rows [R,K] that lack the same votes, [J] each."""
-        if self._ways(low) * self._ways(high) > MOST_CASES:
+    def _worst_values(self, evidence: Floats, low: Bools, high: Bools) -> Floats:
+        """Return the worst-case values, [R], of rows [R,K] whose missing votes, `low` and `high` [J], are the same."""
+        if self._count_combinations(low) * self._count_combinations(high) > MAX_CASES:
             return np.full(len(evidence), self.levels[0] if low.any() else self.levels[-1])
-        both = self._joined(
-            self._joined(evidence[:, None, None], self._cases(low)[None, :, None]), self._cases(high)[None, None]
+        combined = self._combine_evidence(
+            self._combine_evidence(evidence[:, None, None], self._missing_evidence(low)[None, :, None]),
+            self._missing_evidence(high)[None, None],
         )
-        worth = self.worth(self._shares(both))
+        worth = self.worth(self._probabilities(combined))
         return np.asarray(worth.max(axis=2).min(axis=1))
 
-    def _ways(self, missing: Bools) -> int:
-        """In how many ways the votes can be cast; those of one judge have no order."""
+    def _count_combinations(self, missing: Bools) -> int:
+        """Count the combinations of missing votes; votes of the same judge have no order."""
         k, ways = len(self.levels), 1
-        for votes in self._of_judges(missing).values():
+        for votes in self._missing_per_judge(missing).values():
             ways *= comb(votes + k - 1, votes)
         return ways
 
-    def _of_judges(self, missing: Bools) -> Counter[str]:
-        return Counter(judge for judge, gone in zip(self._judge, missing.tolist(), strict=True) if gone)
+    def _missing_per_judge(self, missing: Bools) -> Counter[str]:
+        return Counter(
+            judge for judge, is_missing in zip(self._judge_names, missing.tolist(), strict=True) if is_missing
+        )
 
-    def _cases(self, missing: Bools) -> Floats:
-        """What each way says of the levels, [C,K]."""
-        cases = self._nothing(1)
-        for judge, votes in self._of_judges(missing).items():
-            said = [
-                self._said(judge, levels) for levels in combinations_with_replacement(range(len(self.levels)), votes)
+    def _missing_evidence(self, missing: Bools) -> Floats:
+        """Return the evidence of each combination of missing votes, [C,K]."""
+        cases = self._neutral_evidence(1)
+        for judge, votes in self._missing_per_judge(missing).items():
+            evidence = [
+                self._evidence_of_votes(judge, levels)
+                for levels in combinations_with_replacement(range(len(self.levels)), votes)
             ]
-            cases = self._joined(cases[:, None], np.stack(said)[None]).reshape(-1, len(self.levels))
+            cases = self._combine_evidence(cases[:, None], np.stack(evidence)[None]).reshape(-1, len(self.levels))
         return cases
 
-    def _said(self, judge: str, levels: Sequence[int]) -> Floats:
-        """What a judge says of the levels by votes for these, [K]."""
-        told = self._nothing(1)
+    def _evidence_of_votes(self, judge: str, levels: Sequence[int]) -> Floats:
+        """Return the evidence of a judge's votes for these levels, [K]."""
+        evidence = self._neutral_evidence(1)
         for level in levels:
-            told = self._joined(told, self._vote(judge, np.array([level])))
-        return np.asarray(told[0])
+            evidence = self._combine_evidence(evidence, self._evidence_of_vote(judge, np.array([level])))
+        return np.asarray(evidence[0])
 
     def _evidence(self) -> Floats:
-        """What the votes that were cast say, [R,K]: under confusions shares, else the number of votes."""
-        told = self._nothing(len(self.cast))
-        if self._judges is not None:
-            told = np.tile(np.array(self._prior, dtype=np.float64), (len(told), 1))
-        for column, judge in enumerate(self._judge):
-            more = self._joined(told, self._vote(judge, self._level[:, column]))
-            told = np.where(self.cast[:, column, None], more if self._judges is None else _normal(more), told)
-        return told
+        """Return the evidence of the votes that were cast, [R,K].
 
-    def _nothing(self, rows: int) -> Floats:
+        It is a probability per level if there are confusion matrices, else the number of votes.
+        """
+        evidence = self._neutral_evidence(len(self.cast))
+        if self._judges is not None:
+            evidence = np.tile(np.array(self._prior, dtype=np.float64), (len(evidence), 1))
+        for column, judge in enumerate(self._judge_names):
+            updated = self._combine_evidence(evidence, self._evidence_of_vote(judge, self._level[:, column]))
+            evidence = np.where(
+                self.cast[:, column, None], updated if self._judges is None else _normalize(updated), evidence
+            )
+        return evidence
+
+    def _neutral_evidence(self, rows: int) -> Floats:
         return np.full((rows, len(self.levels)), 0.0 if self._judges is None else 1.0)
 
-    def _vote(self, judge: str, level: Levels) -> Floats:
-        """What one vote says, [R,K], of a level each [R]."""
+    def _evidence_of_vote(self, judge: str, level: Levels) -> Floats:
+        """Return the evidence, [R,K], of one vote per row for the levels [R]."""
         if self._judges is None:
             return np.where(np.arange(len(self.levels)) == level[:, None], 1.0, 0.0)
         return np.array(self._judges[judge], dtype=np.float64)[:, level].T
 
-    def _joined(self, one: Floats, other: Floats) -> Floats:
-        return one + other if self._judges is None else one * other
+    def _combine_evidence(self, first: Floats, second: Floats) -> Floats:
+        return first + second if self._judges is None else first * second
 
-    def _shares(self, evidence: Floats) -> Floats:
-        """Shares of the levels, [...,K]: those of the most votes alike, or by Bayes' rule."""
+    def _probabilities(self, evidence: Floats) -> Floats:
+        """Return the probabilities of the levels, [...,K].
+
+        They follow from Bayes' rule or, without confusion matrices, are uniform over the levels with the most votes.
+        """
         if self._judges is not None:
-            return _normal(evidence)
-        return _normal(np.where(evidence == evidence.max(axis=-1, keepdims=True), 1.0, 0.0))
+            return _normalize(evidence)
+        return _normalize(np.where(evidence == evidence.max(axis=-1, keepdims=True), 1.0, 0.0))
 
 
 def levels_of(params: Mapping[str, Any]) -> Floats:
-    """What each class is worth, rising, [K], by the params of a plan."""
+    """Return the values of the classes, increasing, [K], from the params of a plan."""
     return np.array(params["levels"], dtype=np.float64)
 
 
 def nearest(value: Floats, levels: Floats) -> Levels:
-    """The level that each value is nearest to, its place; the lower one of two."""
+    """Return the index of the level nearest to each value; the lower one of two at equal distance."""
     middles = (levels[1:] + levels[:-1]) / 2.0
     return np.searchsorted(middles, value, side="left")
 
 
-def _beside(columns: Iterator[NDArray[Any]]) -> NDArray[Any]:
+def _concatenate(columns: Iterator[NDArray[Any]]) -> NDArray[Any]:
     return np.concatenate(list(columns), axis=1)
 
 
-def _normal(shares: Floats) -> Floats:
-    """Shares that sum to 1, [...,K]; those of nothing at all are alike."""
+def _normalize(shares: Floats) -> Floats:
+    """Normalize [...,K] to sum to 1; a sum of 0 becomes the uniform distribution."""
     size = np.asarray(aggregation.total(shares))[..., None]
     return np.where(size > 0.0, shares / np.where(size > 0.0, size, 1.0), 1.0 / shares.shape[-1])

@@ -1,1 +1,1 @@
-"""Judges that are shown a few rated items: of nobody, of other reviewers, or of the reviewer they stand for."""
+"""Judges that are shown a few rated items: none, those of other reviewers, or those of the reviewer they predict."""

@@ -1,6 +1,6 @@
-"""Which of a history's examples a judge is shown first: langchain-core example selectors, without any luck.
+"""Order a history's examples for a judge, with langchain-core example selectors that are deterministic.
 
-Equal seeds and equal examples give an equal order on every machine, whatever order the examples came in.
+Equal seeds and equal examples give the same order on every machine, whatever the order of the input.
 """
 
 import importlib
@@ -23,33 +23,33 @@ Selectors = Callable[[Sequence[Shown], int], BaseExampleSelector]
 
 
 class _Seeded(BaseExampleSelector):
-    """Examples, and the seed of the draw among them."""
+    """Base of selectors with examples and the seed of a draw among them."""
 
     def __init__(self, examples: Sequence[Shown], seed: int) -> None:
         self._examples, self._seed = list(examples), seed
 
     def add_example(self, example: Shown) -> None:
-        """Add one to choose from."""
+        """Add an example to choose from."""
         self._examples.append(example)
 
 
 class Balanced(_Seeded):
-    """Takes scores by turns, so that the examples cover the scale; which example of a score comes first is drawn."""
+    """Alternate between the scores, so that the examples cover the scale; the order within a score is drawn."""
 
     def select_examples(self, input_variables: dict[str, str]) -> list[Shown]:
-        """All examples, the first one first; the task's query changes nothing."""
+        """Return all examples, the first choice first; the task's query has no effect."""
         by_score: dict[float, list[Shown]] = {}
         for example in drawn(self._examples, self._seed):
             by_score.setdefault(example["score"], []).append(example)
-        turns = zip_longest(*(by_score[score] for score in _shuffled(by_score, self._seed)))
+        turns = zip_longest(*(by_score[score] for score in _shuffle_scores(by_score, self._seed)))
         return [example for turn in turns for example in turn if example is not None]
 
 
 class Similar(_Seeded):
-    """Takes those first that share most words with the task's query: likeness in letters, not in meaning."""
+    """Order examples by the words that they share with the task's query: similarity of letters, not of meaning."""
 
     def select_examples(self, input_variables: dict[str, str]) -> list[Shown]:
-        """All examples, the one most like the `query` first."""
+        """Return all examples, the most similar to the `query` first."""
         query = input_variables["query"]
         return sorted(
             drawn(self._examples, self._seed), key=lambda example: -fuzz.token_set_ratio(query, example["text"])
@@ -60,49 +60,49 @@ OWN: dict[str, Selectors] = {"balanced": Balanced, "similar": Similar}
 
 
 def selectors_of(choice: str) -> Selectors:
-    """What makes a selector: a name of ours, or the dotted path of a callable that takes examples and a seed.
+    """Return the factory of a selector: a built-in name, or the dotted path of a callable of examples and a seed.
 
-    Raises `ConfigError` where there is none such.
+    Raises `ConfigError` if there is no such selector.
     """
     if choice in OWN:
         return OWN[choice]
     module, _, name = choice.rpartition(".")
     try:
-        found = getattr(importlib.import_module(module), name) if module else None
-    except Exception as error:  # a module of others may raise anything when it is imported
-        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_known()}") from error
-    if not callable(found):
-        raise ConfigError(f"choice: there is no selector {choice!r}; name {_known()}")
+        target = getattr(importlib.import_module(module), name) if module else None
+    except Exception as error:  # importing a user's module may raise anything
+        raise ConfigError(f"choice: {choice!r} cannot be found ({error}); name {_describe_choices()}") from error
+    if not callable(target):
+        raise ConfigError(f"choice: there is no selector {choice!r}; name {_describe_choices()}")
     try:
-        inspect.signature(found).bind([], 0)
+        inspect.signature(target).bind([], 0)
     except (TypeError, ValueError):
         raise ConfigError(f"choice: {choice!r} does not take examples and a seed, in this order; mend it") from None
-    made: Selectors = found
-    return made
+    selectors: Selectors = target
+    return selectors
 
 
-def _known() -> str:
+def _describe_choices() -> str:
     return f"{', '.join(OWN)}, or a callable as package.module.name"
 
 
 def in_order(selectors: Selectors, examples: Sequence[Example], query: str, seed: int) -> list[Example]:
-    """Examples as a selector orders them for a task's query. Raises `ConfigError` where it gives something else."""
+    """Return examples in a selector's order for a task's query. Raises `ConfigError` if it returns anything else."""
     by_digest = {example.digest: example for example in examples}
-    known = [{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()]
-    selector = _tried(lambda: selectors(known, seed))
+    records = [{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()]
+    selector = _call_selector(lambda: selectors(records, seed))
     if not isinstance(selector, BaseExampleSelector):
         raise ConfigError(f"choice: it gave a {type(selector).__name__}, and no example selector of langchain-core")
-    given = _tried(lambda: selector.select_examples({"query": query}))
-    if not isinstance(given, list) or not all(isinstance(example, dict) for example in given):
+    selected = _call_selector(lambda: selector.select_examples({"query": query}))
+    if not isinstance(selected, list) or not all(isinstance(example, dict) for example in selected):
         raise ConfigError("choice: the selector gave no list of the examples that it was given; mend it")
-    chosen = [str(example.get("digest")) for example in given]
+    chosen = [str(example.get("digest")) for example in selected]
     if not set(chosen) <= by_digest.keys() or len(set(chosen)) < len(chosen):
         raise ConfigError("choice: the selector gave an example twice, or one that it was not given; mend it")
     return [by_digest[digest] for digest in chosen]
 
 
-def _tried(call: Callable[[], T]) -> T:
-    """What somebody's selector gives; whatever it raises is said of it."""
+def _call_selector(call: Callable[[], T]) -> T:
+    """Call a user's selector; re-raise its exceptions as a ConfigError that names it."""
     try:
         return call()
     except Exception as error:
@@ -110,9 +110,9 @@ def _tried(call: Callable[[], T]) -> T:
 
 
 def drawn(examples: Iterable[Shown], seed: int) -> list[Shown]:
-    """Examples in an order that a seed draws, and that the order given does not change."""
+    """Return examples in an order that depends on the seed alone, not on the order of the input."""
     return sorted(examples, key=lambda example: digest_of([seed, example["digest"]]))
 
 
-def _shuffled(scores: Iterable[float], seed: int) -> list[float]:
+def _shuffle_scores(scores: Iterable[float], seed: int) -> list[float]:
     return sorted(scores, key=lambda score: digest_of([seed, float(score)]))

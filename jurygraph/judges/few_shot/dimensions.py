@@ -1,4 +1,4 @@
-"""What reviewers score: dimensions, each with its scale, and with what must be reached before it is asked about."""
+"""Dimensions that reviewers score, each with its scale, and optionally with a threshold in another dimension."""
 
 import tomllib
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from jurygraph.schema import Noun
 from jurygraph.schema.noun import Id, Number, Positive
 
 READY = ("ideas",)
-"""Sets of dimensions that a config can name."""
+"""Ready sets of dimensions that a config can name."""
 
 
 class Dimension(Noun):
-    """One thing that reviewers score: in words, on a scale in steps (None: any number), with anchors for values.
+    """A dimension that reviewers score: a text, a scale in steps (None: any number), and anchors for values.
 
-    It is asked about only where the reviewer's score for another dimension lies `above` a threshold: the staged
-    screening of "Aggregate vs. Personalized Judges". `share` is what it weighs beside the others in a reward.
+    It is scored only if the reviewer's score for another dimension lies `above` a threshold: the staged screening of
+    "Aggregate vs. Personalized Judges". `share` is its weight relative to the other dimensions of a reward.
     """
 
     text: Id
@@ -47,59 +47,59 @@ class Dimension(Noun):
         return Predicted(*self.scale, self.step)
 
 
-def dimensions_of(stated: str | Mapping[str, Any]) -> dict[str, Dimension]:
-    """Dimensions by name, in the order of their names, as a config states them: a ready set, or each by itself.
+def dimensions_of(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
+    """Return dimensions by name, sorted by name, from a config: a ready set, or a mapping with each dimension.
 
-    Raises `ConfigError` naming the dimension and the field.
+    Raises `ConfigError` that names the dimension and the field.
     """
-    if isinstance(stated, str):
-        if stated not in READY:
-            raise ConfigError(f"dimensions: there is no ready set {stated!r}; name {', '.join(READY)}, or state each")
-        stated = _ready(stated)
-    if not isinstance(stated, Mapping) or not stated:
+    if isinstance(config, str):
+        if config not in READY:
+            raise ConfigError(f"dimensions: there is no ready set {config!r}; name {', '.join(READY)}, or state each")
+        config = _load_ready_set(config)
+    if not isinstance(config, Mapping) or not config:
         raise ConfigError("dimensions: state at least one, such as {quality: {text: ..., scale: [1, 5]}}")
-    found = {name: _dimension(name, stated[name]) for name in sorted(stated)}
-    _check_order(found)
-    return found
+    dimensions = {name: _parse_dimension(name, config[name]) for name in sorted(config)}
+    _check_order(dimensions)
+    return dimensions
 
 
 @cache
-def _ready(name: str) -> dict[str, Any]:
+def _load_ready_set(name: str) -> dict[str, Any]:
     return tomllib.loads(files("jurygraph.judges.few_shot").joinpath(f"{name}.toml").read_text(encoding="utf-8"))
 
 
-def _dimension(name: str, stated: Any) -> Dimension:
+def _parse_dimension(name: str, fields: Any) -> Dimension:
     if not name or "/" in name or "@" in name:
         raise ConfigError(f"dimensions: {name!r} is no name; write one without / and @")
     try:
-        return Dimension.model_validate(stated)
+        return Dimension.model_validate(fields)
     except ValidationError as error:
         raise ConfigError(f"dimensions.{name}: {describe(error)}") from None
 
 
-def _check_threshold(name: str, before: str, threshold: float, dimensions: Mapping[str, Dimension]) -> None:
-    if before not in dimensions:
-        raise ConfigError(f"dimensions.{name}.above: there is no dimension {before!r}; name one of them")
-    low, high = dimensions[before].scale
+def _check_threshold(name: str, screen: str, threshold: float, dimensions: Mapping[str, Dimension]) -> None:
+    if screen not in dimensions:
+        raise ConfigError(f"dimensions.{name}.above: there is no dimension {screen!r}; name one of them")
+    low, high = dimensions[screen].scale
     if not low <= threshold < high:
         raise ConfigError(
-            f"dimensions.{name}.above: no score of {before} is parted by {threshold:g}; write one from {low:g} on and "
+            f"dimensions.{name}.above: no score of {screen} is parted by {threshold:g}; write one from {low:g} on and "
             f"below {high:g}"
         )
 
 
 def _check_order(dimensions: Mapping[str, Dimension]) -> None:
     for name, dimension in dimensions.items():
-        for before, threshold in dimension.above.items():
-            _check_threshold(name, before, threshold, dimensions)
+        for screening, threshold in dimension.above.items():
+            _check_threshold(name, screening, threshold, dimensions)
     for name, dimension in dimensions.items():
-        passed = [name]
+        visited = [name]
         while dimension.above:
-            (before,) = dimension.above
-            if before in passed:
-                circle = " -> ".join((*passed, before))
+            (screening,) = dimension.above
+            if screening in visited:
+                circle = " -> ".join((*visited, screening))
                 raise ConfigError(
                     f"dimensions.{name}.above: these wait for each other: {circle}; leave one `above` out"
                 )
-            passed.append(before)
-            dimension = dimensions[before]
+            visited.append(screening)
+            dimension = dimensions[screening]

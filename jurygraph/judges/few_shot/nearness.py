@@ -1,7 +1,7 @@
-"""Whether two texts are nearly the same, so that one of them shown as an example would give the other away.
+"""Detect texts that are nearly the same, so that one of them shown as an example would give the other away.
 
-Case, accents, white space, punctuation and Unicode's compatibility forms count for nothing, nor does it if letters are
-Cyrillic or Greek ones that look like Latin ones.
+Case, accents, white space, punctuation and Unicode compatibility forms are ignored, and Cyrillic and Greek letters that
+look like Latin ones count as those.
 """
 
 import re
@@ -14,25 +14,25 @@ from rapidfuzz import fuzz
 from jurygraph.safety.folding import folded
 
 ALIKE = 85.0
-"""Percentage of two texts' letters that are the same, in the same order, from which on the texts are near."""
+"""Least similarity of two near texts: percentage of letters that are the same, in the same order."""
 
-SHARED = 0.6
-"""Share of the shorter text's runs that stand in the other one, from which on the texts are near."""
+MIN_SHARED_NGRAMS = 0.6
+"""Least share of the shorter text's n-grams that occur in the other text, for the two to be near."""
 
-_WORDS_A_RUN, _LETTERS_A_RUN = 3, 5
-"""The latter in scripts that set no space between words."""
+_WORDS_PER_NGRAM, _LETTERS_PER_NGRAM = 3, 5
+"""Lengths of n-grams: in words, and in letters for scripts without spaces between words."""
 
-_FEWEST_WORDS, _LETTERS_A_WORD = 8, 2
-"""A shorter text has too few runs for their share to say something."""
+_MIN_WORDS, _LETTERS_PER_WORD = 8, 2
+"""A shorter text has too few n-grams for their share to be meaningful."""
 
-_FEWEST_LETTERS = 12
-"""A text of fewer may stand in another by chance."""
+_MIN_LETTERS = 12
+"""A shorter text may occur in another by chance."""
 
 _LIKE_LATIN = str.maketrans(
     "авеһіјкмнорсѕтухԁαβεζηικμνορτυχ",
     "abehijkmhopcstyxdabezhikmnoptyx",
 )
-"""Small letters, of which either these or their capitals look like Latin ones: Cyrillic, then Greek."""
+"""Small letters that look like Latin ones, or whose capitals do: Cyrillic, then Greek."""
 
 _MARKS = re2.compile(r"\p{M}+")
 _WORD = re.compile(r"[^\W_]+")
@@ -44,44 +44,53 @@ _UNSPACED = re.compile(
 
 
 class Folded:
-    """A text as it is compared; what that takes is worked out once."""
+    """A text in normalized form for comparison, with cached n-grams."""
 
     def __init__(self, text: str) -> None:
-        read = folded(text)
-        self._read = read if read.isascii() else str(_MARKS.sub("", read)).translate(_LIKE_LATIN)
-        self.letters = "".join(_WORD.findall(self._read))
-        """Its letters and digits, in small letters."""
+        folded_text = folded(text)
+        self._normalized = (
+            folded_text if folded_text.isascii() else str(_MARKS.sub("", folded_text)).translate(_LIKE_LATIN)
+        )
+        self.letters = "".join(_WORD.findall(self._normalized))
+        """Letters and digits of the text, in lower case."""
 
     @cached_property
     def runs(self) -> frozenset[str]:
-        """Three words in a row, or five letters of a script without spaces; none of a text under eight words."""
-        words = _WORD.findall(_UNSPACED.sub(" ", self._read))
+        """The n-grams: three words in a row, or five letters of a script without spaces.
+
+        There are none for a text under eight words.
+        """
+        words = _WORD.findall(_UNSPACED.sub(" ", self._normalized))
         letters = "".join(_UNSPACED.findall(self.letters))
-        if len(words) + len(letters) / _LETTERS_A_WORD < _FEWEST_WORDS:
+        if len(words) + len(letters) / _LETTERS_PER_WORD < _MIN_WORDS:
             return frozenset()
-        of_words = (" ".join(words[at : at + _WORDS_A_RUN]) for at in range(len(words) - _WORDS_A_RUN + 1))
-        of_letters = (letters[at : at + _LETTERS_A_RUN] for at in range(len(letters) - _LETTERS_A_RUN + 1))
-        return frozenset(chain(of_words, of_letters))
+        word_ngrams = (
+            " ".join(words[start : start + _WORDS_PER_NGRAM]) for start in range(len(words) - _WORDS_PER_NGRAM + 1)
+        )
+        letter_ngrams = (
+            letters[start : start + _LETTERS_PER_NGRAM] for start in range(len(letters) - _LETTERS_PER_NGRAM + 1)
+        )
+        return frozenset(chain(word_ngrams, letter_ngrams))
 
     def near(self, other: "Folded") -> bool:
-        """Whether they are the same but for a little, or one stands in the other for the most part."""
-        if self.letters == other.letters or self._within(other) or other._within(self):
+        """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
+        if self.letters == other.letters or self._is_within(other) or other._is_within(self):
             return True
         shorter = min(len(self.runs), len(other.runs))
-        if shorter and len(self.runs & other.runs) >= SHARED * shorter:
+        if shorter and len(self.runs & other.runs) >= MIN_SHARED_NGRAMS * shorter:
             return True
         return fuzz.ratio(self.letters, other.letters, score_cutoff=ALIKE) > 0
 
-    def _within(self, other: "Folded") -> bool:
-        return len(self.letters) >= _FEWEST_LETTERS and self.letters in other.letters
+    def _is_within(self, other: "Folded") -> bool:
+        return len(self.letters) >= _MIN_LETTERS and self.letters in other.letters
 
 
-def near_duplicate(one: str, other: str) -> bool:
-    """Whether two texts are nearly the same; the order of the two changes nothing."""
-    return one == other or _folded(one).near(_folded(other))
+def near_duplicate(first: str, second: str) -> bool:
+    """Return True if two texts are nearly the same; the function is symmetric."""
+    return first == second or _normalize(first).near(_normalize(second))
 
 
 @lru_cache(maxsize=512)
-def _folded(text: str) -> Folded:
-    """One judged text is compared with many others, and those with many judged ones."""
+def _normalize(text: str) -> Folded:
+    """Return a cached `Folded`: each judged text is compared with many examples, and each example with many texts."""
     return Folded(text)

@@ -1,4 +1,4 @@
-"""What a reviewer's judge replies: one of a scale's scores, and how sure it is of it."""
+"""A reviewer judge's reply: one of a scale's scores, and a confidence."""
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -10,10 +10,10 @@ from jurygraph.agents.judging.forms import Measured, OnScale, Quotes, Reason
 from jurygraph.models.asking import Reply
 from jurygraph.schema import Noun
 
-_SUREST = 100.0
-_NEAR = 1e-9
+_MAX_CONFIDENCE = 100.0
+_STEP_TOLERANCE = 1e-9
 _DIGITS = 12
-"""Of a confidence, so that 80.3 of 100 is 0.803 and no less."""
+"""Decimal places of a confidence, so that 80.3 of 100 is exactly 0.803."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,36 +23,40 @@ class Predicted(OnScale):
     step: float | None = 1.0
 
     def noun(self, compact: bool) -> type[Noun]:
-        return _predicted(self, compact)
+        return _prediction_model(self, compact)
 
-    def measured(self, stated: Any, reply: Reply, name: str) -> Measured:
-        found = super(Predicted, self).measured(stated, reply, name)
-        return replace(found, native=float(stated.value), confidence=round(stated.confidence / _SUREST, _DIGITS))
+    def measured(self, prediction: Any, reply: Reply, name: str) -> Measured:
+        measured = super(Predicted, self).measured(prediction, reply, name)
+        return replace(
+            measured, native=float(prediction.value), confidence=round(prediction.confidence / _MAX_CONFIDENCE, _DIGITS)
+        )
 
     @property
     def in_whole_numbers(self) -> bool:
-        """Whether its scores are the whole numbers from one end to the other."""
+        """True if its scores are all the whole numbers from `low` to `high`."""
         return self.step == 1.0 and self.low.is_integer() and self.high.is_integer()
 
     def holds(self, value: float) -> bool:
-        """Whether a value is one of its scores."""
+        """Return True if a value is one of its scores."""
         steps = 0.0 if self.step is None else (value - self.low) / self.step
-        return self.low <= value <= self.high and abs(steps - round(steps)) < _NEAR
+        return self.low <= value <= self.high and abs(steps - round(steps)) < _STEP_TOLERANCE
 
 
 @lru_cache(maxsize=256)
-def _predicted(form: Predicted, compact: bool) -> type[Noun]:
-    """The reason comes before what it leads to, and so do the quotations on which it rests."""
+def _prediction_model(form: Predicted, compact: bool) -> type[Noun]:
+    """Return the pydantic model of the reply: the reason and its quotations come before the conclusion."""
 
-    def one_of_the_scores(value: float) -> float:
+    def require_score(value: float) -> float:
         if not form.holds(value):
             raise ValueError(f"is no score: they go from {form.low:g} to {form.high:g} in steps of {form.step:g}")
         return value
 
     bounds: Any = Field(strict=True, ge=form.low, le=form.high)
-    value: Any = Annotated[float, bounds, AfterValidator(one_of_the_scores)]
+    value: Any = Annotated[float, bounds, AfterValidator(require_score)]
     if form.in_whole_numbers:
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
-    said: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
-    sure = Annotated[float, Field(strict=True, ge=0.0, le=_SUREST)]
-    return create_model("PredictionStated", __base__=Noun, **said, value=(value, ...), confidence=(sure, ...))
+    explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
+    confidence = Annotated[float, Field(strict=True, ge=0.0, le=_MAX_CONFIDENCE)]
+    return create_model(
+        "PredictionStated", __base__=Noun, **explanation, value=(value, ...), confidence=(confidence, ...)
+    )

@@ -1,7 +1,7 @@
-"""From the candidates that a plan froze to the examples that one response's judge is shown.
+"""Choose the examples that a response's judge is shown, from the candidates that a plan froze.
 
-Nothing may be shown that gives the response away: not the judged item, whoever rated it, no item of its group, and
-nothing that says nearly the same. Such a candidate is dropped, and the next one takes its place.
+No example may give the response away: not the judged item, by whichever reviewer, no item of its group, and no text
+that is nearly the same. Such a candidate is dropped, and the next one takes its place.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,24 +15,24 @@ from jurygraph.prompts import Shot
 from jurygraph.schema import ExampleUse, Response, TaskView
 
 TARGET = "reviewer 1"
-"""The pseudonym of the reviewer whose score is predicted; others are numbered as they appear."""
+"""Pseudonym of the reviewer whose score is predicted; others are numbered in order of appearance."""
 
 
 class Shown(NamedTuple):
-    """The examples that are shown, and what became of them and of those before them."""
+    """The examples that are shown, and the outcome for them and for the candidates before them."""
 
     examples: tuple[Example, ...]
     uses: tuple[ExampleUse, ...]
 
     def first(self, count: int) -> "Shown":
-        """With so many examples at most, and all that was dropped."""
-        shown = self.examples[:count]
-        kept = {example.digest for example in shown}
-        return Shown(shown, tuple(one for one in self.uses if one.dropped is not None or one.fingerprint in kept))
+        """Return at most `count` of the examples, with all candidates that were dropped."""
+        examples = self.examples[:count]
+        kept = {example.digest for example in examples}
+        return Shown(examples, tuple(use for use in self.uses if use.dropped is not None or use.fingerprint in kept))
 
 
 class Judged(NamedTuple):
-    """What is known of a judged item: names under which it may have been rated, its groups, and what it says."""
+    """A judged item: names under which it may have been rated, its groups, and its texts."""
 
     names: AbstractSet[str]
     groups: AbstractSet[str]
@@ -40,52 +40,57 @@ class Judged(NamedTuple):
 
     @classmethod
     def of(cls, response: Response, view: TaskView, history: ReviewerHistory) -> Self:
-        """As the response, its task and the history tell it. The task's own name is one for what was rated of it."""
+        """Collect the names, groups and texts from the response, its task and the history.
+
+        The task's id counts as a name for texts rated under it.
+        """
         names = {response.id, *history.items_of(response.id)}
         groups = history.groups_of(names) | ({view.group} if view.group is not None else set())
-        others = history.texts_of({*names, view.id}) - {response.text}
-        return cls(names, groups, (response.text, *sorted(others)))
+        other_texts = history.texts_of({*names, view.id}) - {response.text}
+        return cls(names, groups, (response.text, *sorted(other_texts)))
 
 
 def may_be_candidates(examples: Iterable[Example], view: TaskView, history: ReviewerHistory) -> list[Example]:
-    """Examples that are neither the task itself nor of its group: known before any response is."""
+    """Return the examples that neither are the task nor of its group; this is known before there is a response."""
     names = {view.id, *history.items_of(view.id)} | ({view.group} if view.group is not None else set())
     groups = names | history.groups_of(names)
     return [
-        one for one in examples if names.isdisjoint((one.key, one.item)) and groups.isdisjoint(_groups(one, history))
+        example
+        for example in examples
+        if names.isdisjoint((example.key, example.item)) and groups.isdisjoint(_groups(example, history))
     ]
 
 
 def shown_of(
     candidates: Sequence[Example], count: int, response: Response, view: TaskView, history: ReviewerHistory
 ) -> Shown:
-    """The first `count` candidates that give the response not away."""
+    """Return the first `count` candidates that do not give the response away."""
     judged = Judged.of(response, view, history)
     examples: list[Example] = []
     uses: list[ExampleUse] = []
     for candidate in candidates:
         if len(examples) == count:
             break
-        why = _gives_away(candidate, judged, history)
-        uses.append(use_of(candidate, why))
-        if why is None:
+        reason = _leak_reason(candidate, judged, history)
+        uses.append(use_of(candidate, reason))
+        if reason is None:
             examples.append(candidate)
     return Shown(tuple(examples), tuple(uses))
 
 
 def use_of(example: Example, dropped: str | None = None) -> ExampleUse:
-    """An example as traces name it."""
+    """Return the record of an example for traces."""
     return ExampleUse(
         item=example.key, reviewer=example.reviewer, score=example.score, fingerprint=example.digest, dropped=dropped
     )
 
 
 def _groups(example: Example, history: ReviewerHistory) -> set[str]:
-    """Those of the example, and of its item whatever agent it is by."""
+    """Return the groups of the example, and of its item by any agent."""
     return history.groups_of((example.key, example.item)) | ({example.group} if example.group is not None else set())
 
 
-def _gives_away(example: Example, judged: Judged, history: ReviewerHistory) -> str | None:
+def _leak_reason(example: Example, judged: Judged, history: ReviewerHistory) -> str | None:
     if example.key in judged.names or example.item in judged.names:
         return "it is the judged item"
     if not judged.groups.isdisjoint(_groups(example, history)):
@@ -98,8 +103,11 @@ def _gives_away(example: Example, judged: Judged, history: ReviewerHistory) -> s
 
 
 def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
-    """Examples as the prompt has them, with pseudonyms for who scored."""
+    """Return examples in the form for the prompt, with pseudonyms for reviewers."""
     names = {target: TARGET}
     for example in examples:
         names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
-    return tuple(Shot(names[one.reviewer], one.text, f"{one.score:.15g}", one.reason or "") for one in examples)
+    return tuple(
+        Shot(names[example.reviewer], example.text, f"{example.score:.15g}", example.reason or "")
+        for example in examples
+    )

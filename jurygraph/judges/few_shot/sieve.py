@@ -1,4 +1,4 @@
-"""Which ratings a judge can be shown as examples, and why the others cannot."""
+"""Select the ratings that a judge can be shown as examples, and report why the others cannot be shown."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,11 +23,11 @@ WHY: Mapping[Kind, str] = {
     "blank_text": "of an item whose text is blank",
     "duplicate": "given before, with the same score",
 }
-_MOST_NAMED = 8
+_MAX_NAMES = 8
 
 
 class Example(Noun):
-    """A rated item as a judge may be shown it: what a reviewer gave, and why. Its `digest` is of all of this."""
+    """A rated item as a judge may be shown it: the score and reason of a reviewer. Its `digest` covers all fields."""
 
     key: str
     item: str
@@ -41,7 +41,7 @@ class Example(Noun):
 
 
 class LeftOut(NamedTuple):
-    """How many ratings were left out for one reason, and where the first of them stands."""
+    """The number of ratings that were left out for one reason, and the location of the first of them."""
 
     kind: Kind
     number: int
@@ -49,51 +49,54 @@ class LeftOut(NamedTuple):
 
 
 class Sieve:
-    """Tells ratings that can be shown from those that cannot. Of each it is one or the other, for one reason."""
+    """Separate ratings that can be shown from those that cannot; a rating is left out for exactly one reason."""
 
     def __init__(self, ratings: Ratings, texts: Mapping[str, str], scales: Scales) -> None:
-        """Raises `InputError` where an item is of two groups, or no dimension is named and several are asked about."""
+        """Find groups and contradictions in the ratings.
+
+        Raises `InputError` for an item of two groups, or for several dimensions if no rating names one.
+        """
         self._ratings, self._texts, self._scales = ratings, texts, scales
         self._only = _only_dimension(ratings, scales)
         self._groups = _groups(ratings)
-        self._torn = self._contradicted()
-        self._numbers: Counter[Kind] = Counter()
-        self._first: dict[Kind, str] = {}
+        self._contradictory = self._find_contradictions()
+        self._counts: Counter[Kind] = Counter()
+        self._first_locations: dict[Kind, str] = {}
 
     def examples(self) -> Iterable[Example]:
-        """What can be shown; ratings that say the same are one."""
+        """Return the examples that can be shown; equal ratings count once."""
         kept: dict[tuple[str, str, str], Example] = {}
-        for place, rating in self._ratings.rows:
-            found = self._example(rating)
-            if not isinstance(found, Example):
-                self._leave_out(found, place)
+        for location, rating in self._ratings.rows:
+            example = self._to_example(rating)
+            if not isinstance(example, Example):
+                self._leave_out(example, location)
                 continue
-            cell = self._cell(rating)
-            earlier = kept.setdefault(cell, found)
-            if earlier is not found:
-                self._leave_out("duplicate", place)
-                kept[cell] = max(earlier, found, key=_weight)
+            cell = self._score_key(rating)
+            earlier = kept.setdefault(cell, example)
+            if earlier is not example:
+                self._leave_out("duplicate", location)
+                kept[cell] = max(earlier, example, key=_preference_key)
         return kept.values()
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """What cannot, once all were looked at."""
-        kinds = [kind for kind in get_args(Kind) if kind in self._first]
-        return tuple(LeftOut(kind, self._numbers[kind], self._first[kind]) for kind in kinds)
+        """Ratings that cannot be shown, after `examples` has read all."""
+        kinds = [kind for kind in get_args(Kind) if kind in self._first_locations]
+        return tuple(LeftOut(kind, self._counts[kind], self._first_locations[kind]) for kind in kinds)
 
-    def _leave_out(self, kind: Kind, place: str) -> None:
-        self._numbers[kind] += 1
-        self._first.setdefault(kind, f"{self._ratings.name}, {place}")
+    def _leave_out(self, kind: Kind, location: str) -> None:
+        self._counts[kind] += 1
+        self._first_locations.setdefault(kind, f"{self._ratings.name}, {location}")
 
-    def _example(self, rating: Rating) -> Example | Kind:
-        """A rating as an example, or why it cannot be one."""
+    def _to_example(self, rating: Rating) -> Example | Kind:
+        """Return a rating as an example, or the reason why it cannot be one."""
         dimension = rating.dimension or self._only
         text = text_of(rating, self._texts)
         if dimension is None:
             return "no_dimension"
         if dimension not in self._scales:
             return "other_dimension"
-        if self._cell(rating) in self._torn:
+        if self._score_key(rating) in self._contradictory:
             return "contradictory"
         low, high = self._scales[dimension]
         if not low <= rating.score <= high:
@@ -109,58 +112,61 @@ class Sieve:
             reviewer=rating.reviewer,
             dimension=dimension,
             domain=rating.domain,
-            score=rating.score + 0.0,  # no -0.0, which is 0.0 and has another digest
+            score=rating.score + 0.0,  # -0.0 would have another digest than 0.0
             text=text,
             reason=rating.reason or None,
         )
 
-    def _cell(self, rating: Rating) -> tuple[str, str, str]:
-        """What one score is given for."""
+    def _score_key(self, rating: Rating) -> tuple[str, str, str]:
+        """Return the key of a score: reviewer, item key and dimension."""
         return rating.reviewer, rating.key, rating.dimension or self._only or ""
 
-    def _contradicted(self) -> set[tuple[str, str, str]]:
-        """For what somebody gave several scores."""
+    def _find_contradictions(self) -> set[tuple[str, str, str]]:
+        """Return the keys for which a reviewer gave different scores."""
         scores: dict[tuple[str, str, str], float] = {}
         rows = self._ratings.rows
-        return {cell for _, one in rows if scores.setdefault(cell := self._cell(one), one.score) != one.score}
+        return {
+            cell
+            for _, rating in rows
+            if scores.setdefault(cell := self._score_key(rating), rating.score) != rating.score
+        }
 
 
 def _only_dimension(ratings: Ratings, scales: Scales) -> str | None:
-    """The dimension that all ratings are of, where none names one."""
+    """Return the single requested dimension if no rating names one, else None."""
     if any(rating.dimension is not None for _, rating in ratings.rows):
         return None
     if len(scales) != 1:
-        asked = listed([quoted(name) for name in sorted(scales)])
-        wrong = f"{ratings.name}: names no `dimension`, and {len(scales)} are asked about: {asked}"
-        raise InputError(f"{wrong}; give each rating its own, or ask about one")
+        names = listed([quoted(name) for name in sorted(scales)])
+        problem = f"{ratings.name}: names no `dimension`, and {len(scales)} are asked about: {names}"
+        raise InputError(f"{problem}; give each rating its own, or ask about one")
     return next(iter(scales))
 
 
 def text_of(rating: Rating, texts: Mapping[str, str]) -> str | None:
-    """What is rated says: by the rating itself, or else by the texts."""
-    said = rating.text
-    return texts.get(rating.key, said) if said is None or not said.strip() else said
+    """Return the text of a rated item: the rating's own, or else that in `texts`."""
+    own_text = rating.text
+    return texts.get(rating.key, own_text) if own_text is None or not own_text.strip() else own_text
 
 
 def _groups(ratings: Ratings) -> Mapping[str, str]:
-    """The group of each item that has one, though not every rating of it may say so."""
-    stated: dict[str, tuple[str, str]] = {}
-    for place, rating in ratings.rows:
+    """Return the group of each item that has one, even if only some of its ratings name it."""
+    groups: dict[str, tuple[str, str]] = {}
+    for location, rating in ratings.rows:
         if rating.group is not None:
-            group, first = stated.setdefault(rating.key, (rating.group, place))
+            group, first = groups.setdefault(rating.key, (rating.group, location))
             if group != rating.group:
-                wrong = f"item {quoted(rating.key)} is of group {quoted(rating.group)} here, and of {quoted(group)}"
-                raise InputError(f"{ratings.name}, {place}: {wrong} in {first}; give each item one group")
-    return {key: group for key, (group, _) in stated.items()}
+                problem = f"item {quoted(rating.key)} is of group {quoted(rating.group)} here, and of {quoted(group)}"
+                raise InputError(f"{ratings.name}, {location}: {problem} in {first}; give each item one group")
+    return {key: group for key, (group, _) in groups.items()}
 
 
-def _weight(example: Example) -> tuple[str, ...]:
-    """Which of two examples that give the same score for the same counts: one that says why rather than one that does
-    not, and else any, but whatever their order the same."""
+def _preference_key(example: Example) -> tuple[str, ...]:
+    """Return a sort key to choose between equal ratings, independent of their order; one with a reason wins."""
     return example.reason or "", example.domain or "", example.text, example.item
 
 
 def listed(names: Sequence[str]) -> str:
-    """Names, of many the first ones."""
-    shown, more = names[:_MOST_NAMED], len(names) - _MOST_NAMED
-    return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+    """Join names, only the first ones of many."""
+    first, remaining = names[:_MAX_NAMES], len(names) - _MAX_NAMES
+    return ", ".join(first) + (f" and {remaining} more" if remaining > 0 else "")

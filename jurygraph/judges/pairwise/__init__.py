@@ -1,1 +1,1 @@
-"""Judges that compare responses, always in both orders: pairs, rankings of a group, and what they come to."""
+"""Judges that compare responses, always in both orders: pairs, rankings of a group, and their combiners."""

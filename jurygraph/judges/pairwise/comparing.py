@@ -1,4 +1,4 @@
-"""What the judges that compare responses share: what is asked, and that no preference rests on invented quotations."""
+"""Base of the judges that compare responses: their requests, and the check of quotations behind a preference."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from jurygraph.models.consultation import Judged
 
 MOST_SHOWN = 20
-"""Responses in one prompt, at most."""
+"""Most responses in one prompt."""
 USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
 
 
 class Comparing(Evaluator):
-    """Asks a model to compare responses, which stand in its prompt as A, B and so on.
+    """Ask a model to compare responses, which are named A, B and so on in its prompt.
 
-    Where the config's `safety.evidence` stands, whatever prefers a response needs a quotation that stands in one of
-    those shown: a reply without any is shown to the model once, and is then a failed verdict of cause `response`. A
-    `compact` profile gives neither reasons nor quotations, so that nothing it says rests on evidence.
+    If `safety.evidence` is on in the config, a reply that prefers a response needs a quotation that occurs in one of
+    the responses shown. A reply without one is returned to the model once, and then becomes a failed verdict of cause
+    `response`. A `compact` profile gives neither reasons nor quotations, so that its verdicts have no evidence.
 
     Args:
-        criterion: what is compared, in a sentence; what serves the task better unless given.
+        criterion: what is compared, in a sentence; by default, which response serves the task better.
         profile: `full`, or `compact` for fewer tokens.
     """
 
@@ -51,59 +51,70 @@ class Comparing(Evaluator):
 
     @abstractmethod
     def noun(self, names: Sequence[str], compact: bool) -> type[Noun]:
-        """What is to be replied about responses of these names."""
+        """Return the pydantic model of the reply about responses of these names."""
 
     @abstractmethod
-    def prefers(self, stated: Any) -> bool:
-        """Whether a reply prefers one response to another, and so needs a quotation."""
+    def prefers(self, reply: Any) -> bool:
+        """Return True if a reply prefers one response to another, and so needs a quotation."""
 
     def variables(self, names: Sequence[str]) -> Mapping[str, Any]:
-        """What the prompt shows beside task, responses and criterion."""
+        """Return prompt variables in addition to task, responses and criterion."""
         return {}
 
     async def asked(self, ask: Ask, responses: Sequence[Response]) -> "tuple[Judged[Any], Quoted] | Verdict":
-        """The reply on the responses in this order, and what it quotes from them; or the verdict that there is none."""
+        """Return the reply on the responses in this order with its quotations, or a failed verdict without a reply."""
         gateway = ask.gateway
         assert gateway is not None, "asked without a model"
         names = tuple(ascii_uppercase[: len(responses)])
         noun: type[Any] = self.noun(names, self._compact)
-        shown = [{"name": name, "text": one.text} for name, one in zip(names, responses, strict=True)]
-        asking = {"responses": shown, "criterion": self._criterion, "compact": self._compact, **self.variables(names)}
-        request = gateway.request(self._prompt, noun, {**shared(ask), **asking}, sample=ask.sample)
-        texts = [await aread_text(one.text) for one in responses]
-        needed = gateway.safety.evidence and not self._compact
+        named_responses = [
+            {"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)
+        ]
+        own_variables = {
+            "responses": named_responses,
+            "criterion": self._criterion,
+            "compact": self._compact,
+            **self.variables(names),
+        }
+        request = gateway.request(self._prompt, noun, {**shared(ask), **own_variables}, sample=ask.sample)
+        texts = [await aread_text(response.text) for response in responses]
+        needs_evidence = gateway.safety.evidence and not self._compact
         try:
-            flaw = off_loop(partial(self._flaw, texts), sum(len(one.text) for one in responses)) if needed else None
+            flaw = (
+                off_loop(partial(self._check_quotations, texts), sum(len(response.text) for response in responses))
+                if needs_evidence
+                else None
+            )
             judged = await gateway.judge(request, noun, flaw)
         except Fault as fault:
             return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
-        quoted = _quoted(judged.value, texts)
-        if needed and self.prefers(judged.value) and not quoted.supports:
-            message = f"the judge prefers a response, {_lacking(quoted)}"
+        quoted = _find_quotations(judged.value, texts)
+        if needs_evidence and self.prefers(judged.value) and not quoted.supports:
+            message = f"the judge prefers a response, {_describe_missing(quoted)}"
             failure = Failure(cause="response", kind="unsupported", message=message)
             return Verdict(
                 status="failed", failure=failure, reason=reason_of(judged.value, quoted), call=judged.call.id
             )
         return judged, quoted
 
-    def _flaw(self, texts: Sequence[Text], stated: Any) -> str | None:
-        """What is wrong with a reply that prefers a response and quotes what stands in none."""
-        quoted = _quoted(stated, texts)
-        if quoted.supports or not self.prefers(stated):
+    def _check_quotations(self, texts: Sequence[Text], reply: Any) -> str | None:
+        """Return a message about a reply that prefers a response and has no quotation from any, None if it is valid."""
+        quoted = _find_quotations(reply, texts)
+        if quoted.supports or not self.prefers(reply):
             return None
         hint = "quote from a response letter by letter, eight letters or more, or decide anew"
-        return f"a response is preferred, {_lacking(quoted)}; {hint}"
+        return f"a response is preferred, {_describe_missing(quoted)}; {hint}"
 
 
-def reason_of(stated: Any, quoted: Quoted) -> str:
-    """The reason that a reply gives, and which of its quotations stand in no response."""
-    reason: str = getattr(stated, "reason", "")
+def reason_of(reply: Any, quoted: Quoted) -> str:
+    """Return the reason in a reply, with a note on its quotations that occur in no response."""
+    reason: str = getattr(reply, "reason", "")
     return f"{reason} [lost: {quoted.lost}]" if quoted.lost else reason
 
 
-def _quoted(stated: Any, texts: Sequence[Text]) -> Quoted:
-    return Quoted(getattr(stated, "quotes", ()), texts)
+def _find_quotations(reply: Any, texts: Sequence[Text]) -> Quoted:
+    return Quoted(getattr(reply, "quotes", ()), texts)
 
 
-def _lacking(quoted: Quoted) -> str:
+def _describe_missing(quoted: Quoted) -> str:
     return f"and quotes {quoted.lost}" if quoted.lost else "and nothing is quoted for it"

@@ -1,4 +1,4 @@
-"""A whole group at a time, in one order and in reverse: who is ranked where."""
+"""Rank a whole group at once, in one order and in reverse."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -13,10 +13,11 @@ from jurygraph.schema import Noun, Question, Scope, TaskView, Verdict
 
 
 class Listwise(Comparing):
-    """The place of each response of a group of G in a ranking without ties: (G - place) / (G - 1).
+    """Rank of each response in a ranking of a group of G without ties, as (G - rank) / (G - 1).
 
-    Two calls a group: one shows it in an order that the content gives, the other in reverse. A group of more than 20 is
-    not asked about at all, and its verdicts are failed: who is shown among so many is ranked by where it stands.
+    A group takes two calls: one shows it in an order that depends on the content, the other in reverse. A group of more
+    than 20 is not sent to the model, and its verdicts are failed: in a list of that length, the position decides the
+    rank.
     """
 
     name = "listwise"
@@ -28,9 +29,9 @@ class Listwise(Comparing):
         return super().question(view, subject, **{"samples": 2, **fields})
 
     def noun(self, names: Sequence[str], compact: bool) -> type[Noun]:
-        return _ranking(tuple(names), compact)
+        return _ranking_model(tuple(names), compact)
 
-    def prefers(self, stated: Any) -> bool:
+    def prefers(self, reply: Any) -> bool:
         return True
 
     def variables(self, names: Sequence[str]) -> Mapping[str, Any]:
@@ -42,36 +43,36 @@ class Listwise(Comparing):
             advice = "score smaller groups, or compare by `pairwise`"
             return Verdict.failed("too-many", f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}")
         order = range(size) if ask.sample % 2 == 0 else range(size - 1, -1, -1)
-        found = await self.asked(ask, [ask.responses[place] for place in order])
-        if isinstance(found, Verdict):
-            return found
-        judged, quoted = found
+        reply = await self.asked(ask, [ask.responses[index] for index in order])
+        if isinstance(reply, Verdict):
+            return reply
+        judged, quoted = reply
         names, reason = sorted(judged.value.ranking), reason_of(judged.value, quoted)
         verdicts: dict[int, Verdict] = {}
-        for at, place in enumerate(order):
-            rank = 1 + judged.value.ranking.index(names[at])
-            verdicts[place] = Verdict(
+        for position, index in enumerate(order):
+            rank = 1 + judged.value.ranking.index(names[position])
+            verdicts[index] = Verdict(
                 score=(size - rank) / (size - 1),
                 native=float(rank),
                 scale=(float(size), 1.0),
                 reason=reason,
-                evidence=quoted.evidence(at),
+                evidence=quoted.evidence(position),
                 call=judged.call.id,
             )
-        return [verdicts[place] for place in range(size)]
+        return [verdicts[index] for index in range(size)]
 
 
 @lru_cache(maxsize=MOST_SHOWN * 2)
-def _ranking(names: tuple[str, ...], compact: bool) -> type[Noun]:
-    """What is to be replied: every name once, the best first."""
+def _ranking_model(names: tuple[str, ...], compact: bool) -> type[Noun]:
+    """Return the pydantic model of the reply: every name once, the best first."""
 
     def each_once(ranking: tuple[str, ...]) -> tuple[str, ...]:
         if sorted(ranking) != list(names):
             raise ValueError(f"the ranking is {', '.join(ranking)}: name each of {', '.join(names)} once")
         return ranking
 
-    name: Any = Literal[names]
-    length = Field(min_length=len(names), max_length=len(names))
-    stated = Annotated[tuple[name, ...], length, AfterValidator(each_once)]
-    said: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
-    return create_model("RankingStated", __base__=Noun, **said, ranking=(stated, ...))
+    label: Any = Literal[names]
+    exact_length = Field(min_length=len(names), max_length=len(names))
+    ranking_type = Annotated[tuple[label, ...], exact_length, AfterValidator(each_once)]
+    explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
+    return create_model("RankingStated", __base__=Noun, **explanation, ranking=(ranking_type, ...))

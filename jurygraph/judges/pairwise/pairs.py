@@ -1,4 +1,4 @@
-"""Two responses at a time, each pair in both orders: which of the two is to be preferred."""
+"""Compare two responses at a time, each pair in both orders."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -10,10 +10,10 @@ from jurygraph.judges.pairwise.quoting import OPPONENT
 from jurygraph.schema import Noun, Scope, Verdict
 
 Preferred = Literal["A", "B", "tie"]
-_SAID: dict[Preferred, tuple[float, str]] = {"A": (1.0, "first"), "B": (0.0, "second"), "tie": (0.5, "tie")}
+_SCORES: dict[Preferred, tuple[float, str]] = {"A": (1.0, "first"), "B": (0.0, "second"), "tie": (0.5, "tie")}
 
 
-# A docstring would stand in the schema that a model is given, and a name in what it is told of a field that is missing.
+# No docstrings: they would be part of the schema in the prompt. Class names appear in messages about missing fields.
 
 
 class PreferenceStated(Noun):
@@ -27,10 +27,10 @@ class BarePreferenceStated(Noun):
 
 
 class Pairwise(Comparing):
-    """Which of two responses is preferred: 1 the first, 0 the second, 0.5 a tie, from the side of the first.
+    """Preference between two responses, from the side of the first: 1 for the first, 0 for the second, 0.5 for a tie.
 
-    Every ordered pair is asked about, G (G - 1) calls for G responses, so that whatever the order did shows. What a
-    verdict quotes from the second of the two is evidence of source `opponent`.
+    Each ordered pair takes a call, G (G - 1) calls for G responses, so that the effect of the order can be measured.
+    Quotations from the second response are evidence of source `opponent`.
     """
 
     name = "pairwise"
@@ -41,15 +41,15 @@ class Pairwise(Comparing):
     def noun(self, names: Sequence[str], compact: bool) -> type[Noun]:
         return BarePreferenceStated if compact else PreferenceStated
 
-    def prefers(self, stated: Any) -> bool:
-        return bool(stated.preferred != "tie")
+    def prefers(self, reply: Any) -> bool:
+        return bool(reply.preferred != "tie")
 
     async def answer(self, ask: Ask) -> Verdict:
-        found = await self.asked(ask, ask.responses)
-        if isinstance(found, Verdict):
-            return found
-        judged, quoted = found
-        score, native = _SAID[judged.value.preferred]
+        reply = await self.asked(ask, ask.responses)
+        if isinstance(reply, Verdict):
+            return reply
+        judged, quoted = reply
+        score, native = _SCORES[judged.value.preferred]
         return Verdict(
             score=score,
             met=native == "first",

@@ -1,4 +1,4 @@
-"""Quotations from several responses that are shown together: in which of them each stands, and where."""
+"""Locate quotations in several responses that are shown together."""
 
 from collections.abc import Sequence
 
@@ -7,29 +7,29 @@ from jurygraph.safety.evidence import Text
 from jurygraph.schema import Evidence
 
 OPPONENT = "opponent"
-"""The source of evidence that stands in the response with which a verdict compares the one that it is about."""
+"""Source of evidence from the response with which a verdict compares its own."""
 _NOWHERE = "in no response, too short, or cut within a word or number"
 
 
 class Quoted:
-    """What a reply quotes, looked for in the responses as they are shown."""
+    """Quotations of a reply, located in the responses as they are shown."""
 
     def __init__(self, quotations: Sequence[str], texts: Sequence[Text]) -> None:
-        given = list(dict.fromkeys(one for one in quotations if one.strip()))
-        found = [sorted_out(given, text) for text in texts]
-        self._evidence = [evidence for evidence, _ in found]
-        self._lost = [one for one in given if all(one in lost for _, lost in found)]
+        unique = list(dict.fromkeys(quotation for quotation in quotations if quotation.strip()))
+        verified = [sorted_out(unique, text) for text in texts]
+        self._evidence = [evidence for evidence, _ in verified]
+        self._lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
 
     @property
     def supports(self) -> bool:
-        """Whether a quotation stands in one of the responses, and can bear a verdict."""
+        """True if at least one quotation occurs in a response and is valid evidence."""
         return any(self._evidence)
 
     @property
     def lost(self) -> str:
-        """Which quotations bear nothing, and why; empty where there is none."""
+        """The quotations without a valid location, with the reason; empty if there are none."""
         return f"{listed(self._lost)} ({_NOWHERE})" if self._lost else ""
 
-    def evidence(self, place: int, source: str = "response") -> tuple[Evidence, ...]:
-        """What is quoted from the response at a place, each passage once."""
-        return tuple(one.model_copy(update={"source": source}) for one in self._evidence[place])
+    def evidence(self, index: int, source: str = "response") -> tuple[Evidence, ...]:
+        """Return the quotations from the response at an index, each passage once."""
+        return tuple(passage.model_copy(update={"source": source}) for passage in self._evidence[index])

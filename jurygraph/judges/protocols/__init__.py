@@ -1,1 +1,1 @@
-"""DecompR's scoring protocols (Appendix A.2): a response judged whole, by dimensions, by a list, or by people."""
+"""DecompR's scoring protocols (Appendix A.2): a response judged as a whole, by dimension, by checklist or by person."""

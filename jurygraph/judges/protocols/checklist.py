@@ -14,13 +14,15 @@ from jurygraph.schema import Noun
 from jurygraph.schema.noun import Flag
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
-"""What one item of a category weighs: A hard constraints, B credibility, C timeline, D fairness, E actionability."""
+"""Weight of one item of a category: A hard constraints, B credibility, C timeline, D fairness, E actionability."""
 ITEMS: Mapping[str, int] = {"A": 3, "B": 3, "C": 3, "D": 2, "E": 2}
-"""How many items a category has, A for each person. The paper says it of A alone; the others, and the words of all, are
-our reading."""
+"""Number of items of a category, of A for each person.
+
+The paper gives the number of A alone; the other numbers, and the wording of all items, are our interpretation.
+"""
 
 
-# A docstring would stand in the schema that a model is given.
+# No docstring: it would be part of the schema in the prompt.
 
 
 class ItemStated(Noun):
@@ -30,17 +32,17 @@ class ItemStated(Noun):
 
 
 class _Item(NamedTuple):
-    """An item: the subject of its question, and the fields of the reply that lead to it."""
+    """An item: the subject of its question, and the path of its field in the reply."""
 
     subject: str
     fields: tuple[str, ...]
 
 
 class Checklist(ScoringProtocol):
-    """R = 9 · Σ a_b ω_b / Σ ω_b + 1 over items that are met (a = 1) or not, each with quotations of its own.
+    """R = 9 · Σ a_b ω_b / Σ ω_b + 1 over items that are met (a = 1) or not, each with its own quotations.
 
-    Category A is asked of everybody by themselves, so that the list grows with the people. Where the task names nobody,
-    neither A nor fairness, D, is asked about.
+    Category A has its items for each person, so that the list grows with the number of people. If the task has no
+    people, the items of A and of fairness, D, are left out.
     """
 
     name = "protocols.checklist"
@@ -51,10 +53,10 @@ class Checklist(ScoringProtocol):
         return [item.subject for item in _items(people)]
 
     def reply(self, people: People) -> type[Noun]:
-        return _reply(len(people))
+        return _reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
-        return {item.subject: _finding(item, reply, people) for item in _items(people)}
+        return {item.subject: _build_finding(item, reply, people) for item in _items(people)}
 
     def reasons(self, people: People) -> int:
         return len(self.subjects(people))
@@ -64,35 +66,35 @@ class Checklist(ScoringProtocol):
 
 
 def _items(people: People) -> Iterator[_Item]:
-    for one, person in zip(people, shown(people), strict=True):
-        yield from (_Item(f"A/{one.id}/{number}", (person.name, f"A{number}")) for number in _numbers("A"))
-    for category in _common(len(people)):
-        yield from (_Item(f"{category}/{number}", (f"{category}{number}",)) for number in _numbers(category))
+    for stakeholder, person in zip(people, shown(people), strict=True):
+        yield from (_Item(f"A/{stakeholder.id}/{number}", (person.name, f"A{number}")) for number in _item_numbers("A"))
+    for category in _shared_categories(len(people)):
+        yield from (_Item(f"{category}/{number}", (f"{category}{number}",)) for number in _item_numbers(category))
 
 
-def _numbers(category: str) -> range:
+def _item_numbers(category: str) -> range:
     return range(1, ITEMS[category] + 1)
 
 
-def _common(people: int) -> str:
-    """The categories that are asked of the response as a whole."""
+def _shared_categories(people: int) -> str:
+    """Return the categories whose items are about the response as a whole."""
     return "BCDE" if people else "BCE"
 
 
 @lru_cache(maxsize=64)
-def _reply(people: int) -> type[Noun]:
-    own: Any = dict.fromkeys((f"A{number}" for number in _numbers("A")), (ItemStated, ...))
-    person = create_model("PersonStated", __base__=Noun, **own)
+def _reply_model(people: int) -> type[Noun]:
+    item_fields: Any = dict.fromkeys((f"A{number}" for number in _item_numbers("A")), (ItemStated, ...))
+    person = create_model("PersonStated", __base__=Noun, **item_fields)
     fields: Any = dict.fromkeys(names_of(people), (person, ...))
-    common = (f"{category}{number}" for category in _common(people) for number in _numbers(category))
-    fields |= dict.fromkeys(common, (ItemStated, ...))
+    names = (f"{category}{number}" for category in _shared_categories(people) for number in _item_numbers(category))
+    fields |= dict.fromkeys(names, (ItemStated, ...))
     return create_model("VerdictsStated", __base__=Noun, **fields)
 
 
-def _finding(item: _Item, reply: Any, people: People) -> Finding:
-    stated = reply
+def _build_finding(item: _Item, reply: Any, people: People) -> Finding:
+    field_value = reply
     for field in item.fields:
-        stated = getattr(stated, field)
-    claims = [Claim("met", stated.quotes)] if stated.met else []
-    measured = Measured(float(stated.met), stated.met)
-    return Finding(".".join(item.fields), measured, with_ids(stated.reason, people), stated.quotes, claims)
+        field_value = getattr(field_value, field)
+    claims = [Claim("met", field_value.quotes)] if field_value.met else []
+    measured = Measured(float(field_value.met), field_value.met)
+    return Finding(".".join(item.fields), measured, with_ids(field_value.reason, people), field_value.quotes, claims)

@@ -1,4 +1,4 @@
-"""From a protocol's verdicts to its score R, as a share of the way from 1 to 10, by arithmetic alone."""
+"""Compute a protocol's score R from its verdicts, as a fraction of the range from 1 to 10, by arithmetic alone."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,26 +16,26 @@ from jurygraph.judges.protocols.scale import HIGHEST, LOWEST
 from jurygraph.schema import Input
 
 
-def _native(value: Floats) -> Floats:
-    """R, on the paper's scale."""
+def _to_native_scale(value: Floats) -> Floats:
+    """Convert a value in [0, 1] to R, on the paper's scale."""
     return LOWEST + (HIGHEST - LOWEST) * value
 
 
 class ProtocolMean(Mean):
-    """R = Σ ω s / Σ ω by the masses of the inputs, over those that apply (DecompR, Appendix A.2); `R` is a figure."""
+    """R = Σ ω s / Σ ω by the weights of the inputs that apply (DecompR, Appendix A.2); `R` is a diagnostic."""
 
     name = "protocol"
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
-        one = super().combine(cells, params)
-        return replace(one, figures={"R": _native(one.value)})
+        component = super().combine(cells, params)
+        return replace(component, figures={"R": _to_native_scale(component.value)})
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
-    """What a judge said in each of its replies: utilities and weights of n people, [R,n,K] for K samples.
+class _PeopleScores:
+    """Utilities and weights of n people in each reply of a judge, [R,n,K] for K samples.
 
-    `live` [R,n,K] is where both apply; a weight that is `open` [R,n,K] was not judged.
+    `live` [R,n,K] marks where both apply; `open` [R,n,K] marks weights without a verdict.
     """
 
     utility: Floats
@@ -45,12 +45,12 @@ class _Judged:
 
 
 class AdaptiveSum(Combiner):
-    """R = Σ w_i û_i / Σ w_i in each of a judge's replies, and their mean (DecompR, Appendix A.2, Decomposed).
+    """R = Σ w_i û_i / Σ w_i in each reply of a judge, and the mean over replies (DecompR, Appendix A.2, Decomposed).
 
-    Where the weights sum to 0 nothing is gained. A weight that was not judged counts whatever of [0, 1] makes the least
-    of R, or the greatest where it is filled by 1: so nobody is left out whose weight is missing, the value never falls
-    when a cell rises from 0 to 1, and the bounds are what they are for every combiner. Parts are the û_i; the figures
-    are R on the paper's scale, and the weights.
+    If the weights of a reply sum to 0, its value is 0. A weight without a verdict takes the value in [0, 1] that
+    minimizes R, or that maximizes it if it is filled by 1. So a person whose weight is missing is not left out, the
+    value never decreases when a cell rises from 0 to 1, and the bounds hold as for every combiner. Parts are the û_i;
+    the diagnostics are R on the paper's scale, and the weights.
     """
 
     name = "adaptive"
@@ -64,42 +64,45 @@ class AdaptiveSum(Combiner):
                 f"combiner 'adaptive' takes the inputs {UTILITY!r} and {WEIGHT!r}, not {sorted(inputs)}; leave it to "
                 "an evaluator that asks about both"
             )
-        return {"people": _people(inputs[UTILITY].questions, inputs[WEIGHT].questions)}
+        return {"people": _match_people(inputs[UTILITY].questions, inputs[WEIGHT].questions)}
 
     def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
         people: Sequence[str] = params["people"]
-        said = _by_person(cells[UTILITY], cells[WEIGHT], len(people))
-        some = np.asarray(said.live.any(axis=1))
-        utility = _over_samples(said.utility, said.live)
-        share = _over_samples(_shares(said), said.live)
-        value = _over_samples(_weighted(said)[:, None], some[:, None])[:, 0]
-        parts = {name: utility[:, place] for place, name in enumerate(people)}
-        weights = {f"weight of {name}": share[:, place] for place, name in enumerate(people)}
-        return Component(value, np.asarray(some.any(axis=1)), parts, {"R": _native(value), **weights})
+        judged = _split_by_person(cells[UTILITY], cells[WEIGHT], len(people))
+        is_live = np.asarray(judged.live.any(axis=1))
+        utility = _mean_over_samples(judged.utility, judged.live)
+        share = _mean_over_samples(_weight_shares(judged), judged.live)
+        value = _mean_over_samples(_weighted_mean(judged)[:, None], is_live[:, None])[:, 0]
+        parts = {name: utility[:, index] for index, name in enumerate(people)}
+        weights = {f"weight of {name}": share[:, index] for index, name in enumerate(people)}
+        return Component(value, np.asarray(is_live.any(axis=1)), parts, {"R": _to_native_scale(value), **weights})
 
 
-def _people(utilities: Sequence[str], weights: Sequence[str]) -> list[str]:
-    """Whom the questions ask about, in their order. Raises PlanError where the two are not about the same people."""
+def _match_people(utilities: Sequence[str], weights: Sequence[str]) -> list[str]:
+    """Return the people that the questions are about, in order.
+
+    Raises PlanError if utilities and weights are not of the same people.
+    """
     if len(utilities) != len(weights):
         raise PlanError(
             f"combiner 'adaptive' has {len(utilities)} utilities and {len(weights)} weights; give one weight for each"
         )
-    return [_person(*both) for both in zip(utilities, weights, strict=True)]
+    return [_match_person(*pair) for pair in zip(utilities, weights, strict=True)]
 
 
-def _person(utility: str, weight: str) -> str:
-    for found in re.finditer(f"/{UTILITY}/", utility):
-        before, person = utility[: found.start()], utility[found.end() :]
+def _match_person(utility: str, weight: str) -> str:
+    for match in re.finditer(f"/{UTILITY}/", utility):
+        before, person = utility[: match.start()], utility[match.end() :]
         if weight == f"{before}/{WEIGHT}/{person}":
             return person
     raise PlanError(f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both")
 
 
-def _by_person(utility: Cells, weight: Cells, people: int) -> _Judged:
-    """The columns are those of one question after the other, each with all of its samples."""
+def _split_by_person(utility: Cells, weight: Cells, people: int) -> _PeopleScores:
+    """Split the columns by person; they are those of one question after the other, each with all of its samples."""
     shape = (len(utility.value), people, -1)
     live = (utility.live & weight.live).reshape(shape)
-    return _Judged(
+    return _PeopleScores(
         utility=utility.value.reshape(shape),
         weight=np.where(live, weight.value.reshape(shape), 0.0),
         live=live,
@@ -107,44 +110,44 @@ def _by_person(utility: Cells, weight: Cells, people: int) -> _Judged:
     )
 
 
-def _weighted(said: _Judged) -> Floats:
-    """Σ w_i û_i / Σ w_i in each reply, [R,K]."""
-    if not said.open.any():
-        return _ratio(said.weight, said.utility)
-    raised = (said.open & np.greater(said.weight, 0.0)).any(axis=1)
-    return np.where(raised, _extreme(said, greatest=True), _extreme(said, greatest=False))
+def _weighted_mean(judged: _PeopleScores) -> Floats:
+    """Return Σ w_i û_i / Σ w_i of each reply, [R,K]."""
+    if not judged.open.any():
+        return _ratio(judged.weight, judged.utility)
+    is_filled_high = (judged.open & np.greater(judged.weight, 0.0)).any(axis=1)
+    return np.where(is_filled_high, _extreme_mean(judged, greatest=True), _extreme_mean(judged, greatest=False))
 
 
-def _extreme(said: _Judged, greatest: bool) -> Floats:
-    """The least or greatest that the open weights could make of it, [R,K].
+def _extreme_mean(judged: _PeopleScores, greatest: bool) -> Floats:
+    """Return the least or greatest R that the open weights allow, [R,K].
 
-    There each of them is 0 or 1: for the greatest 1 where û_i is some û_j or more, for the least where it is that or
-    less.
+    It is reached where each open weight is 0 or 1: for the greatest, 1 where û_i is at least some û_j, for the least, 1
+    where it is at most that.
     """
-    settled = np.where(said.open, 0.0, said.weight)
-    found = _ratio(settled, said.utility)
-    for place in range(said.utility.shape[1]):
-        bound = said.utility[:, place : place + 1]
-        beyond = said.utility >= bound if greatest else said.utility <= bound
-        reached = _ratio(np.where(said.open & beyond, 1.0, settled), said.utility)
-        found = np.maximum(found, reached) if greatest else np.minimum(found, reached)
-    return found
+    known_weights = np.where(judged.open, 0.0, judged.weight)
+    extreme = _ratio(known_weights, judged.utility)
+    for index in range(judged.utility.shape[1]):
+        bound = judged.utility[:, index : index + 1]
+        beyond = judged.utility >= bound if greatest else judged.utility <= bound
+        candidate = _ratio(np.where(judged.open & beyond, 1.0, known_weights), judged.utility)
+        extreme = np.maximum(extreme, candidate) if greatest else np.minimum(extreme, candidate)
+    return extreme
 
 
 def _ratio(weight: Floats, utility: Floats) -> Floats:
-    """Σ w_i û_i / Σ w_i over the people, [R,K]; 0 where the weights sum to 0."""
+    """Return Σ w_i û_i / Σ w_i over the people, [R,K]; 0 where the weights sum to 0."""
     total = np.asarray(aggregation.total(weight, axis=1))
-    some = np.greater(total, 0.0)
-    return np.where(some, aggregation.total(weight * utility, axis=1) / np.where(some, total, 1.0), 0.0)
+    is_positive = np.greater(total, 0.0)
+    return np.where(is_positive, aggregation.total(weight * utility, axis=1) / np.where(is_positive, total, 1.0), 0.0)
 
 
-def _shares(said: _Judged) -> Floats:
-    """Everybody's share of the weights in each reply, [R,n,K]."""
-    total = np.asarray(aggregation.total(said.weight, axis=1))
-    return said.weight / np.where(total > 0.0, total, 1.0)[:, None]
+def _weight_shares(judged: _PeopleScores) -> Floats:
+    """Return each person's share of the weights in each reply, [R,n,K]."""
+    total = np.asarray(aggregation.total(judged.weight, axis=1))
+    return judged.weight / np.where(total > 0.0, total, 1.0)[:, None]
 
 
-def _over_samples(values: Floats, live: Bools) -> Floats:
-    """Mean of [R,n,K] over the samples that there are, [R,n]; 0 where there is none."""
+def _mean_over_samples(values: Floats, live: Bools) -> Floats:
+    """Return the mean of [R,n,K] over the live samples, [R,n]; 0 where there are none."""
     count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
     return np.asarray(aggregation.total(np.where(live, values, 0.0)) / np.where(count > 0.0, count, 1.0))

@@ -1,4 +1,4 @@
-"""The protocol by people: each one's utility, and how much each one counts (DecompR, Appendix A.2, Decomposed)."""
+"""The protocol by people: a utility and a weight for each person (DecompR, Appendix A.2, Decomposed)."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,14 +17,14 @@ from jurygraph.schema.noun import Flag, Unit
 
 UTILITY, WEIGHT = "utility", "weight"
 _TOLERANCE, _ROUNDING = 0.02 + 1e-9, 0.005  # a sum of 0.97 is less than that in floats
-"""How far weights may be from summing to 1, and how far each may be off besides, rounded to hundredths."""
-_MOST = 32
-"""Constraints of one kind that a reply lists of one person, at most."""
-_USUAL = 6
-"""Constraints that a reply lists of somebody whose profile alone is known, about."""
+"""Tolerances for a sum of weights other than 1: of the sum, and of each weight, which models round to hundredths."""
+_MAX_CONSTRAINTS = 32
+"""Most constraints of one kind in a reply about one person."""
+_TYPICAL_CONSTRAINTS = 6
+"""Typical number of constraints in a reply about a person with a profile alone."""
 
 
-# A docstring would stand in the schema that a model is given.
+# No docstrings: they would be part of the schema in the prompt.
 
 
 class ConstraintStated(Noun):
@@ -35,53 +35,58 @@ class ConstraintStated(Noun):
 
 
 class PersonStated(Noun):
-    hard: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MOST)]
-    soft: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MOST)]
+    hard: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MAX_CONSTRAINTS)]
+    soft: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MAX_CONSTRAINTS)]
     credibility: GroundsStated
     utility: Ten
 
 
-class WeightsStated(Noun):  # and a weight for each person, by name
+class WeightsStated(Noun):  # `_reply_model` adds a weight for each person, by name
     reason: Reason
 
     @model_validator(mode="after")
     def _sum_to_one(self) -> "WeightsStated":
-        stated = _stated(self)
-        total = math.fsum(stated.values())
-        if total == 0 or abs(total - 1.0) > _TOLERANCE + _ROUNDING * len(stated):
+        weights = _weights_by_name(self)
+        total = math.fsum(weights.values())
+        if total == 0 or abs(total - 1.0) > _TOLERANCE + _ROUNDING * len(weights):
             raise ValueError(f"the weights sum to {total:g}: choose weights that sum to 1")
         return self
 
 
 class _Decomposed(ScoringProtocol):
-    """Everybody's constraints are verified one by one, and a utility û_i from 1 to 10 follows for each.
+    """Verify the constraints of each person one by one, and derive a utility û_i from 1 to 10 for each.
 
-    Nothing is asked where the task names nobody. Both evaluators of this kind send the same request, byte for byte, so
-    that who asks second is given the first one's reply.
+    There are no questions if the task has no people. Both evaluators of this kind send the same request, byte for byte,
+    so that the second one reads its reply from the cache.
     """
 
     prompt = "decomposed"
     asked: Sequence[str]
-    """What is asked of everybody: the first parts of the subjects."""
+    """First parts of the subjects: the kinds of question for each person."""
 
     def subjects(self, people: People) -> Sequence[str]:
-        return [f"{what}/{one.id}" for what in self.asked for one in people]
+        return [f"{kind}/{person.id}" for kind in self.asked for person in people]
 
     def reply(self, people: People) -> type[Noun]:
-        return _reply(len(people))
+        return _reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
-        """All that a reply says, whoever asks: so both find the same flaws in it."""
-        named = list(zip(people, shown(people), strict=True))
-        utilities = {f"{UTILITY}/{one.id}": _utility(person, reply, people) for one, person in named}
-        return utilities | {f"{WEIGHT}/{one.id}": _weight(person, reply.weights, people) for one, person in named}
+        """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
+        pairs = list(zip(people, shown(people), strict=True))
+        utilities = {
+            f"{UTILITY}/{stakeholder.id}": _utility_finding(person, reply, people) for stakeholder, person in pairs
+        }
+        return utilities | {
+            f"{WEIGHT}/{stakeholder.id}": _weight_finding(person, reply.weights, people)
+            for stakeholder, person in pairs
+        }
 
     def reasons(self, people: People) -> int:
-        return 1 + sum(max(_USUAL, len(one.constraints)) + 1 for one in people)
+        return 1 + sum(max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people)
 
 
 class Adaptive(_Decomposed):
-    """R = Σ w_i û_i, where the judge gives the weights too: verdicts of its own, so that no plan fixes them."""
+    """R = Σ w_i û_i, with weights from the judge: they are verdicts of its own, so that no plan fixes them."""
 
     name = "protocols.decomposed-adaptive"
     combiner = "adaptive"
@@ -90,14 +95,14 @@ class Adaptive(_Decomposed):
 
 
 class Uniform(_Decomposed):
-    """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without a call beyond that one's."""
+    """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
 
     name = "protocols.decomposed-uniform"
     asked = (UTILITY,)
 
 
 @lru_cache(maxsize=64)
-def _reply(people: int) -> type[Noun]:
+def _reply_model(people: int) -> type[Noun]:
     names = names_of(people)
     shares: Any = dict.fromkeys(names, (Unit, ...))
     weights = create_model("WeightsStated", __base__=WeightsStated, **shares)
@@ -105,31 +110,34 @@ def _reply(people: int) -> type[Noun]:
     return create_model("VerdictsStated", __base__=Noun, **fields)
 
 
-def _stated(weights: WeightsStated) -> dict[str, float]:
-    """The weights as they were stated, by name."""
+def _weights_by_name(weights: WeightsStated) -> dict[str, float]:
+    """Return the weights by name, not normalized."""
     return {name: value for name, value in weights if name != "reason"}
 
 
-def _utility(person: Person, reply: Any, people: Sequence[Stakeholder]) -> Finding:
-    stated: PersonStated = getattr(reply, person.name)
-    listed = list(_listed(stated))
-    quotes = [quote for _, one in listed for quote in one.quotes] + list(stated.credibility.quotes)
-    claims = [Claim(f"{name} held", one.quotes) for name, one in listed if one.held]
-    claims += [Claim(f"a utility of {stated.utility:g}", quotes)] if stated.utility > LOWEST else []
-    told = [f"{name} ({one.constraint}) {'held' if one.held else 'not held'}: {one.reason}" for name, one in listed]
-    reason = with_ids("; ".join([*told, f"credibility: {stated.credibility.reason}"]), people)
-    return Finding(person.name, on_scale(stated.utility), reason, quotes, claims)
+def _utility_finding(person: Person, reply: Any, people: Sequence[Stakeholder]) -> Finding:
+    verdict: PersonStated = getattr(reply, person.name)
+    constraints = list(_named_constraints(verdict))
+    quotes = [quote for _, constraint in constraints for quote in constraint.quotes] + list(verdict.credibility.quotes)
+    claims = [Claim(f"{name} held", constraint.quotes) for name, constraint in constraints if constraint.held]
+    claims += [Claim(f"a utility of {verdict.utility:g}", quotes)] if verdict.utility > LOWEST else []
+    descriptions = [
+        f"{name} ({constraint.constraint}) {'held' if constraint.held else 'not held'}: {constraint.reason}"
+        for name, constraint in constraints
+    ]
+    reason = with_ids("; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"]), people)
+    return Finding(person.name, on_scale(verdict.utility), reason, quotes, claims)
 
 
-def _listed(stated: PersonStated) -> Iterator[tuple[str, ConstraintStated]]:
-    """The constraints, each called by its kind and place."""
-    for kind, constraints in (("hard", stated.hard), ("soft", stated.soft)):
-        yield from ((f"{kind} {place}", one) for place, one in enumerate(constraints, start=1))
+def _named_constraints(verdict: PersonStated) -> Iterator[tuple[str, ConstraintStated]]:
+    """Yield the constraints, each named by its kind and index."""
+    for kind, constraints in (("hard", verdict.hard), ("soft", verdict.soft)):
+        yield from ((f"{kind} {index}", constraint) for index, constraint in enumerate(constraints, start=1))
 
 
-def _weight(person: Person, weights: WeightsStated, people: Sequence[Stakeholder]) -> Finding:
-    """A share of all weights; how much somebody counts is not found in the response, and needs no quotation."""
-    stated = _stated(weights)
-    own = stated[person.name]
-    measured = Measured(own / math.fsum(stated.values()), native=own, scale=(0.0, 1.0))
+def _weight_finding(person: Person, weights: WeightsStated, people: Sequence[Stakeholder]) -> Finding:
+    """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
+    values = _weights_by_name(weights)
+    weight = values[person.name]
+    measured = Measured(weight / math.fsum(values.values()), native=weight, scale=(0.0, 1.0))
     return Finding(f"weights.{person.name}", measured, with_ids(weights.reason, people))

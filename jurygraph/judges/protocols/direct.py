@@ -1,4 +1,4 @@
-"""The holistic protocol: five aspects are looked at, and one score is given (DecompR, Appendix A.2, Direct)."""
+"""The holistic protocol: five aspects are examined, and one score is given (DecompR, Appendix A.2, Direct)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,8 +32,8 @@ class Direct(ScoringProtocol):
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         aspects = {aspect: getattr(reply, aspect) for aspect in ASPECTS}
-        quotes = [quote for stated in aspects.values() for quote in stated.quotes]
-        reason = "; ".join(f"{aspect}: {stated.reason}" for aspect, stated in aspects.items())
+        quotes = [quote for grounds in aspects.values() for quote in grounds.quotes]
+        reason = "; ".join(f"{aspect}: {grounds.reason}" for aspect, grounds in aspects.items())
         claims = [Claim(f"a value of {reply.value:g}", quotes)] if reply.value > LOWEST else []
         return {OVERALL: Finding(OVERALL, on_scale(reply.value), with_ids(reason, people), quotes, claims)}
 

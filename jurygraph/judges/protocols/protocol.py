@@ -1,4 +1,4 @@
-"""What DecompR's scoring protocols share: one call for the whole of a protocol, and one reply for all its verdicts."""
+"""Base of DecompR's scoring protocols: one call for a whole protocol, and one reply for all its verdicts."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -17,24 +17,24 @@ from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import Audience, Noun, Question, Stakeholder, TaskView, Verdict
 
 ROOM = 160
-"""Tokens that a reply may take for one reason with its quotations and what follows from them; most take half."""
+"""Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
 
 People = Sequence[Stakeholder]
 
 
 class ScoringProtocol(OneCall):
-    """Judges one response for everybody whom it is to serve, in a single call (DecompR, Appendix A.2).
+    """Judge one response for all people whom it should serve, in a single call (DecompR, Appendix A.2).
 
-    The call holds the whole protocol, however much of it is asked for, so that a part that is asked for later finds the
-    reply to the whole. Where the config's `safety.evidence` stands, whatever the model finds in a response needs a
-    quotation that stands there; what is quoted from elsewhere is lost, which the model is told once, and what is then
-    left without any is a failed verdict of cause `response`.
+    The call contains the whole protocol even if only a part of it is requested, so that a later request for another
+    part finds the reply in the cache. If `safety.evidence` is on in the config, each finding about a response needs a
+    quotation that occurs in it; other quotations are discarded, which is reported to the model once, and a finding that
+    then has no quotation becomes a failed verdict of cause `response`.
     """
 
     audience: Audience = "everyone"
     combiner = "protocol"
     prompt: ClassVar[str]
-    """The name of the prompt that says how to judge."""
+    """Name of the prompt with the judging instructions."""
 
     def __init__(self) -> None:
         self._prompt = load_prompt(self.prompt)
@@ -42,29 +42,29 @@ class ScoringProtocol(OneCall):
 
     @abstractmethod
     def subjects(self, people: People) -> Sequence[str]:
-        """What is asked about, one question each."""
+        """Return the subjects, with one question each."""
 
     @abstractmethod
     def reply(self, people: People) -> type[Noun]:
-        """What is to be replied."""
+        """Return the pydantic model of the reply."""
 
     @abstractmethod
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
-        """What a reply says, by the subjects that it speaks of; those that are asked about are among them."""
+        """Return the findings of a reply by subject, at least those of all `subjects`."""
 
     @abstractmethod
     def reasons(self, people: People) -> int:
-        """How many reasons a reply may hold, each with its quotations."""
+        """Return the most reasons that a reply may hold, each with its quotations."""
 
     def beside(self, people: People) -> Mapping[str, Any]:
-        """What else fills the prompt."""
+        """Return additional prompt variables."""
         return {}
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, subject) for subject in self.subjects(view.people)]
 
     async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
-        """All verdicts of the protocol on a response, by their subjects."""
+        """Return all verdicts of the protocol on a response, by subject."""
         people, gateway = ask.task.people, ask.gateway
         assert gateway is not None, "asked without a model"
         noun = self.reply(people)
@@ -72,17 +72,17 @@ class ScoringProtocol(OneCall):
         request = gateway.request(self._prompt, noun, variables, sample=ask.sample, room=ROOM * self.reasons(people))
         text = await aread_text(ask.response.text) if gateway.safety.evidence else None
 
-        def flaw(reply: Noun) -> str | None:
+        def find_flaw(reply: Noun) -> str | None:
             return None if text is None else flaw_in(_claims(self.findings(reply, people).values()), text)
 
         try:
-            judged = await gateway.judge(request, noun, off_loop(flaw, len(ask.response.text)))
+            judged = await gateway.judge(request, noun, off_loop(find_flaw, len(ask.response.text)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(self.subjects(people), failed)
-        found = self.findings(judged.value, people)
-        return {subject: verdict_on(one, text, judged.call.id) for subject, one in found.items()}
+        findings = self.findings(judged.value, people)
+        return {subject: verdict_on(finding, text, judged.call.id) for subject, finding in findings.items()}
 
 
 def _claims(findings: Iterable[Finding]) -> Iterator[tuple[str, Sequence[Claim]]]:
-    return ((one.place, one.claims) for one in findings)
+    return ((finding.place, finding.claims) for finding in findings)

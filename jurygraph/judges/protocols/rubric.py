@@ -39,12 +39,12 @@ class Rubric(ScoringProtocol):
         return _REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
-        return {dimension: _finding(dimension, getattr(reply, dimension), people) for dimension in DIMENSIONS}
+        return {dimension: _build_finding(dimension, getattr(reply, dimension), people) for dimension in DIMENSIONS}
 
     def reasons(self, people: People) -> int:
         return len(DIMENSIONS)
 
 
-def _finding(dimension: str, stated: RatedStated, people: People) -> Finding:
-    claims = [Claim(f"a value of {stated.value:g}", stated.quotes)] if stated.value > LOWEST else []
-    return Finding(dimension, on_scale(stated.value), with_ids(stated.reason, people), stated.quotes, claims)
+def _build_finding(dimension: str, rated: RatedStated, people: People) -> Finding:
+    claims = [Claim(f"a value of {rated.value:g}", rated.quotes)] if rated.value > LOWEST else []
+    return Finding(dimension, on_scale(rated.value), with_ids(rated.reason, people), rated.quotes, claims)

@@ -1,4 +1,4 @@
-"""The scale of DecompR's protocols, from 1 to 10, and what stands on it in a reply."""
+"""The scale of DecompR's protocols, from 1 to 10, and the parts of a reply that use it."""
 
 from typing import Annotated
 
@@ -12,10 +12,10 @@ LOWEST, HIGHEST = 1.0, 10.0
 Ten = Annotated[float, Field(strict=True, ge=LOWEST, le=HIGHEST, allow_inf_nan=False)]
 
 
-# A docstring would stand in the schema that a model is given.
+# No docstrings: they would be part of the schema in the prompt.
 
 
-class GroundsStated(Noun):  # why, before anything is decided, and where that stands
+class GroundsStated(Noun):  # the reason and its quotations, which come before the decision
     reason: Reason
     quotes: Quotes
 
@@ -27,5 +27,5 @@ class RatedStated(Noun):
 
 
 def on_scale(value: float) -> Measured:
-    """A value on the scale as a verdict says it: its share of the way up, and itself."""
+    """Convert a value on the scale to the form of a verdict: its fraction of the range, and the value itself."""
     return Measured((value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST))

@@ -1,1 +1,1 @@
-"""Ways to reach a model."""
+"""Backends: each reaches a model in one way."""

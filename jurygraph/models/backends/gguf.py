@@ -1,4 +1,4 @@
-"""llama.cpp in this process: a model in a GGUF file answers without a network, and a grammar holds it to its schema."""
+"""Backend for a GGUF model in this process, by llama.cpp: no network, and a grammar enforces the schema of replies."""
 
 import asyncio
 import hashlib
@@ -19,26 +19,28 @@ from jurygraph.models.faults import Fault
 from jurygraph.models.probability import telling
 
 NO_LOG = -1
-"""The verbosity at which the engine prints nothing."""
+"""Verbosity at which the engine prints nothing."""
 
 _MAGIC = b"GGUF"
 
 _Chunk = dict[str, Any]
-"""A piece of a reply as the engine streams it, in the form of OpenAI's chat completions."""
+"""A chunk of a reply as the engine streams it, in the form of OpenAI's chat completions."""
 
 
 class Gguf(Backend):
     """A model in a GGUF file: `model` is the file's name, `endpoint` the SHA-256 of its bytes.
 
-    `slots` requests are worked on side by side, and more wait; each has room for `context` tokens, its prompt and its
-    reply together. It computes in `threads` threads; None means one for every free core but one.
+    `slots` requests are processed in parallel, and more wait; each has a context of `context` tokens for its prompt and
+    its reply together. It computes in `threads` threads; None means one for every available core but one.
     """
 
     provider = "gguf"
 
     def __init__(self, path: Path, slots: int = 4, context: int = 4096, threads: int | None = None) -> None:
-        """Read the file for its digest, and load nothing yet. Raises `ConfigError` where it is no GGUF file that can be
-        read, or xllamacpp is not installed."""
+        """Read the file for its digest, without loading the model.
+
+        Raises `ConfigError` if it is not a readable GGUF file, or if xllamacpp is not installed.
+        """
         library()
         self.model = path.name
         self.endpoint = f"sha256:{_sha256(path)}"
@@ -52,34 +54,39 @@ class Gguf(Backend):
 
     @property
     def capabilities(self) -> Capabilities:
-        """A grammar in the engine, and log probabilities of the model's own, before the grammar rules any token out."""
+        """A grammar in the engine, and log probabilities of the model itself, before the grammar excludes tokens."""
         return Capabilities("grammar", logprobs=True)
 
     def open(self) -> None:
-        """Load the model, unless it is loaded; nothing else runs meanwhile. Raises `ConfigError` where it cannot be."""
+        """Load the model, unless it is loaded; this blocks the event loop.
+
+        Raises `ConfigError` if it cannot be loaded.
+        """
         if self._engine is None:
             self._engine = _Engine(self._parameters(), self._slots)
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """The reply, within `timeout` seconds of the model being loaded. Raises `Fault`, `unknown-model` where it
-        cannot be loaded."""
-        engine = self._opened()
+        """Return the reply, within `timeout` seconds after the model is loaded.
+
+        Raises `Fault`, of kind `unknown-model` if the model cannot be loaded.
+        """
+        engine = self._open_engine()
         try:
             async with asyncio.timeout(timeout):
                 chunks = await engine.ask(_body(request))
         except TimeoutError:
             raise Fault("timeout", f"{self.model} gave no whole reply within {timeout:g} s") from None
-        except (TypeError, ValueError, RuntimeError) as error:  # how the library refuses what it cannot read
+        except (TypeError, ValueError, RuntimeError) as error:  # raised by the library for invalid requests
             raise Fault("rejected", f"{self.model} cannot be asked this: {error}") from None
         return _reply(chunks)
 
     async def close(self) -> None:
-        """Let go of the model, once the requests under way have ended."""
+        """Unload the model, after the requests under way have ended."""
         engine, self._engine = self._engine, None
         if engine is not None:
             await engine.close()
 
-    def _opened(self) -> "_Engine":
+    def _open_engine(self) -> "_Engine":
         try:
             self.open()
         except ConfigError as error:
@@ -93,42 +100,42 @@ class Gguf(Backend):
         parameters.n_parallel = self._slots
         parameters.n_ctx = self._slots * self._context
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = self._threads
-        parameters.api_keys = [self._key]  # the engine listens on this machine, even if it is only asked in process
-        parameters.cache_ram_mib = 0  # else up to 8 GiB of old prompts; each slot keeps its last one all the same
-        parameters.enable_reasoning = 0  # a reply that is held to a grammar leaves no room for thoughts
-        parameters.force_pure_content_parser = True  # and what a template marks as a thought is the reply
+        parameters.api_keys = [self._key]  # the engine listens on a local port, even if it is only used in process
+        parameters.cache_ram_mib = 0  # else up to 8 GiB of old prompts; each slot keeps its last one anyway
+        parameters.enable_reasoning = 0  # a grammar leaves no room for thoughts
+        parameters.force_pure_content_parser = True  # text that a template marks as a thought is part of the reply
         parameters.verbosity = NO_LOG
         return parameters
 
 
 class _Engine:
-    """A loaded model, and a thread for each of its slots, in which a request waits for its reply."""
+    """A loaded model, with a thread for each of its slots, in which a request waits for its reply."""
 
     def __init__(self, parameters: Any, slots: int) -> None:
         try:
             self._server = library().Server(parameters)
-        except RuntimeError:  # its message never says why
-            wrong = f"gguf: {parameters.model.path}: llama.cpp cannot load it"
+        except RuntimeError:  # its message contains no reason
+            problem = f"gguf: {parameters.model.path}: llama.cpp cannot load it"
             hint = "it may be cut short, larger than the memory, or newer than xllamacpp"
-            raise ConfigError(f"{wrong}; {hint}: copy it again, name a smaller model, or update xllamacpp") from None
+            raise ConfigError(f"{problem}; {hint}: copy it again, name a smaller model, or update xllamacpp") from None
         self._threads = ThreadPoolExecutor(slots, thread_name_prefix="jurygraph-gguf")
 
     async def ask(self, body: dict[str, Any]) -> list[_Chunk]:
-        """The reply in pieces. If nobody waits for it any more, the engine stops at the next piece."""
-        left = threading.Event()
+        """Return the reply in chunks. If the caller is cancelled, the engine stops at the next chunk."""
+        is_cancelled = threading.Event()
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, self._chunks, body, left)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._chunks, body, is_cancelled)
         finally:
-            left.set()
+            is_cancelled.set()
 
-    def _chunks(self, body: dict[str, Any], left: threading.Event) -> list[_Chunk]:
+    def _chunks(self, body: dict[str, Any], is_cancelled: threading.Event) -> list[_Chunk]:
         chunks: list[_Chunk] = []
 
-        def take(chunk: _Chunk) -> bool:
+        def collect(chunk: _Chunk) -> bool:
             chunks.append(chunk)
-            return left.is_set()
+            return is_cancelled.is_set()
 
-        self._server.handle_chat_completions(body, take)
+        self._server.handle_chat_completions(body, collect)
         return chunks
 
     async def close(self) -> None:
@@ -136,7 +143,7 @@ class _Engine:
 
 
 def library() -> Any:
-    """xllamacpp, imported at the first call. Raises `ConfigError` where it is not installed."""
+    """Return xllamacpp, imported at the first call. Raises `ConfigError` if it is not installed."""
     try:
         import xllamacpp  # type: ignore[import-untyped]
     except ImportError:
@@ -145,18 +152,18 @@ def library() -> Any:
 
 
 def free_cores() -> int:
-    """The cores that this process may run on."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _sha256(path: Path) -> str:
-    """Of a GGUF file's bytes: the engine itself does not say what is wrong with a file that is none."""
+    """Return the digest of a GGUF file. It checks the file, since the engine does not explain why it rejects one."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
             if start != _MAGIC:
-                wrong = f"is no GGUF file, it begins with {start!r}" if start else "is empty"
-                raise ConfigError(f"gguf: {path}: {wrong}; name a model in the GGUF format")
+                problem = f"is no GGUF file, it begins with {start!r}" if start else "is empty"
+                raise ConfigError(f"gguf: {path}: {problem}; name a model in the GGUF format")
             file.seek(0)
             return hashlib.file_digest(file, "sha256").hexdigest()
     except FileNotFoundError:
@@ -166,7 +173,7 @@ def _sha256(path: Path) -> str:
 
 
 def _body(request: Request) -> dict[str, Any]:
-    """A request as the engine takes it: streamed, so that it can be left before its end, its prompt's part too."""
+    """Return a request in the engine's form: streamed, so that it can be stopped early, even in the prompt."""
     body: dict[str, Any] = {
         **request.parameters,
         "messages": [message.model_dump() for message in request.messages],
@@ -175,7 +182,7 @@ def _body(request: Request) -> dict[str, Any]:
         "return_progress": True,
     }
     if request.form == "grammar" and request.answer is not None:
-        # not `response_format`: it takes another way, which heeds no bounds of numbers and breaks letters beyond ASCII
+        # not `response_format`: its other implementation ignores bounds of numbers and breaks non-ASCII letters
         compact = {**request.answer, "x-guidance": {"whitespace_flexible": False}}
         body["grammar"] = library().json_schema_to_grammar(compact)
     return body
@@ -208,21 +215,24 @@ def _fault(error: dict[str, Any]) -> Fault:
     return Fault("server" if error["code"] >= 500 else "rejected", error["message"])
 
 
-def _tokens(given: Sequence[dict[str, Any]], text: str) -> tuple[Token, ...]:
-    places = telling(text, [token["token"] for token in given])
+def _tokens(entries: Sequence[dict[str, Any]], text: str) -> tuple[Token, ...]:
+    indices = telling(text, [token["token"] for token in entries])
     return tuple(
-        Token(text=token["token"], logprob=_logprob(token), others=_others(token) if place in places else ())
-        for place, token in enumerate(given)
+        Token(text=token["token"], logprob=_logprob(token), others=_others(token) if index in indices else ())
+        for index, token in enumerate(entries)
     )
 
 
-def _others(given: dict[str, Any]) -> tuple[tuple[str, float], ...]:
-    others = given.get("top_logprobs") or given.get("top_probs") or ()
+def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
+    others = entry.get("top_logprobs") or entry.get("top_probs") or ()
     return tuple((other["token"], _logprob(other)) for other in others)
 
 
 def _logprob(token: dict[str, Any]) -> float:
-    """Given as such, or as a probability where `post_sampling_probs` was asked for. Raises `Fault` where it is none."""
+    """Return a token's log probability; `post_sampling_probs` gives a probability instead.
+
+    Raises `Fault` if there is neither.
+    """
     if token.get("logprob") is not None:
         return float(token["logprob"])
     if token.get("prob") is not None:

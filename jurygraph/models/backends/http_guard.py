@@ -1,8 +1,8 @@
-"""Limits what the HTTP clients of other libraries accept: no redirect, and no reply beyond a fixed size.
+"""Limit what the HTTP clients of other libraries accept: no redirect, and no reply beyond a fixed size.
 
-litellm, and a chat model of your own, bring HTTP clients that follow redirects and read a reply of any size, compressed
+litellm, and a user's own chat model, bring HTTP clients that follow redirects and read a reply of any size, compressed
 or not. All of them send through a transport of httpx. The guard wraps these transports once, and acts only on requests
-that are sent within `guarded()`: whatever else uses httpx in this process keeps its own behaviour.
+that are sent within `guarded()`: other uses of httpx in this process keep their own behaviour.
 """
 
 import zlib
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
     import httpx
 
 LARGEST = 8 << 20
-"""Bytes of a reply, at most."""
+"""Most bytes of a reply."""
 
 MOST_VALUES = 1_000_000
-"""JSON values in a reply, at most: about so many are the log probabilities of the longest."""
+"""Most JSON values in a reply: the log probabilities of the longest replies have about as many."""
 
 MOST_OBJECTS = 4_096
-"""JSON objects in a reply, at most, without those of its log probabilities: clients take up to a millisecond each."""
+"""Most JSON objects in a reply, without those of its log probabilities: clients take up to a millisecond for each."""
 
 _ENCODING = "gzip"
-"""The only compression that is asked for, since a bounded decoder for it is in the standard library."""
+"""The only compression that is requested, since the standard library has a bounded decoder for it."""
 
-_SHOWN = 100
+_MAX_SHOWN = 100
 _DESCRIBE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 _IDENTITY = ("", "identity")
 _GZIP = zlib.MAX_WBITS | 16
@@ -49,19 +49,19 @@ class Exchange:
         self._failed: set[tuple[str, str]] = set()
 
     def begin(self, request: "httpx.Request") -> None:
-        """Prepare a request. Raises a transport error where the same request failed before: a call is one attempt."""
+        """Prepare a request. Raises a transport error if the same request failed before: a call is one attempt."""
         if (request.method, str(request.url)) in self._failed:
             raise _transport_error("the request failed, and is not sent a second time", request)
         self.fault = self.status = None
         request.headers["Accept-Encoding"] = _ENCODING
 
     def fail(self, request: "httpx.Request", fault: Fault | None) -> None:
-        """Remember that a request came to nothing, and why, where that is known here."""
+        """Record that a request failed, and the fault if it is known here."""
         self.fault = fault
         self._failed.add((request.method, str(request.url)))
 
     def finish(self, request: "httpx.Request", response: "httpx.Response", body: "_Body") -> "httpx.Response":
-        """Return the reply with its body read and decoded. Raises `Fault` where the body cannot be accepted."""
+        """Return the reply with its body read and decoded. Raises `Fault` if the body is not acceptable."""
         import httpx
 
         content = body.finish()
@@ -71,17 +71,19 @@ class Exchange:
                 _require_json(content)
         self.bodies.append(content)
         self.status = response.status_code
-        kept = [(name, value) for name, value in response.headers.multi_items() if name.lower() not in _DESCRIBE_BODY]
-        return httpx.Response(response.status_code, headers=kept, content=content, request=request)
+        headers = [
+            (name, value) for name, value in response.headers.multi_items() if name.lower() not in _DESCRIBE_BODY
+        ]
+        return httpx.Response(response.status_code, headers=headers, content=content, request=request)
 
     def error_kind(self) -> str | None:
-        """Return the kind of fault by the status and the body of the last reply; None where that was no error."""
+        """Return the kind of fault by the status and the body of the last reply; None if it was no error."""
         if self.status is None or self.status < 400:
             return None
         return kind_of_complaint(self.status, complaint_in(bytearray(self.bodies[-1])))
 
     def require_no_fault(self) -> None:
-        """Raise `Fault` where the last reply was refused, whatever the client made of that."""
+        """Raise `Fault` if the last reply was rejected, whatever the client made of that."""
         if self.fault is not None:
             raise self.fault
 
@@ -89,55 +91,55 @@ class Exchange:
         """Raise `Fault` unless a reply came through the guard, and the last one was accepted."""
         self.require_no_fault()
         if not self.bodies:
-            wrong = "its reply came by a client that jurygraph cannot limit"
+            problem = "its reply came by a client that jurygraph cannot limit"
             raise Fault(
-                "rejected", f"{wrong}; reach the model by openai-compatible:URL#model or langchain:NAME instead"
+                "rejected", f"{problem}; reach the model by openai-compatible:URL#model or langchain:NAME instead"
             )
 
 
 class _Body:
-    """The body of one reply, as it comes in and is decoded. Raises `Fault` where it cannot be accepted."""
+    """The body of one reply, decoded as it arrives. Raises `Fault` if it is not acceptable."""
 
     def __init__(self, response: "httpx.Response") -> None:
         status = response.status_code
         if 300 <= status < 400:
-            wrong = f"{status}, a redirect; give the address that it leads to, if you trust that server"
-            raise Fault(kind_of_status(status), wrong)
+            problem = f"{status}, a redirect; give the address that it leads to, if you trust that server"
+            raise Fault(kind_of_status(status), problem)
         encoding = response.headers.get("content-encoding", "").strip().lower()
         if encoding not in (*_IDENTITY, _ENCODING) and status < 400:
             raise Fault("unreadable", f"the reply is compressed as {encoding[:40]!r}; only {_ENCODING} was asked for")
         self._is_error = status >= 400
-        self._most = LARGEST_ERROR if self._is_error else LARGEST
+        self._max_size = LARGEST_ERROR if self._is_error else LARGEST
         self._decoder = None if encoding in _IDENTITY else zlib.decompressobj(_GZIP)
-        self._skipped = self._is_error and encoding not in (*_IDENTITY, _ENCODING)
+        self._is_skipped = self._is_error and encoding not in (*_IDENTITY, _ENCODING)
         self._content = bytearray()
         self._received = 0
 
     def add(self, chunk: bytes) -> bool:
-        """Add what came. Return whether more is wanted."""
+        """Add a chunk. Return True if more is wanted."""
         self._received += len(chunk)
-        if self._skipped:
+        if self._is_skipped:
             return False
         try:
-            self._content += self._decoded(chunk)
+            self._content += self._decode(chunk)
         except zlib.error as error:
             if not self._is_error:
                 raise Fault("unreadable", f"the reply is no valid {_ENCODING}: {error}") from None
             return False
-        return max(self._received, len(self._content)) <= self._most or self._refuse_rest()
+        return max(self._received, len(self._content)) <= self._max_size or self._refuse_rest()
 
     def finish(self) -> bytes:
         """Return the whole body."""
         if self._decoder is not None and not self._decoder.eof and not self._is_error:
             raise Fault("unreadable", f"the reply is no valid {_ENCODING}: it ends too early")
-        return bytes(self._content[: self._most])
+        return bytes(self._content[: self._max_size])
 
-    def _decoded(self, chunk: bytes) -> bytes:
+    def _decode(self, chunk: bytes) -> bytes:
         if self._decoder is None:
             return chunk
         if self._decoder.eof:
             raise zlib.error("bytes follow its end")
-        decoded = self._decoder.decompress(chunk, self._most + 1 - len(self._content))
+        decoded = self._decoder.decompress(chunk, self._max_size + 1 - len(self._content))
         if self._decoder.unused_data:
             raise zlib.error("bytes follow its end")
         return decoded
@@ -149,10 +151,10 @@ class _Body:
 
 
 def require_few_values(content: bytes | bytearray) -> None:
-    """Raise `Fault` where a reply has so many values that a client would hold up everything else with reading it."""
+    """Raise `Fault` for a reply with so many values that a client would block everything else while parsing it."""
     if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
         raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
-    if content.count(b"{") > MOST_OBJECTS and _objects(content) > MOST_OBJECTS:
+    if content.count(b"{") > MOST_OBJECTS and _count_objects(content) > MOST_OBJECTS:
         raise Fault("too-large", f"the reply has more than {MOST_OBJECTS:,} objects")
 
 
@@ -160,24 +162,27 @@ def _require_json(content: bytes) -> None:
     try:
         from_json(content, allow_inf_nan=True)
     except ValueError as error:
-        begins = content[:_SHOWN].decode(errors="replace")
+        begins = content[:_MAX_SHOWN].decode(errors="replace")
         raise Fault("unreadable", f"the reply is no JSON: {error}; it begins with {begins!r}") from None
 
 
-def _objects(content: bytes | bytearray) -> int:
-    """Count the objects of a JSON text, without those under `logprobs`; 0 where it is no JSON, as its readers say."""
+def _count_objects(content: bytes | bytearray) -> int:
+    """Count the objects of a JSON text, without those under `logprobs`; 0 for invalid JSON.
+
+    The text's readers report invalid JSON.
+    """
     try:
-        waiting = [from_json(content)]
+        pending = [from_json(content)]
     except ValueError:
         return 0
     count = 0
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, dict):
+    while pending:
+        item = pending.pop()
+        if isinstance(item, dict):
             count += 1
-            waiting.extend(value for name, value in one.items() if name != "logprobs")
-        elif isinstance(one, list):
-            waiting.extend(one)
+            pending.extend(value for name, value in item.items() if name != "logprobs")
+        elif isinstance(item, list):
+            pending.extend(item)
     return count
 
 
@@ -186,9 +191,9 @@ _EXCHANGE: ContextVar[Exchange | None] = ContextVar("jurygraph_exchange", defaul
 
 @contextmanager
 def guarded(json: bool = False) -> Iterator[Exchange]:
-    """Guard every request that is sent by httpx in this context, and collect what came of them.
+    """Guard every httpx request in this context, and collect the results.
 
-    With `json`, a reply that is not one valid JSON value is refused, before its readers repeat it in their errors.
+    With `json`, a reply that is not one valid JSON value is rejected, before its readers repeat it in their errors.
     """
     _guard_httpx()
     exchange = Exchange(json)
@@ -218,7 +223,7 @@ def guard_async_transport(transport: Any) -> None:
         if exchange is None:
             return await send(self, request)
         exchange.begin(request)
-        with _failures(exchange, request):
+        with _recorded_failures(exchange, request):
             response = await send(self, request)
             try:
                 body = _Body(response)
@@ -242,7 +247,7 @@ def _guard_sync_transport(transport: Any) -> None:
         if exchange is None:
             return send(self, request)
         exchange.begin(request)
-        with _failures(exchange, request):
+        with _recorded_failures(exchange, request):
             response = send(self, request)
             try:
                 body = _Body(response)
@@ -257,8 +262,8 @@ def _guard_sync_transport(transport: Any) -> None:
 
 
 @contextmanager
-def _failures(exchange: Exchange, request: "httpx.Request") -> Iterator[None]:
-    """Remember why a request failed; what is refused here is raised as an error that every client of httpx expects."""
+def _recorded_failures(exchange: Exchange, request: "httpx.Request") -> Iterator[None]:
+    """Record why a request failed; a rejection by the guard is raised as an error that every httpx client expects."""
     import httpx
 
     try:
@@ -272,7 +277,7 @@ def _failures(exchange: Exchange, request: "httpx.Request") -> Iterator[None]:
 
 
 def _fault_of(error: "httpx.RequestError") -> Fault | None:
-    """Return what a transport says is wrong, where the clients would say less."""
+    """Return the fault behind a transport's error, if the clients would report less."""
     import aiohttp
 
     cause = error.__cause__

@@ -1,4 +1,4 @@
-"""Gives what another gateway knows already, and notes what it would have to ask."""
+"""Backend for dry runs that replies from another gateway's cache and store, and records all other requests."""
 
 from typing import TYPE_CHECKING
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class Known(Unsent):
-    """Stands in for a gateway's backend, as `Unsent` does, with the replies that its run or its cache has."""
+    """Take the place of a gateway's backend, as `Unsent` does, with the replies that its run or its cache has."""
 
     def __init__(self, gateway: "Gateway") -> None:
         super().__init__(gateway.backend)
         self._gateway = gateway
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """A reply that is known; raises `Fault` of kind `unrecorded` where there is none."""
+        """Return a known reply; raises `Fault` of kind `unrecorded` if there is none."""
         if self._gateway.known(request):
             return (await self._gateway.ask(request)).reply
         return await super().complete(request, timeout)

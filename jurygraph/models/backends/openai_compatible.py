@@ -1,4 +1,4 @@
-"""Reaches any server that speaks OpenAI's chat completions (vLLM, SGLang, llama.cpp, OpenAI itself, …), on aiohttp."""
+"""Backend for any server with OpenAI's chat completions (vLLM, SGLang, llama.cpp, OpenAI itself, …), on aiohttp."""
 
 import asyncio
 import re
@@ -24,10 +24,10 @@ from jurygraph.models.probability import spelled, telling
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
-_LARGEST_AS_BYTES = 1 << 20  # aiohttp warns where more bytes than these are sent at once
-_LONGEST_MESSAGE = 300
+_LARGEST_AS_BYTES = 1 << 20  # aiohttp warns if more bytes than this are sent at once
+_MAX_MESSAGE = 300
 _MOST_TOKENS = 1 << 31
-_LEAST_LOGPROB = -9999.0  # what vLLM gives for minus infinity
+_LEAST_LOGPROB = -9999.0  # vLLM's value for minus infinity
 _ROUNDING = 1e-3
 _IDLE = 4.0  # seconds: uvicorn, under vLLM and SGLang, closes an idle connection after 5
 _KEY = re.compile(r"[!-~]+")
@@ -61,10 +61,10 @@ class _Answer(NamedTuple):
 
 
 class OpenAICompatible(Backend):
-    """One model of a server, by the URL under which it has `/chat/completions`.
+    """One model of a server, by the URL that has `/chat/completions` below it.
 
-    A request waits for one of so many `connections` within its own timeout. Raises `ValueError` where the URL is no web
-    address or holds what may be secret, where the key cannot stand in a header, or where the form is a grammar.
+    A request waits for one of `connections` connections within its own timeout. Raises `ValueError` if the URL is no
+    web address or contains parts that may be secret, if the key is not valid in a header, or if the form is a grammar.
     """
 
     provider = "openai-compatible"
@@ -93,11 +93,11 @@ class OpenAICompatible(Backend):
 
     @property
     def capabilities(self) -> Capabilities:
-        """As they were given."""
+        """The capabilities given to the constructor."""
         return self._capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """The reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
+        """Return the reply, within `timeout` seconds from now to its last byte. Raises `Fault`."""
         try:
             async with asyncio.timeout(timeout):
                 answer = await self._answer(_body(request))
@@ -108,15 +108,15 @@ class OpenAICompatible(Backend):
         except (aiohttp.ClientError, OSError) as error:
             raise self._fault("connection", f"{error}" or type(error).__name__) from None
         if not 200 <= answer.status < 300:
-            raise self._complained(answer.status, answer.headers, complaint_in(answer.content))
+            raise self._complaint_fault(answer.status, answer.headers, complaint_in(answer.content))
         if len(answer.content) > LARGEST:
             raise self._fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
         return self._reply(answer)
 
     async def close(self) -> None:
-        """Let go of the connections of the running loop, and of those whose loop has ended."""
-        here = asyncio.get_running_loop()
-        await self._let_go(*(loop for loop in self._sessions if loop is here or loop.is_closed()))
+        """Close the connections of the running loop, and of loops that have ended."""
+        running = asyncio.get_running_loop()
+        await self._close_sessions(*(loop for loop in self._sessions if loop is running or loop.is_closed()))
 
     async def _answer(self, body: bytes) -> _Answer:
         session = await self._session()
@@ -131,18 +131,18 @@ class OpenAICompatible(Backend):
             return _Answer(response.status, response.headers, content)
 
     async def _session(self) -> aiohttp.ClientSession:
-        """The session of the running loop: connections of one loop are of no use in another."""
+        """Return the session of the running loop: connections of one loop cannot be used in another."""
         loop = asyncio.get_running_loop()
         if loop not in self._sessions:
-            self._sessions[loop] = self._opened()
-            await self._let_go(*(other for other in self._sessions if other.is_closed()))
+            self._sessions[loop] = self._open_session()
+            await self._close_sessions(*(other for other in self._sessions if other.is_closed()))
         return self._sessions[loop]
 
-    async def _let_go(self, *loops: asyncio.AbstractEventLoop) -> None:
+    async def _close_sessions(self, *loops: asyncio.AbstractEventLoop) -> None:
         for session in [self._sessions.pop(loop) for loop in loops]:
             await session.close()
 
-    def _opened(self) -> aiohttp.ClientSession:
+    def _open_session(self) -> aiohttp.ClientSession:
         headers = {"Content-Type": "application/json", "User-Agent": "jurygraph"}
         for key in self.secrets:
             headers["Authorization"] = f"Bearer {key}"
@@ -159,37 +159,37 @@ class OpenAICompatible(Backend):
         except ValidationError as error:
             complaint = complaint_in(answer.content)
             if complaint.status is not None:
-                raise self._complained(complaint.status, answer.headers, complaint) from None
+                raise self._complaint_fault(complaint.status, answer.headers, complaint) from None
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the body"
-            wrong = f"the reply is no chat completion: {where}: {first['msg']}"
-            raise self._fault("unreadable", f"{wrong}; it begins with {complaint.message!r}") from None
+            location = ".".join(map(str, first["loc"])) or "the body"
+            problem = f"the reply is no chat completion: {location}: {first['msg']}"
+            raise self._fault("unreadable", f"{problem}; it begins with {complaint.message!r}") from None
         if reply.finish in BROKEN_OFF:
             raise self._fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
         return reply
 
-    def _complained(self, status: int, headers: Mapping[str, str], complaint: Complaint) -> Fault:
+    def _complaint_fault(self, status: int, headers: Mapping[str, str], complaint: Complaint) -> Fault:
         kind = kind_of_complaint(status, complaint)
         wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit") if kind in RETRIED else None
         if 300 <= status < 400:
             return self._fault(kind, f"{status}, a redirect; give the URL that it leads to, if you trust that server")
         return self._fault(kind, f"{status}: {complaint.message}", wait)
 
-    def _fault(self, kind: str, wrong: str, wait: float | None = None) -> Fault:
-        said = self._redactor.text(wrong[:LARGEST_ERROR])
-        return Fault(kind, f"{self.endpoint}: {said[:_LONGEST_MESSAGE]}", wait)
+    def _fault(self, kind: str, problem: str, wait: float | None = None) -> Fault:
+        message = self._redactor.text(problem[:LARGEST_ERROR])
+        return Fault(kind, f"{self.endpoint}: {message[:_MAX_MESSAGE]}", wait)
 
 
 def _endpoint(url: str) -> str:
-    """A URL without its last slash. What is wrong with it is said without repeating it."""
+    """Return a URL without its last slash. Errors do not repeat the URL."""
     try:
         parts = urlsplit(url.strip())
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         raise ValueError(_NO_ADDRESS) from None
     if "@" in parts.netloc or "?" in url or "#" in url:
         raise ValueError("the URL holds a user, a password or a query, which may be secret; give the key apart")
-    if not usable:
+    if not is_usable:
         raise ValueError(_NO_ADDRESS)
     return url.strip().rstrip("/")
 
@@ -210,7 +210,7 @@ def _body(request: Request) -> bytes:
 
 
 def read_reply(envelope: _Envelope) -> Reply:
-    """The reply in an envelope, of which the first choice counts."""
+    """Return the reply in an envelope, from its first choice."""
     choice = envelope["choices"][0]
     usage, text = envelope.get("usage"), _text(choice["message"].get("content"))
     return Reply(
@@ -218,32 +218,35 @@ def read_reply(envelope: _Envelope) -> Reply:
         finish=choice.get("finish_reason"),
         refusal=choice["message"].get("refusal") or None,
         served=envelope.get("model"),
-        tokens_in=_count(usage, "prompt_tokens"),
+        tokens_in=_read_count(usage, "prompt_tokens"),
         tokens_out=_tokens_out(usage),
         tokens=read_tokens(choice.get("logprobs"), text),
     )
 
 
 def _text(content: str | list[dict[str, Any]] | None) -> str:
-    if isinstance(content, list):  # parts, of which those of thinking are not the reply
+    if isinstance(content, list):  # parts; those with thoughts are not the reply
         texts = (part.get("text") for part in content if part.get("type") == "text")
         return "".join(text for text in texts if isinstance(text, str))
     return content or ""
 
 
 def _tokens_out(usage: Any) -> int | None:
-    """Tokens of the reply; hidden reasoning too, where the total counts it and `completion_tokens` does not."""
-    read, written, total = (_count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
+    """Return the number of tokens of the reply.
+
+    Hidden reasoning is included if the total includes it, even if `completion_tokens` does not.
+    """
+    read, written, total = (_read_count(usage, f"{name}_tokens") for name in ("prompt", "completion", "total"))
     return written if None in (read, written, total) else max(written or 0, (total or 0) - (read or 0))
 
 
-def _count(usage: Any, name: str) -> int | None:
+def _read_count(usage: Any, name: str) -> int | None:
     count = usage.get(name) if isinstance(usage, dict) else None
     return count if type(count) is int and 0 <= count < _MOST_TOKENS else None
 
 
 def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
-    """Every token, or none where one cannot be read: with a gap they would spell another text."""
+    """Return every token, or none if one cannot be read: with a gap they would spell another text."""
     entries = logprobs.get("content") if isinstance(logprobs, dict) else None
     if not isinstance(entries, list):
         return ()
@@ -253,10 +256,10 @@ def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
     texts = [token for token, _ in read]
     if text not in "".join(texts):
         texts = spelled([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
-    places = telling(text, texts)
+    indices = telling(text, texts)
     return tuple(
-        Token.model_construct(text=token, logprob=logprob, others=_others(entries[place]) if place in places else ())
-        for place, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
+        Token.model_construct(text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ())
+        for index, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))
     )
 
 
@@ -267,7 +270,7 @@ def _others(entry: dict[str, Any]) -> tuple[tuple[str, float], ...]:
 
 
 def _token(entry: Any) -> tuple[str, float] | None:
-    """A token and its log probability, which is at most 0; None where there is no such pair."""
+    """Return a token and its log probability, which is at most 0; None if there is no such pair."""
     if not isinstance(entry, dict):
         return None
     text: Any = entry.get("token")

@@ -1,4 +1,4 @@
-"""Answers from recorded calls: the same requests get the same replies, without a model, a network or a bill."""
+"""Backend that replays recorded calls: equal requests get equal replies, without a model, a network or a bill."""
 
 import json
 import logging
@@ -27,17 +27,17 @@ _PARTS = {
     "messages": ("messages",),
     "sample": ("sample",),
 }
-"""What a request is made of; of what differs, the first is told."""
+"""Parts of a request, with their fields; an error names the first part that differs."""
 
-_LENGTHY = ("answer", "messages")
-_COMPARED = 16
+_LONG_FIELDS = ("answer", "messages")
+_MAX_COMPARED = 16
 
 
 class Replay(Backend):
-    """The model whose calls a file holds: it goes by that one's provider, endpoint and model.
+    """The model whose calls a file holds, under the provider, endpoint and model name of the recording.
 
-    Where the calls are of several models, `which` names one as the error lists them (`provider:endpoint#model`). Raises
-    `InputError` where the file cannot be read or holds no call, `ConfigError` where it is open which model is meant.
+    If the calls are of several models, `which` names one as the error lists them (`provider:endpoint#model`). Raises
+    `InputError` if the file cannot be read or holds no call, `ConfigError` if it is ambiguous which model is meant.
     """
 
     def __init__(self, path: str | Path, which: str | None = None) -> None:
@@ -48,58 +48,60 @@ class Replay(Backend):
             raise InputError(f"{path}: holds no call; record some first (calls.record)")
         self._path = Path(path)
         self._calls = recording.calls
-        self._alike = _Alike(call.request for call in recording.calls.values())
-        models = {_name(call.request): call.request for call in recording.calls.values()}
-        shown = models[_one(self._path, list(models), which)]
-        self.provider, self.endpoint, self.model = shown.provider, shown.endpoint, shown.model
-        own = [call.request for call in recording.calls.values() if _name(call.request) == _name(shown)]
-        self._capabilities = _capabilities(own)
+        self._request_index = _RequestIndex(call.request for call in recording.calls.values())
+        models = {_model_id(call.request): call.request for call in recording.calls.values()}
+        chosen = models[_choose_model(self._path, list(models), which)]
+        self.provider, self.endpoint, self.model = chosen.provider, chosen.endpoint, chosen.model
+        requests = [call.request for call in recording.calls.values() if _model_id(call.request) == _model_id(chosen)]
+        self._capabilities = _capabilities(requests)
 
     @property
     def capabilities(self) -> Capabilities:
-        """What was asked of the model while it was recorded."""
+        """The capabilities that most requests used while they were recorded."""
         return self._capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """The recorded reply. Raises `Fault` of kind `unrecorded`, which names what the nearest call differs in."""
+        """Return the recorded reply. Raises `Fault` of kind `unrecorded` with the difference to the nearest call."""
         call = self._calls.get(request.digest)
         if call is not None:
             return call.reply
-        nearest = self._alike.nearest(request)
-        wrong = f"{self._path.name} holds no reply to this request"
-        near = f"the nearest that it holds ({nearest.digest[:12]}) differs in its {_difference(request, nearest)}"
-        raise Fault("unrecorded", f"{wrong}; {near}; ask as was recorded, or record anew")
+        nearest = self._request_index.nearest(request)
+        problem = f"{self._path.name} holds no reply to this request"
+        difference = (
+            f"the nearest that it holds ({nearest.digest[:12]}) differs in its {_describe_difference(request, nearest)}"
+        )
+        raise Fault("unrecorded", f"{problem}; {difference}; ask as was recorded, or record anew")
 
 
-class _Alike:
-    """Recorded requests by what they ask: by the last message of the user."""
+class _RequestIndex:
+    """Recorded requests by the last message of the user."""
 
     def __init__(self, requests: Iterable[Request]) -> None:
         self._by_text: dict[str, list[Request]] = defaultdict(list)
         for request in requests:
-            self._by_text[_asked(request)].append(request)
+            self._by_text[_user_text(request)].append(request)
         self._texts = sorted(self._by_text, key=len)
 
     def nearest(self, request: Request) -> Request:
-        """The request that asks most nearly the same and, of several, differs in the least parts."""
-        text = _asked(request)
-        alike = self._by_text[text if text in self._by_text else self._most_alike(text)]
-        return min(alike, key=lambda other: len(_different(request, other)))
+        """Return the request with the most similar question and, among several, with the fewest parts that differ."""
+        text = _user_text(request)
+        alike = self._by_text[text if text in self._by_text else self._most_similar(text)]
+        return min(alike, key=lambda other: len(_differing_fields(request, other)))
 
-    def _most_alike(self, text: str) -> str:
-        """Of the texts that are about as long: to compare with all would take seconds for every request."""
+    def _most_similar(self, text: str) -> str:
+        """Return the most similar of the texts of about the same length: comparing all would take seconds."""
         from rapidfuzz import fuzz
 
         middle = bisect_left(self._texts, len(text), key=len)
-        near = self._texts[max(0, middle - _COMPARED) : middle + _COMPARED]
-        return max(near, key=lambda other: fuzz.ratio(text, other))
+        candidates = self._texts[max(0, middle - _MAX_COMPARED) : middle + _MAX_COMPARED]
+        return max(candidates, key=lambda other: fuzz.ratio(text, other))
 
 
-def _asked(request: Request) -> str:
+def _user_text(request: Request) -> str:
     return next((message.content for message in reversed(request.messages) if message.role == "user"), "")
 
 
-def _name(request: Request) -> str:
+def _model_id(request: Request) -> str:
     return (
         f"{request.provider}:{request.endpoint}#{request.model}"
         if request.endpoint
@@ -107,44 +109,48 @@ def _name(request: Request) -> str:
     )
 
 
-def _one(path: Path, names: list[str], which: str | None) -> str:
+def _choose_model(path: Path, names: list[str], which: str | None) -> str:
     if which is None and len(names) == 1:
         return names[0]
     if which is not None and which in names:
         return which
-    wrong = "holds calls of several models" if which is None else f"holds no call of {which!r}"
-    raise ConfigError(f"{path}: {wrong}; say which, as one of replay:{path}#NAME: {', '.join(sorted(names))}")
+    problem = "holds calls of several models" if which is None else f"holds no call of {which!r}"
+    raise ConfigError(f"{path}: {problem}; say which, as one of replay:{path}#NAME: {', '.join(sorted(names))}")
 
 
 def _capabilities(requests: list[Request]) -> Capabilities:
-    """What most of the requests rest on: with another form or other parameters they would not be the same."""
+    """Return the capabilities that most requests used: with another form or other parameters they would not match."""
     forms = Counter(request.form for request in requests if request.answer is not None)
     tops = Counter(request.parameters.get("top_logprobs") for request in requests if request.parameters.get("logprobs"))
-    top = tops.most_common(1)[0][0] if tops else None
+    most_common = tops.most_common(1)[0][0] if tops else None
     form = forms.most_common(1)[0][0] if forms else "text"
-    return Capabilities(form, logprobs=bool(tops), top_logprobs=top if isinstance(top, int) else 0)
+    return Capabilities(form, logprobs=bool(tops), top_logprobs=most_common if isinstance(most_common, int) else 0)
 
 
-def _different(request: Request, other: Request) -> list[tuple[str, str]]:
-    """The parts, and in them the fields, in which requests differ; as JSON, where 1 is neither 1.0 nor true."""
-    here, there = request.said(), other.said()
+def _differing_fields(request: Request, other: Request) -> list[tuple[str, str]]:
+    """Return the parts, and their fields, in which requests differ as JSON, where 1 is neither 1.0 nor true."""
+    fields_here, fields_there = request.said(), other.said()
     fields = [(part, field) for part, fields in _PARTS.items() for field in fields]
-    return [(part, field) for part, field in fields if canonical(here[field]) != canonical(there[field])]
+    return [(part, field) for part, field in fields if canonical(fields_here[field]) != canonical(fields_there[field])]
 
 
-def _difference(request: Request, other: Request) -> str:
-    """The first part in which they differ, and how."""
-    part, field = _different(request, other)[0]
-    if field in _LENGTHY:
+def _describe_difference(request: Request, other: Request) -> str:
+    """Describe the first part in which they differ."""
+    part, field = _differing_fields(request, other)[0]
+    if field in _LONG_FIELDS:
         return part
-    here, there = getattr(request, field), getattr(other, field)
+    value, other_value = getattr(request, field), getattr(other, field)
     if field == "parameters":
-        field = min(name for name in here.keys() | there.keys() if _value(here, name) != _value(there, name))
-        here, there = _value(here, field), _value(there, field)
+        field = min(
+            name
+            for name in value.keys() | other_value.keys()
+            if _dump_parameter(value, name) != _dump_parameter(other_value, name)
+        )
+        value, other_value = _dump_parameter(value, field), _dump_parameter(other_value, field)
     else:
-        here, there = json.dumps(here), json.dumps(there)
-    return f"{part}: {field} is {shortened(here)} here and {shortened(there)} there"
+        value, other_value = json.dumps(value), json.dumps(other_value)
+    return f"{part}: {field} is {shortened(value)} here and {shortened(other_value)} there"
 
 
-def _value(parameters: dict[str, JsonValue], name: str) -> str:
+def _dump_parameter(parameters: dict[str, JsonValue], name: str) -> str:
     return json.dumps(parameters[name]) if name in parameters else "not given"

@@ -1,4 +1,4 @@
-"""Notes what a model would be asked, and asks nobody."""
+"""Backend for dry runs that records requests and sends nothing."""
 
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
@@ -6,9 +6,9 @@ from jurygraph.models.faults import Fault
 
 
 class Unsent(Backend):
-    """Stands in for another backend and goes by its name, so that the requests are those which it would get.
+    """Take the place of another backend under its names, so that the requests are those which it would get.
 
-    `requests` are what it was given so far, by their digests.
+    `requests` are the requests so far, by digest.
     """
 
     def __init__(self, other: Backend) -> None:
@@ -18,10 +18,10 @@ class Unsent(Backend):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the other's endpoint can do."""
+        """The capabilities of the other backend's endpoint."""
         return self._capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Never a reply: raises `Fault` of kind `unrecorded`."""
+        """Record the request, and raise `Fault` of kind `unrecorded`."""
         self.requests[request.digest] = request
         raise Fault("unrecorded", "the request was noted and not sent")

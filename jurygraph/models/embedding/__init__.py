@@ -1,1 +1,1 @@
-"""Models that read texts and write none: embedders, which give vectors, and rerankers, which score documents."""
+"""Models that read texts and generate none: embedders, which return vectors, and rerankers, which score documents."""

@@ -1,4 +1,4 @@
-"""What evaluators need of a model that embeds texts or ranks documents, and what is taken of what it gives."""
+"""Interfaces of embedders and rerankers, and the validation of their results."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -15,65 +15,65 @@ TIMEOUT = 60.0
 """Seconds for one request to a server."""
 
 AT_ONCE = 32
-"""Texts or documents in one request, at most: many servers take no more."""
+"""Most texts or documents in one request: many servers accept no more."""
 
 
 class _Model(ABC):
-    """`name` is the model's, and `version` tells the model and the library or server that runs it."""
+    """`name` is the model's name, and `version` identifies the model and the library or server that runs it."""
 
     name: str
     version: str
 
     def close(self) -> None:
-        """Let go of the model; may be called more than once, and used again afterwards."""
+        """Unload the model; may be called more than once, and the model may be used again afterwards."""
 
 
 class Embedder(_Model):
-    """Gives every text a vector. What a text gets does not hang on the others beside it."""
+    """Compute a vector for every text. The vector of a text does not depend on the other texts."""
 
     @abstractmethod
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """The vectors [N, D] of up to `AT_ONCE` texts, in their order, each of length 1, or 0 where it is of nothing.
+        """Return the unit vectors [N, D] of up to `AT_ONCE` texts, in order; a zero vector stays zero.
 
-        Raises `Fault`, and then gives no vector at all.
+        Raises `Fault`, and then returns no vector at all.
         """
 
 
 class Reranker(_Model):
-    """Scores documents by how well they answer a query. `logits` says that a score is any number, not one in [0, 1]."""
+    """Score documents by how well they answer a query. `logits` is True if a score is any number, not one in [0, 1]."""
 
     logits: bool
 
     @abstractmethod
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
-        """The raw scores [N] of up to `AT_ONCE` documents, in their order.
+        """Return the raw scores [N] of up to `AT_ONCE` documents, in order.
 
-        Raises `Fault`, and then gives no score at all.
+        Raises `Fault`, and then returns no score at all.
         """
 
 
-def unit_rows(given: Any, count: int, name: str) -> Floats:
-    """Vectors [count, D] as float64, each divided by its length, or 0.
+def unit_rows(vectors: Any, count: int, name: str) -> Floats:
+    """Return vectors [count, D] as float64, each divided by its length, or 0.
 
-    Raises `Fault` where these are not so many vectors of one length of finite numbers: none of them is taken then.
-    Booleans and text are no numbers.
+    Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used. Booleans and
+    text are no numbers.
     """
-    rows = _numbers(given)
+    rows = _to_numbers(vectors)
     if rows is None:
         raise Fault("unreadable", f"{name}: its embeddings are no vectors of numbers of one length")
     if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
         raise Fault("unreadable", f"{name}: {count} vectors were asked for, and what came has the shape {rows.shape}")
     if not np.isfinite(rows).all():
         raise Fault("unreadable", f"{name}: an embedding holds a number that is not finite")
-    largest = np.abs(rows).max(axis=1, keepdims=True)  # by which first, so that no square is too large or too small
+    largest = np.abs(rows).max(axis=1, keepdims=True)  # scale by it first, so that no square overflows or underflows
     rows = rows / np.where(largest > 0.0, largest, 1.0)
     length = np.sqrt(np.square(rows).sum(axis=1, keepdims=True))
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))
 
 
-def all_scores(given: Any, count: int, name: str) -> Floats:
-    """Scores [count] as float64. Raises `Fault` where these are not so many finite numbers: none is taken then."""
-    scores = _numbers(given)
+def all_scores(values: Any, count: int, name: str) -> Floats:
+    """Return scores [count] as float64. Raises `Fault` unless there are `count` finite numbers: then none is used."""
+    scores = _to_numbers(values)
     if scores is None:
         raise Fault("unreadable", f"{name}: its scores are no numbers")
     if scores.shape != (count,):
@@ -83,31 +83,34 @@ def all_scores(given: Any, count: int, name: str) -> Floats:
     return scores
 
 
-def _numbers(given: Any) -> Floats | None:
-    """An array of numbers as float64, and None for anything else: NumPy would take a boolean and "0.9" for numbers."""
-    if isinstance(given, np.ndarray):
-        return given.astype(np.float64) if given.dtype.kind in "iuf" else None
+def _to_numbers(values: Any) -> Floats | None:
+    """Return an array of numbers as float64, None for anything else.
+
+    NumPy itself would convert a boolean and "0.9" to numbers.
+    """
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64) if values.dtype.kind in "iuf" else None
     try:
-        return np.asarray(given, dtype=np.float64) if _of_numbers(given) else None
+        return np.asarray(values, dtype=np.float64) if _has_only_numbers(values) else None
     except (OverflowError, TypeError, ValueError):  # lists of different lengths; or an integer that is too large
         return None
 
 
-def _of_numbers(given: Any) -> bool:
-    if isinstance(given, list | tuple):
-        return all(map(_of_numbers, given))
-    if isinstance(given, np.ndarray | np.generic):
-        return given.dtype.kind in "iuf"
-    return isinstance(given, int | float) and not isinstance(given, bool)
+def _has_only_numbers(values: Any) -> bool:
+    if isinstance(values, list | tuple):
+        return all(map(_has_only_numbers, values))
+    if isinstance(values, np.ndarray | np.generic):
+        return values.dtype.kind in "iuf"
+    return isinstance(values, int | float) and not isinstance(values, bool)
 
 
-def by_index(given: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
-    """What came for the places 0 to count - 1, in their order; they may come in any.
+def by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
+    """Return the values for the indices 0 to count - 1, in order; they may arrive in any order.
 
-    Raises `Fault` where a place is no integer, is missing, is there twice or was not asked for: nothing is taken then.
+    Raises `Fault` if an index is no integer, is missing, occurs twice or was not requested: then none is used.
     """
-    places = [place for place, _ in given]
-    if not all(type(place) is int for place in places) or sorted(places) != list(range(count)):
-        raise Fault("unreadable", f"{name}: it answered for {places}, not once for each of {count}")
-    found = dict(given)
-    return [found[place] for place in range(count)]
+    indices = [index for index, _ in entries]
+    if not all(type(index) is int for index in indices) or sorted(indices) != list(range(count)):
+        raise Fault("unreadable", f"{name}: it answered for {indices}, not once for each of {count}")
+    values = dict(entries)
+    return [values[index] for index in range(count)]

@@ -13,16 +13,16 @@ from jurygraph.models.embedding.embedder import Embedder, Floats, by_index, unit
 from jurygraph.models.faults import Fault
 
 _CONTEXT = 2048
-"""Tokens of a text, at most: all of it is read at once, which takes memory."""
+"""Most tokens of a text: all of it is processed at once, which takes memory."""
 
 _TOO_LONG = "too large to process"
 _NO_POOLING = "Pooling type 'none'"
 
 
 class GgufEmbedder(Embedder):
-    """Embeddings pooled as the GGUF file says, and by the mean where it says nothing.
+    """Embeddings pooled as the GGUF file specifies, and by the mean if it specifies nothing.
 
-    Raises `ConfigError` where it is no GGUF file that can be read, or xllamacpp is not installed.
+    Raises `ConfigError` if it is not a readable GGUF file, or if xllamacpp is not installed.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,8 +37,8 @@ class GgufEmbedder(Embedder):
     async def embed(self, texts: Sequence[str]) -> Floats:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-gguf-embedding")
-        given = await asyncio.get_running_loop().run_in_executor(self._thread, self._embedded, list(texts))
-        return unit_rows(by_index(given, len(texts), self.name), len(texts), self.name)
+        entries = await asyncio.get_running_loop().run_in_executor(self._thread, self._embed_in_thread, list(texts))
+        return unit_rows(by_index(entries, len(texts), self.name), len(texts), self.name)
 
     def close(self) -> None:
         thread, self._thread = self._thread, None
@@ -46,28 +46,31 @@ class GgufEmbedder(Embedder):
             thread.shutdown()
         self._server = None
 
-    def _embedded(self, texts: list[str]) -> list[tuple[int, Any]]:
+    def _embed_in_thread(self, texts: list[str]) -> list[tuple[int, Any]]:
         try:
-            self._server = self._server or self._opened()
+            self._server = self._server or self._start_server()
             answer = self._server.handle_embeddings({"input": texts})
         except ConfigError as error:
             raise Fault("unknown-model", str(error)) from None
-        except TypeError as error:  # how the library refuses what is no UTF-8
+        except TypeError as error:  # raised by the library for text that is not valid UTF-8
             raise Fault("rejected", f"{self.name} cannot be asked this: {error}") from None
         if "error" in answer:
             raise _fault(self.name, answer["error"])
-        return [(one["index"], one["embedding"]) for one in answer["data"]]
+        return [(entry["index"], entry["embedding"]) for entry in answer["data"]]
 
-    def _opened(self) -> Any:
-        """A server with the pooling of the file; one that has none refuses every request, this first one too."""
+    def _start_server(self) -> Any:
+        """Start a server with the pooling of the file, or by the mean if the file has none.
+
+        Without pooling, the server rejects every request, even the first.
+        """
         xllamacpp = library()
-        server = self._loaded(xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_UNSPECIFIED)
+        server = self._load(xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_UNSPECIFIED)
         error = server.handle_embeddings({"input": ["a"]}).get("error")
         if error is None or _NO_POOLING not in error["message"]:
             return server
-        return self._loaded(xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN)
+        return self._load(xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN)
 
-    def _loaded(self, pooling: Any) -> Any:
+    def _load(self, pooling: Any) -> Any:
         xllamacpp = library()
         parameters = xllamacpp.CommonParams()
         parameters.model.path = str(self._path)
@@ -76,17 +79,17 @@ class GgufEmbedder(Embedder):
         parameters.n_parallel = 1
         parameters.n_ctx = parameters.n_batch = parameters.n_ubatch = _CONTEXT
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = max(1, free_cores() - 1)
-        parameters.api_keys = [token_urlsafe()]  # the engine listens on this machine, even if it is asked in process
+        parameters.api_keys = [token_urlsafe()]  # the engine listens on a local port, even if it is used in process
         parameters.verbosity = NO_LOG
         try:
             return xllamacpp.Server(parameters)
-        except RuntimeError:  # its message never says why
-            wrong = f"gguf: {self._path}: llama.cpp cannot load it"
-            raise ConfigError(f"{wrong}; it may be cut short, larger than the memory, or no embedder") from None
+        except RuntimeError:  # its message contains no reason
+            problem = f"gguf: {self._path}: llama.cpp cannot load it"
+            raise ConfigError(f"{problem}; it may be cut short, larger than the memory, or no embedder") from None
 
 
 def _fault(name: str, error: dict[str, Any]) -> Fault:
-    told = f"{name}: {error['message']}"
+    message = f"{name}: {error['message']}"
     if _TOO_LONG in error["message"]:
-        return Fault("overflowed", told)
-    return Fault("server" if error["code"] >= 500 else "rejected", told)
+        return Fault("overflowed", message)
+    return Fault("server" if error["code"] >= 500 else "rejected", message)

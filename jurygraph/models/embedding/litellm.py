@@ -1,4 +1,4 @@
-"""Embedders and rerankers of any provider that litellm knows, by their litellm ids (`provider/model`)."""
+"""Embedders and rerankers of any provider of litellm, by litellm ids (`provider/model`)."""
 
 import asyncio
 import json
@@ -33,8 +33,8 @@ class LiteLLMEmbedder(Embedder):
     async def embed(self, texts: Sequence[str]) -> Floats:
         async def once() -> Floats:
             answer = await _Provider(self.name).ask("aembedding", input=list(texts))
-            given = _read(self.name, answer, "data", "embedding")
-            return unit_rows(by_index(given, len(texts), self.name), len(texts), self.name)
+            entries = _read_entries(self.name, answer, "data", "embedding")
+            return unit_rows(by_index(entries, len(texts), self.name), len(texts), self.name)
 
         return (await attempted(once, _POLICY))[0]
 
@@ -49,19 +49,22 @@ class LiteLLMReranker(Reranker):
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         async def once() -> Floats:
-            every = len(documents)
-            answer = await _Provider(self.name).ask("arerank", query=query, documents=list(documents), top_n=every)
-            given = _read(self.name, answer, "results", "relevance_score")
-            return all_scores(by_index(given, len(documents), self.name), len(documents), self.name)
+            count = len(documents)
+            answer = await _Provider(self.name).ask("arerank", query=query, documents=list(documents), top_n=count)
+            entries = _read_entries(self.name, answer, "results", "relevance_score")
+            return all_scores(by_index(entries, len(documents), self.name), len(documents), self.name)
 
         return (await attempted(once, _POLICY))[0]
 
 
 class _Provider(LiteLLM):
-    """The connections of one request: a jury's evaluators are closed without a loop, in which these could be."""
+    """The connections of one request.
+
+    They are closed with it, because evaluators are closed outside of a loop, where connections cannot be closed.
+    """
 
     async def ask(self, function: str, **arguments: Any) -> Any:
-        """What a function of litellm's answers, after one HTTP request. Raises `Fault`."""
+        """Call a function of litellm with one HTTP request, and return its result. Raises `Fault`."""
         import httpx
         import openai
 
@@ -70,21 +73,21 @@ class _Provider(LiteLLM):
         with guarded(json=True) as exchange:
             try:
                 async with asyncio.timeout(TIMEOUT):
-                    answer = await call(**arguments, **self._always())
+                    answer = await call(**arguments, **self._fixed_arguments())
                 exchange.require_reply()
             except TimeoutError:
                 raise Fault("timeout", f"{self.model}: no whole reply within {TIMEOUT:g} s") from None
             except Fault as fault:
-                raise self._named(fault) from None
+                raise self._prefix_model(fault) from None
             except (openai.OpenAIError, httpx.HTTPError, RuntimeError, *UNREADABLE) as error:
                 raise self._fault(error, exchange) from None
             finally:
                 await self.close()
-        if any(map(_misread, exchange.bodies)):  # litellm's readers make 1.0 of true
+        if any(map(_has_misread_value, exchange.bodies)):  # litellm converts true to 1.0
             raise Fault("unreadable", f"{self.model}: an index, a score or an embedding holds what is no number")
         return answer
 
-    def _always(self) -> dict[str, Any]:
+    def _fixed_arguments(self) -> dict[str, Any]:
         return {
             "model": self.model,
             "timeout": LONGEST_TIMEOUT,
@@ -95,20 +98,20 @@ class _Provider(LiteLLM):
         }
 
 
-def _misread(body: bytes) -> bool:
-    """Whether a reply holds what its reader takes for a number and is none: true and "0.9", or a place 0.0."""
+def _has_misread_value(body: bytes) -> bool:
+    """Return True if a reply has a value that its reader would convert to a number: true and "0.9", or an index 0.0."""
     try:
         reply = json.loads(body)
-    except ValueError:  # of which litellm tells
+    except ValueError:  # litellm reports it
         return False
     entries = reply.get("results") or reply.get("data") if isinstance(reply, dict) else None
-    return isinstance(entries, list) and any(_no_numbers(one) for one in entries if isinstance(one, dict))
+    return isinstance(entries, list) and any(_has_non_number(entry) for entry in entries if isinstance(entry, dict))
 
 
-def _no_numbers(entry: Mapping[str, Any]) -> bool:
+def _has_non_number(entry: Mapping[str, Any]) -> bool:
     vector = entry.get("embedding")
-    given = [entry.get("relevance_score", 0.0), *(vector if isinstance(vector, list) else ())]
-    return type(entry.get("index", 0)) is not int or any(type(one) not in (int, float) for one in given)
+    values = [entry.get("relevance_score", 0.0), *(vector if isinstance(vector, list) else ())]
+    return type(entry.get("index", 0)) is not int or any(type(value) not in (int, float) for value in values)
 
 
 def _version(model: str) -> str:
@@ -116,9 +119,9 @@ def _version(model: str) -> str:
     return f"litellm {version('litellm')} {model}" + (f" at {address}" if address else "")
 
 
-def _read(model: str, answer: Any, entries: str, value: str) -> list[tuple[int, Any]]:
-    """The places and values of a reply. Raises `Fault` where it has none such."""
+def _read_entries(model: str, answer: Any, entries: str, value: str) -> list[tuple[int, Any]]:
+    """Return the indices and values of a reply. Raises `Fault` if it has none."""
     try:
-        return [(one["index"], one[value]) for one in getattr(answer, entries)]
+        return [(entry["index"], entry[value]) for entry in getattr(answer, entries)]
     except (AttributeError, LookupError, TypeError):
         raise Fault("unreadable", f"{model}: its reply has no {entries} with an index and {value} each") from None

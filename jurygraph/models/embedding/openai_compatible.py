@@ -1,7 +1,7 @@
-"""Embedders and rerankers of any server that speaks OpenAI's embeddings or Jina's and Cohere's rerank, on aiohttp.
+"""Embedders and rerankers of any server with OpenAI's embeddings or with Jina's and Cohere's rerank, on aiohttp.
 
-vLLM, SGLang, llama.cpp, text-embeddings-inference and Infinity do. The key stands in JURYGRAPH_API_KEY, if one is
-needed.
+These include vLLM, SGLang, llama.cpp, text-embeddings-inference and Infinity. The key is read from JURYGRAPH_API_KEY,
+if one is needed.
 """
 
 import asyncio
@@ -71,8 +71,8 @@ class EndpointEmbedder(Embedder):
 
         async def once() -> Floats:
             answer = await _Path(self._url, self.name, "embeddings").post(body, _EMBEDDINGS)
-            given = [(one["index"], one["embedding"]) for one in answer["data"]]
-            return unit_rows(by_index(given, len(texts), self.name), len(texts), self.name)
+            entries = [(entry["index"], entry["embedding"]) for entry in answer["data"]]
+            return unit_rows(by_index(entries, len(texts), self.name), len(texts), self.name)
 
         return (await attempted(once, _POLICY))[0]
 
@@ -80,7 +80,7 @@ class EndpointEmbedder(Embedder):
 class EndpointReranker(Reranker):
     """POST {url}/rerank in Jina's and Cohere's format. Raises `ValueError` as `OpenAICompatible` does.
 
-    By that format a `relevance_score` lies in [0, 1], and so it does at Cohere, Jina and vLLM; llama.cpp gives logits.
+    The format defines a `relevance_score` in [0, 1], and Cohere, Jina and vLLM follow it; llama.cpp returns logits.
     """
 
     def __init__(self, url: str, model: str, logits: bool = False) -> None:
@@ -94,25 +94,27 @@ class EndpointReranker(Reranker):
 
         async def once() -> Floats:
             answer = await _Path(self._url, self.name, "rerank").post(body, _RANKING)
-            given = [(one["index"], one["relevance_score"]) for one in answer["results"]]
-            return all_scores(by_index(given, len(documents), self.name), len(documents), self.name)
+            entries = [(entry["index"], entry["relevance_score"]) for entry in answer["results"]]
+            return all_scores(by_index(entries, len(documents), self.name), len(documents), self.name)
 
         return (await attempted(once, _POLICY))[0]
 
 
 class _Path(OpenAICompatible):
-    """Another path of a server, and the connections of one request: a jury's evaluators are closed without a loop, in
-    which these could be."""
+    """Another path of a server, with the connections of one request.
+
+    They are closed with it, because evaluators are closed outside of a loop, where connections cannot be closed.
+    """
 
     def __init__(self, url: str, model: str, path: str) -> None:
         super().__init__(url, model, _key())
         self._address = URL(f"{self.endpoint}/{path}")
 
     async def post(self, body: Mapping[str, Any], answer: TypeAdapter[Any]) -> Any:
-        """The whole reply, read. Raises `Fault`."""
+        """Send the request, and return the whole parsed reply. Raises `Fault`."""
         try:
             async with asyncio.timeout(TIMEOUT):
-                got = await self._answer(_written(body))
+                reply = await self._answer(_to_json_bytes(body))
         except TimeoutError:
             raise self._fault("timeout", f"no whole reply within {TIMEOUT:g} s") from None
         except aiohttp.ClientResponseError as error:
@@ -121,17 +123,17 @@ class _Path(OpenAICompatible):
             raise self._fault("connection", f"{error}" or type(error).__name__) from None
         finally:
             await self.close()
-        if not 200 <= got.status < 300:
-            raise self._complained(got.status, got.headers, complaint_in(got.content))
-        if len(got.content) > LARGEST:
+        if not 200 <= reply.status < 300:
+            raise self._complaint_fault(reply.status, reply.headers, complaint_in(reply.content))
+        if len(reply.content) > LARGEST:
             raise self._fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
-        require_few_values(got.content)
+        require_few_values(reply.content)
         try:
-            return answer.validate_json(got.content)
+            return answer.validate_json(reply.content)
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
-            where = ".".join(map(str, first["loc"])) or "the body"
-            raise self._fault("unreadable", f"the reply is not in the format: {where}: {first['msg']}") from None
+            location = ".".join(map(str, first["loc"])) or "the body"
+            raise self._fault("unreadable", f"the reply is not in the format: {location}: {first['msg']}") from None
 
 
 def _endpoint(url: str, model: str) -> str:
@@ -144,7 +146,7 @@ def _key() -> str | None:
     return os.environ.get(CallsConfig().key) or None
 
 
-def _written(body: Mapping[str, Any]) -> bytes:
+def _to_json_bytes(body: Mapping[str, Any]) -> bytes:
     try:
         return to_json(body)
     except PydanticSerializationError as error:

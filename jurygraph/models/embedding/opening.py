@@ -1,7 +1,7 @@
-"""From the name of a model in an evaluator's params to an embedder or a reranker.
+"""Open the embedder or reranker that an evaluator's params name.
 
 sentence-transformers:NAME_OR_FOLDER    a model of the Hugging Face hub, or in a folder (extra `embeddings`)
-litellm:provider/model                  any provider that litellm knows
+litellm:provider/model                  any provider of litellm
 openai-compatible:URL#model             a server with /embeddings (OpenAI's format) or /rerank (Jina's and Cohere's)
 gguf:PATH                               an embedder in a GGUF file, run in process by llama.cpp (extra `local`)
 """
@@ -15,34 +15,34 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder, Reranker
 
 T = TypeVar("T", Embedder, Reranker)
-_LONGEST = 4_096
-"""Characters of what is stated; no path or address is longer."""
+_MAX_LENGTH = 4_096
+"""Most characters of a model's name; no path or address is longer."""
 
-_OF_A_PROVIDER = re.compile(r"[\w-]+/\S+")
-
-
-def open_embedder(stated: str) -> Embedder:
-    """The embedder that is stated. Nothing is loaded or sent yet. Raises `ConfigError` where it cannot be one."""
-    return _opened("embedder", stated, _EMBEDDERS)
+_PROVIDER_MODEL = re.compile(r"[\w-]+/\S+")
 
 
-def open_reranker(stated: str, logits: bool = False) -> Reranker:
-    """The reranker that is stated, as `open_embedder` does; `logits` says what the scores of a server are."""
-    return _opened("ranker", stated, {kind: _reranker(make, logits) for kind, make in _RERANKERS.items()})
+def open_embedder(spec: str) -> Embedder:
+    """Return the embedder of this name, without loading or sending anything. Raises `ConfigError` if there is none."""
+    return _open("embedder", spec, _EMBEDDERS)
 
 
-def _opened(role: str, stated: str, kinds: Mapping[str, Callable[[str], T]]) -> T:
-    if len(stated) > _LONGEST:
+def open_reranker(spec: str, logits: bool = False) -> Reranker:
+    """Return the reranker of this name, as `open_embedder` does; `logits` describes the scores of a server."""
+    return _open("ranker", spec, {kind: _bind_logits(make, logits) for kind, make in _RERANKERS.items()})
+
+
+def _open(role: str, spec: str, kinds: Mapping[str, Callable[[str], T]]) -> T:
+    if len(spec) > _MAX_LENGTH:
         raise ConfigError(
-            f"{role}: what is stated has {len(stated):,} characters; name a model in {_LONGEST:,} or fewer"
+            f"{role}: what is stated has {len(spec):,} characters; name a model in {_MAX_LENGTH:,} or fewer"
         )
-    kind, _, rest = stated.partition(":")
+    kind, _, rest = spec.partition(":")
     if kind not in kinds or not rest:
-        known = ", ".join(_WRITTEN[kind] for kind in kinds)
-        shown = f"{kind}:" if kind in _WRITTEN else "what is stated"  # which may be a key
-        raise ConfigError(f"{role}: {shown} names no model; write one of {known}")
-    if kind in _LOCAL and "://" in rest:  # with a password in it, maybe
-        raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_WRITTEN[kind]}")
+        choices = ", ".join(_USAGE[kind] for kind in kinds)
+        prefix = f"{kind}:" if kind in _USAGE else "what is stated"  # the name itself may be a key
+        raise ConfigError(f"{role}: {prefix} names no model; write one of {choices}")
+    if kind in _LOCAL and "://" in rest:  # the message omits the address, which may contain a password
+        raise ConfigError(f"{role}: {kind}: is not followed by an address; write {_USAGE[kind]}")
     try:
         return kinds[kind](rest)
     except ValueError as error:
@@ -58,13 +58,13 @@ def _local_embedder(rest: str) -> Embedder:
 def _litellm_embedder(rest: str) -> Embedder:
     from jurygraph.models.embedding.litellm import LiteLLMEmbedder
 
-    return LiteLLMEmbedder(_of_a_provider(rest))
+    return LiteLLMEmbedder(_require_provider_model(rest))
 
 
 def _endpoint_embedder(rest: str) -> Embedder:
     from jurygraph.models.embedding.openai_compatible import EndpointEmbedder
 
-    return EndpointEmbedder(*_url_and_model(rest))
+    return EndpointEmbedder(*_split_url_and_model(rest))
 
 
 def _gguf_embedder(rest: str) -> Embedder:
@@ -82,26 +82,26 @@ def _local_reranker(rest: str, logits: bool) -> Reranker:
 def _litellm_reranker(rest: str, logits: bool) -> Reranker:
     from jurygraph.models.embedding.litellm import LiteLLMReranker
 
-    return LiteLLMReranker(_of_a_provider(rest), logits)
+    return LiteLLMReranker(_require_provider_model(rest), logits)
 
 
 def _endpoint_reranker(rest: str, logits: bool) -> Reranker:
     from jurygraph.models.embedding.openai_compatible import EndpointReranker
 
-    return EndpointReranker(*_url_and_model(rest), logits)
+    return EndpointReranker(*_split_url_and_model(rest), logits)
 
 
-def _reranker(make: Callable[[str, bool], Reranker], logits: bool) -> Callable[[str], Reranker]:
+def _bind_logits(make: Callable[[str, bool], Reranker], logits: bool) -> Callable[[str], Reranker]:
     return lambda rest: make(rest, logits)
 
 
-def _of_a_provider(model: str) -> str:
-    if not _OF_A_PROVIDER.fullmatch(model):
+def _require_provider_model(model: str) -> str:
+    if not _PROVIDER_MODEL.fullmatch(model):
         raise ValueError("litellm: is followed by provider/model, such as openai/text-embedding-3-small")
     return model
 
 
-def _url_and_model(rest: str) -> tuple[str, str]:
+def _split_url_and_model(rest: str) -> tuple[str, str]:
     url, _, model = rest.partition("#")
     if not url or not model:
         raise ValueError("openai-compatible: is followed by URL#model, such as http://127.0.0.1:8000/v1#minilm")
@@ -120,7 +120,7 @@ _RERANKERS: Mapping[str, Callable[[str, bool], Reranker]] = {
     "openai-compatible": _endpoint_reranker,
 }
 _LOCAL = ("sentence-transformers", "gguf")
-_WRITTEN = {
+_USAGE = {
     "sentence-transformers": "sentence-transformers:NAME_OR_FOLDER",
     "litellm": "litellm:provider/model",
     "openai-compatible": "openai-compatible:URL#model",

@@ -1,4 +1,4 @@
-"""Embeds many texts, each once, and keeps what one text does from harming another."""
+"""Embed many texts, each once, and isolate the failures of single texts."""
 
 from collections.abc import Sequence
 
@@ -8,66 +8,66 @@ from jurygraph.models.embedding.embedder import AT_ONCE, Embedder, Floats
 from jurygraph.models.faults import Fault
 
 MOST = 512
-"""Vectors that are kept; those used longest ago go first."""
+"""Most vectors in the cache; the least recently used are dropped first."""
 
 
 class Remembering:
-    """An embedder that knows the texts it was asked about last, such as the reference of a group."""
+    """An embedder with a cache of the most recent texts, such as the reference of a group."""
 
     def __init__(self, embedder: Embedder, most: int = MOST) -> None:
         self.embedder = embedder
         self._most = most
-        self._known: dict[str, Floats] = {}
+        self._cache: dict[str, Floats] = {}
         self._length: int | None = None
 
     async def embed(self, texts: Sequence[str]) -> list[Floats | Fault]:
-        """For each text its vector [D], or the fault in its place.
+        """Return for each text its vector [D], or the fault in its place.
 
-        A fault of our own takes all that was asked beside it; one that a text provoked, as one that is too long does,
-        takes that text alone. A vector of nothing, of a text that is not blank, is a fault, and so are vectors of
-        another length than those before.
+        A fault of cause `infrastructure` applies to the whole batch; one that a text provoked, such as by its length,
+        to that text alone. A zero vector of a text that is not blank is a fault, and so are vectors of another length
+        than before.
         """
-        found: dict[str, Floats | Fault] = {text: self._known[text] for text in texts if text in self._known}
-        new = [text for text in dict.fromkeys(texts) if text not in found]
-        for start in range(0, len(new), AT_ONCE):
-            batch = new[start : start + AT_ONCE]
-            found |= zip(batch, await self._embedded(batch), strict=True)
-        self._keep(found)
-        return [found[text] for text in texts]
+        vectors: dict[str, Floats | Fault] = {text: self._cache[text] for text in texts if text in self._cache}
+        missing = [text for text in dict.fromkeys(texts) if text not in vectors]
+        for start in range(0, len(missing), AT_ONCE):
+            batch = missing[start : start + AT_ONCE]
+            vectors |= zip(batch, await self._embed_batch(batch), strict=True)
+        self._keep(vectors)
+        return [vectors[text] for text in texts]
 
-    async def _embedded(self, batch: Sequence[str]) -> list[Floats | Fault]:
+    async def _embed_batch(self, batch: Sequence[str]) -> list[Floats | Fault]:
         try:
-            rows = self._of_one_length(await self.embedder.embed(batch))
-            return [self._something(text, row) for text, row in zip(batch, rows, strict=True)]
+            rows = self._require_same_length(await self.embedder.embed(batch))
+            return [self._require_nonzero(text, row) for text, row in zip(batch, rows, strict=True)]
         except Fault as fault:
             if fault.cause == "infrastructure" or len(batch) == 1:
                 return [fault] * len(batch)
-        return [one for text in batch for one in await self._embedded([text])]
+        return [result for text in batch for result in await self._embed_batch([text])]
 
-    def _of_one_length(self, rows: Floats) -> Floats:
-        """Vectors of another length come from another model: none can be compared with those that are known."""
+    def _require_same_length(self, rows: Floats) -> Floats:
+        """Raise `Fault` for vectors of another length: another model gave them, so they cannot be compared."""
         length = rows.shape[1]
         self._length = self._length or length
         if length != self._length:
-            wrong = f"its vectors have {length} numbers now, and had {self._length} before"
-            raise Fault("unreadable", f"{self.embedder.name}: {wrong}")
+            problem = f"its vectors have {length} numbers now, and had {self._length} before"
+            raise Fault("unreadable", f"{self.embedder.name}: {problem}")
         return rows
 
-    def _something(self, text: str, vector: Floats) -> Floats | Fault:
+    def _require_nonzero(self, text: str, vector: Floats) -> Floats | Fault:
         if np.any(vector) or not text.strip():
             return vector
         return Fault("unreadable", f"{self.embedder.name}: gives a vector of nothing for a text that is not blank")
 
-    def _keep(self, found: dict[str, Floats | Fault]) -> None:
-        for text, vector in found.items():
-            self._known.pop(text, None)  # so that it stands last
+    def _keep(self, vectors: dict[str, Floats | Fault]) -> None:
+        for text, vector in vectors.items():
+            self._cache.pop(text, None)  # move it to the end
             if not isinstance(vector, Fault):
-                self._known[text] = vector
-        for text in list(self._known)[: max(0, len(self._known) - self._most)]:
-            del self._known[text]
+                self._cache[text] = vector
+        for text in list(self._cache)[: max(0, len(self._cache) - self._most)]:
+            del self._cache[text]
 
     def close(self) -> None:
-        """Let go of the model and of what is known."""
-        self._known.clear()
+        """Unload the model and clear the cache."""
+        self._cache.clear()
         self._length = None
         self.embedder.close()

@@ -1,8 +1,8 @@
-"""Readers of benchmarks in the form in which they are published: each row becomes a task, or votes of people.
+"""Readers of benchmarks in their published form: each row becomes a task, or people's votes.
 
-Rubrics are scored as GEAR's profiles do (its Table 9 and D.2): HealthBench's by a probability, WritingBench's
-on its scale, PLawBench's by partial credit. RewardBench's and JudgeBench's pairs say which response is preferred.
-QAGS's answers are votes, as STABLEVAL reads them.
+Rubrics are scored as GEAR's profiles do (its Table 9 and D.2): HealthBench's by a probability, WritingBench's on its
+scale, PLawBench's by partial credit. In RewardBench's and JudgeBench's pairs, one response is preferred. QAGS's answers
+are votes, as STABLEVAL reads them.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,9 +24,9 @@ READERS: Mapping[str, Callable[[str | Path], Iterator[Imported]]] = {
     "rewardbench": read_rewardbench,
     "judgebench": read_judgebench,
 }
-"""What reads a format, by its name. A reader raises `InputError` naming file, line and field."""
+"""Readers of tasks by the name of the format. A reader raises `InputError` naming file, line and field."""
 
 VOTE_READERS: Mapping[str, Callable[[Sequence[str | Path]], Iterator[Vote]]] = {"qags": read_qags}
-"""What reads the files of a format as votes, by its name. A reader raises `InputError` as those of tasks do."""
+"""Readers of votes by the name of the format. A reader raises `InputError` as those of tasks do."""
 
 __all__ = ["READERS", "VOTE_READERS", "Imported", "Note"]

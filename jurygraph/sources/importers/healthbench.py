@@ -13,7 +13,7 @@ TEXTLESS = "completions without text are left out"
 
 
 class RubricItem(Row):
-    """Something that a response should do, or that earns negative points."""
+    """A criterion for a response, possibly with negative points."""
 
     criterion: str
     points: Points
@@ -21,7 +21,7 @@ class RubricItem(Row):
 
 
 class IdealCompletions(Row):
-    """What physicians wrote, in one of three groups, and the models' completions that they had before them."""
+    """Physicians' completions, in one of three groups, and the models' completions that they were shown."""
 
     ideal_completion: str | None = None
     ideal_completions_group: str | None = None
@@ -40,11 +40,11 @@ class Example(Row):
 
 
 def read_healthbench(path: str | Path) -> Iterator[Imported]:
-    """Every example as a task with its rubric, and with the ideal and reference completions as responses."""
-    return read_rows(path, Example, _content, "prompt_id", "HealthBench's examples")
+    """Yield every example as a task with its rubric, and with the ideal and reference completions as responses."""
+    return read_rows(path, Example, _task_content, "prompt_id", "HealthBench's examples")
 
 
-def _content(example: Example) -> Content:
+def _task_content(example: Example) -> Content:
     responses, notes = _completions(example)
     task = {
         "id": example.prompt_id,
@@ -52,28 +52,28 @@ def _content(example: Example) -> Content:
         "responses": responses,
         "metadata": stated(example_tags=example.example_tags, canary=example.canary, other=example.other),
     }
-    return with_rubric(task, map(_criterion, example.rubrics), notes)
+    return with_rubric(task, map(_criterion_fields, example.rubrics), notes)
 
 
-def _criterion(item: RubricItem) -> dict[str, Any]:
+def _criterion_fields(item: RubricItem) -> dict[str, Any]:
     return {"text": item.criterion, "weight": item.points, "about": stated(tags=item.tags, **item.other)}
 
 
 def _completions(example: Example) -> tuple[list[dict[str, Any]], list[Note]]:
-    """The completions of an example as responses, and what is told of those that say nothing."""
+    """Return the completions of an example as responses, and notes on completions without text."""
     data = example.ideal_completions_data
     if data is None:
         return [], []
     references = enumerate(data.ideal_completions_ref_completions or (), 1)
-    found = [
+    completions = [
         ("ideal", "ideal", data.ideal_completion),
         *((f"reference-{n}", "reference", text) for n, text in references),
     ]
     about = stated(ideal_completions_group=data.ideal_completions_group, other=data.other)
     responses = [
         {"id": f"{example.prompt_id}/{name}", "agent": agent, "text": text, "metadata": about}
-        for name, agent, text in found
+        for name, agent, text in completions
         if text and text.strip()
     ]
-    missing = [name for name, _, text in found if not (text and text.strip())]
+    missing = [name for name, _, text in completions if not (text and text.strip())]
     return responses, [Note(TEXTLESS, f"{example.prompt_id}: {name}") for name in missing]

@@ -10,7 +10,7 @@ from jurygraph.sources.importers.rows import Content, Imported, Key, Row, read_r
 
 
 class Pair(Row):
-    """Two responses of one model to a question, and which of them is right."""
+    """Two responses of one model to a question, and a label for the right one."""
 
     pair_id: Key
     question: str = Field(min_length=1)
@@ -23,11 +23,11 @@ class Pair(Row):
 
 
 def read_judgebench(path: str | Path) -> Iterator[Imported]:
-    """Every pair as a task with two responses, each labelled `preferred` or not."""
-    return read_rows(path, Pair, _content, "pair_id", "JudgeBench's pairs")
+    """Yield every pair as a task with two responses, each labelled `preferred` or not."""
+    return read_rows(path, Pair, _task_content, "pair_id", "JudgeBench's pairs")
 
 
-def _content(pair: Pair) -> Content:
+def _task_content(pair: Pair) -> Content:
     responses = [
         {
             "id": f"{pair.pair_id}/{name}",

@@ -16,20 +16,20 @@ UNNAMED = "rows do not name one model for each response, so that their responses
 Texts = str | tuple[str, ...]
 
 
-def _said(prompt: str | tuple[Turn, ...]) -> str | tuple[Turn, ...]:
+def _require_messages(prompt: str | tuple[Turn, ...]) -> str | tuple[Turn, ...]:
     if prompt == ():
         raise ValueError("is an empty list; give it one message at least")
     return prompt
 
 
-Prompt = Annotated[str | tuple[Turn, ...], AfterValidator(_said)]
+Prompt = Annotated[str | tuple[Turn, ...], AfterValidator(_require_messages)]
 
 
 class Comparison(Row):
     """A prompt with its chosen and rejected responses: one of each in RewardBench, lists in RewardBench 2.
 
-    The models stand beside each response in RewardBench; in RewardBench 2 `models` has those of the chosen, then those
-    of the rejected.
+    RewardBench names the model of each response separately; in RewardBench 2 `models` has those of the chosen, then
+    those of the rejected responses.
     """
 
     id: Key
@@ -47,38 +47,38 @@ class Comparison(Row):
 
 
 def read_rewardbench(path: str | Path) -> Iterator[Imported]:
-    """Every prompt as a task with its responses, each labelled `preferred` or not.
+    """Yield every prompt as a task with its responses, each labelled `preferred` or not.
 
-    Neither the ids of the responses nor their order tell which is preferred: they stand in the order of their digests,
-    and where a chosen and a rejected one have the same text, a digest of id and text says which is first.
+    Neither the ids of the responses nor their order reveal which is preferred: they are in the order of their digests,
+    and if a chosen and a rejected one have the same text, a digest of id and text decides which is first.
     """
-    return read_rows(path, Comparison, _content, "id", "RewardBench's or RewardBench 2's rows")
+    return read_rows(path, Comparison, _task_content, "id", "RewardBench's or RewardBench 2's rows")
 
 
-def _content(row: Comparison) -> Content:
+def _task_content(row: Comparison) -> Content:
     name = row.id if row.subset is None else f"{row.subset}/{row.id}"
-    chosen, rejected = _listed(row.chosen), _listed(row.rejected)
+    chosen, rejected = _as_tuple(row.chosen), _as_tuple(row.rejected)
     if not chosen or not rejected:
         return Content(None, (Note(ONE_SIDED, name),))
     agents = _agents(row, len(chosen), len(rejected))
     labelled = [(text, True) for text in chosen] + [(text, False) for text in rejected]
-    shuffled = sorted(zip(labelled, agents, strict=True), key=lambda found: _place(name, *found[0]))
+    shuffled = sorted(zip(labelled, agents, strict=True), key=lambda entry: _sort_key(name, *entry[0]))
     responses = [
-        {"id": f"{name}/{place}", "agent": agent, "text": text, "labels": {"preferred": preferred}}
-        for place, ((text, preferred), agent) in enumerate(shuffled, 1)
+        {"id": f"{name}/{number}", "agent": agent, "text": text, "labels": {"preferred": preferred}}
+        for number, ((text, preferred), agent) in enumerate(shuffled, 1)
     ]
     about = stated(subset=row.subset, additional_metadata=row.additional_metadata, models=row.models, other=row.other)
     task = {"id": name, "query": _query(row.prompt), "responses": responses, "metadata": about}
-    return Content(task, tuple(_odd(row, name, len(chosen), len(rejected), agents)))
+    return Content(task, tuple(_inconsistencies(row, name, len(chosen), len(rejected), agents)))
 
 
-def _place(name: str, text: str, preferred: bool) -> tuple[str, bool]:
-    """What a row's responses are ordered by."""
+def _sort_key(name: str, text: str, preferred: bool) -> tuple[str, bool]:
+    """Return the sort key of a row's responses."""
     rejected_first = int(digest_of([name, text]), 16) % 2 == 1
     return digest_of(text), preferred is rejected_first
 
 
-def _listed(texts: Texts) -> tuple[str, ...]:
+def _as_tuple(texts: Texts) -> tuple[str, ...]:
     return (texts,) if isinstance(texts, str) else texts
 
 
@@ -87,19 +87,21 @@ def _query(prompt: str | tuple[Turn, ...]) -> str | list[dict[str, str]]:
 
 
 def _agents(row: Comparison, chosen: int, rejected: int) -> list[str | None]:
-    """The model of each response, the chosen first; None where it is not known."""
+    """Return the model of each response, the chosen first; None if it is not known."""
     if row.models is not None and len(row.models) == chosen + rejected:
         return list(row.models)
     return [row.chosen_model] * chosen + [row.rejected_model] * rejected
 
 
-def _odd(row: Comparison, name: str, chosen: int, rejected: int, agents: list[str | None]) -> Iterator[Note]:
+def _inconsistencies(
+    row: Comparison, name: str, chosen: int, rejected: int, agents: list[str | None]
+) -> Iterator[Note]:
     counts: list[tuple[float | None, Any]] = [
         (row.num_correct, chosen),
         (row.num_incorrect, rejected),
         (row.total_completions, chosen + rejected),
     ]
-    if any(said is not None and said != held for said, held in counts):
+    if any(reported is not None and reported != actual for reported, actual in counts):
         yield Note(UNCOUNTED, name)
     if row.models is not None and None in agents:
         yield Note(UNNAMED, name)

@@ -1,4 +1,4 @@
-"""What the readers share: rows that may hold more than is known, and what is told of them."""
+"""Base of the readers: rows that may have unknown fields, and notes about them."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -18,26 +18,29 @@ from jurygraph.sources.json_lines import read_lines, refuse
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 
 
-def _as_text(value: Any) -> Any:
+def _int_to_text(value: Any) -> Any:
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
-def _as_number(value: Any) -> Any:
+def _text_to_number(value: Any) -> Any:
     return float(value) if isinstance(value, str) and _NUMBER.fullmatch(value.strip()) else value
 
 
 Name = Annotated[str, StringConstraints(max_length=240)]
-"""What ids are made of: two of them, and the number of a response, are no longer than an id may be."""
+"""Part of an id: two of them, and the number of a response, are no longer than an id may be."""
 
-Key = Annotated[Name, Field(min_length=1), BeforeValidator(_as_text)]
-"""What upstream knows a row by: text, or a whole number, which is read as text."""
+Key = Annotated[Name, Field(min_length=1), BeforeValidator(_int_to_text)]
+"""Id of a published row: text, or a whole number, which is read as text."""
 
-Points = Annotated[Number, BeforeValidator(_as_number)]
+Points = Annotated[Number, BeforeValidator(_text_to_number)]
 """A finite number; PLawBench writes it as text."""
 
 
 class Row(Noun):
-    """A row of a published file, or a part of one. Upstream adds fields: `other` has those that are not read here."""
+    """A row of a published file, or a part of one.
+
+    `other` has fields that are not read here, which the publisher may add.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -54,26 +57,26 @@ class Turn(Row):
     content: str
 
     def message(self) -> dict[str, str]:
-        """As a task's query holds it."""
+        """Return the message in the form of a task's query."""
         return {"role": self.role, "content": self.content}
 
 
 class Note(NamedTuple):
-    """Something that was left out or is odd: what it is, in the plural, and where it stands."""
+    """A row or part that was left out or is odd: what it is, in the plural, and its location."""
 
     what: str
     where: str
 
 
 class Content(NamedTuple):
-    """What a row makes: the fields of a task line, or None where it is left out, for which the last note says why."""
+    """The result of a row: the fields of a task line, or None if it is left out, for the reason in the last note."""
 
     task: Mapping[str, Any] | None
     notes: tuple[Note, ...] = ()
 
 
 class Imported(NamedTuple):
-    """A row as a task, or None where it is left out, and what is to be told of it."""
+    """A row as a task, or None if it is left out, and notes about it."""
 
     task: TaskLine | None
     notes: tuple[Note, ...] = ()
@@ -85,51 +88,54 @@ R = TypeVar("R", bound=Row)
 def read_rows(
     path: str | Path, noun: type[R], content: Callable[[R], Content], key: str | None, holds: str
 ) -> Iterator[Imported]:
-    """Every row of a file of JSON lines (`.gz` too; `-` is standard input), one at a time.
+    """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
 
     Args:
-        path: the file; it `holds`, in words, what is asked for where it is empty.
-        noun: a row.
-        content: what a row makes.
-        key: the field of a row that has its id; None where the id is made of the whole row.
+        path: the file.
+        noun: the model of a row.
+        content: converts a row to the content of a task.
+        key: the field with the id of a row; None if the id is computed from the whole row.
+        holds: the expected content in words, for the error about an empty file.
 
-    Raises `InputError` where a line is no row, an id stands twice, or no row makes a task.
+    Raises `InputError` if a line is no valid row, if an id occurs twice, or if no row makes a task.
     """
     seen: dict[str, int] = {}
-    lost = ""
+    last_reason = ""
     with closing(TextFile(path)) as file:
         _refuse_array(file)
         for line, row in read_lines(file, noun):
-            made, notes = content(row)
-            task = None if made is None else _task(file.name, line.number, made)
+            fields, notes = content(row)
+            task = None if fields is None else _validate_task(file.name, line.number, fields)
             if task is None:
-                lost = f"{notes[-1].what}: {notes[-1].where}"
+                last_reason = f"{notes[-1].what}: {notes[-1].where}"
             else:
-                _refuse_again(file.name, line.number, seen.setdefault(task.id, line.number), task.id, key)
+                _refuse_duplicate(file.name, line.number, seen.setdefault(task.id, line.number), task.id, key)
             yield Imported(task, notes)
     if not seen:
-        why = f"has no row that makes a task ({lost})" if lost else "holds no rows"
-        raise InputError(f"{file.name}: {why}; name a file of {holds}")
+        problem = f"has no row that makes a task ({last_reason})" if last_reason else "holds no rows"
+        raise InputError(f"{file.name}: {problem}; name a file of {holds}")
 
 
 def _refuse_array(file: TextFile) -> None:
     for line in file.lines():
         if line.text.lstrip().startswith("["):
-            wrong = "begins a JSON array"
-            refuse(file.name, line.number, Complaint((), wrong, "write one object a line, as `jq -c '.[]' FILE` does"))
+            problem = "begins a JSON array"
+            refuse(
+                file.name, line.number, Complaint((), problem, "write one object a line, as `jq -c '.[]' FILE` does")
+            )
         return
 
 
-def _refuse_again(name: str, number: int, earlier: int, task: str, key: str | None) -> None:
+def _refuse_duplicate(name: str, number: int, earlier: int, task: str, key: str | None) -> None:
     if number == earlier:
         return
     if key is None:
         refuse(name, number, Complaint((), f"is the same row as line {earlier}", "keep one of them"))
-    wrong = f"makes the task {quoted(task)}, which stands already in line {earlier}"
-    refuse(name, number, Complaint((key,), wrong, "give each row an id of its own"))
+    problem = f"makes the task {quoted(task)}, which stands already in line {earlier}"
+    refuse(name, number, Complaint((key,), problem, "give each row an id of its own"))
 
 
-def _task(name: str, number: int, content: Mapping[str, Any]) -> TaskLine:
+def _validate_task(name: str, number: int, content: Mapping[str, Any]) -> TaskLine:
     try:
         return TaskLine.model_validate(content)
     except ValidationError as error:
@@ -137,6 +143,6 @@ def _task(name: str, number: int, content: Mapping[str, Any]) -> TaskLine:
 
 
 def stated(**fields: Any) -> dict[str, Any]:
-    """The fields that say something, neither null nor empty, as JSON has them."""
-    said = {name: value for name, value in fields.items() if value not in (None, "", [], {}, ())}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
+    """Return the fields that are neither null nor empty, as JSON values."""
+    nonempty = {name: value for name, value in fields.items() if value not in (None, "", [], {}, ())}
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in nonempty.items()}

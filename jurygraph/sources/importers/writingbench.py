@@ -1,4 +1,4 @@
-"""WritingBench (X-PLUG/WritingBench): queries with checklists, each entry scored from 1 to 10 with what values mean."""
+"""WritingBench (X-PLUG/WritingBench): queries with checklists, each entry scored from 1 to 10 with anchors."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ _RANGES = ("1-2", "3-4", "5-6", "7-8", "9-10")
 
 
 class Entry(Row):
-    """An entry of a checklist, and what each range of its scale stands for."""
+    """An entry of a checklist, and the meaning of each range of its scale."""
 
     name: str
     criteria_description: str | None = None
@@ -26,13 +26,13 @@ class Entry(Row):
 
     @property
     def anchors(self) -> dict[str, str]:
-        """The ranges that are described, by their ends."""
+        """The described ranges, by their ends."""
         texts = (self.at_1_2, self.at_3_4, self.at_5_6, self.at_7_8, self.at_9_10)
         return stated(**dict(zip(_RANGES, texts, strict=True)))
 
 
 class Query(Row):
-    """Something to be written, and its checklist: five entries, or one or two in the sets about a requirement."""
+    """A writing task and its checklist: five entries, or one or two in the sets about a requirement."""
 
     index: Key
     query: str = Field(min_length=1)
@@ -43,15 +43,17 @@ class Query(Row):
 
 
 def read_writingbench(path: str | Path) -> Iterator[Imported]:
-    """Every query as a task with its checklist as a rubric of criteria on the scale [1, 10], each of weight 1."""
-    return read_rows(path, Query, _content, "index", "WritingBench's queries")
+    """Yield every query as a task with its checklist as a rubric of criteria on the scale [1, 10], each of weight 1."""
+    return read_rows(path, Query, _task_content, "index", "WritingBench's queries")
 
 
-def _content(query: Query) -> Content:
+def _task_content(query: Query) -> Content:
     about = stated(domain1=query.domain1, domain2=query.domain2, lang=query.lang, other=query.other)
-    return with_rubric({"id": query.index, "query": query.query, "metadata": about}, map(_criterion, query.checklist))
+    return with_rubric(
+        {"id": query.index, "query": query.query, "metadata": about}, map(_criterion_fields, query.checklist)
+    )
 
 
-def _criterion(entry: Entry) -> dict[str, Any]:
+def _criterion_fields(entry: Entry) -> dict[str, Any]:
     text = ": ".join(part for part in (entry.name, entry.criteria_description) if part)
     return {"text": text, "weight": 1.0, "scale": SCALE, "anchors": entry.anchors, "about": entry.other}

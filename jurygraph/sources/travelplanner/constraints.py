@@ -1,4 +1,4 @@
-"""The constraints that a TravelPlanner query states, as checks."""
+"""The constraints of a TravelPlanner query, as checks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -10,7 +10,7 @@ SEATS = {"Self-driving": 5, "Taxi": 4}
 
 
 def costs(people: int) -> list[dict[str, Any]]:
-    """What a plan costs: meals and flights a head, stays by rooms and nights, roads by cars."""
+    """Return the costs of a plan: meals and flights per person, stays by rooms and nights, roads by cars."""
     roads = [
         {"of": "legs", "column": "cost", "where": {"mode": {"equals": mode}}, "people": people, "places": seats}
         for mode, seats in SEATS.items()
@@ -21,61 +21,67 @@ def costs(people: int) -> list[dict[str, Any]]:
     return [meals, stays, flights, *roads]
 
 
-def constraints(asked: Asked, origin: str | None) -> list[dict[str, Any]]:
-    """Every constraint of the query; all are hard. `origin` is the city that the trip begins and ends in, if known."""
-    return [_hard(*one) for one in (*_whole(asked, origin), *_stated(asked))]
+def constraints(request: Asked, origin: str | None) -> list[dict[str, Any]]:
+    """Return every constraint of the query; all are hard.
+
+    `origin` is the city where the trip begins and ends, if known.
+    """
+    return [
+        _hard_constraint(*constraint)
+        for constraint in (*_trip_constraints(request, origin), *_query_constraints(request))
+    ]
 
 
-def whole_trip(asked: Asked, origin: str | None) -> list[dict[str, Any]]:
-    """What any plan must be, whoever travels: as long as asked, with a bed a night, there and back, and in place."""
-    return [_hard(*one) for one in _whole(asked, origin)]
+def whole_trip(request: Asked, origin: str | None) -> list[dict[str, Any]]:
+    """Return the constraints that hold for any travellers: on the days and nights, the return, and the places."""
+    return [_hard_constraint(*constraint) for constraint in _trip_constraints(request, origin)]
 
 
 Named = tuple[str, str, dict[str, Any]]
 
 
-def _hard(name: str, text: str, check: dict[str, Any]) -> dict[str, Any]:
+def _hard_constraint(name: str, text: str, check: dict[str, Any]) -> dict[str, Any]:
     return {"id": name, "kind": "hard", "text": text, "check": check}
 
 
-def _whole(asked: Asked, origin: str | None) -> Iterator[Named]:
-    days = len(asked.dates)
+def _trip_constraints(request: Asked, origin: str | None) -> Iterator[Named]:
+    days = len(request.dates)
     yield "days", f"a plan of {days} days", {"count": "$[*]", "equals": days}
     yield "nights", f"a bed for {days - 1} nights", {"sum": [{"of": "stays", "column": "nights"}], "equals": days - 1}
     if origin is not None:
-        ends = {"values": "legs", "includes": [origin]}
-        yield "sets-out", f"sets out from {origin}", {**ends, "column": "OriginCityName"}
-        yield "comes-home", f"comes back to {origin}", {**ends, "column": "DestCityName"}
+        endpoint_cities = {"values": "legs", "includes": [origin]}
+        yield "sets-out", f"sets out from {origin}", {**endpoint_cities, "column": "OriginCityName"}
+        yield "comes-home", f"comes back to {origin}", {**endpoint_cities, "column": "DestCityName"}
     for kind, city in (("meals", "City"), ("attractions", "City"), ("stays", "city")):
-        there = {"where": {"names": {"column": city}}}
-        yield f"{kind}-in-place", f"{kind} where the day is spent", {"share": kind, "where": there}
+        in_city = {"where": {"names": {"column": city}}}
+        yield f"{kind}-in-place", f"{kind} where the day is spent", {"share": kind, "where": in_city}
 
 
-def _stated(asked: Asked) -> Iterator[Named]:
+def _query_constraints(request: Asked) -> Iterator[Named]:
     nights = {"nights": {"at_least": {"column": "minimum nights"}}}
     yield (
         "budget",
-        f"${asked.budget:,.2f}".removesuffix(".00") + f" for {asked.people}",
-        {"sum": costs(asked.people), "at_most": asked.budget},
+        f"${request.budget:,.2f}".removesuffix(".00") + f" for {request.people}",
+        {"sum": costs(request.people), "at_most": request.budget},
     )
     yield "minimum-nights", "no stay is shorter than it may be", {"share": "stays", "where": nights}
-    for rule in asked.house_rules:
+    for rule in request.house_rules:
         wanted = rule.removeprefix("No ").replace(" ", "-")
         yield (
             f"house-rule-{wanted}",
             f"{rule.removeprefix('No ')} must be allowed",
             {"share": "stays", "where": {"house_rules": {"has_not": rule}}},
         )
-    if asked.room is not None:
-        yield "room-type", asked.room, {"share": "stays", "where": {"room type": {"equals": asked.room}}}
-    elif asked.not_shared:
+    if request.room is not None:
+        yield "room-type", request.room, {"share": "stays", "where": {"room type": {"equals": request.room}}}
+    elif request.not_shared:
         yield "room-type", "no shared room", {"share": "stays", "where": {"room type": {"is_not": "Shared room"}}}
-    if asked.cuisines:
-        included = {"values": "meals", "column": "Cuisines", "includes": list(asked.cuisines), "partial": True}
-        yield "cuisines", ", ".join(asked.cuisines), included
-    if asked.unwanted:
-        excluded = {"values": "meals", "column": "Cuisines", "excludes": list(asked.unwanted)}
-        yield "no-cuisines", f"no {' and no '.join(asked.unwanted)} food", excluded
-    for mode in asked.barred:
-        barred = {"count": "legs", "where": {"mode": {"equals": mode}}, "at_most": 0}
-        yield f"no-{mode.lower()}", f"no {mode.lower()}", barred
+    if request.cuisines:
+        included = {"values": "meals", "column": "Cuisines", "includes": list(request.cuisines), "partial": True}
+        yield "cuisines", ", ".join(request.cuisines), included
+    if request.unwanted:
+        excluded = {"values": "meals", "column": "Cuisines", "excludes": list(request.unwanted)}
+        yield "no-cuisines", f"no {' and no '.join(request.unwanted)} food", excluded
+    for mode in request.barred:
+        exclusion = {"count": "legs", "where": {"mode": {"equals": mode}}, "at_most": 0}
+        yield f"no-{mode.lower()}", f"no {mode.lower()}", exclusion

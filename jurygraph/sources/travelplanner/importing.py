@@ -1,4 +1,4 @@
-"""From a file of TravelPlanner to tasks, one line at a time."""
+"""Convert a file of TravelPlanner to tasks, one line at a time."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 UNREAD = "unread"
-"""In a task's metadata: what its query speaks of in words that no rule understands."""
+"""Key in a task's metadata: words of its query about a constraint that no rule understands."""
 
 
 class _Line(Noun):
@@ -36,14 +36,14 @@ class _Line(Noun):
 
 
 class _Profiles(Noun):
-    """Who travels on a task."""
+    """The travellers of a task."""
 
     task: Id
     stakeholders: tuple[Stakeholder, ...] = Field(min_length=1)
     tensions: tuple[Tension, ...] = ()
 
 
-class _Joined(NamedTuple):
+class _ProfilesByTask(NamedTuple):
     """The profiles of a file by task, each with the number of its line."""
 
     name: str
@@ -51,78 +51,80 @@ class _Joined(NamedTuple):
 
 
 def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None) -> Iterator[TaskLine]:
-    """Every line as a task with its reference plan as the one response.
+    """Yield every line as a task with its reference plan as the one response.
 
-    Without `stakeholders` (lines of {"task", "stakeholders", "tensions"}), one holds the query's own constraints.
-    Raises `InputError` naming file, line and field.
+    Without `stakeholders` (lines of {"task", "stakeholders", "tensions"}), a single stakeholder has the query's own
+    constraints. Raises `InputError` naming file, line and field.
     """
-    profiles = None if stakeholders is None else _profiles(stakeholders)
-    known: set[str] = set()
+    profiles = None if stakeholders is None else _read_profiles(stakeholders)
+    ids: set[str] = set()
     with closing(TextFile(path)) as file:
-        for line, found in read_lines(file, _Line):
-            if found.id in known:
-                refuse(file.name, line.number, Complaint(("id",), f"is {quoted(found.id)} again", "give each one id"))
-            known.add(found.id)
-            yield _task(file.name, line.number, found, profiles)
-    if not known:
+        for line, entry in read_lines(file, _Line):
+            if entry.id in ids:
+                refuse(file.name, line.number, Complaint(("id",), f"is {quoted(entry.id)} again", "give each one id"))
+            ids.add(entry.id)
+            yield _to_task(file.name, line.number, entry, profiles)
+    if not ids:
         raise InputError(f"{file.name}: holds no lines; name a file of TravelPlanner's queries")
     if profiles is not None:
-        _refuse_unknown(profiles, known, file.name)
+        _refuse_unknown(profiles, ids, file.name)
 
 
-def _refuse_unknown(profiles: _Joined, known: Collection[str], name: str) -> None:
+def _refuse_unknown(profiles: _ProfilesByTask, ids: Collection[str], name: str) -> None:
     for task, (number, _) in profiles.lines.items():
-        if task not in known:
-            wrong = f"is {quoted(task)}, which {name} does not have"
-            refuse(profiles.name, number, Complaint(("task",), wrong, nearest(task, known) or "leave the line out"))
+        if task not in ids:
+            problem = f"is {quoted(task)}, which {name} does not have"
+            refuse(profiles.name, number, Complaint(("task",), problem, nearest(task, ids) or "leave the line out"))
 
 
-def _profiles(path: str | Path) -> _Joined:
-    found: dict[str, tuple[int, _Profiles]] = {}
+def _read_profiles(path: str | Path) -> _ProfilesByTask:
+    lines: dict[str, tuple[int, _Profiles]] = {}
     with closing(TextFile(path)) as file:
-        for line, one in read_lines(file, _Profiles):
-            if one.task in found:
-                refuse(file.name, line.number, Complaint(("task",), f"is {quoted(one.task)} again", "keep one of them"))
-            content = {"id": one.task, "query": "", **one.model_dump(mode="json", exclude={"task"})}
-            _made(file.name, line.number, Task, content)
-            found[one.task] = line.number, one
-    return _Joined(file.name, found)
+        for line, entry in read_lines(file, _Profiles):
+            if entry.task in lines:
+                refuse(
+                    file.name, line.number, Complaint(("task",), f"is {quoted(entry.task)} again", "keep one of them")
+                )
+            content = {"id": entry.task, "query": "", **entry.model_dump(mode="json", exclude={"task"})}
+            _validate(file.name, line.number, Task, content)
+            lines[entry.task] = line.number, entry
+    return _ProfilesByTask(file.name, lines)
 
 
-def _task(name: str, number: int, line: _Line, profiles: _Joined | None) -> TaskLine:
-    asked = _understood(name, number, "query", lambda: read_query(line.query))
-    facts = {"tables": _understood(name, number, "facts", lambda: tables(line.facts)), "claims": claims(asked.dates)}
+def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesByTask | None) -> TaskLine:
+    request = _read_field(name, number, "query", lambda: read_query(line.query))
+    facts = {"tables": _read_field(name, number, "facts", lambda: tables(line.facts)), "claims": claims(request.dates)}
     people: dict[str, Any]
     if profiles is None:
-        stated = constraints(asked, origin_of(line.query, line.facts))
-        people = {"stakeholders": [{"id": "travellers", "constraints": stated}]}
+        query_constraints = constraints(request, origin_of(line.query, line.facts))
+        people = {"stakeholders": [{"id": "travellers", "constraints": query_constraints}]}
     elif line.id in profiles.lines:
         people = profiles.lines[line.id][1].model_dump(mode="json", exclude={"task"})
     else:
         refuse(name, number, Complaint(("id",), f"is {quoted(line.id)}, which {profiles.name} does not have", "add it"))
-    reference = {"id": f"{line.id}/reference", "agent": "reference", "text": _shown(line.plan), "data": line.plan}
+    reference = {"id": f"{line.id}/reference", "agent": "reference", "text": _plan_text(line.plan), "data": line.plan}
     content = {"id": line.id, "query": line.query, "facts": facts, **people}
-    if profiles is None and asked.unread:
-        content["metadata"] = {UNREAD: list(asked.unread)}
-    return _made(name, number, TaskLine, {**content, "responses": [] if line.plan is None else [reference]})
+    if profiles is None and request.unread:
+        content["metadata"] = {UNREAD: list(request.unread)}
+    return _validate(name, number, TaskLine, {**content, "responses": [] if line.plan is None else [reference]})
 
 
-def _understood(name: str, number: int, field: str, read: Callable[[], T]) -> T:
-    """What is read from a field of a line."""
+def _read_field(name: str, number: int, field: str, read: Callable[[], T]) -> T:
+    """Read a field of a line; raises its error with file and line."""
     try:
         return read()
     except ValueError as error:
         refuse(name, number, Complaint((field,), str(error)))
 
 
-def _made(name: str, number: int, noun: type[N], content: Mapping[str, Any]) -> N:
-    """What the content of a line makes."""
+def _validate(name: str, number: int, noun: type[N], content: Mapping[str, Any]) -> N:
+    """Validate the content of a line; raises its error with file and line."""
     try:
         return noun.model_validate(content)
     except ValidationError as error:
         refuse(name, number, complaint(error, noun, content))
 
 
-def _shown(plan: list[dict[str, JsonValue]] | None) -> str:
-    """A plan as text, a line for each day."""
+def _plan_text(plan: list[dict[str, JsonValue]] | None) -> str:
+    """Return a plan as text, a line for each day."""
     return "\n".join(json.dumps(day, ensure_ascii=False) for day in plan or ())

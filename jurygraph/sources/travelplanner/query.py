@@ -1,4 +1,4 @@
-"""What a TravelPlanner query asks for, by rules on its words."""
+"""Parse a TravelPlanner query, by rules on its words."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _BUDGET = re.compile(
     re.IGNORECASE,
 )
 _EACH_BEFORE = re.compile(rf"(?:per[ -]{_ONE}|each of us|every one of us)[^.;!?$]{{0,40}}$", re.IGNORECASE)
-_SIZES = {"": 1, "k": 1e3, "thousand": 1e3, "million": 1e6}
+_MULTIPLIERS = {"": 1, "k": 1e3, "thousand": 1e3, "million": 1e6}
 CUISINES = ("American", "Chinese", "French", "Indian", "Italian", "Mediterranean", "Mexican")
 _RULES = {
     "No smoking": r"smok(?:e|ing)\b",
@@ -36,7 +36,7 @@ _RULES = {
     "No pets": r"pet-friendly|\bpets\b",
     "No visitors": r"visitors\b",
 }
-"""The rules of a stay that forbid what travellers speak of in these words."""
+"""Rules of a stay that forbid what travellers mention in these words."""
 
 _ROOMS = {
     "Entire home/apt": r"entire (?:rooms?|homes?|apartments?)",
@@ -57,18 +57,18 @@ _AFFIRMED = re.compile(r"\bbut\b|\band\b[^.;!?]*\b(?:want|love|prefer|need|requi
 _DENIED_TWICE = re.compile(rf"\s*(?:\w+\s+)?{_DENIAL}", re.IGNORECASE)
 _NO_DENIAL = re.compile(r"not (?:only|just)|(?:cannot|can't|can not) (?:live|do|be) without", re.IGNORECASE)
 _INDIFFERENT = re.compile(r"\bmind\b[^.;!?]{0,40}$|no (?:specific|particular|special)[^.;!?]{0,60}$", re.IGNORECASE)
-_TAKEN_BACK = re.compile(
+_DENIED_AFTER = re.compile(
     r"^(?:-free|\w*,? (?:(?:is|are|should|must|may|can|will|would|do|does)(?: be)?(?: not|n't)|not|never)\b|"
     r"[^.;!?,]{0,15} (?:out of the question|no option))",
     re.IGNORECASE,
 )
-"""A denial that comes after what it denies: how much it denies is not understood."""
+"""A denial that follows what it denies: its extent is not understood."""
 
 
 class Asked(NamedTuple):
-    """What a query asks for. `house_rules` are those of a stay that would forbid what the travellers want.
+    """The content of a query. `house_rules` are those of a stay that would forbid what the travellers want.
 
-    `unread` are words of the query that speak of something of the kind, and that no rule here understands.
+    `unread` are words of the query about a constraint that no rule here understands.
     """
 
     people: int
@@ -84,48 +84,56 @@ class Asked(NamedTuple):
 
 
 def read_query(query: str) -> Asked:
-    """Read a query. Raises ValueError saying which of people, dates and budget it does not state, or states twice."""
-    budget, people = _budget(query), _people(query)
-    rules, rooms, modes = ({name: _said(query, words) for name, words in of.items()} for of in (_RULES, _ROOMS, _MODES))
-    cuisines = {name: _said(query, rf"\b{name}\b") for name in CUISINES if _is_food(query, name)}
-    wanted = next((room for room, said in rooms.items() if said == "wanted"), None)
+    """Parse a query. Raises ValueError naming which of people, dates and budget is missing or occurs twice."""
+    budget, people = _parse_budget(query), _parse_people(query)
+    rules, rooms, modes = (
+        {name: _classify_mention(query, words) for name, words in patterns.items()}
+        for patterns in (_RULES, _ROOMS, _MODES)
+    )
+    cuisines = {name: _classify_mention(query, rf"\b{name}\b") for name in CUISINES if _is_food(query, name)}
+    wanted = next((room for room, mention in rooms.items() if mention == "wanted"), None)
     shared_denied = rooms["Shared room"] == "denied" or _NOT_SHARED.search(query) is not None
     return Asked(
         people=people,
-        dates=_dates(query),
+        dates=_parse_dates(query),
         budget=budget.amount * (people if budget.each else 1),
-        house_rules=_those(rules, "wanted"),
+        house_rules=_names_mentioned(rules, "wanted"),
         room=wanted,
         not_shared=wanted is None and shared_denied,
-        cuisines=_those(cuisines, "wanted"),
-        unwanted=_those(cuisines, "denied"),
-        barred=_those(modes, "denied"),
+        cuisines=_names_mentioned(cuisines, "wanted"),
+        unwanted=_names_mentioned(cuisines, "denied"),
+        barred=_names_mentioned(modes, "denied"),
         unread=(
-            *(name.removeprefix("No ") for how in UNREAD for name in _those(rules, how)),
-            *(room for how in UNREAD for room in _those(rooms, how) if (room, how) != ("Shared room", "denied")),
-            *(name for of in (cuisines, modes) for name in _those(of, "unclear")),
+            *(name.removeprefix("No ") for kind in UNREAD for name in _names_mentioned(rules, kind)),
+            *(
+                room
+                for kind in UNREAD
+                for room in _names_mentioned(rooms, kind)
+                if (room, kind) != ("Shared room", "denied")
+            ),
+            *(name for patterns in (cuisines, modes) for name in _names_mentioned(patterns, "unclear")),
         ),
     )
 
 
-Said = Literal["wanted", "denied", "indifferent", "unclear"]
-UNREAD: tuple[Said, ...] = ("denied", "unclear")
+Mention = Literal["wanted", "denied", "indifferent", "unclear"]
+UNREAD: tuple[Mention, ...] = ("denied", "unclear")
 _NOT_SHARED = re.compile(r"(?:not|non-)\s?shared|rooms? (?:\w+ )?not be shared", re.IGNORECASE)
 
 
-def _those(said: Mapping[str, Said | None], how: Said) -> tuple[str, ...]:
-    return tuple(name for name, one in said.items() if one == how)
+def _names_mentioned(mentions: Mapping[str, Mention | None], kind: Mention) -> tuple[str, ...]:
+    return tuple(name for name, mention in mentions.items() if mention == kind)
 
 
-def _said(query: str, words: str) -> Said | None:
-    """How a query speaks of something the first time that it does: what stands around it in its sentence decides."""
-    found = re.search(words, query, re.IGNORECASE)
-    if found is None:
+def _classify_mention(query: str, words: str) -> Mention | None:
+    """Classify how a query mentions something for the first time, by the words around it in its sentence."""
+    match = re.search(words, query, re.IGNORECASE)
+    if match is None:
         return None
-    before = _NO_DENIAL.sub("", query[: found.start()])
+    before = _NO_DENIAL.sub("", query[: match.start()])
     if _INDIFFERENT.search(before):
         return "indifferent"
-    if _TAKEN_BACK.search(query[found.end() :]):
+    if _DENIED_AFTER.search(query[match.end() :]):
         return "unclear"
     denied = _DENIED.search(before)
     if denied is None:
@@ -136,50 +144,52 @@ def _said(query: str, words: str) -> Said | None:
 
 
 def _is_food(query: str, name: str) -> bool:
-    """Whether a sentence with the name speaks of food."""
+    """Return True if a sentence with the name is about food."""
     return any(name in sentence and _FOOD.search(sentence) for sentence in re.split(r"[.!?](?:\s|$)", query))
 
 
 class _Budget(NamedTuple):
-    """An amount, for all or for each."""
+    """An amount, for all travellers or for each."""
 
     amount: float
     each: bool
 
 
-def _budget(query: str) -> _Budget:
+def _parse_budget(query: str) -> _Budget:
     amounts = []
-    for found in _BUDGET.finditer(query):
-        if found["per"]:
-            raise ValueError(f"states a budget {found['per'].strip()}; state it for the whole trip")
-        amount = float(found["n"].replace(",", "")) * _SIZES[(found["size"] or "").lower()]
-        amounts.append(_Budget(amount, bool(found["each"] or _EACH_BEFORE.search(query[: found.start()]))))
+    for match in _BUDGET.finditer(query):
+        if match["per"]:
+            raise ValueError(f"states a budget {match['per'].strip()}; state it for the whole trip")
+        amount = float(match["n"].replace(",", "")) * _MULTIPLIERS[(match["size"] or "").lower()]
+        amounts.append(_Budget(amount, bool(match["each"] or _EACH_BEFORE.search(query[: match.start()]))))
     if not amounts:
         raise ValueError("states no budget such as $1,700")
     if len(set(amounts)) > 1:
-        several = ", ".join(f"${one.amount:,.0f}{' each' if one.each else ''}" for one in dict.fromkeys(amounts))
+        several = ", ".join(
+            f"${budget.amount:,.0f}{' each' if budget.each else ''}" for budget in dict.fromkeys(amounts)
+        )
         raise ValueError(f"states several budgets ({several}); keep the one that counts")
     return amounts[0]
 
 
-def _people(query: str) -> int:
+def _parse_people(query: str) -> int:
     for words in _PEOPLE:
-        found = re.search(words, query, re.IGNORECASE)
-        if found is not None:
-            stated = found.groupdict().get("n")
-            people = 1 if stated is None else _NUMBERS.get(stated.lower()) or int(stated)
+        match = re.search(words, query, re.IGNORECASE)
+        if match is not None:
+            number = match.groupdict().get("n")
+            people = 1 if number is None else _NUMBERS.get(number.lower()) or int(number)
             if people:
                 return people
     raise ValueError("does not state how many people travel, such as a group of 4")
 
 
-def _dates(query: str) -> tuple[date, ...]:
-    """Every day from the first date to the last."""
-    found = [(m[1] or m[4], m[2] or m[3] or m[5]) for m in _ONE_DATE.finditer(query)]
+def _parse_dates(query: str) -> tuple[date, ...]:
+    """Return every day from the first date to the last."""
+    dates = [(match[1] or match[4], match[2] or match[3] or match[5]) for match in _ONE_DATE.finditer(query)]
     year = _YEAR.search(query)
-    if len(found) < 2 or year is None:
+    if len(dates) < 2 or year is None:
         raise ValueError("does not state its first and last day, such as from March 1st to March 5th, 2022")
-    (first_month, first_day), (last_month, last_day) = found[0], found[-1]
+    (first_month, first_day), (last_month, last_day) = dates[0], dates[-1]
     months = [_MONTHS.index(month) + 1 for month in (first_month or last_month, last_month or first_month)]
     try:
         first, last = date(int(year[1]), months[0], int(first_day)), date(int(year[1]), months[1], int(last_day))

@@ -366,10 +366,10 @@ def no_groups(history: ReviewerHistory, names: Iterable[str]) -> set[str]:
 
 OFF: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "what the plan leaves out": ((constructors, "may_be_candidates", everything),),
-    "what is dropped": ((showing, "_gives_away", nothing),),
+    "what is dropped": ((showing, "_leak_reason", nothing),),
     "nearness": ((showing, "near_duplicate", nothing),),
     "groups by the history": ((ReviewerHistory, "groups_of", no_groups),),
-    "all of it": ((constructors, "may_be_candidates", everything), (showing, "_gives_away", nothing)),
+    "all of it": ((constructors, "may_be_candidates", everything), (showing, "_leak_reason", nothing)),
 }
 """What keeps examples from being shown, by the names by which it is known."""
 

@@ -148,7 +148,7 @@ class TestUnreached:
     def test_a_cache_that_somebody_reads_is_named_and_erased_from_the_next_time(
         self, scored: Scored, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("jurygraph.models.cache._SHORT_WAIT", 0.05)
+        monkeypatch.setattr("jurygraph.models.cache._ERASE_TIMEOUT", 0.05)
         with closing(sqlite3.connect(scored.cache / "cache.db", isolation_level=None)) as reader:
             reader.execute("BEGIN")
             reader.execute("SELECT count(*) FROM Cache").fetchone()
