@@ -1,5 +1,6 @@
 """When the estimate stops, and where its leaps land."""
 
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -16,11 +17,16 @@ from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
 
 
+@cache
+def cut_short(preset: Preset) -> list[consensus.Consensus]:
+    """Estimates after one step, two steps, and so on."""
+    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
+    return [consensus.fit(item, annotator, label, preset, max_iter=steps, tol=1e-300) for steps in range(1, 60)]
+
+
 def stopped_after(preset: Preset, changed: Any, tol: float) -> int:
     """The first step after the first in which the quantity changes by less than `tol`, from estimates cut short."""
-    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
-    cut = [consensus.fit(item, annotator, label, preset, max_iter=steps, tol=1e-300) for steps in range(1, 60)]
-    changes = [float(np.abs(changed(new) - changed(old)).max()) for old, new in pairwise(cut)]
+    changes = [float(np.abs(changed(new) - changed(old)).max()) for old, new in pairwise(cut_short(preset))]
     return 2 + next(place for place, change in enumerate(changes) if change < tol)
 
 
@@ -87,7 +93,7 @@ def test_the_objective_adds_the_log_density_of_both_priors() -> None:
     coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
     rules = Rules(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
     model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
-    rows = patterns(coded)
+    rows = patterns(coded, np.zeros(len(coded.items), dtype=int))
     found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).expect(model)
     first = 0.6 * 0.7 * 0.8 + 0.4 * 0.4 * 0.1  # both say 0
     second = 0.6 * 0.3 * 0.8 + 0.4 * 0.6 * 0.1  # 1 and 0

@@ -11,10 +11,11 @@ from jurygraph.aggregation.consensus.votes import encode
 ITEM = [0, 0, 1, 1, 2, 3, 3]
 ANNOTATOR = ["a", "b", "a", "b", "a", "b", "a"]
 LABEL = [0, 1, 0, 1, None, 1, 1]
+ALIKE = np.zeros(4, dtype=int)
 
 
 def test_items_with_the_same_rows_are_one_pattern_and_one_without_rows_is_of_none() -> None:
-    made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)))
+    made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
     assert made.of.tolist() == [0, 0, -1, 1]
     assert (made.weight.tolist(), made.start.tolist(), made.row.tolist()) == ([2.0, 1.0], [0, 2], [0, 0, 1, 1])
     assert made.code.tolist() == [0, 3, 1, 3]  # annotator * 2 + label
@@ -30,7 +31,7 @@ def test_items_that_are_kept_apart_share_no_pattern() -> None:
 
 
 def test_what_weighs_nothing_is_left_out_and_its_items_are_of_no_pattern() -> None:
-    rows = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)))
+    rows = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
     without_first = rows.weighed(np.array([0.0, 3.0]))
     assert without_first.of.tolist() == [-1, -1, -1, 0]
     assert (without_first.weight.tolist(), without_first.code.tolist()) == ([3.0], [1, 3])
@@ -45,6 +46,6 @@ def test_items_whose_marks_coincide_are_not_taken_for_alike(monkeypatch: pytest.
     """Where two patterns should share a sum, every item is a pattern of its own."""
     marks = SimpleNamespace(integers=lambda low, high, size, dtype: np.zeros(size, dtype=dtype))
     monkeypatch.setattr(np.random, "default_rng", lambda seed: marks)
-    made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)))
+    made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
     assert made.of.tolist() == [0, 1, -1, 2]
     assert made.code.tolist() == [0, 3, 0, 3, 1, 3]
