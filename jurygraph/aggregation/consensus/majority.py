@@ -90,9 +90,9 @@ class Agreement:
 
 def agreement(votes: Votes) -> Agreement:
     """Over the items that have a label."""
-    counts = votes.counts[votes.counts.sum(axis=1) > 0].astype(np.float64)
+    counts = votes.counts[votes.labelled]
     size = counts.sum(axis=1)
-    pairs = size * (size - 1.0) / 2.0
-    agreeing = (counts * (counts - 1.0) / 2.0).sum(axis=1)
+    pairs = size * (size - 1) / 2
+    agreeing = (counts * (counts - 1) / 2).sum(axis=1)
     share: FloatArray = np.where(pairs > 0, agreeing / np.where(pairs > 0, pairs, 1.0), 1.0)
     return Agreement(float((counts.max(axis=1) == size).mean()), float(share.mean()))

@@ -60,7 +60,7 @@ def patterns(votes: Votes, apart: IndexArray) -> Patterns:
     """The patterns of the items. `apart` [N], from 0 on: items of different numbers are never one pattern."""
     n, annotators, classes = votes.shape
     cells = annotators * classes
-    size = np.bincount(votes.item, minlength=n)
+    size = np.bincount(votes.item)
     labelled = np.flatnonzero(size)
     size = size[labelled]
     code = np.sort(votes.item * cells + votes.annotator * classes + votes.label) - np.repeat(labelled * cells, size)
@@ -70,8 +70,10 @@ def patterns(votes: Votes, apart: IndexArray) -> Patterns:
     of[labelled] = same
     kept = np.zeros(len(labelled), dtype=np.bool_)
     kept[first] = True
+    weight = np.zeros(len(first))
+    np.add.at(weight, same, 1.0)
     return Patterns(
-        weight=np.bincount(same, minlength=len(first)).astype(np.float64),
+        weight=weight,
         of=of,
         code=code[np.repeat(kept, size)],
         row=np.repeat(np.arange(len(first)), size[first]),

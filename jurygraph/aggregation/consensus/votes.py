@@ -142,7 +142,7 @@ def _coded(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequence[Key]]:
     if values.dtype.kind == "O":
         seen: dict[Any, int] = {}
         try:
-            codes = np.array([seen.setdefault(one, len(seen)) for one in values.tolist()], dtype=np.intp)
+            codes = np.array([seen.setdefault(one, len(seen)) for one in values.tolist()])
         except TypeError as error:
             raise PlanError(f"{name}: {error}; give numbers or text") from error
         return codes, list(seen)
@@ -174,7 +174,7 @@ def _labels(
         if one not in places:
             row = int(np.flatnonzero(said)[np.argmax(codes == code)])
             raise PlanError(f"label[{row}] is {one!r}, which is none of the classes {_listed(known)}")
-    return np.array([places[one] for one in seen], dtype=np.intp)[codes], known, ranked
+    return np.array([places[one] for one in seen])[codes], known, ranked
 
 
 def _listed(known: Sequence[Key]) -> str:

@@ -10,11 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import em
 from jurygraph.aggregation.consensus.em import Model, Problem, Rules, _leap
 from jurygraph.aggregation.consensus.fitting import Preset
 from jurygraph.aggregation.consensus.patterns import patterns
 from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
+
+expect = Problem.expect
 
 
 @cache
@@ -41,6 +44,43 @@ def test_paper_stops_by_its_posteriors_and_paper_synthetic_by_its_confusions(pre
     by_either = {name: stopped_after(preset, quantity, tol) for name, quantity in QUANTITIES.items()}
     assert by_either["paper"] != by_either["paper-synthetic"]
     assert (fitted.iterations, fitted.converged) == (by_either[preset], True)
+
+
+@pytest.mark.parametrize("preset", consensus.PRESETS)
+def test_a_change_of_tol_is_one_too_many(preset: Preset, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes: list[float] = []
+
+    def measured(new: np.ndarray, old: np.ndarray) -> float:
+        changes.append(float(np.abs(new - old).max()))
+        return changes[-1]
+
+    monkeypatch.setattr(em, "_change", measured)
+    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
+    until = consensus.fit(item, annotator, label, preset, max_iter=9, tol=1e-300).iterations
+    middle, last = changes[2], changes[-1]
+    for tol, goes_on, converged in ((middle, True, True), (last, False, False)):
+        below, at = (
+            consensus.fit(item, annotator, label, preset, max_iter=until, tol=one)
+            for one in (float(np.nextafter(tol, 1.0)), tol)
+        )
+        assert below.converged
+        assert (at.iterations > below.iterations, at.converged) == (goes_on, converged)
+
+
+@pytest.mark.parametrize("preset", consensus.PRESETS)
+def test_every_e_step_counts_and_the_first_check_at_the_limit_ends_it(
+    preset: Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leap and the step in its place come between two checks, so that the limit may be passed by them."""
+    counted: list[Model] = []
+    monkeypatch.setattr(Problem, "expect", lambda self, model: counted.append(model) or expect(self, model))
+    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
+    for limit in range(1, 12):
+        counted.clear()
+        once = consensus.fit(item, annotator, label, preset, max_iter=limit, tol=1e-300).iterations
+        assert once == len(counted)
+        assert limit <= once <= limit + (2 if preset == "converged" else 0)
+        assert consensus.fit(item, annotator, label, preset, max_iter=once, tol=1e-300).iterations == once
 
 
 def models(distance: float, ratio: float, steps: int) -> list[Model]:

@@ -7,6 +7,7 @@ import pytest
 
 from jurygraph.aggregation.consensus.patterns import patterns
 from jurygraph.aggregation.consensus.votes import encode
+from tests.aggregation.consensus.reference import drawn
 
 ITEM = [0, 0, 1, 1, 2, 3, 3]
 ANNOTATOR = ["a", "b", "a", "b", "a", "b", "a"]
@@ -49,3 +50,24 @@ def test_items_whose_marks_coincide_are_not_taken_for_alike(monkeypatch: pytest.
     made = patterns(encode(ITEM, ANNOTATOR, LABEL, range(2)), ALIKE)
     assert made.of.tolist() == [0, 1, -1, 2]
     assert made.code.tolist() == [0, 3, 0, 3, 1, 3]
+    repeated = patterns(encode([0, 1, 1], [0, 0, 0], [1, 1, 1], range(2)), ALIKE[:2])
+    assert repeated.of.tolist() == [0, 1]
+    apart = patterns(encode([0, 1], [0, 0], [1, 1], range(2)), np.array([0, 1]))
+    assert apart.of.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_of_thousands_of_items_those_alike_are_one_pattern_each(groups: int) -> None:
+    item, annotator, label, _ = drawn(3000, 4, 4, seed=0)
+    apart = np.arange(3000) % groups
+    made = patterns(encode(item, annotator, label, range(4)), apart)
+    said = list(zip(*label.reshape(3000, 4).T.tolist(), apart.tolist(), strict=True))
+    place = {one: number for number, one in enumerate(dict.fromkeys(said))}
+    assert len(place) < 2000
+    assert made.of.tolist() == [place[one] for one in said]
+    assert made.weight.tolist() == [said.count(one) for one in place]
+
+
+def test_a_group_is_no_label() -> None:
+    made = patterns(encode([0, 1, 2], [0, 0, 0], [2, 1, 1], range(3)), np.array([2, 1, 1]))
+    assert made.of.tolist() == [0, 1, 1]

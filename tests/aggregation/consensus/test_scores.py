@@ -29,11 +29,24 @@ def test_credit_is_the_posterior_mean_of_what_classes_are_worth(values: list[flo
 
 def test_words_without_an_order_have_no_credit_of_their_own() -> None:
     one = consensus.fit([0, 1], [0, 0], ["red", "blue"], max_iter=1)
-    with pytest.raises(PlanError, match="'blue', 'red' have no order; name them from low to high"):
+    with pytest.raises(PlanError, match=r"^the labels 'blue', 'red' have no order; name them from low to high"):
         one.credit()
+    many = consensus.majority_vote(range(11), [0] * 11, [f"label {10 + place}" for place in range(11)])
+    with pytest.raises(PlanError, match=r"^the labels 'label 10', .*'label 18', 'label 19' have no order"):
+        many.credit()
     assert one.credit([1.0, 0.0]).tolist() == one.posterior[:, 0].tolist()
-    with pytest.raises(PlanError, match="values has shape"):
+    with pytest.raises(PlanError, match=r"^values has shape \(3,\) where \(2,\) is needed"):
         one.credit([1.0, 0.0, 0.5])
+
+
+def test_a_scale_of_one_class_says_no_credit_but_what_is_given() -> None:
+    one = consensus.majority_vote(["x", "y"], [0, 0], ["yes", "yes"])
+    with pytest.raises(PlanError, match=r"^every label is 'yes', which says no credit; name the whole scale"):
+        one.credit()
+    assert one.credit([3.0]).tolist() == [3.0, 3.0]
+    assert consensus.majority_vote([0, 1], [0, 0], [5, 7]).credit().tolist() == [0.0, 1.0]
+    with pytest.raises(PlanError, match=r"^values\[0\] is nan"):
+        one.credit([float("nan")])
 
 
 def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:

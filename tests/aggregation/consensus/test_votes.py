@@ -124,6 +124,7 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
     ("item", "annotator", "label", "wrong"),
     [
         ([], [], [], "there are no rows"),
+        (*[np.array([], dtype=object)] * 3, "there are no rows"),
         ([1, 2], [1, 1], [None, None], "there is no label: nothing but abstentions"),
         ([1, 2], [1], [0, 1], "the columns differ in length: item 2, annotator 1, label 2; give"),
         ([1, None], [1, 1], [0, 1], r"item\[1\] is empty"),
@@ -225,7 +226,8 @@ def test_a_scale_that_is_none_is_refused(scale: dict[str, object], wrong: str) -
         consensus.fit([0, 1], [0, 0], [0, 1], **scale)  # type: ignore[arg-type]
 
 
-def test_empty_bytes_say_nothing_as_empty_text_does() -> None:
-    fitted = consensus.fit([0, 1, 2], [0, 0, 0], np.array([b"a", b"", b"b"]))
+@pytest.mark.parametrize("column", [list, np.array])
+def test_empty_bytes_say_nothing_as_empty_text_does(column: Callable[[Any], Any]) -> None:
+    fitted = consensus.fit([0, 1, 2], [0, 0, 0], column([b"a", b"", b"b"]))
     assert fitted.votes.abstained == 1
     assert fitted.classes == [b"a", b"b"]
