@@ -122,6 +122,7 @@ def test_edges_between_ids_become_edges_between_indices() -> None:
     parents, children, kinds = gear.edges(IDS, [("quotes", "invents", "activation"), ("cites", "quotes", "weak")])
     assert (parents.tolist(), children.tolist(), kinds) == ([1, 0], [2, 1], ("activation", "weak"))
     assert [len(part) for part in gear.edges(IDS, [])] == [0, 0, 0]
+    assert {part.dtype for part in gear.edges(IDS, [])[:2]} == {np.dtype(np.intp)}
     assert gear.compile(3, *gear.edges(IDS, [])[:2]).order == (0, 1, 2)
 
 
