@@ -142,6 +142,29 @@ def test_the_objective_adds_the_log_density_of_both_priors() -> None:
     assert found.objective == pytest.approx(found.log_likelihood + priors)
 
 
+def test_without_priors_the_objective_is_the_log_likelihood() -> None:
+    coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
+    rows = patterns(coded, np.zeros(2, dtype=int))
+    model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
+    rules = Rules(1.0, 1.0, 1e-300, "posterior", 1e-9, 10, accelerated=False)
+    found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).expect(model)
+    assert found.objective == found.log_likelihood
+
+
+def test_a_start_that_excludes_a_class_or_a_label_is_no_end_under_priors() -> None:
+    """Nobody votes for class 2, so that its share at the start is 0; so are cells of what is known without a prior."""
+    rows = np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6), np.tile([0, 0, 1, 1, 1, 1], 3)
+    fitted = consensus.fit(*rows, n_classes=3, prior_mu=2.0)
+    assert fitted.converged
+    assert fitted.prior.min() > 0.0
+    sure = consensus.fit(*rows, n_classes=3, prior_confusion=1.0, gold={i: i % 2 for i in range(6)})
+    assert sure.confusion[:, :2].min() == 0.0
+    np.testing.assert_allclose(sure.confusion[:, 2], 1 / 3)
+    again = consensus.fit(*rows, n_classes=3, prior_confusion=2.0, start=sure)
+    assert again.converged
+    assert again.confusion.min() > 0.0
+
+
 def test_the_first_step_is_compared_with_the_vote_that_it_started_from() -> None:
     """Where everybody agrees, the first posterior is all but the vote, and nothing is left to do."""
     item, annotator = np.repeat(np.arange(20), 5), np.tile(np.arange(5), 20)

@@ -75,6 +75,7 @@ def test_leaps_end_where_plain_steps_end(seed: int) -> None:
     fast = consensus.fit(item, annotator, label, tol=1e-11)
     slow = consensus.fit(item, annotator, label, tol=1e-11, accelerated=False, max_iter=100_000)
     assert fast.converged
+    assert fast.iterations < slow.iterations
     assert slow.converged
     np.testing.assert_allclose(fast.posterior, slow.posterior, atol=1e-7)
     np.testing.assert_allclose(fast.confusion, slow.confusion, atol=1e-7)

@@ -69,7 +69,7 @@ def test_the_interval_is_that_of_a_bootstrap_of_the_mean() -> None:
     assert score.high == pytest.approx(score.score + half, abs=0.1 * half)
 
 
-@pytest.mark.parametrize("at_once", [2**22, 50])
+@pytest.mark.parametrize("at_once", [2**22, 10, 1])
 def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +193,12 @@ def test_an_annotators_interval_is_that_of_the_mean_of_dirichlet_cells() -> None
             expected = max(0.0, shares.mean() - half), min(1.0, shares.mean() + half)
             assert getattr(found, f"{name}_interval") == pytest.approx(expected, rel=1e-6)
         assert found.labels == len(own)
+
+
+def test_an_annotator_without_a_label_is_as_likely_to_say_anything() -> None:
+    item, annotator, label, _ = drawn(20, 3, 3, seed=2)
+    mute = consensus.fit([*item, 0], [*annotator, 9], [*label, None], classes=range(3)).annotators()[9]
+    assert mute[:4] == (pytest.approx(1 / 3), pytest.approx(1 / 3), pytest.approx(1 / 3), 0)
 
 
 def test_no_interval_leaves_the_shares_that_there_are() -> None:
