@@ -66,6 +66,17 @@ def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], da
 
 
 @pytest.mark.parametrize(
+    ("scores", "figures"),
+    [
+        ([[0.5, np.nan], [np.nan, 1.0]], (np.nan, np.nan, 0.0, 0.25, 2)),
+        ([[np.nan, np.nan], [np.nan, np.nan]], (np.nan, np.nan, np.nan, np.nan, 2)),
+    ],
+)
+def test_what_no_subset_tells_is_not_a_number(scores: list[list[float]], figures: tuple[float, ...]) -> None:
+    np.testing.assert_allclose(_stability(np.array(scores), np.array([0.0, 1.0])), figures)
+
+
+@pytest.mark.parametrize(
     ("items_of_d", "own"),
     [
         (15, {}),
