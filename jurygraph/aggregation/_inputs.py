@@ -39,7 +39,7 @@ def numbers(name: str, given: ArrayLike, error: Refusal = PlanError) -> FloatArr
     a = _array(name, given, error)
     if a.dtype.kind not in "iuf" and a.size:
         raise error(f"{name} holds {a.dtype} where numbers are needed")
-    return a.astype(np.float64, copy=False)
+    return np.asarray(a, dtype=np.float64)
 
 
 def finite(name: str, given: ArrayLike, error: Refusal = PlanError) -> FloatArray:
@@ -83,7 +83,7 @@ def booleans(name: str, given: ArrayLike, error: Refusal = PlanError) -> BoolArr
     a = _array(name, given, error)
     if a.dtype != np.bool_ and a.size:
         raise error(f"{name} holds {a.dtype} where booleans are needed")
-    return a.astype(np.bool_, copy=False)
+    return np.asarray(a, dtype=np.bool_)
 
 
 def indices(name: str, given: ArrayLike, n: int, error: Refusal = PlanError) -> IndexArray:
@@ -91,7 +91,7 @@ def indices(name: str, given: ArrayLike, n: int, error: Refusal = PlanError) -> 
     a = _array(name, given, error)
     if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
         raise error(f"{name} has shape {a.shape} and holds {a.dtype}: a list of integers is needed")
-    places = a.astype(np.intp, copy=False)
+    places = np.asarray(a, dtype=np.intp)
     outside = (places < 0) | (places >= n)
     if outside.any():
         index = _first(outside)

@@ -149,10 +149,10 @@ class Graph:
         self, scores: FloatArray, judged: ArrayLike | None, positive: ArrayLike | None
     ) -> tuple[BoolArray | None, list[float]]:
         """Which parents were judged, [R, C], and what an unjudged one counts as for each child, [C]."""
-        if (judged is None) != (positive is None):
-            raise GraphError("judged and positive belong together: give both or neither")
-        if judged is None or positive is None:
+        if judged is None and positive is None:
             return None, []
+        if judged is None or positive is None:
+            raise GraphError("judged and positive belong together: give both or neither")
         known, signs = booleans("judged", judged, GraphError), booleans("positive", positive, GraphError)
         shaped("judged", known, (self.n,), scores.shape, error=GraphError)
         shaped("positive", signs, (self.n,), error=GraphError)

@@ -26,7 +26,7 @@ def normalised_utility(
 
 
 def _quotient(earned: FloatArray, gains: FloatArray) -> np.float64 | FloatArray:
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore"):
         reward: np.float64 | FloatArray = total(earned) / _earnable(total(gains))
     if not np.isfinite(reward).all():
         raise GraphError("the weights are too far apart in size: the reward is not a finite number")

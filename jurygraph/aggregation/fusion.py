@@ -110,7 +110,7 @@ def disagreement(components: ArrayLike) -> np.float64 | FloatArray:
     m = values.shape[-1] if values.ndim else 0
     if m < 2:
         raise PlanError(f"disagreement is between components, and there are {m}; give 2 or more")
-    gaps = np.diff(np.sort(values, axis=-1), axis=-1)
+    gaps = np.diff(np.sort(values))
     lower = np.arange(1, m)
     return total(gaps * (lower * (m - lower) * 2.0 / (m * (m - 1))))
 

@@ -62,7 +62,7 @@ def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float
     if isinstance(kinds, str):
         raise GraphError(f"kinds is the string {kinds!r}: one kind for each edge is needed")
     _refuse_unknown_kinds(kinds)
-    return np.array([float(table[kind]) ** kappa for kind in kinds], dtype=np.float64)
+    return np.array([float(table[kind]) ** kappa for kind in kinds])
 
 
 def edges(

@@ -143,7 +143,7 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
         raise PlanError("wins has a number on its diagonal: nobody is compared with itself")
     if not LEAST <= prior <= MOST:
         raise PlanError(f"prior is {prior}: a number from {LEAST:g} to {MOST:g} is needed")
-    if won.max(initial=0.0) > MOST:
+    if (won > MOST).any():
         raise PlanError(f"wins holds {won.max():g}: {MOST:g} of one over another are the most")
     compared, gained = won + won.T, np.asarray(total(won)) + prior
     strength, rounds, settled = np.ones(len(won)), 0, False

@@ -1,5 +1,6 @@
 """MACRM: signed components, fused."""
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -115,34 +116,40 @@ class TestRepetitionControl:
     ("r", "score", "threshold", "message"),
     [
         (np.nan, 0.5, 0.5, "r is nan"),
-        ([[0.5]], [[0.5]], 0.5, r"r has shape \(1, 1\)"),
-        ([0.5, 0.5], 0.5, 0.5, r"has shape \(\) where \(2,\)"),
-        (0.5, 1.5, 0.5, "is 1.5"),
+        ([[0.5]], [[0.5]], 0.5, r"r has shape \(1, 1\): a scalar or \[R\]"),
+        ([0.5, 0.5], 0.5, 0.5, r"{score} has shape \(\) where \(2,\)"),
+        (0.5, 1.5, 0.5, "{score} is 1.5"),
         (0.5, 0.5, -0.5, "threshold is -0.5"),
     ],
 )
 def test_what_a_rule_cannot_read_is_refused(
-    rule: object, r: object, score: object, threshold: float, message: str
+    rule: Any, r: object, score: object, threshold: float, message: str
 ) -> None:
-    with pytest.raises(PlanError, match=message):
+    name = {"format_gate": "fmt", "repetition_control": "repetition"}[rule.__name__]
+    with pytest.raises(PlanError, match="^" + message.replace("{score}", name)):
         rule(r, score, threshold)
 
 
 # Disagreement
 
 
-@given(arrays(np.float64, (4, 3), elements=st.floats(-2, 2)))
+@given(arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(2, 5)), elements=st.floats(-2, 2)))
 def test_disagreement_is_the_mean_difference_of_two_components(values: Any) -> None:
     """Eq. 6, by a double loop."""
-    expected = [
-        2 / (3 * 2) * sum(abs(row[i] - row[j]) for i in range(3) for j in range(i + 1, 3)) for row in values.tolist()
-    ]
+    expected = [np.mean([abs(one - other) for one, other in combinations(row, 2)]) for row in values.tolist()]
     assert fusion.disagreement(values) == pytest.approx(expected)
     assert np.array_equal(fusion.disagreement(values), fusion.disagreement(values[:, ::-1]))
 
 
-def test_disagreement_of_what_is_not_there_is_not_there_and_one_component_has_none() -> None:
+def test_disagreement_of_what_is_not_there_is_not_there() -> None:
     assert np.isnan(fusion.disagreement([0.5, np.nan, 0.5]))
-    for alone in (0.5, [0.5]):
-        with pytest.raises(PlanError, match="give 2 or more"):
-            fusion.disagreement(alone)
+
+
+def test_disagreement_of_short_integers_does_not_overflow() -> None:
+    assert fusion.disagreement(np.array([100, -100, 100], dtype=np.int8)) == pytest.approx(400 / 3)
+
+
+@pytest.mark.parametrize(("alone", "many"), [(0.5, 0), ([], 0), ([0.5], 1), ([[0.5], [0.25]], 1)])
+def test_one_component_has_no_disagreement(alone: Any, many: int) -> None:
+    with pytest.raises(PlanError, match=f"^disagreement is between components, and there are {many}; give 2 or more"):
+        fusion.disagreement(alone)

@@ -1,11 +1,13 @@
 """GEAR: what a criterion earns when what it builds on does not hold."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.aggregation import gear
+from jurygraph.aggregation import _enumeration, _rubric_graph, gear
 from jurygraph.errors import GraphError
 from tests.aggregation.reference import Rubric, chain, eq_9, eq_12, has_independent_parents, rubrics
 
@@ -31,7 +33,8 @@ class TestRetention:
         assert gear.retention(["weak", "strong", "activation"], kappa=0).tolist() == [1.0, 1.0, 1.0]
 
     def test_another_base_for_some_kinds(self) -> None:
-        assert gear.retention(["weak", "strong", "activation"], base={"activation": 0.1}).tolist() == [0.6, 0.2, 0.1]
+        base = {"activation": 0.1, "strong": 1.0}
+        assert gear.retention(["weak", "strong", "activation"], base=base).tolist() == [0.6, 1.0, 0.1]
 
     def test_no_edge_no_factor(self) -> None:
         assert gear.retention([]).shape == (0,)
@@ -79,6 +82,27 @@ class TestMarginals:
         assert gear.marginals([0, 1], [0], [1], [1]).tolist() == [0.0, 1.0]
         assert gear.marginals(np.float32([0.5, 0.5]), [0], [1], np.float32([0])).tolist() == [0.5, 0.25]
 
+    @pytest.mark.parametrize(("at_once", "blocks"), [(2, [2, 2, 1]), (5, [5]), (1, [1] * 5)])
+    def test_so_many_responses_are_propagated_at_once(
+        self, at_once: int, blocks: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        sizes: list[int] = []
+
+        def propagated(graph: gear.Graph, p: np.ndarray, *rest: Any) -> np.ndarray:
+            sizes.append(len(p))
+            return whole(graph, p, *rest)
+
+        whole = gear.Graph._propagated
+        monkeypatch.setattr(gear.Graph, "_propagated", propagated)
+        monkeypatch.setattr(_rubric_graph, "ROWS_AT_ONCE", at_once)
+        p = np.linspace(0.1, 0.9, 25).reshape(5, 5)
+        judged = p > 0.3
+        q = gear.compile(5, *DIAMOND).marginals(p, [0.2] * 5, judged, [True] * 5)
+        assert sizes == blocks
+        for row, known, expected in zip(p, judged, q, strict=True):
+            alone = gear.compile(5, *DIAMOND).marginals(row, [0.2] * 5, known, [True] * 5)
+            assert alone.tolist() == expected.tolist()
+
     def test_the_scores_given_are_not_written_to(self) -> None:
         p = np.array([[0.0, 1.0]])
         assert gear.marginals(p, [0], [1], [0.0]).tolist() == [[0.0, 0.0]]
@@ -114,6 +138,19 @@ class TestExactMarginals:
         np.testing.assert_allclose(
             gear.marginals(p, *tree, factors), gear.exact_marginals(p, *tree, factors), atol=1e-15
         )
+
+    @pytest.mark.parametrize(("states", "blocks"), [(16, [2, 2, 1]), (7, [1] * 5), (64, [5])])
+    def test_so_many_states_are_summed_at_once_or_those_of_one_response(
+        self, states: int, blocks: list[int], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        summed: list[int] = []
+        of_rows = _enumeration._of_rows
+        monkeypatch.setattr(_enumeration, "STATES_AT_ONCE", states)
+        monkeypatch.setattr(_enumeration, "_of_rows", lambda p, graph: summed.append(len(p)) or of_rows(p, graph))
+        p = np.linspace(0.1, 0.9, 15).reshape(5, 3)
+        found = gear.exact_marginals(p, [0, 1], [1, 2], [0.2, 0.6])
+        assert summed == blocks
+        np.testing.assert_allclose(found, gear.marginals(p, [0, 1], [1, 2], [0.2, 0.6]), atol=1e-15)
 
     def test_twenty_criteria_and_no_more(self) -> None:
         p = np.linspace(0.5, 1.0, 100).reshape(5, 20)  # more responses than are enumerated at once

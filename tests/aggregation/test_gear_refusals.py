@@ -82,6 +82,9 @@ def test_edges_between_indices(parents: object, children: object, message: str) 
         ([0, 1], [1, 0], [0, 1, 0]),
         ([2, 0, 1], [0, 1, 2], [0, 1, 2, 0]),
         ([4, 3, 1, 4, 0], [3, 1, 4, 2, 1], [1, 4, 3, 1]),  # 0 leads in, 2 hangs below
+        ([1, 2, 3, 2], [2, 3, 1, 0], [1, 2, 3, 1]),  # 0 hangs below
+        ([1, 3, 0, 2], [3, 1, 2, 0], [0, 2, 0]),  # of two, the one of the smallest index
+        ([2, 1, 0, 0], [0, 0, 1, 2], [0, 1, 0]),  # of two parents, the smaller
     ],
 )
 def test_a_cycle_is_named_in_the_order_of_its_edges(parents: list[int], children: list[int], cycle: list[int]) -> None:
@@ -119,6 +122,7 @@ def test_edges_between_ids_become_edges_between_indices() -> None:
     parents, children, kinds = gear.edges(IDS, [("quotes", "invents", "activation"), ("cites", "quotes", "weak")])
     assert (parents.tolist(), children.tolist(), kinds) == ([1, 0], [2, 1], ("activation", "weak"))
     assert [len(part) for part in gear.edges(IDS, [])] == [0, 0, 0]
+    assert {part.dtype for part in gear.edges(IDS, [])[:2]} == {np.dtype(np.intp)}
     assert gear.compile(3, *gear.edges(IDS, [])[:2]).order == (0, 1, 2)
 
 

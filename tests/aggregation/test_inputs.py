@@ -26,8 +26,8 @@ INF = float("inf")
         (_inputs.finite, [[0.0, 1.0], [2.0, NAN]], r"x\[1, 1\] is nan: a finite number is needed"),
         (_inputs.finite, -INF, "x is -inf: a finite number is needed"),
         (_inputs.unit, ["1"], "x holds <U1 where numbers are needed"),
-        (_inputs.unit, [0.5, 1.5], r"x\[1\] is 1.5: a number in \[0, 1\] is needed"),
-        (_inputs.unit, [0.5, -0.5], r"x\[1\] is -0.5: a number in \[0, 1\] is needed"),
+        (_inputs.unit, [0.0, 1.5], r"x\[1\] is 1.5: a number in \[0, 1\] is needed"),
+        (_inputs.unit, [1.0, -0.5], r"x\[1\] is -0.5: a number in \[0, 1\] is needed"),
         (_inputs.unit, [NAN, 0.5], r"x\[0\] is nan: a number in \[0, 1\] is needed"),
         (_inputs.share, 1.5, r"x is 1.5: a number in \[0, 1\] is needed"),
         (_inputs.share, [0.5], r"x has shape \(1,\) where \(\) is needed"),
@@ -92,24 +92,28 @@ def test_a_row_or_rows_have_the_width(shape: tuple[int, ...], error: type[PlanEr
 
 
 @pytest.mark.parametrize(
-    ("read", "given", "kept"),
+    ("read", "given", "kind"),
     [
-        (_inputs.numbers, [1, 2], [1.0, 2.0]),
-        (_inputs.numbers, [], []),
-        (_inputs.unit, [0, 1], [0.0, 1.0]),
-        (_inputs.unit, [], []),
-        (_inputs.share, 1, 1.0),
-        (_inputs.booleans, [True, False], [True, False]),
-        (_inputs.booleans, [], []),
+        (_inputs.numbers, [1, 2], np.float64),
+        (_inputs.numbers, np.array([1, 2], dtype=np.uint8), np.float64),
+        (_inputs.numbers, [], np.float64),
+        (_inputs.unit, [0, 1], np.float64),
+        (_inputs.unit, [], np.float64),
+        (_inputs.booleans, [True, False], np.bool_),
+        (_inputs.booleans, [], np.bool_),
+        (lambda name, given: _inputs.indices(name, given, 3), [2, 0], np.intp),
+        (lambda name, given: _inputs.indices(name, given, 3), np.array([2, 0], dtype=np.uint8), np.intp),
+        (lambda name, given: _inputs.indices(name, given, 0), [], np.intp),
     ],
 )
-def test_what_is_right_comes_back_and_an_array_is_not_copied(read: Callable[..., Any], given: Any, kept: Any) -> None:
+def test_what_is_right_comes_back_as_one_kind_and_is_not_copied_where_it_has_it(
+    read: Callable[..., Any], given: Any, kind: type
+) -> None:
     found = read("x", given)
-    assert (found.tolist() if isinstance(found, np.ndarray) else found) == kept
-    if isinstance(found, np.ndarray):
-        assert read("x", found) is found
+    assert (found.tolist(), found.dtype) == (list(given), kind)
+    assert read("x", found) is found
 
 
-def test_no_edge_is_no_wrong_edge() -> None:
-    assert _inputs.indices("x", [], 0).tolist() == []
-    assert _inputs.indices("x", [2, 0], 3).dtype == np.intp
+def test_a_share_is_one_number() -> None:
+    assert type(_inputs.share("x", 1)) is float
+    assert _inputs.share("x", np.array(0.25)) == 0.25

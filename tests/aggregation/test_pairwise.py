@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from jurygraph.aggregation.pairwise import MOST_ROUNDS, Position, bradley_terry, flips, outcomes, position
+from jurygraph.aggregation import pairwise
+from jurygraph.aggregation.pairwise import LEAST, MOST, MOST_ROUNDS, Position, bradley_terry, flips, outcomes, position
 from jurygraph.errors import PlanError
 from tests.examples import at_most
 
@@ -214,6 +215,18 @@ def test_one_that_wins_over_all_is_settled_long_before_the_limit(
     assert found.rounds < MOST_ROUNDS / 2
     assert (np.diff(found.strength) <= 1e-12).all()
     assert found.strength[0] > 1.0 > found.strength[-1]
+
+
+def test_a_step_of_the_tolerance_is_small_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairwise, "TOLERANCE", 0.0)
+    assert bradley_terry(np.zeros((3, 3)))[1:] == (1, True)
+
+
+@pytest.mark.parametrize("extreme", [{"wins": MOST}, {"prior": MOST}, {"prior": LEAST}])
+def test_the_least_and_the_most_are_allowed(extreme: dict[str, float]) -> None:
+    won, prior = extreme.get("wins", 1.0), extreme.get("prior", 0.5)
+    first = (won + prior) / (won / 2 + prior)
+    assert bradley_terry([[0.0, won], [0.0, 0.0]], prior).strength[0] == pytest.approx(first, rel=1e-9)
 
 
 def test_the_limit_stops_it_and_it_says_so() -> None:

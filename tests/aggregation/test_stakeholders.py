@@ -123,6 +123,10 @@ class TestReward:
     def test_the_sum_may_be_off_by_rounding(self) -> None:
         assert stakeholders.reward([1 / 3, 1 / 3, 1 / 3], [3, 3, 3]) == 3.0
 
+    def test_the_sum_may_be_off_by_the_tolerance(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(stakeholders, "SUM_TOLERANCE", 0.25)
+        assert stakeholders.reward([0.5, 0.75], [4, 4]) == 5.0
+
     @pytest.mark.parametrize(
         ("w", "u", "message"),
         [
@@ -190,8 +194,13 @@ class TestSacrifice:
 
     @pytest.mark.parametrize(
         ("solo", "joint", "wrong"),
-        [([0.0], [0.0], "not above 0"), ([1.0], [1.0, 1.0], "shape"), ([np.nan], [1.0], r"solo\[0\] is nan")],
+        [
+            ([0.0], [0.0], "solo holds a utility that is not above 0"),
+            ([1.0], [1.0, 1.0], r"joint has shape \(2,\) where \(1,\) is needed"),
+            ([np.nan], [1.0], r"solo\[0\] is nan"),
+            ([1.0], [np.inf], r"joint\[0\] is inf"),
+        ],
     )
     def test_what_nobody_has_cannot_be_lost(self, solo: list[float], joint: list[float], wrong: str) -> None:
-        with pytest.raises(PlanError, match=wrong):
+        with pytest.raises(PlanError, match=f"^{wrong}"):
             stakeholders.sacrifice(solo, joint)

@@ -28,7 +28,10 @@ def test_it_adds_from_left_to_right() -> None:
 def test_a_vector_gives_a_scalar_and_a_matrix_a_vector() -> None:
     assert isinstance(total([1, 2, 3]), float)
     assert total([[1, 2], [3, 4]]).tolist() == [3.0, 7.0]
-    assert total([[1, 2], [3, 4]], axis=0).tolist() == [4.0, 6.0]
+    assert [total([[1, 2], [3, 4]], axis=axis).tolist() for axis in (0, -2)] == [[4.0, 6.0]] * 2
+    assert total([[1, 2], [3, 4]], axis=1).tolist() == [3.0, 7.0]
+    with pytest.raises(np.exceptions.AxisError):
+        total([1, 2], axis=1)
     assert total(np.ones((2, 3, 4)), axis=1).shape == (2, 4)
 
 

@@ -255,8 +255,13 @@ def _literal_defaults(source: str) -> dict[int, dict[str, Any]]:
             pairs = [*zip(named[len(named) - len(node.args.defaults) :], node.args.defaults, strict=True)]
             pairs += [(a, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d is not None]
             first = min([node.lineno, *(one.lineno for one in node.decorator_list)])
-            found[first] = {a.arg: d.value for a, d in pairs if isinstance(d, ast.Constant)}
+            found[first] = {a.arg: ast.literal_eval(d) for a, d in pairs if _is_literal(d)}
     return found
+
+
+def _is_literal(node: ast.expr) -> bool:
+    signed = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.UAdd | ast.USub)
+    return isinstance(node.operand if signed else node, ast.Constant)
 
 
 def _set_defaults(function: FunctionType, literals: dict[str, Any]) -> bool:

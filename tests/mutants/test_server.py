@@ -66,9 +66,17 @@ def mutate(module: ModuleType, before: str, after: str) -> bool:
         ("self.count + self", "self.count - self", lambda module: module.Counter().added(3), ([0, 1, 2], [0, -1, -2])),
         ("step=1", "step=2", lambda module: module.Counter().step, (1, 2)),
         ("start=0", "start=1", lambda module: module.Counter().count, (0, 1)),
+        ("start=0", "start=-1", lambda module: module.Counter().count, (0, -1)),
         ("number + step", "number - step", lambda module: module.add_one(5), (6, 4)),
     ],
-    ids=["property", "comprehension", "default", "keyword default", "closure that was there before"],
+    ids=[
+        "property",
+        "comprehension",
+        "default",
+        "keyword default",
+        "negative default",
+        "closure that was there before",
+    ],
 )
 def test_the_live_functions_change_and_the_file_does_not(
     module: ModuleType, before: str, after: str, read: Any, values: tuple[Any, Any]

@@ -78,7 +78,7 @@ def _percentiles(
 ) -> tuple[float | None, float | None]:
     """Of the mean, over resamples of prompts; None where there are fewer than two of them."""
     _, of = np.unique(prompt, return_inverse=True)
-    size = np.bincount(of).astype(np.float64)
+    size = np.bincount(of)
     total = np.bincount(of, weights=credit)
     many = len(size)
     if many < 2 or resamples == 0:

@@ -130,18 +130,15 @@ def _scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key
     return range(int(n_classes))
 
 
-def estimate(
-    votes: Votes, stated: Settings, known: IndexArray | None = None, start: Consensus | None = None
-) -> Consensus:
+def estimate(votes: Votes, stated: Settings, known: IndexArray, start: Consensus | None = None) -> Consensus:
     """`fit` of rows that are codes already. `known` [N] is the class of a gold item, -1 of any other."""
-    n, _, k = votes.shape
+    k = len(votes.classes)
     if k < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}: nothing to tell apart; name the whole scale")
-    truth = np.full(n, -1, dtype=np.intp) if known is None else known
-    rows = patterns(votes, truth + 1)
-    fitted = fit_patterns(votes, rows, stated, truth, start)
+    rows = patterns(votes, known + 1)
+    fitted = fit_patterns(votes, rows, stated, known, start)
     posterior = np.where((rows.of >= 0)[:, None], fitted.posterior.T[rows.of], fitted.model.prior)
-    posterior[truth >= 0] = np.eye(k)[truth[truth >= 0]]
+    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     return Consensus(
         votes=votes,
         posterior=posterior,
@@ -151,20 +148,17 @@ def estimate(
         converged=fitted.converged,
         iterations=fitted.iterations,
         settings=stated,
-        gold=truth,
+        gold=known,
         warnings=doubts(votes, fitted, stated.rules),
     )
 
 
-def fit_patterns(
-    votes: Votes, rows: Patterns, stated: Settings, truth: IndexArray | None = None, start: Consensus | None = None
-) -> Fitted:
+def fit_patterns(votes: Votes, rows: Patterns, stated: Settings, truth: IndexArray, start: Consensus | None) -> Fitted:
     """The estimate of patterns. `truth` [N] as `known` of `estimate`."""
     k = len(votes.classes)
-    known = np.full(len(rows.weight), -1, dtype=np.intp)
-    if truth is not None:
-        labelled = rows.of >= 0
-        known[rows.of[labelled]] = truth[labelled]
+    known = np.empty(len(rows.weight), dtype=np.intp)
+    labelled = rows.of >= 0
+    known[rows.of[labelled]] = truth[labelled]
     voted = starting.likeliest(rows, k, known)
     first = starting.near_identity(rows, voted, known, stated)
     if start is not None:

@@ -36,7 +36,7 @@ def panel(votes: Votes) -> Panel:
     said, part = labels > 0, _parts(votes)
     known = np.unique(part[said])
     order = np.argsort(-np.bincount(part, weights=labels)[known], kind="stable")
-    place = np.full(len(part), -1, dtype=np.intp)
+    place = np.full(len(part), -1)
     place[known[order]] = np.arange(len(known))
     k, once = len(votes.classes), len(votes.item) - votes.repeated
     a_cell = once / (np.count_nonzero(said) * k * max(1, k - 1))
@@ -59,7 +59,7 @@ def _parts(votes: Votes) -> IndexArray:
     """The part of each annotator, [A]: annotators are of one part where items, one by one, connect them."""
     part = np.arange(len(votes.annotators))
     while True:
-        least = np.full(len(votes.items), len(part), dtype=np.intp)
+        least = np.full(len(votes.items), len(part))
         np.minimum.at(least, votes.item, part[votes.annotator])
         reached = part.copy()
         np.minimum.at(reached, votes.annotator, least[votes.item])

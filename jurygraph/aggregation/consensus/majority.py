@@ -52,7 +52,7 @@ def majority_vote(
     return vote(votes, ties, known_classes(votes, gold or {}))
 
 
-def vote(votes: Votes, ties: Ties = "shared", known: IndexArray | None = None) -> MajorityVote:
+def vote(votes: Votes, ties: Ties, known: IndexArray) -> MajorityVote:
     """`majority_vote` of rows that are codes already. `known` [N] is the class of a gold item, -1 of any other."""
     if ties not in ("shared", "first", "lowest", "highest"):
         raise PlanError(f"ties is {ties!r}: shared, first, lowest or highest is needed")
@@ -64,8 +64,7 @@ def vote(votes: Votes, ties: Ties = "shared", known: IndexArray | None = None) -
     posterior = leads / leads.sum(axis=1, keepdims=True) if ties == "shared" else np.eye(k)[_winner(votes, leads, ties)]
     silent = ranked[:, -1] == 0
     posterior[silent] = 1.0 / k
-    if known is not None:
-        posterior[known >= 0] = np.eye(k)[known[known >= 0]]
+    posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     return MajorityVote(votes, posterior, (leads.sum(axis=1) > 1) & ~silent, margin)
 
 
@@ -75,7 +74,7 @@ def _winner(votes: Votes, leads: BoolArray, ties: Ties) -> IndexArray:
         return np.asarray(leads.argmax(axis=1))
     if ties == "highest":
         return np.asarray(k - 1 - leads[:, ::-1].argmax(axis=1))
-    first = np.full((n, k), len(votes.item), dtype=np.intp)
+    first = np.full((n, k), len(votes.item))
     first[votes.item[::-1], votes.label[::-1]] = np.arange(len(votes.item) - 1, -1, -1)
     return np.asarray(np.where(leads, first, len(votes.item)).argmin(axis=1))
 
@@ -91,9 +90,9 @@ class Agreement:
 
 def agreement(votes: Votes) -> Agreement:
     """Over the items that have a label."""
-    counts = votes.counts[votes.counts.sum(axis=1) > 0].astype(np.float64)
+    counts = votes.counts[votes.labelled]
     size = counts.sum(axis=1)
-    pairs = size * (size - 1.0) / 2.0
-    agreeing = (counts * (counts - 1.0) / 2.0).sum(axis=1)
+    pairs = size * (size - 1) / 2
+    agreeing = (counts * (counts - 1) / 2).sum(axis=1)
     share: FloatArray = np.where(pairs > 0, agreeing / np.where(pairs > 0, pairs, 1.0), 1.0)
     return Agreement(float((counts.max(axis=1) == size).mean()), float(share.mean()))

@@ -56,23 +56,24 @@ class Patterns:
         )
 
 
-def patterns(votes: Votes, apart: IndexArray | None = None) -> Patterns:
-    """The patterns of the items. `apart` [N]: items of different numbers are never one pattern."""
+def patterns(votes: Votes, apart: IndexArray) -> Patterns:
+    """The patterns of the items. `apart` [N], from 0 on: items of different numbers are never one pattern."""
     n, annotators, classes = votes.shape
     cells = annotators * classes
-    size = np.bincount(votes.item, minlength=n)
+    size = np.bincount(votes.item)
     labelled = np.flatnonzero(size)
     size = size[labelled]
     code = np.sort(votes.item * cells + votes.annotator * classes + votes.label) - np.repeat(labelled * cells, size)
     start = np.cumsum(size) - size
-    group = np.zeros(n, dtype=np.intp) if apart is None else apart
-    first, same = _alike(code, start, size, group[labelled], cells)
-    of = np.full(n, -1, dtype=np.intp)
+    first, same = _alike(code, start, size, apart[labelled], cells)
+    of = np.full(n, -1)
     of[labelled] = same
     kept = np.zeros(len(labelled), dtype=np.bool_)
     kept[first] = True
+    weight = np.zeros(len(first))
+    np.add.at(weight, same, 1.0)
     return Patterns(
-        weight=np.bincount(same, minlength=len(first)).astype(np.float64),
+        weight=weight,
         of=of,
         code=code[np.repeat(kept, size)],
         row=np.repeat(np.arange(len(first)), size[first]),
@@ -89,8 +90,8 @@ def _alike(
     By the sum of a random number for each code, and then row by row; where two patterns should share a sum, every item
     is a pattern of its own.
     """
-    mark = np.random.default_rng(0).integers(0, 2**64, size=cells + int(group.max()) + 2, dtype=np.uint64)
-    sums = np.add.reduceat(mark[code], start) + mark[cells + 1 + group]
+    mark = np.random.default_rng(0).integers(0, 2**64, size=cells + int(group.max()) + 1, dtype=np.uint64)
+    sums = np.add.reduceat(mark[code], start) + mark[cells + group]
     _, first, same = np.unique(sums, return_index=True, return_inverse=True)
     if len(first) == len(start):
         return np.arange(len(start)), np.arange(len(start))

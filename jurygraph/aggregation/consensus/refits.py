@@ -36,21 +36,20 @@ class _Refit:
     start: Consensus | None
     rows: Patterns
     agent: IndexArray
-    agents: int
     values: FloatArray
 
-    def figures(self, times: FloatArray) -> FloatArray:
+    def figures(self, times: IndexArray) -> FloatArray:
         """Scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A], from how often each item
         is drawn [N]; NaN for whoever is not in the resample."""
         votes, k = self.whole.votes, len(self.whole.classes)
         labelled = self.rows.of >= 0
-        weight = np.bincount(self.rows.of[labelled], times[labelled], len(self.rows.weight))
-        rows = self.rows.weighed(np.asarray(weight, dtype=np.float64))
+        weight = np.zeros(len(self.rows.weight))
+        np.add.at(weight, self.rows.of[labelled], times[labelled])
+        rows = self.rows.weighed(weight)
         fitted = fit_patterns(votes, rows, self.whole.settings, self.whole.gold, self.start)
         credit = self.values @ fitted.posterior
-        drawn = times > 0
-        size = np.bincount(self.agent, weights=times, minlength=self.agents)
-        sums = np.bincount(self.agent[drawn], weights=times[drawn] * credit[rows.of[drawn]], minlength=self.agents)
+        size = np.bincount(self.agent, weights=times)
+        sums = np.bincount(self.agent, weights=times * credit[rows.of])  # 0 times where an item is of no pattern
         confusion = fitted.model.confusion.reshape(k, -1, k)
         labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
         own = np.array([one.mean(axis=1) for one in read_cells(confusion.transpose(1, 0, 2))])
@@ -90,7 +89,7 @@ def refit_intervals(
     grouping = grouped_by_agent(fitted.votes, agent, prompt)
     worth = credit_values(fitted.votes, values)
     rows = patterns(fitted.votes, fitted.gold + 1)
-    work = _Refit(fitted, None if published else fitted, rows, grouping.agent, len(grouping.agents), worth)
+    work = _Refit(fitted, None if published else fitted, rows, grouping.agent, worth)
     times = _published(fitted) if published else _drawn(fitted, grouping.prompt, resamples, seed)
     found = np.array(every(work.figures, times, jobs, report))
     there = np.isfinite(found).any(axis=0)  # who is in no resample has no interval
@@ -118,18 +117,14 @@ def _of_annotators(
     }
 
 
-def _labelled(fitted: Consensus) -> FloatArray:
-    return fitted.votes.labelled.astype(np.float64)
-
-
-def _published(fitted: Consensus) -> list[FloatArray]:
+def _published(fitted: Consensus) -> list[IndexArray]:
     draw, many = np.random.RandomState(PUBLISHED_SEED), len(fitted.items)
     drawn = [draw.choice(many, many, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
-    return [np.minimum(np.bincount(one, minlength=many), 1).astype(np.float64) * _labelled(fitted) for one in drawn]
+    return [np.minimum(np.bincount(one, minlength=many), 1) * fitted.votes.labelled for one in drawn]
 
 
-def _drawn(fitted: Consensus, prompt: IndexArray, resamples: int, seed: int) -> list[FloatArray]:
-    draw, labelled = np.random.default_rng(seed), _labelled(fitted)
+def _drawn(fitted: Consensus, prompt: IndexArray, resamples: int, seed: int) -> list[IndexArray]:
+    draw = np.random.default_rng(seed)
     many = int(prompt.max()) + 1
     drawn = (np.bincount(draw.integers(many, size=many), minlength=many) for _ in range(resamples))
-    return [times[prompt] * labelled for times in drawn]
+    return [times[prompt] * fitted.votes.labelled for times in drawn]

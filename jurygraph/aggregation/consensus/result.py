@@ -125,7 +125,7 @@ class Consensus(Credited):
         for one in votes.annotators:
             if one not in known:
                 raise PlanError(f"nothing is known of annotator {one!r}: it was not in the fit")
-        place = np.array([known[one] for one in votes.annotators], dtype=np.intp)
+        place = np.array([known[one] for one in votes.annotators])
         tiny = np.finfo(np.float64).tiny
         likelihood = np.log(self.confusion + tiny)[place[votes.annotator], :, votes.label]
         joint = np.tile(np.log(self.prior + tiny), (len(votes.items), 1))

@@ -64,10 +64,16 @@ class Votes:
     def by(self, annotators: BoolArray) -> "Votes":
         """The rows of some annotators [A] alone; items without any are left out, classes stay."""
         rows = annotators[self.annotator]
-        item, items = _recoded(self.item[rows], self.items)
-        annotator, names = _recoded(self.annotator[rows], self.annotators)
+        item, items = _by_appearance(self.item[rows])
+        annotator, names = _by_appearance(self.annotator[rows])
         return replace(
-            self, items=items, annotators=names, item=item, annotator=annotator, label=self.label[rows], of_row=item
+            self,
+            items=[self.items[one] for one in items],
+            annotators=[self.annotators[one] for one in names],
+            item=item,
+            annotator=annotator,
+            label=self.label[rows],
+            of_row=item,
         )
 
 
@@ -133,31 +139,23 @@ def _coded(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequence[Key]]:
     gone = _missing(values)
     if gone.any():
         raise PlanError(f"{name}[{int(np.argmax(gone))}] is empty; name it")
-    if values.dtype.kind in "iu" and values.min() >= 0 and values.max() < 4 * len(values):
-        codes, present = _recoded(values.astype(np.intp, copy=False), range(int(values.max()) + 1))
-        return codes, present
     if values.dtype.kind == "O":
         seen: dict[Any, int] = {}
         try:
-            codes = np.array([seen.setdefault(one, len(seen)) for one in values.tolist()], dtype=np.intp)
+            codes = np.array([seen.setdefault(one, len(seen)) for one in values.tolist()])
         except TypeError as error:
             raise PlanError(f"{name}: {error}; give numbers or text") from error
         return codes, list(seen)
+    return _by_appearance(values)
+
+
+def _by_appearance(values: NDArray[Any]) -> tuple[IndexArray, Sequence[Any]]:
+    """Codes in the order of first appearance, and the value of each."""
     known, first, codes = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
     return place[codes], known[order].tolist()
-
-
-def _recoded(codes: IndexArray, names: Sequence[Key]) -> tuple[IndexArray, Sequence[Key]]:
-    """Codes of what is there alone, in the order of first appearance."""
-    first = np.full(len(names), len(codes), dtype=np.intp)
-    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)
-    order = np.argsort(first, kind="stable")[: int(np.count_nonzero(first < len(codes)))]
-    place = np.zeros(len(names), dtype=np.intp)
-    place[order] = np.arange(len(order))
-    return place[codes], [names[one] for one in order.tolist()]
 
 
 def _labels(
@@ -176,7 +174,7 @@ def _labels(
         if one not in places:
             row = int(np.flatnonzero(said)[np.argmax(codes == code)])
             raise PlanError(f"label[{row}] is {one!r}, which is none of the classes {_listed(known)}")
-    return np.array([places[one] for one in seen], dtype=np.intp)[codes], known, ranked
+    return np.array([places[one] for one in seen])[codes], known, ranked
 
 
 def _listed(known: Sequence[Key]) -> str:
@@ -196,7 +194,7 @@ def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
     """The class of each gold item, -1 of any other, [N]. PlanError where an item or its class is none of these."""
     places = {one: place for place, one in enumerate(votes.items)} if gold else {}
     codes = {one: code for code, one in enumerate(votes.classes)}
-    known = np.full(len(votes.items), -1, dtype=np.intp)
+    known = np.full(len(votes.items), -1)
     for one, truth in gold.items():
         if one not in places:
             raise PlanError(f"gold: there is no item {one!r}")

@@ -1,5 +1,6 @@
 """When the estimate stops, and where its leaps land."""
 
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -9,18 +10,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import em
 from jurygraph.aggregation.consensus.em import Model, Problem, Rules, _leap
 from jurygraph.aggregation.consensus.fitting import Preset
 from jurygraph.aggregation.consensus.patterns import patterns
 from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
 
+expect = Problem.expect
+
+
+@cache
+def cut_short(preset: Preset) -> list[consensus.Consensus]:
+    """Estimates after one step, two steps, and so on."""
+    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
+    return [consensus.fit(item, annotator, label, preset, max_iter=steps, tol=1e-300) for steps in range(1, 60)]
+
 
 def stopped_after(preset: Preset, changed: Any, tol: float) -> int:
     """The first step after the first in which the quantity changes by less than `tol`, from estimates cut short."""
-    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
-    cut = [consensus.fit(item, annotator, label, preset, max_iter=steps, tol=1e-300) for steps in range(1, 60)]
-    changes = [float(np.abs(changed(new) - changed(old)).max()) for old, new in pairwise(cut)]
+    changes = [float(np.abs(changed(new) - changed(old)).max()) for old, new in pairwise(cut_short(preset))]
     return 2 + next(place for place, change in enumerate(changes) if change < tol)
 
 
@@ -35,6 +44,43 @@ def test_paper_stops_by_its_posteriors_and_paper_synthetic_by_its_confusions(pre
     by_either = {name: stopped_after(preset, quantity, tol) for name, quantity in QUANTITIES.items()}
     assert by_either["paper"] != by_either["paper-synthetic"]
     assert (fitted.iterations, fitted.converged) == (by_either[preset], True)
+
+
+@pytest.mark.parametrize("preset", consensus.PRESETS)
+def test_a_change_of_tol_is_one_too_many(preset: Preset, monkeypatch: pytest.MonkeyPatch) -> None:
+    changes: list[float] = []
+
+    def measured(new: np.ndarray, old: np.ndarray) -> float:
+        changes.append(float(np.abs(new - old).max()))
+        return changes[-1]
+
+    monkeypatch.setattr(em, "_change", measured)
+    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
+    until = consensus.fit(item, annotator, label, preset, max_iter=9, tol=1e-300).iterations
+    middle, last = changes[2], changes[-1]
+    for tol, goes_on, converged in ((middle, True, True), (last, False, False)):
+        below, at = (
+            consensus.fit(item, annotator, label, preset, max_iter=until, tol=one)
+            for one in (float(np.nextafter(tol, 1.0)), tol)
+        )
+        assert below.converged
+        assert (at.iterations > below.iterations, at.converged) == (goes_on, converged)
+
+
+@pytest.mark.parametrize("preset", consensus.PRESETS)
+def test_every_e_step_counts_and_the_first_check_at_the_limit_ends_it(
+    preset: Preset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A leap and the step in its place come between two checks, so that the limit may be passed by them."""
+    counted: list[Model] = []
+    monkeypatch.setattr(Problem, "expect", lambda self, model: counted.append(model) or expect(self, model))
+    item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
+    for limit in range(1, 12):
+        counted.clear()
+        once = consensus.fit(item, annotator, label, preset, max_iter=limit, tol=1e-300).iterations
+        assert once == len(counted)
+        assert limit <= once <= limit + (2 if preset == "converged" else 0)
+        assert consensus.fit(item, annotator, label, preset, max_iter=once, tol=1e-300).iterations == once
 
 
 def models(distance: float, ratio: float, steps: int) -> list[Model]:
@@ -87,13 +133,36 @@ def test_the_objective_adds_the_log_density_of_both_priors() -> None:
     coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
     rules = Rules(3.0, 1.5, 1e-300, "posterior", 1e-9, 10, accelerated=False)
     model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
-    rows = patterns(coded)
+    rows = patterns(coded, np.zeros(len(coded.items), dtype=int))
     found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).expect(model)
     first = 0.6 * 0.7 * 0.8 + 0.4 * 0.4 * 0.1  # both say 0
     second = 0.6 * 0.3 * 0.8 + 0.4 * 0.6 * 0.1  # 1 and 0
     assert found.log_likelihood == pytest.approx(np.log(first) + np.log(second))
     priors = 2.0 * np.log(model.prior).sum() + 0.5 * np.log(model.confusion).sum()
     assert found.objective == pytest.approx(found.log_likelihood + priors)
+
+
+def test_without_priors_the_objective_is_the_log_likelihood() -> None:
+    coded = encode([0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 0], range(2))
+    rows = patterns(coded, np.zeros(2, dtype=int))
+    model = Model(np.array([0.6, 0.4]), np.array([[0.7, 0.3, 0.8, 0.2], [0.4, 0.6, 0.1, 0.9]]))
+    rules = Rules(1.0, 1.0, 1e-300, "posterior", 1e-9, 10, accelerated=False)
+    found = Problem(rows, 2, rules, np.full(len(rows.weight), -1)).expect(model)
+    assert found.objective == found.log_likelihood
+
+
+def test_a_start_that_excludes_a_class_or_a_label_is_no_end_under_priors() -> None:
+    """Nobody votes for class 2, so that its share at the start is 0; so are cells of what is known without a prior."""
+    rows = np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6), np.tile([0, 0, 1, 1, 1, 1], 3)
+    fitted = consensus.fit(*rows, n_classes=3, prior_mu=2.0)
+    assert fitted.converged
+    assert fitted.prior.min() > 0.0
+    sure = consensus.fit(*rows, n_classes=3, prior_confusion=1.0, gold={i: i % 2 for i in range(6)})
+    assert sure.confusion[:, :2].min() == 0.0
+    np.testing.assert_allclose(sure.confusion[:, 2], 1 / 3)
+    again = consensus.fit(*rows, n_classes=3, prior_confusion=2.0, start=sure)
+    assert again.converged
+    assert again.confusion.min() > 0.0
 
 
 def test_the_first_step_is_compared_with_the_vote_that_it_started_from() -> None:

@@ -1,5 +1,8 @@
 """The estimate is Algorithm 1's, whatever the rows are called and in whatever order they come."""
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -17,13 +20,17 @@ def columns(rows: list[Row]) -> tuple[list[int], list[int], list[int]]:
     return list(item), list(annotator), list(label)
 
 
-@given(votes(), st.integers(1, 8))
-def test_so_many_steps_are_those_of_the_algorithm_as_it_is_written(rows: list[Row], steps: int) -> None:
-    fitted = consensus.fit(*columns(rows), preset="paper", n_classes=3, max_iter=steps, tol=1e-300)
-    plain = estimate(rows, 3, fitted.iterations)
+@given(votes(), st.integers(1, 8), st.one_of(st.just({}), st.dictionaries(st.integers(0, 9), st.integers(0, 2))))
+def test_so_many_steps_are_those_of_the_algorithm_as_it_is_written(
+    rows: list[Row], steps: int, gold: dict[int, int]
+) -> None:
+    gold = {item: truth for item, truth in gold.items() if item in columns(rows)[0]}
+    fitted = consensus.fit(*columns(rows), preset="paper", n_classes=3, max_iter=steps, tol=1e-300, gold=gold)
+    plain = estimate(rows, 3, fitted.iterations, gold)
     np.testing.assert_allclose(fitted.posterior, plain.posterior, **NEAR)
     np.testing.assert_allclose(fitted.prior, plain.prior, **NEAR)
     np.testing.assert_allclose(fitted.confusion, plain.confusion, **NEAR)
+    assert fitted.log_likelihood == pytest.approx(plain.log_likelihood)
 
 
 @given(votes(), st.randoms(use_true_random=False))
@@ -68,6 +75,7 @@ def test_leaps_end_where_plain_steps_end(seed: int) -> None:
     fast = consensus.fit(item, annotator, label, tol=1e-11)
     slow = consensus.fit(item, annotator, label, tol=1e-11, accelerated=False, max_iter=100_000)
     assert fast.converged
+    assert fast.iterations < slow.iterations
     assert slow.converged
     np.testing.assert_allclose(fast.posterior, slow.posterior, atol=1e-7)
     np.testing.assert_allclose(fast.confusion, slow.confusion, atol=1e-7)
@@ -139,6 +147,23 @@ class TestGold:
         assert fitted.posterior[0].tolist() == [1.0, 0.0]
         assert fitted.posterior[1, 1] > 0.0
 
+    def test_it_is_certain_without_a_label_too_and_the_rest_is_none(self) -> None:
+        rows = [0, 0, 1, 1, 2, 3], [0, 1, 0, 1, 0, 1], [1, 1, 0, 1, None, None]
+        fitted = consensus.fit(*rows, n_classes=2, gold={2: 0, 3: 1, 1: 1})
+        assert fitted.gold.tolist() == [-1, 1, 0, 1]
+        assert fitted.posterior[2:].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+    def test_annotators_start_from_what_they_say_of_gold_items(self) -> None:
+        """Beside the near-identity confusions, which weigh one label a row."""
+        item, annotator, label = [0, 1, 2, 0, 1, 2, 3], [0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 1, 0, 1, 0]
+        fitted = consensus.fit(
+            item, annotator, label, "paper", n_classes=2, gold={0: 0, 1: 0, 2: 1}, diagonal=0.7, max_iter=1
+        )
+        prior = [3 / 4, 1 / 4]  # item 3 is of class 0 by its one vote
+        of_second = [[(0.7 + 1) / 3, (0.3 + 1) / 3], [0.3 / 2, (0.7 + 1) / 2]]
+        joint = prior[0] * of_second[0][0], prior[1] * of_second[1][0]
+        assert fitted.posterior[3, 0] == pytest.approx(joint[0] / sum(joint))
+
     @pytest.mark.parametrize(
         ("gold", "wrong"),
         [({"x": 0}, "gold: there is no item 'x'"), ({0: 7}, "gold: 7 of item 0 is none of the classes")],
@@ -154,12 +179,20 @@ class TestWarmStart:
         whole = consensus.fit(item, annotator, label)
         warm = consensus.fit(item, annotator, label, start=whole)
         assert warm.iterations < whole.iterations
-        more = consensus.fit([*item, 5], [*annotator, 99], [*label, 0], start=whole)
-        assert more.votes.annotators[-1] == 99
+
+    def test_strangers_start_near_the_identity_and_shares_from_what_is_known(self) -> None:
+        item, annotator, label, _ = drawn(50, 3, 3, seed=2)
+        whole = consensus.fit(item, annotator, label)
+        more = consensus.fit([7, 7, 8], [99, 2, 1], [0, 1, 2], "paper", classes=range(3), start=whole, max_iter=1)
+        stranger = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+        joint = whole.prior * stranger[:, 0] * whole.confusion[2, :, 1]
+        np.testing.assert_allclose(more.posterior[0], joint / joint.sum(), rtol=1e-6)
+        joint = whole.prior * whole.confusion[1, :, 2]
+        np.testing.assert_allclose(more.posterior[1], joint / joint.sum(), rtol=1e-6)
 
     def test_other_classes_are_refused(self) -> None:
         earlier = consensus.fit([0, 1], [0, 0], [0, 1], n_classes=2)
-        with pytest.raises(PlanError, match="start: its classes are"):
+        with pytest.raises(PlanError, match=r"^start: its classes are \[0, 1\], and here \[0, 1, 2\]$"):
             consensus.fit([0, 1], [0, 0], [0, 1], n_classes=3, start=earlier)
 
 
@@ -167,17 +200,59 @@ class TestWarmStart:
     ("settings", "wrong"),
     [
         ({"preset": "fast"}, "preset 'fast' is none of converged, paper"),
-        ({"prior_mu": 0.5}, "prior_mu is 0.5: at least 1"),
+        ({"prior_mu": 0.5}, "prior_mu is 0.5: at least 1 is needed"),
+        ({"prior_mu": float("inf")}, "prior_mu is inf"),
         ({"prior_confusion": float("nan")}, "prior_confusion is nan"),
-        ({"diagonal": 1.0}, "diagonal is 1.0: more than 0 and less than 1"),
-        ({"tol": 0.0}, "tol is 0.0"),
-        ({"max_iter": 0}, "max_iter is 0: at least 1"),
+        ({"prior_confusion": 0.99}, "prior_confusion is 0.99"),
+        ({"diagonal": 1.0}, "diagonal is 1.0: more than 0 and less than 1 is needed"),
+        ({"diagonal": 0.0}, "diagonal is 0.0"),
+        ({"tol": 0.0}, "tol is 0.0: more than 0 and less than 1 is needed"),
+        ({"tol": 1.0}, "tol is 1.0"),
+        ({"max_iter": 0}, "max_iter is 0: at least 1 is needed"),
         ({"n_classes": 1}, "n_classes is 1: there is nothing to tell apart"),
+        ({"n_classes": True}, "n_classes is True: a whole number is needed"),
     ],
 )
 def test_settings_out_of_range_are_named(settings: dict[str, object], wrong: str) -> None:
-    with pytest.raises(PlanError, match=wrong):
+    with pytest.raises(PlanError, match=f"^{wrong}"):
         consensus.fit([0, 1], [0, 0], [0, 1], **settings)  # type: ignore[arg-type]
+
+
+def test_what_is_given_takes_the_place_of_the_presets_settings() -> None:
+    rows = [0, 1, 1], [0, 0, 1], [0, 1, 0]
+    own = {"prior_mu": 1.5, "prior_confusion": 1.0, "tol": 0.25, "max_iter": 1, "accelerated": False}
+    fitted = consensus.fit(*rows, n_classes=2.0, diagonal=0.625, **own)  # type: ignore[arg-type]
+    preset = consensus.PRESETS["converged"]
+    assert fitted.settings == preset._replace(rules=replace(preset.rules, **own), diagonal=0.625)  # type: ignore[arg-type]
+    assert fitted.classes == [0, 1]
+    assert consensus.fit(*rows).settings == preset
+    assert consensus.fit(*rows, "paper").settings == consensus.PRESETS["paper"]
+
+
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        ({}, {"preset": "converged"}),
+        ({"preset": "paper"}, {"preset": "paper"}),
+        ({"n_classes": 4}, {"n_classes": 4}),
+        ({"classes": [2, 0, 1]}, {"classes": [2, 0, 1]}),
+    ],
+)
+def test_hard_labels_are_of_the_same_fit(given: dict[str, Any], same: dict[str, Any]) -> None:
+    item, annotator, label, _ = drawn(30, 3, 3, seed=8, right=0.4)
+    hard, fitted = consensus.dawid_skene(item, annotator, label, **given), consensus.fit(item, annotator, label, **same)
+    assert list(hard.classes) == list(fitted.classes)
+    assert hard.posterior.tolist() == fitted.hard().posterior.tolist()
+
+
+def test_paper_synthetic_starts_from_uniform_shares() -> None:
+    """Two of three say 1 of every item; the majority's shares would make class 0 impossible at once."""
+    rows = np.repeat(np.arange(4), 3), np.tile(np.arange(3), 4), np.tile([1, 1, 0], 4)
+    by_vote, uniform = (
+        consensus.fit(*rows, preset, n_classes=2, max_iter=1) for preset in ("paper", "paper-synthetic")
+    )
+    assert by_vote.posterior[0, 0] < 1e-8
+    assert uniform.posterior[0, 0] == pytest.approx(0.2)
 
 
 def test_an_estimate_that_was_cut_short_says_so() -> None:

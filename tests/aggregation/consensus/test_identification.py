@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import identification
 from jurygraph.aggregation.consensus.identification import panel
 from jurygraph.aggregation.consensus.votes import encode
 from tests.aggregation.consensus.reference import drawn
@@ -20,6 +21,35 @@ def test_fewer_than_three_annotators_cannot_be_told_apart(annotators: int, cells
     sentence = f"{who} cannot be told apart: {cells} free cells for {unknowns} unknowns"
     assert sentence in warned(item, annotator, label)
     assert sentence in str(consensus.too_small(encode(item, annotator, label, range(3))))
+
+
+@pytest.mark.parametrize(("classes", "unknowns"), [(2, "3 free cells for 5 unknowns"), (4, "15 free cells for 27")])
+def test_free_cells_grow_with_the_classes_and_unknowns_with_their_square(classes: int, unknowns: str) -> None:
+    told = consensus.too_small(encode([0, 0], [0, 1], [0, 1], range(classes)))
+    assert told is not None
+    assert unknowns in told
+    assert told.endswith("; the estimate rests on where it started")
+
+
+@pytest.mark.parametrize(
+    ("items", "told"),
+    [(149, "the panel's depth is 74.5, and below 75 the majority is the better guess"), (150, None)],
+)
+def test_a_depth_of_75_is_enough(items: int, told: str | None) -> None:
+    """Three labels of each item for six free cells, times one label beyond two."""
+    item, annotator, label, _ = drawn(items, 3, 2, seed=0)
+    assert consensus.too_small(encode(item, annotator, label, range(2))) == told
+
+
+@pytest.mark.parametrize("classes", [1, 2, 4])
+@pytest.mark.parametrize(("annotators", "beyond_two"), [(1, 0), (2, 0), (3, 1), (5, 3)])
+def test_depth_is_labels_a_cell_times_labels_of_an_item_beyond_two(
+    classes: int, annotators: int, beyond_two: int
+) -> None:
+    item, annotator = np.repeat(np.arange(12), annotators), np.tile(np.arange(annotators), 12)
+    coded = encode(item, annotator, np.zeros(len(item), int), range(classes))
+    cells = annotators * classes * max(1, classes - 1)
+    assert panel(coded).depth == pytest.approx(12 * annotators / cells * beyond_two)
 
 
 @pytest.mark.parametrize(
@@ -76,8 +106,26 @@ def test_neither_repeats_nor_silence_change_how_deep_a_panel_is() -> None:
 def test_who_gave_fewer_labels_than_there_are_classes_is_named() -> None:
     item, annotator, label, _ = drawn(100, 4, 3, seed=2, right=0.8)
     assert warned([*item, 0], [*annotator, 9], [*label, 0]) == ("fewer labels than classes: little is known of 9")
-    told = warned([*item, *range(8)], [*annotator, *range(10, 18)], [*label, *[0] * 8])
-    assert told.endswith("little is known of 10, 11, 12, 13, 14 and 3 more")
+    for many, named in ((8, "10, 11, 12, 13, 14 and 3 more"), (6, "10, 11, 12, 13, 14 and 1 more"), (5, "13, 14")):
+        told = warned([*item, *range(many)], [*annotator, *range(10, 10 + many)], [*label, *[0] * many])
+        assert told.endswith(named)
+    assert warned([*item, 0, 1, 2], [*annotator, 9, 9, 9], [*label, 0, 1, 2]) == ""
+
+
+def test_the_first_five_without_a_link_to_the_others_are_named() -> None:
+    item, annotator, label, _ = drawn(600, 4, 3, seed=1, right=0.8)
+    for many, named in ((7, "10, 11, 12, 13, 14 and 2 more:"), (5, "10, 11, 12, 13, 14:")):
+        apart = np.arange(many).repeat(3)
+        told = warned([*item, *(9000 + apart)], [*annotator, *(10 + apart)], [*label, *[0, 1, 2] * many])
+        assert f"no item connects the others with {named} only" in told
+
+
+def test_whoever_labels_more_weighs_more_in_what_a_class_is_called() -> None:
+    votes = encode([0, 1, 2, 0], [0, 0, 0, 1], [0, 1, 1, 1], range(2))
+    own, other = [[0.9, 0.1], [0.1, 0.9]], [[0.0, 1.0], [0.2, 0.8]]
+    for many, told in (([own, other], []), ([other, own], ["what the model takes for class 0 is called 1 more often"])):
+        found = identification._misnamed(votes, np.array(many).transpose(1, 0, 2))
+        assert [one.partition(":")[0] for one in found] == told
 
 
 def test_a_class_that_most_call_otherwise_is_named() -> None:

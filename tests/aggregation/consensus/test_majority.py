@@ -73,14 +73,27 @@ def test_an_item_without_a_label_is_of_no_class() -> None:
     assert not voted.tied[1]
 
 
+def test_of_two_classes_the_margin_is_the_lead_over_the_other() -> None:
+    item, annotator = [0, 0, 0, 1, 1, 2, 3], [0, 1, 2, 0, 1, 0, 0]
+    voted = consensus.majority_vote(item, annotator, [1, 1, 0, 0, 0, 1, None], classes=[0, 1])
+    assert voted.margin.tolist() == [1, 2, 1, 0]
+    assert voted.decided_by_one() == [0, 2]
+    assert voted.posterior.tolist() == [[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
+
+
+def test_agreement_is_of_the_items_that_have_a_label() -> None:
+    found = consensus.agreement(encode([0, 1, 1, 2], [0, 0, 1, 0], [1, 1, 0, None], range(2)))
+    assert (found.unanimous, found.pairwise) == (0.5, 0.5)
+
+
 def test_other_ties_are_refused() -> None:
-    with pytest.raises(PlanError, match="ties is 'coin'"):
+    with pytest.raises(PlanError, match=r"^ties is 'coin': shared, first, lowest or highest is needed"):
         consensus.majority_vote([0], [0], [0], "coin", classes=[0, 1])  # type: ignore[arg-type]
 
 
 def test_gold_is_certain_whatever_was_voted() -> None:
-    voted = consensus.majority_vote([0, 0, 1], [0, 1, 0], [1, 1, 0], classes=[0, 1], gold={0: 0})
-    assert voted.posterior.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    voted = consensus.majority_vote([0, 0, 1, 2], [0, 1, 0, 0], [1, 1, 0, 0], classes=[0, 1], gold={0: 0, 1: 1})
+    assert voted.posterior.tolist() == [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]]
 
 
 def test_on_a_scale_of_one_class_every_vote_is_its_lead() -> None:

@@ -1,13 +1,19 @@
 """Independent runs over processes."""
 
+import concurrent.futures
 import math
+import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from multiprocessing.context import BaseContext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from jurygraph.aggregation.consensus.repeating import every
+from jurygraph.aggregation.consensus.repeating import _current_folder_not_importable, every
 from jurygraph.errors import PlanError
 
 
@@ -22,8 +28,45 @@ def test_many_more_than_there_are_processes_come_in_their_order_too() -> None:
     assert every(math.factorial, list(range(70)), 2) == [math.factorial(number) for number in range(70)]
 
 
+@pytest.mark.parametrize(
+    ("work", "jobs", "processes", "portion"), [(100, 2, 2, 3), (2, 4, 2, 1), (31, 2, 2, 1), (3, 1, None, None)]
+)
+def test_processes_are_started_anew_no_more_than_there_is_work_and_take_it_in_portions(
+    work: int, jobs: int, processes: int | None, portion: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixteen portions for each process, so that none waits long for the others."""
+    started: list[Any] = []
+
+    class Here(ThreadPoolExecutor):
+        def __init__(self, many: int, mp_context: BaseContext) -> None:
+            super().__init__(1)
+            started.extend([many, mp_context.get_start_method(), os.environ.get("PYTHONSAFEPATH")])
+
+        def map(self, function: Any, given: Any, chunksize: int) -> Any:  # type: ignore[override]
+            started.append(chunksize)
+            return map(function, given)
+
+    monkeypatch.setattr(concurrent.futures, "ProcessPoolExecutor", Here)
+    assert every(math.factorial, range(work), jobs) == [math.factorial(number) for number in range(work)]
+    assert started == ([] if processes is None else [processes, "spawn", "1", portion])
+
+
+@pytest.mark.parametrize("before", [None, "0"])
+@pytest.mark.parametrize("fails", [False, True])
+def test_what_processes_may_import_is_restored(
+    before: str | None, fails: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    if before is not None:
+        monkeypatch.setenv("PYTHONSAFEPATH", before)
+    with nullcontext() if not fails else pytest.raises(ZeroDivisionError), _current_folder_not_importable():
+        assert os.environ["PYTHONSAFEPATH"] == "1"
+        assert 1 // int(not fails) == 1
+    assert os.environ.get("PYTHONSAFEPATH") == before
+
+
 def test_no_jobs_are_refused() -> None:
-    with pytest.raises(PlanError, match="jobs is 0: at least 1 is needed"):
+    with pytest.raises(PlanError, match=r"^jobs is 0: at least 1 is needed"):
         every(math.factorial, [1], 0)
 
 

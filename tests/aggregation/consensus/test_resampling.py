@@ -1,5 +1,7 @@
 """Annotators left out and items drawn anew: how far rankings, scores and annotators move."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, rankdata
 
 from jurygraph.aggregation import consensus
-from jurygraph.aggregation.consensus.stability import tau_b
+from jurygraph.aggregation.consensus.stability import _stability, tau_b
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import drawn
 
@@ -17,28 +19,87 @@ def panel(seed: int = 0, items: int = 60) -> tuple[np.ndarray, np.ndarray, np.nd
     return item, annotator, label, np.array(["a", "b", "c", "d"])[item % 4]
 
 
+def sparse_panel() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """With an agent and an annotator of the last item alone, which not every resample has."""
+    item, annotator, label, agent = panel(seed=4, items=24)
+    agent = np.where(item == 23, "e", agent)
+    return tuple(
+        np.append(one, last) for one, last in zip((item, annotator, label, agent), (23, 6, 1, "e"), strict=True)
+    )
+
+
+def score_rows(many: int) -> st.SearchStrategy[list[float]]:
+    return st.lists(st.sampled_from([0.0, 0.5, 1.0, 2.0, float("nan")]), min_size=many, max_size=many)
+
+
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=2, max_size=12))
 def test_tau_b_is_kendalls(pairs: list[tuple[int, int]]) -> None:
     first, second = (np.array(one, dtype=np.float64) for one in zip(*pairs, strict=True))
     np.testing.assert_allclose(tau_b(first, second), kendalltau(first, second).statistic, atol=1e-12)
 
 
-@pytest.mark.parametrize("items_of_d", [15, 1])
-def test_the_four_figures_are_those_of_subsets_one_by_one(items_of_d: int) -> None:
+def tau_by_scipy(first: np.ndarray, second: np.ndarray) -> float:
+    both = np.isfinite(first) & np.isfinite(second)
+    return float(kendalltau(first[both], second[both]).statistic) if both.sum() > 1 else float("nan")
+
+
+def mean_of(figures: list[float]) -> Any:
+    known = [one for one in figures if not np.isnan(one)]
+    return pytest.approx(np.mean(known) if known else float("nan"), nan_ok=True)
+
+
+@given(st.integers(1, 4).flatmap(lambda many: st.lists(score_rows(many), min_size=2, max_size=6)), st.data())
+def test_an_agent_counts_in_the_subsets_that_have_it(rows: list[list[float]], data: st.DataObject) -> None:
+    """The figures by SciPy, subset by subset; NaN for an agent without an item there."""
+    scores = np.array(rows)
+    whole = np.array(
+        data.draw(st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=len(rows[0]), max_size=len(rows[0])))
+    )
+    found = _stability(scores, whole)
+    ranks = np.array([rankdata(-one, nan_policy="omit") for one in scores])
+    by_agent = [column[~np.isnan(column)] for column in ranks.T]
+    assert found.tau_b == mean_of([tau_by_scipy(whole, one) for one in scores])
+    assert found.rank_sd == mean_of([own.std(ddof=1) for own in by_agent if len(own) > 1])
+    assert found.rank_range == mean_of([np.ptp(own) for own in by_agent if len(own)])
+    assert found.score_shift == mean_of(list(np.abs(scores - whole).ravel()))
+    assert found.subsets == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("scores", "figures"),
+    [
+        ([[0.5, np.nan], [np.nan, 1.0]], (np.nan, np.nan, 0.0, 0.25, 2)),
+        ([[np.nan, np.nan], [np.nan, np.nan]], (np.nan, np.nan, np.nan, np.nan, 2)),
+    ],
+)
+def test_what_no_subset_tells_is_not_a_number(scores: list[list[float]], figures: tuple[float, ...]) -> None:
+    np.testing.assert_allclose(_stability(np.array(scores), np.array([0.0, 1.0])), figures)
+
+
+@pytest.mark.parametrize(
+    ("items_of_d", "own"),
+    [
+        (15, {}),
+        (1, {}),
+        (15, {"values": [0.0, 1.0, 5.0], "ties": "highest", "classes": [2, 0, 1], "gold": {3: 0, 40: 2, 41: 1}}),
+    ],
+)
+def test_the_four_figures_are_those_of_subsets_one_by_one(items_of_d: int, own: dict[str, Any]) -> None:
     item, annotator, label, agent = panel()
     agent = np.where((agent == "d") & (item >= 4 * items_of_d), "a", agent)
-    found = consensus.ranking_stability(item, annotator, label, agent, subsets=7, preset="paper", seed=11)
+    found = consensus.ranking_stability(item, annotator, label, agent, subsets=7, preset="paper", seed=11, **own)
     draw = np.random.RandomState(11)
+    known = {"classes": own.get("classes", range(3)), "gold": own.get("gold")}
 
     def scores(kept: np.ndarray, method: str) -> np.ndarray:
         rows = np.isin(annotator, kept)
-        own = item[rows], annotator[rows], label[rows]
+        columns = item[rows], annotator[rows], label[rows]
         if method == "majority":
-            one = consensus.majority_vote(*own, "first", classes=range(3))
+            one = consensus.majority_vote(*columns, own.get("ties", "first"), **known)
         else:
-            fit = consensus.fit(*own, "paper", classes=range(3))
+            fit = consensus.fit(*columns, "paper", **known)
             one = fit if method == "stableval" else fit.hard()  # type: ignore[assignment]
-        by_agent = one.agent_scores(agent[rows], bootstrap=0)
+        by_agent = one.agent_scores(agent[rows], own.get("values"), bootstrap=0)
         return np.array([by_agent[name].score for name in "abcd"])
 
     subsets = [draw.choice(6, 4, replace=False) for _ in range(7)]
@@ -61,6 +122,26 @@ def test_processes_change_nothing_and_report_each_subset() -> None:
     two = consensus.ranking_stability(item, annotator, label, agent, subsets=6, jobs=2, report=told.append)
     assert one == two
     assert sum(told) == 6
+
+
+def test_unless_told_50_subsets_of_70_percent_are_drawn_by_seed_42_and_none_is_scored_twice() -> None:
+    item, annotator, label, _ = drawn(12, 3, 2, seed=0, right=0.9)
+    told: list[int] = []
+    rows = item, annotator, label, np.array(["a", "b"])[item % 2]
+    found = consensus.ranking_stability(*rows, report=told.append)
+    stated = {"subsets": 50, "fraction": 0.7, "seed": 42, "preset": "converged", "ties": "first", "jobs": 1}
+    np.testing.assert_equal(found, consensus.ranking_stability(*rows, **stated))  # type: ignore[arg-type]
+    assert told == [1, 1, 1, 47]  # there are three pairs of three annotators
+    assert {figures.subsets for figures in found.values()} == {50}
+
+
+@pytest.mark.parametrize("own", [{"subsets": 2}, {"subsets": 2, "fraction": 0.2}, {"subsets": 2, "seed": 2**32 - 1}])
+def test_the_least_that_can_be_drawn_has_figures(own: dict[str, Any]) -> None:
+    item, annotator, label, agent = panel()
+    told: list[int] = []
+    found = consensus.ranking_stability(item, annotator, label, agent, **own, preset="paper", report=told.append)
+    assert {figures.subsets for figures in found.values()} == {2}
+    assert told == [1, 1]
 
 
 def test_all_annotators_every_time_is_perfectly_stable() -> None:
@@ -88,9 +169,10 @@ def test_gold_items_stay_gold_in_every_subset() -> None:
 @pytest.mark.parametrize(
     ("settings", "wrong"),
     [
-        ({"subsets": 1}, "subsets is 1: at least 2"),
-        ({"fraction": 0.0}, "fraction is 0.0"),
-        ({"fraction": 0.1}, "of 6 annotators is nobody"),
+        ({"subsets": 1}, "subsets is 1: at least 2 are needed"),
+        ({"fraction": 0.0}, "fraction is 0.0: more than 0 and at most 1 is needed"),
+        ({"fraction": 1.01}, "fraction is 1.01"),
+        ({"fraction": 0.1}, "a share of 0.1 of 6 annotators is nobody; take a larger fraction"),
         ({"jobs": 0}, "jobs is 0"),
         ({"seed": 2**32}, "seed is 4294967296: a whole number from 0 to 4294967295 is needed"),
         ({"seed": -1}, "seed is -1"),
@@ -98,7 +180,7 @@ def test_gold_items_stay_gold_in_every_subset() -> None:
 )
 def test_what_cannot_be_drawn_is_refused(settings: dict[str, float], wrong: str) -> None:
     item, annotator, label, agent = panel()
-    with pytest.raises(PlanError, match=wrong):
+    with pytest.raises(PlanError, match=f"^{wrong}"):
         consensus.ranking_stability(item, annotator, label, agent, **settings)  # type: ignore[arg-type]
 
 
@@ -142,7 +224,7 @@ class TestRefits:
             assert one.high == pytest.approx(high, abs=1e-6)
 
     def test_the_published_resamples_count_an_item_once_and_start_anew(self) -> None:
-        item, annotator, label, agent = panel(seed=4, items=24)
+        item, annotator, label, agent = sparse_panel()
         fitted = consensus.fit(item, annotator, label, "paper")
         values = [0.0, 1.0, 5.0]
         found = consensus.refit_intervals(fitted, agent, values=values, published=True)
@@ -158,7 +240,7 @@ class TestRefits:
             assert one.score == fitted.agent_scores(agent, values, bootstrap=0)[name].score
 
     def test_an_annotator_has_the_intervals_of_its_own_accuracy_leniency_and_strictness(self) -> None:
-        item, annotator, label, agent = panel(seed=4, items=24)
+        item, annotator, label, agent = sparse_panel()
         fitted = consensus.fit(item, annotator, label, "paper")
         found = consensus.refit_intervals(fitted, agent, published=True).annotators
         draw = np.random.RandomState(42)
@@ -169,8 +251,40 @@ class TestRefits:
         ]
         assert list(found) == list(fitted.annotators())
         for name, intervals in found.items():
-            each = [[one[name].accuracy, one[name].leniency, one[name].strictness] for one in again]
+            each = [[one[name].accuracy, one[name].leniency, one[name].strictness] for one in again if name in one]
             np.testing.assert_allclose(np.transpose(intervals), np.percentile(each, [2.5, 97.5], axis=0), atol=1e-6)
+
+    def test_unless_told_there_are_200_of_items_by_seed_0(self) -> None:
+        item, annotator, label, agent = panel(items=8)
+        fitted = consensus.fit(item, annotator, label, "paper", max_iter=1)
+        told: list[int] = []
+        found = consensus.refit_intervals(fitted, agent, report=told.append)
+        assert told == [1] * 200
+        stated = {"resamples": 200, "seed": 0, "prompt": item, "published": False, "jobs": 1}
+        assert consensus.refit_intervals(fitted, agent, **stated) == found
+
+    def test_items_of_one_prompt_are_drawn_together(self) -> None:
+        """Of two prompts: both, or one of them twice."""
+        item, annotator, label, _ = panel(items=8)
+        fitted = consensus.fit(item, annotator, label, "paper")
+        found = consensus.refit_intervals(fitted, ["x"] * len(item), resamples=40, prompt=item % 2, published=False)
+        scores = []
+        for one in ([0, 0], [0, 1], [1, 1]):
+            rows = np.concatenate([np.flatnonzero(item % 2 == prompt) for prompt in one])
+            copies = item[rows] + 100 * np.arange(2).repeat(len(rows) // 2)
+            again = consensus.fit(copies, annotator[rows], label[rows], "paper", classes=range(3), start=fitted)
+            scores.append(float(again.credit().mean()))
+        assert found.agents["x"].low == pytest.approx(min(scores), abs=1e-6)
+        assert found.agents["x"].high == pytest.approx(max(scores), abs=1e-6)
+
+    def test_who_is_in_no_resample_has_no_interval(self) -> None:
+        item, annotator, label, agent = panel(items=24)
+        silent = [*item, 99], [*annotator, 7], [*label, None]
+        fitted = consensus.fit(*silent, "paper", classes=range(3))
+        found = consensus.refit_intervals(fitted, [*agent, "mute"], resamples=3)
+        assert np.isnan(found.annotators[7]).all()
+        assert np.isfinite(found.annotators[0]).all()
+        assert list(found.agents) == ["a", "b", "c", "d"]
 
     def test_gold_items_stay_gold(self) -> None:
         item, annotator, label, agent = panel()
@@ -180,5 +294,5 @@ class TestRefits:
 
     def test_one_resample_is_refused(self) -> None:
         item, annotator, label, agent = panel()
-        with pytest.raises(PlanError, match="resamples is 1"):
+        with pytest.raises(PlanError, match=r"^resamples is 1: at least 2 are needed"):
             consensus.refit_intervals(consensus.fit(item, annotator, label), agent, resamples=1)

@@ -1,15 +1,19 @@
 """What follows from posteriors: credit, agents with their intervals, annotators, new items."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
+from jurygraph.aggregation.consensus import agents
 from jurygraph.errors import PlanError
-from tests.aggregation.consensus.reference import drawn
+from tests.aggregation.consensus.reference import Row, drawn, votes
 
 
+@cache
 def fitted(items: int = 60, seed: int = 0) -> tuple[consensus.Consensus, np.ndarray]:
     item, annotator, label, _ = drawn(items, 4, 3, seed)
     return consensus.fit(item, annotator, label), np.array(["a", "b", "c"])[item % 3]
@@ -25,11 +29,24 @@ def test_credit_is_the_posterior_mean_of_what_classes_are_worth(values: list[flo
 
 def test_words_without_an_order_have_no_credit_of_their_own() -> None:
     one = consensus.fit([0, 1], [0, 0], ["red", "blue"], max_iter=1)
-    with pytest.raises(PlanError, match="'blue', 'red' have no order; name them from low to high"):
+    with pytest.raises(PlanError, match=r"^the labels 'blue', 'red' have no order; name them from low to high"):
         one.credit()
+    many = consensus.majority_vote(range(11), [0] * 11, [f"label {10 + place}" for place in range(11)])
+    with pytest.raises(PlanError, match=r"^the labels 'label 10', .*'label 18', 'label 19' have no order"):
+        many.credit()
     assert one.credit([1.0, 0.0]).tolist() == one.posterior[:, 0].tolist()
-    with pytest.raises(PlanError, match="values has shape"):
+    with pytest.raises(PlanError, match=r"^values has shape \(3,\) where \(2,\) is needed"):
         one.credit([1.0, 0.0, 0.5])
+
+
+def test_a_scale_of_one_class_says_no_credit_but_what_is_given() -> None:
+    one = consensus.majority_vote(["x", "y"], [0, 0], ["yes", "yes"])
+    with pytest.raises(PlanError, match=r"^every label is 'yes', which says no credit; name the whole scale"):
+        one.credit()
+    assert one.credit([3.0]).tolist() == [3.0, 3.0]
+    assert consensus.majority_vote([0, 1], [0, 0], [5, 7]).credit().tolist() == [0.0, 1.0]
+    with pytest.raises(PlanError, match=r"^values\[0\] is nan"):
+        one.credit([float("nan")])
 
 
 def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:
@@ -37,8 +54,8 @@ def test_an_agents_score_is_the_mean_credit_of_its_items() -> None:
     credit = one.credit()
     scores = one.agent_scores(agent)
     for place, name in enumerate("abc"):
-        own = credit[place::3]
-        assert scores[name].score == pytest.approx(own.mean(), abs=1e-12)
+        own = credit[place::3].copy()
+        assert scores[name].score == own.mean()
         assert scores[name].items == 20
         assert scores[name].low < scores[name].score < scores[name].high  # type: ignore[operator]
 
@@ -50,6 +67,39 @@ def test_the_interval_is_that_of_a_bootstrap_of_the_mean() -> None:
     half = 1.96 * one.credit().std(ddof=1) / np.sqrt(len(one.items))
     assert score.low == pytest.approx(score.score - half, abs=0.1 * half)
     assert score.high == pytest.approx(score.score + half, abs=0.1 * half)
+
+
+@pytest.mark.parametrize("at_once", [2**22, 10, 1])
+def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Drawn at once or in portions, with as many resamples as are asked for."""
+    monkeypatch.setattr(agents, "_AT_ONCE", at_once)
+    item, annotator, label, _ = drawn(24, 4, 3, seed=0)
+    one = consensus.fit(item, annotator, label)
+    agent, prompt = np.array(["a", "b", "c"])[item % 3], item // 6
+    scores = one.agent_scores(agent, bootstrap=7, seed=3, prompt=prompt)
+    for place, name in enumerate("abc"):
+        own = one.credit()[place::3].reshape(4, 2)  # four prompts of two items
+        drawn_prompts = np.random.default_rng([3, place]).integers(4, size=(7, 4))
+        low, high = np.percentile([own[each].mean() for each in drawn_prompts], [2.5, 97.5])
+        assert scores[name] == (pytest.approx(own.mean()), pytest.approx(low), pytest.approx(high), 8)
+
+
+def test_unless_told_there_are_1000_resamples_of_items_by_seed_0() -> None:
+    one, agent = fitted()
+    told = one.agent_scores(agent, None, 1000, 0, np.repeat(np.arange(60), 4))
+    assert one.agent_scores(agent) == told
+
+
+def test_prompts_that_differ_in_size_weigh_by_their_items() -> None:
+    one = consensus.fit([0, 1, 2], [0, 0, 0], [0, 1, 1], n_classes=2)
+    credit = one.credit()
+    (score,) = one.agent_scores([0, 0, 0], bootstrap=50, prompt=["x", "y", "y"]).values()
+    drawn_prompts = np.random.default_rng([0, 0]).integers(2, size=(50, 2))
+    totals, sizes = np.array([credit[0], credit[1] + credit[2]]), np.array([1, 2])
+    means = totals[drawn_prompts].sum(axis=1) / sizes[drawn_prompts].sum(axis=1)
+    assert score[1:3] == pytest.approx(tuple(np.percentile(means, [2.5, 97.5])))
 
 
 def test_items_of_one_prompt_stand_or_fall_together() -> None:
@@ -83,10 +133,16 @@ def test_items_without_a_label_count_for_no_agent_by_any_interval() -> None:
     assert refitted.agents["a"].low < scores["a"].score < refitted.agents["a"].high  # type: ignore[operator]
 
 
-def test_one_resample_tells_no_spread() -> None:
+@pytest.mark.parametrize("resamples", [1, -1])
+def test_one_resample_tells_no_spread(resamples: int) -> None:
     one, agent = fitted()
-    with pytest.raises(PlanError, match="bootstrap is 1: 0, for no interval, or at least 2"):
-        one.agent_scores(agent, bootstrap=1)
+    with pytest.raises(PlanError, match=f"^bootstrap is {resamples}: 0, for no interval, or at least 2 is needed"):
+        one.agent_scores(agent, bootstrap=resamples)
+
+
+def test_two_resamples_are_enough() -> None:
+    one, agent = fitted()
+    assert one.agent_scores(agent, bootstrap=2)["a"].low is not None
 
 
 def test_the_same_seed_gives_the_same_interval_whoever_else_is_there() -> None:
@@ -98,8 +154,8 @@ def test_the_same_seed_gives_the_same_interval_whoever_else_is_there() -> None:
 @pytest.mark.parametrize(
     ("agent", "wrong"),
     [
-        (["a", "b", "c"], r"item 0 has the agents 'a' and 'b'"),
-        (["a", "a"], "agent has 2 rows where the labels have 3"),
+        (["a", "b", "c"], r"^item 0 has the agents 'a' and 'b'; give each agent items of its own"),
+        (["a", "a"], "^agent has 2 rows where the labels have 3; give one for each"),
         (["a", None, "a"], r"^agent\[1\] is empty"),
         ([["a"], ["b"], ["a"]], r"^agent has shape \(3, 1\) where one value a row is needed"),
     ],
@@ -108,6 +164,8 @@ def test_columns_that_do_not_fit_are_refused(agent: list[str], wrong: str) -> No
     one = consensus.fit([0, 0, 1], [0, 1, 0], [0, 1, 1], n_classes=2)
     with pytest.raises(PlanError, match=wrong):
         one.agent_scores(agent)
+    with pytest.raises(PlanError, match=wrong.replace("agent", "prompt")):
+        one.agent_scores(["x"] * 3, prompt=agent)
 
 
 def test_annotators_are_read_off_their_confusions() -> None:
@@ -118,6 +176,38 @@ def test_annotators_are_read_off_their_confusions() -> None:
         assert quality.labels == 60
         for value, (low, high) in zip(quality[:3], quality[4:], strict=True):
             assert 0.0 <= low <= value <= high <= 1.0
+
+
+def test_an_annotators_interval_is_that_of_the_mean_of_dirichlet_cells() -> None:
+    """A cell's variance is π (1 - π) / (m + 1) where m is the mass of its row: its items' posteriors and the prior."""
+    item, annotator, label, _ = drawn(30, 3, 3, seed=2, right=0.6)
+    one = consensus.fit([*item, 0], [*annotator, 1], [*label, 1], prior_confusion=2.0)
+    for a, found in one.annotators().items():
+        own = [one.posterior[row[0]] for row in zip([*item, 0], [*annotator, 1], strict=True) if row[1] == a]
+        mass = np.sum(own, axis=0) + 3 * (2.0 - 1.0)
+        cells = {"accuracy": [(c, c) for c in range(3)], "leniency": [(c, 2) for c in range(3)]}
+        for name, places in (cells | {"strictness": [(c, 0) for c in range(3)]}).items():
+            shares = np.array([one.confusion[a, c, said] for c, said in places])
+            half = 1.959964 * np.sqrt((shares * (1 - shares) / (mass + 1)).sum()) / 3
+            assert getattr(found, name) == pytest.approx(shares.mean())
+            expected = max(0.0, shares.mean() - half), min(1.0, shares.mean() + half)
+            assert getattr(found, f"{name}_interval") == pytest.approx(expected, rel=1e-6)
+        assert found.labels == len(own)
+
+
+def test_an_annotator_without_a_label_is_as_likely_to_say_anything() -> None:
+    item, annotator, label, _ = drawn(20, 3, 3, seed=2)
+    mute = consensus.fit([*item, 0], [*annotator, 9], [*label, None], classes=range(3)).annotators()[9]
+    assert mute[:4] == (pytest.approx(1 / 3), pytest.approx(1 / 3), pytest.approx(1 / 3), 0)
+
+
+def test_no_interval_leaves_the_shares_that_there_are() -> None:
+    one = consensus.fit(np.repeat(np.arange(6), 3), np.tile(np.arange(3), 6), np.repeat([0, 1], 9), n_classes=2)
+    for found in one.annotators().values():
+        assert found.accuracy_interval[1] == 1.0
+    item, annotator, label, _ = drawn(6, 3, 2, seed=1, right=0.0)
+    wrong = consensus.fit(item, annotator, label, n_classes=2, gold={i: 1 - int(label[3 * i]) for i in range(6)})
+    assert {found.accuracy_interval[0] for found in wrong.annotators().values()} == {0.0}
 
 
 def test_an_annotators_interval_narrows_with_its_labels() -> None:
@@ -149,9 +239,33 @@ class TestNewItems:
         new = one.apply(["x", "y"], [0, 1], [None, 2])
         np.testing.assert_allclose(new.posterior[0], one.prior)
 
+    @given(votes(most=12))
+    def test_it_is_bayes_rule_label_by_label(self, rows: list[Row]) -> None:
+        one, _ = fitted()
+        rows = [row for row in rows if row[1] < 4]
+        new = one.apply(*([row[column] for row in [*rows, (0, 2, 1)]] for column in range(3)))
+        for place, item in enumerate(new.items):
+            joint = one.prior.copy()
+            for own, annotator, label in [*rows, (0, 2, 1)]:
+                if own == item:
+                    joint = joint * one.confusion[one.votes.annotators.index(annotator), :, label]
+            np.testing.assert_allclose(new.posterior[place], joint / joint.sum(), rtol=1e-9)
+
+    def test_neither_many_labels_nor_one_that_cannot_be_end_in_nothing(self) -> None:
+        one, _ = fitted()
+        many = one.apply([0] * 5000, [0, 1] * 2500, [0, 1] * 2500)
+        assert many.posterior.sum() == pytest.approx(1.0)
+        rows = [0, 0, 1, 1], [0, 1, 0, 1], [0, 0, 1, 1]
+        sure = consensus.fit(*rows, n_classes=2, prior_confusion=1.0, gold={0: 0, 1: 1})
+        assert sure.confusion.min() == 0.0
+        assert sure.apply([7, 7], [0, 1], [0, 1]).posterior == pytest.approx(np.array([[0.5, 0.5]]))
+        one_class = consensus.fit(*rows, n_classes=2, gold={0: 0, 1: 0})
+        assert one_class.prior.tolist() == [1.0, 0.0]
+        assert one_class.apply([7], [0], [0]).posterior == pytest.approx(np.array([[1.0, 0.0]]))
+
     def test_a_stranger_is_refused(self) -> None:
         one, _ = fitted()
-        with pytest.raises(PlanError, match="nothing is known of annotator 'z'"):
+        with pytest.raises(PlanError, match=r"^nothing is known of annotator 'z': it was not in the fit"):
             one.apply(["x"], ["z"], [0])
         with pytest.raises(PlanError, match="is none of the classes"):
             one.apply(["x"], [0], [3])

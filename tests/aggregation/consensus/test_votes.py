@@ -1,10 +1,13 @@
 """Rows of anything become codes, and what cannot is refused in one sentence; nothing ends in a silent NaN."""
 
+from collections.abc import Callable, Hashable
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.patterns import patterns
@@ -12,12 +15,70 @@ from jurygraph.aggregation.consensus.votes import encode
 from jurygraph.errors import PlanError
 from tests.aggregation.consensus.reference import Row, votes
 
+NAMES: dict[str, Callable[[int], Hashable]] = {
+    "numbers": lambda number: 7 - 3 * number,
+    "text": str,
+    "both": lambda number: number if number % 2 else f"{number + 1}",
+}
+SCALE = [2, 0, 1]
+
+
+@pytest.mark.parametrize("kind", NAMES)
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.sampled_from([None, *SCALE])), max_size=15))
+def test_rows_are_coded_in_the_order_of_appearance_and_classes_as_they_are_named(
+    kind: str, rows: list[tuple[int, int, int | None]]
+) -> None:
+    rows = [*rows, (0, 0, 2)]
+    named = [(NAMES[kind](item), NAMES[kind](annotator), label) for item, annotator, label in rows]
+    said = [row for row in named if row[2] is not None]
+    coded = encode(*([row[column] for row in named] for column in range(3)), SCALE)  # type: ignore[arg-type]
+    items, annotators = (list(dict.fromkeys(row[column] for row in named)) for column in range(2))
+    assert (coded.items, coded.annotators, coded.classes, coded.ranked) == (items, annotators, SCALE, True)
+    assert coded.shape == (len(items), len(annotators), 3)
+    assert coded.of_row.tolist() == [items.index(row[0]) for row in named]
+    assert coded.item.tolist() == [items.index(row[0]) for row in said]
+    assert coded.annotator.tolist() == [annotators.index(row[1]) for row in said]
+    assert coded.label.tolist() == [SCALE.index(row[2]) for row in said]  # type: ignore[arg-type]
+    assert coded.abstained == len(rows) - len(said)
+    assert coded.repeated == len(said) - len({row[:2] for row in said})
+    assert coded.counts.tolist() == [[said_of(said, one).count(c) for c in SCALE] for one in items]
+    assert coded.labelled.tolist() == [bool(said_of(said, one)) for one in items]
+
+
+def said_of(rows: list[tuple[Any, Any, Any]], item: Hashable) -> list[Any]:
+    return [label for own, _, label in rows if own == item]
+
+
+@pytest.mark.parametrize(
+    ("labels", "classes", "ranked"),
+    [
+        ([2, 0, 2], [0, 2], True),
+        ([0.5, -1.0], [-1.0, 0.5], True),
+        (["no", "a"], ["a", "no"], False),
+        ([(1, 0), (0, 1)], [(0, 1), (1, 0)], False),
+    ],
+)
+def test_classes_that_are_not_named_are_those_that_occur_and_numbers_are_ranked(
+    labels: list[Any], classes: list[Any], ranked: bool
+) -> None:
+    column = np.empty(len(labels), dtype=object)
+    column[:] = labels
+    coded = encode(range(len(labels)), [0] * len(labels), column)
+    assert (coded.classes, coded.ranked) == (classes, ranked)
+    assert [coded.classes[code] for code in coded.label] == labels
+
+
+@pytest.mark.parametrize("sequence", [list, tuple])
+def test_a_number_and_its_digits_are_two_names(sequence: Callable[[Any], Any]) -> None:
+    coded = encode(sequence([1, "1", 1]), [0, 0, 0], [0, 1, 0], range(2))
+    assert (coded.items, coded.item.tolist()) == ([1, "1"], [0, 1, 0])
+
 
 @given(votes())
 def test_patterns_hold_every_row_of_every_item(rows: list[Row]) -> None:
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
     coded = encode(item, annotator, label, range(3))
-    made = patterns(coded)
+    made = patterns(coded, np.zeros(len(coded.items), dtype=int))
     ends = np.append(made.start, len(made.code))
     for place, one in enumerate(coded.items):
         own = sorted(coded.annotators.index(by) * 3 + said for which, by, said in rows if which == one)
@@ -33,6 +94,8 @@ def test_rows_of_some_annotators_are_those_that_they_gave(rows: list[Row]) -> No
     coded = encode(item, annotator, label, range(3))
     kept = np.array([one % 2 == 0 for one in range(len(coded.annotators))])
     own = coded.by(kept)
+    assert (own.classes, own.ranked, own.abstained) == (coded.classes, coded.ranked, 0)
+    assert own.of_row.tolist() == own.item.tolist()
     there = [
         (coded.items[i], coded.annotators[a], int(c))
         for i, a, c in zip(coded.item, coded.annotator, coded.label, strict=True)
@@ -41,6 +104,8 @@ def test_rows_of_some_annotators_are_those_that_they_gave(rows: list[Row]) -> No
     assert there == [
         (own.items[i], own.annotators[a], int(c)) for i, a, c in zip(own.item, own.annotator, own.label, strict=True)
     ]
+    assert own.items == list(dict.fromkeys(row[0] for row in there))
+    assert own.annotators == list(dict.fromkeys(row[1] for row in there))
 
 
 @pytest.mark.parametrize("nothing", [None, float("nan"), ""])
@@ -59,18 +124,22 @@ def test_nothing_said_is_an_abstention(nothing: object) -> None:
     ("item", "annotator", "label", "wrong"),
     [
         ([], [], [], "there are no rows"),
-        ([1, 2], [1, 1], [None, None], "nothing but abstentions"),
-        ([1, 2], [1], [0, 1], "differ in length: item 2, annotator 1, label 2"),
+        (*[np.array([], dtype=object)] * 3, "there are no rows"),
+        ([1, 2], [1, 1], [None, None], "there is no label: nothing but abstentions"),
+        ([1, 2], [1], [0, 1], "the columns differ in length: item 2, annotator 1, label 2; give"),
         ([1, None], [1, 1], [0, 1], r"item\[1\] is empty"),
         ([1, 2], [1, ""], [0, 1], r"annotator\[1\] is empty"),
         ([1, 2], [1, 1], [0, "x"], "label: no order between int, str"),
-        ([[1], [2]], [1, 1], [0, 1], "item has shape"),
+        ([[1], [2]], [1, 1], [0, 1], r"item has shape \(2, 1\) where one value a row is needed"),
+        ([1, 2], [1, [1, 2]], [0, 1], "annotator is no list: "),
+        ([1, 2], [1, 1], 0, r"label has shape \(\)"),
+        ([1, 2], [1, 1], [{}, {}], "label: unhashable type: 'dict'; give numbers or text"),
         ([1, {}], [1, 1], [0, 1], "item: unhashable type: 'dict'; give numbers or text"),
         ([1, 2], [1, 1], [3, 3], "every label is 3: nothing to tell apart; name the whole scale"),
     ],
 )
 def test_rows_that_cannot_be_read_are_refused(item: list, annotator: list, label: list, wrong: str) -> None:  # type: ignore[type-arg]
-    with pytest.raises(PlanError, match=wrong):
+    with pytest.raises(PlanError, match=f"^{wrong}"):
         consensus.fit(item, annotator, label)
 
 
@@ -81,8 +150,14 @@ def test_a_label_off_the_scale_is_named_with_its_row() -> None:
         consensus.fit([1, 2, 3, 4], [1, 1, 1, 1], ["bad", "", "good", "god"], classes=["bad", "good"])
 
 
+@pytest.mark.parametrize(("many", "listed"), [(20, "17, 18, 19$"), (21, r"17, 18, 19, … \(21\)$")])
+def test_twenty_classes_are_listed_at_most(many: int, listed: str) -> None:
+    with pytest.raises(PlanError, match=rf"none of the classes 0, 1, 2, .*{listed}"):
+        encode([0], [0], [-1], range(many))
+
+
 def test_a_class_that_is_named_twice_is_refused() -> None:
-    with pytest.raises(PlanError, match="one is there twice"):
+    with pytest.raises(PlanError, match=r"^classes: one is there twice in \[0, 1, 0\]; name each once"):
         consensus.fit([1], [1], [0], classes=[0, 1, 0])
 
 
@@ -95,10 +170,22 @@ def test_a_million_annotators_have_an_answer() -> None:
     assert np.isfinite(fitted.confusion).all()
 
 
-def test_too_many_cells_are_refused() -> None:
-    many = 60_000
-    with pytest.raises(PlanError, match="60000 annotators and 100 classes have more than"):
-        consensus.fit(np.zeros(many, int), np.arange(many), np.arange(many) % 100)
+@pytest.mark.parametrize(
+    ("annotators", "classes", "wrong"),
+    [
+        (4, 2**13, None),
+        (5, 2**13, "5 annotators and 8192 classes have more than 268435456 cells of confusion; join classes"),
+        (1, 2**14, None),
+        (1, 2**14 + 1, "16385 classes have more than 268435456 cells of confusion; join those"),
+    ],
+)
+def test_a_panel_has_at_most_2_to_the_28_cells_of_confusion(annotators: int, classes: int, wrong: str | None) -> None:
+    columns = [0] * annotators, range(annotators), [0] * annotators, range(classes)
+    if wrong is None:
+        assert encode(*columns).shape == (1, annotators, classes)
+    else:
+        with pytest.raises(PlanError, match=f"^{wrong}"):
+            encode(*columns)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +226,8 @@ def test_a_scale_that_is_none_is_refused(scale: dict[str, object], wrong: str) -
         consensus.fit([0, 1], [0, 0], [0, 1], **scale)  # type: ignore[arg-type]
 
 
-def test_empty_bytes_say_nothing_as_empty_text_does() -> None:
-    fitted = consensus.fit([0, 1, 2], [0, 0, 0], np.array([b"a", b"", b"b"]))
+@pytest.mark.parametrize("column", [list, np.array])
+def test_empty_bytes_say_nothing_as_empty_text_does(column: Callable[[Any], Any]) -> None:
+    fitted = consensus.fit([0, 1, 2], [0, 0, 0], column([b"a", b"", b"b"]))
     assert fitted.votes.abstained == 1
     assert fitted.classes == [b"a", b"b"]
