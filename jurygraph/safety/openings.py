@@ -16,6 +16,7 @@ from jurygraph.safety.folding import folded
 
 _TAGS = "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
 _FEWEST_WORDS = 3
+_MEMORY = 1 << 26  # bytes that RE2 may take
 _LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
 _BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 """What stands between openers: anything but letters, digits and signs of mathematics, and tags of layout."""
@@ -49,9 +50,7 @@ class _Patterns(NamedTuple):
 @cache
 def _patterns() -> _Patterns:
     options = re2.Options()
-    options.never_capture = True
-    options.log_errors = False
-    options.max_mem = 1 << 26
+    options.max_mem = _MEMORY
     known = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_text(encoding="utf-8"))
     before = _any_of(known["before"])
     opener = f"(?:{_TAGS}|{_any_of(chain.from_iterable(known['openers'].values()))})"

@@ -40,6 +40,7 @@ _MARKS = (
 
 _GAP, _LETTER = r"(?:[\s*_>|`~,:-]+)", r"[^\s!-/:-@\[-`{-~]"
 _EDGE = r"(?:\b|_)"
+_MEMORY = 1 << 26  # bytes that RE2 may take; with fewer it searches slowly
 _SPACED = {" .. ": f"{_GAP}(?:{_LETTER}+{_GAP}){{0,2}}", " ": _GAP, "@": f"{_LETTER}+", "~": f"{_LETTER}*", "(": "(?:"}
 _UNSPACED = {" .. ": ".{0,20}", " ": "", "@": ".{1,12}", "~": ".{0,4}", "(": "(?:"}
 _NOTATION = re.compile(r"\[[^]]*\]| \.\. |[ @~(]")
@@ -70,9 +71,7 @@ def _known(spaced: bool) -> tuple[Any, Any]:
     so large a pattern would cost more. Of signs that begin together the longest is found."""
     options = re2.Options()
     options.longest_match = True
-    options.never_capture = True
-    options.log_errors = False
-    options.max_mem = 1 << 26
+    options.max_mem = _MEMORY
     languages = tomllib.loads(files("jurygraph.safety").joinpath("addressing.toml").read_text(encoding="utf-8"))
     written = _between_words if spaced else _run_together
     said = {sign: [written(one) for words in languages.values() for one in words[sign]] for sign in get_args(Said)}

@@ -5,6 +5,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Awaitable, Callable
+from threading import get_ident
 from typing import Literal
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.safety.attacks import load_attacks
-from jurygraph.safety.evidence import Passage, RecentTexts, Text, aread_text, read_text
+from jurygraph.safety.evidence import Passage, RecentTexts, Text, aread_text, read_text, search_off_loop
 from jurygraph.safety.folding import visible
 from tests.examples import at_most
 
@@ -193,6 +194,33 @@ def test_a_letter_is_never_cut_from_its_accent() -> None:
     assert Text("ﬁne").find("ine") is None
 
 
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("नि", "न"),  # a vowel sign beside its letter
+        ("हिं", "हि"),  # a mark above it
+        ("가\u11ff", "가"),  # the last of the final consonants
+        ("\u1100\u1160\u11a8", "\u1100"),  # a filler, and a consonant behind it
+    ],
+)
+def test_a_letter_is_never_cut_from_what_melts_into_it(text: str, part: str) -> None:
+    assert Text(f"so: {text}, yes").find(part) is None
+    assert Text(f"so: {text}, yes").find(text) == Passage(4, 4 + len(text), text)
+
+
+def test_eight_marks_on_one_letter_may_be_written_in_another_order() -> None:
+    above, below = "\u0301" * 4, "\u0316" * 4
+    text = f"some words, then a{below}{above}, and on"
+    assert Text(text).find(f"a{above}{below}") == Passage(17, 26, f"a{below}{above}")
+    assert Text(f"a{below}\u0316{above}").find(f"a{above}{below}\u0316") is None
+
+
+@pytest.mark.parametrize(("cut", "found"), [(255, True), (256, False)])
+def test_a_quotation_that_is_cut_within_256_words_is_looked_for_no_further(cut: int, found: bool) -> None:
+    assert (Text("abcdefghi " * cut + "abcdefgh").supports("abcdefgh") is not None) == found
+    assert [one.text for one in Text("abcdefgh " * cut + "abcdefg").between_words("abcdefg")] == ["abcdefg"]
+
+
 def test_the_first_of_several_passages_is_found() -> None:
     assert Text("to be, to be").find("to be") == Passage(0, 5, "to be")
 
@@ -255,6 +283,9 @@ def test_superscripts_fractions_and_circled_digits_are_not_plain_ones(text: str,
         ("Ｔｗｏ Ｗｏｒｄｓ", "Two Words"),
         ("𝐛𝐨𝐥𝐝 letters", "bold letters"),
         ("ｶﾞﾗｽ", "ガラス"),
+        ("5 µm", "5 μm"),
+        ("12\u00a0euros, ﬁne", "12 euros, fine"),
+        ("Gil\u00added ﬂat", "Gilded flat"),
     ],
 )
 def test_ligatures_full_width_and_styled_letters_are_plain_ones(text: str, quotation: str) -> None:
@@ -355,6 +386,11 @@ def test_a_response_is_folded_once_for_all_verdicts_on_it(monkeypatch: pytest.Mo
     asyncio.run(verdicts())
     assert read_text(text).find("of its own") is not None
     assert len(made) == 1
+
+
+@pytest.mark.parametrize(("letters", "in_a_thread"), [(19_999, False), (20_000, True)])
+def test_a_search_runs_in_a_thread_from_twenty_thousand_letters_on(letters: int, in_a_thread: bool) -> None:
+    assert (asyncio.run(search_off_loop(get_ident, letters)) != get_ident()) == in_a_thread
 
 
 def test_a_short_text_is_folded_once_too() -> None:
