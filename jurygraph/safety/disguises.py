@@ -93,8 +93,8 @@ def _coded(raw: bytes) -> str:
 def _decoded(code: bytes) -> str:
     """The text that base64 holds; none where it holds no text."""
     plain = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
-    start = "".join(b64decode(plain[:24]).decode("utf-8", "replace")[:-1].split())  # the last letter may be cut
-    if not start.isprintable() or "\ufffd" in start:
+    start = b64decode(plain[:24]).decode("utf-8", "replace")[:-1]  # the last letter may be cut
+    if "\ufffd" in start or not all(map(str.isprintable, start.split())):
         return ""
     return b64decode(plain[: len(plain) // 4 * 4]).decode("utf-8", "ignore")
 

@@ -38,7 +38,7 @@ def says_nothing(read: str) -> bool:
 
 
 def _is_one_word(words: Sequence[str]) -> bool:
-    return len(set(words)) == 1 and words[0].isalpha()
+    return len(set(words)) == 1 and all(map(str.isalpha, words))
 
 
 class _Patterns(NamedTuple):
@@ -51,7 +51,8 @@ class _Patterns(NamedTuple):
 def _patterns() -> _Patterns:
     options = re2.Options()
     options.max_mem = _MEMORY
-    known = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_text(encoding="utf-8"))
+    options.log_errors = False
+    known = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_bytes().decode())
     before = _any_of(known["before"])
     opener = f"(?:{_TAGS}|{_any_of(chain.from_iterable(known['openers'].values()))})"
     filler = _any_of(chain.from_iterable(known["fillers"].values()))

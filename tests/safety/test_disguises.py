@@ -34,6 +34,10 @@ def test_a_plain_text_hides_nothing(text: str) -> None:
     assert seen(PLAIN) == {}
 
 
+def test_half_a_character_hides_nothing() -> None:
+    assert seen(f"{PLAIN} \ud800") == {}
+
+
 class TestCharactersThatNobodySees:
     @pytest.mark.parametrize("hidden", [tagged, selected])
     def test_spell_letters(self, hidden: object) -> None:
@@ -47,6 +51,7 @@ class TestCharactersThatNobodySees:
     def test_the_first_sixteen_selectors_are_bytes_too(self) -> None:
         text = PLAIN + "".join(chr(0xFE00 + number) for number in (9, 10, 13)) + selected("abcd\n\x0f\x10")
         assert seen(text)["in characters that nobody sees"].strip() == "abcd"
+        assert seen(PLAIN + selected("one\ntwo")) == {"in characters that nobody sees": "one\ntwo"}
 
     def test_that_are_no_letters_are_passed_over(self) -> None:
         bytes_between = "".join(chr(0xE0100 + byte - 16) for byte in (0xFF, 0xC3))
