@@ -96,7 +96,7 @@ class Text:
 
         A passage begins and ends where a letter with its accents does, and is never blank. None where there is none.
         """
-        return next(self._passages(quotation, in_words=False), None)
+        return next(self._passages(quotation), None)
 
     def between_words(self, quotation: str) -> Iterator[Passage]:
         """The passages that the quotation is and that begin and end where words and numbers do, in their order."""
@@ -150,7 +150,7 @@ class Text:
             start += len(line)
         return found
 
-    def _passages(self, quotation: str, *, in_words: bool, meaningful: bool = False) -> Iterator[Passage]:
+    def _passages(self, quotation: str, *, in_words: bool = False, meaningful: bool = False) -> Iterator[Passage]:
         """The passages that the quotation is; the search ends after some that are cut in a letter or word."""
         sought = _fold_with_offsets(quotation)[0].strip()
         rejected = 0
@@ -188,8 +188,6 @@ class Text:
         whole = start == 0 or self._starts[start - 1] != first
         whole = whole and (end == len(self._starts) or self._starts[end] != last)
         stop = self._starts[end] if end < len(self._starts) else len(self.text)
-        while stop > last + 1 and self.text[stop - 1].isspace():
-            stop -= 1
         return Passage(first, stop, self.text[first:stop]) if whole else None
 
     def _says_nothing(self, passage: Passage) -> bool:
@@ -254,7 +252,9 @@ def read_text(text: str) -> Text:
 async def aread_text(text: str) -> Text:
     """The same; a long text is folded in a thread, so that the event loop goes on meanwhile."""
     known = _RECENT.get(text)
-    return known if known is not None else await search_off_loop(lambda: read_text(text), len(text))
+    if known is not None:
+        return known
+    return await search_off_loop(lambda: read_text(text), len(text))
 
 
 async def search_off_loop(search: Callable[[], T], letters: int) -> T:
