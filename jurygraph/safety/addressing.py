@@ -70,14 +70,14 @@ class Address(NamedTuple):
     hidden: str
 
 
-def addressed(text: str, read: str, query: str, reference: str | None) -> Address | None:
+def addressed(text: str, read: str, query: str, reference: str) -> Address | None:
     """Where a text speaks to its grader; None where it does not. `read` is the text folded.
 
     What query or reference do as well is not held against it.
     """
     for view in views(text, read):
         for signs, passage in _telling(view):
-            if signs.isdisjoint(_allowed(query, reference or "")):
+            if signs.isdisjoint(_allowed(query, reference)):
                 return Address(passage, view.hidden)
     return None
 
@@ -96,10 +96,10 @@ def _telling(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
 
 
 def _passage(read: bytes, within: int) -> str | None:
-    """The words of a passage; None where it has more characters than that."""
+    """The words of a passage; None where it has more characters than that, or four times as many bytes."""
     if within and len(read) > 4 * within:
         return None
-    passage = " ".join(read.decode("utf-8", "ignore").split())
+    passage = " ".join(read.decode().split())
     return passage if not within or len(passage) <= within else None
 
 

@@ -60,6 +60,6 @@ def _nearly(said: str, own: str, cutoff: float) -> bool:
 
 def _given(own: str, query: str) -> bool:
     """Whether most of a reference stands in its query, by runs of letters."""
-    runs = {query[at : at + _RUN] for at in range(len(query) - _RUN + 1)}
+    runs = {query[at : at + _RUN] for at in range(len(query))}
     own_runs = range(len(own) - _RUN + 1)
     return sum(own[at : at + _RUN] in runs for at in own_runs) > _MOST_GIVEN * len(own_runs)

@@ -39,9 +39,8 @@ _MIXED = re2.compile(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]|[{_ODD}]")
 """Where a word is not of one alphabet."""
 
 _SELECTED = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_SECRET = re2.compile(f"[\U000e0020-\U000e007e]|[{_SELECTED}]{{4}}")
-_TAGS = re.compile("[\U000e0020-\U000e007e]+")
-_SELECTORS = re.compile(f"[{_SELECTED}]{{4,}}")
+_TAGS = re2.compile("[\U000e0020-\U000e007e]+")
+_SELECTORS = re2.compile(f"[{_SELECTED}]{{4,}}")
 _COMMENT = re2.compile(rb"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
 _CODE = re2.compile(rb"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
 _LETTER, _BREAK = r"[^\s[:punct:]\d]", r"[\s[:punct:]]{1,3}"
@@ -60,8 +59,8 @@ def views(text: str, read: str) -> Iterator[View]:
     if b"&#" in raw:
         yield View(folded(unescape(text)).encode())
     hidden = {
-        "in characters that nobody sees": _unseen(text) if _SECRET.search(raw) is not None else "",
-        "in a comment": _commented(content) if b"<!--" in raw or b"]:" in raw else "",
+        "in characters that nobody sees": _unseen(raw),
+        "in a comment": _commented(content),
         "in base64": _coded(raw),
         "backwards": read[::-1] if _TURNED.search(raw) is not None or _backwards(content) else "",
     }
@@ -70,16 +69,16 @@ def views(text: str, read: str) -> Iterator[View]:
         yield View(spaced, "in spaced letters", run_together=True)
 
 
-def _unseen(text: str) -> str:
+def _unseen(raw: bytes) -> str:
     """What tags and variation selectors spell, of which the one are ASCII and the other bytes."""
-    tagged = ("".join(chr(ord(char) - 0xE0000) for char in run) for run in _TAGS.findall(text))
-    selected = (bytes(map(_byte, run)).decode("utf-8", "ignore") for run in _SELECTORS.findall(text))
+    tagged = ("".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(raw))
+    selected = (bytes(map(_byte, run.decode())).decode("utf-8", "ignore") for run in _SELECTORS.findall(raw))
     return "\n".join([*tagged, *selected])
 
 
 def _byte(selector: str) -> int:
     code = ord(selector)
-    return code - 0xFE00 if code < 0xFE10 else code - 0xE0100 + 16
+    return code - 0xFE00 if code < 0xE0100 else code - 0xE0100 + 16
 
 
 def _commented(content: bytes) -> str:
@@ -94,8 +93,8 @@ def _coded(raw: bytes) -> str:
 def _decoded(code: bytes) -> str:
     """The text that base64 holds; none where it holds no text."""
     plain = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
-    start = "".join(b64decode(plain[:24]).decode("utf-8", "replace")[:-1].split())  # the last letter may be cut
-    if not start.isprintable() or "\ufffd" in start:
+    start = b64decode(plain[:24]).decode("utf-8", "replace")[:-1]  # the last letter may be cut
+    if "\ufffd" in start or not all(map(str.isprintable, start.split())):
         return ""
     return b64decode(plain[: len(plain) // 4 * 4]).decode("utf-8", "ignore")
 

@@ -11,6 +11,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
@@ -39,22 +40,32 @@ _DOTS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
 _SPACE = re.compile(r"\s+")
 _UNFOLDED_SPACE = re.compile(r"[^\S ]|  ")
 _WIDE_SPACE = re.compile(r"\s\s+")
+_UNCUT = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
+"""Where no letter or digit of ASCII stands both before and behind."""
 _KEPT_APART = ("<super>", "<sub>", "<fraction>", "<circle>")
 """Compatibility forms that change what is said where they are folded: x² would be x2."""
 
 
-def _steady_class() -> str:
-    """Characters that no form of Unicode changes and that never melt into the one before, as a class of a pattern."""
-    ranges = ((0x21, 0x2FF), (0x400, 0x482), (0x2010, 0x2027), (0x2030, 0x205E), (0x20AC, 0x20AC), (0x3001, 0x3029))
-    listed = (chr(code) for first, last in (*ranges, (0x3031, 0x3096)) for code in range(first, last + 1))
-    steady = (one for one in listed if unicodedata.normalize("NFKC", one) == one == visible(one) and not one.isspace())
-    return f"{re.escape(''.join(steady))}\u3400-\u9fff\uac00-\ud7a3"
+_WITHOUT_MARKS = (
+    *(range(0x21, 0x300), range(0x400, 0x483), range(0x2010, 0x2028), range(0x2030, 0x205F)),
+    *(range(0x20AC, 0x20AD), range(0x3001, 0x302A), range(0x3031, 0x3097)),
+)
+"""Characters that never melt into the one before."""
 
 
-_STEADY = _steady_class()
+def _is_steady(char: str) -> bool:
+    """Whether no form of Unicode changes a character, which is to be seen."""
+    return unicodedata.normalize("NFKC", char) == char == visible(char) and not char.isspace()
+
+
+_STEADY_CHARACTERS = "".join(filter(_is_steady, map(chr, chain.from_iterable(_WITHOUT_MARKS))))
+_STEADY = f"{re.escape(_STEADY_CHARACTERS)}\u3400-\u9fff\uac00-\ud7a3"
+"""Those that melt into none and that no form changes, as a class of a pattern."""
+
 _STEADY_TEXT = re.compile(rf"[{_STEADY}\s]*")
 _ODD_RUN = re.compile(rf"[^{_STEADY}\s]{{1,256}}")
-_STEADY_RUN = re.compile(rf"(?:[{_STEADY}]| (?!\s))+")
+_STEADY_RUN = re.compile(rf"(?:[{_STEADY}]| (?!\s))+(?![^{_STEADY}\s])")
+"""Without the last one before an odd character, which may be a mark on it."""
 
 
 class Passage(NamedTuple):
@@ -85,7 +96,7 @@ class Text:
 
         A passage begins and ends where a letter with its accents does, and is never blank. None where there is none.
         """
-        return next(self._passages(quotation, in_words=False), None)
+        return next(self._passages(quotation), None)
 
     def between_words(self, quotation: str) -> Iterator[Passage]:
         """The passages that the quotation is and that begin and end where words and numbers do, in their order."""
@@ -130,18 +141,16 @@ class Text:
     def _short_lines(self) -> dict[str, Passage]:
         """Lines that are too short to bear a verdict by their letters, folded; of equal ones the first."""
         found: dict[str, Passage] = {}
-        known: set[str] = set()
         start = 0
         for line in self.text.splitlines(keepends=True):
-            if len(line) <= _LONGEST_SHORT_LINE and line not in known:
-                known.add(line)
+            if len(line) <= _LONGEST_SHORT_LINE:
                 words = line.strip()
                 first = start + len(line) - len(line.lstrip())
                 found.setdefault(_fold_with_offsets(words)[0], Passage(first, first + len(words), words))
             start += len(line)
         return found
 
-    def _passages(self, quotation: str, *, in_words: bool, meaningful: bool = False) -> Iterator[Passage]:
+    def _passages(self, quotation: str, *, in_words: bool = False, meaningful: bool = False) -> Iterator[Passage]:
         """The passages that the quotation is; the search ends after some that are cut in a letter or word."""
         sought = _fold_with_offsets(quotation)[0].strip()
         rejected = 0
@@ -158,9 +167,7 @@ class Text:
     def _places(self, sought: str, in_words: bool) -> Iterator[int]:
         """Where the sought characters stand in the folded text; few letters within words are passed over."""
         if in_words and len(sought) < _LETTERS_OF_SOME_WEIGHT:
-            before = "(?<![A-Za-z0-9])" if _is_ascii_letter(sought[0]) else ""
-            behind = "(?![A-Za-z0-9])" if _is_ascii_letter(sought[-1]) else ""
-            pattern = f"{before}(?={re.escape(sought)}{behind})"
+            pattern = f"{_UNCUT}(?={re.escape(sought)}{_UNCUT})"
             yield from (found.start() for found in re.finditer(pattern, self._folded))
             return
         place = self._folded.find(sought)
@@ -181,8 +188,6 @@ class Text:
         whole = start == 0 or self._starts[start - 1] != first
         whole = whole and (end == len(self._starts) or self._starts[end] != last)
         stop = self._starts[end] if end < len(self._starts) else len(self.text)
-        while stop > last + 1 and self.text[stop - 1].isspace():
-            stop -= 1
         return Passage(first, stop, self.text[first:stop]) if whole else None
 
     def _says_nothing(self, passage: Passage) -> bool:
@@ -247,7 +252,9 @@ def read_text(text: str) -> Text:
 async def aread_text(text: str) -> Text:
     """The same; a long text is folded in a thread, so that the event loop goes on meanwhile."""
     known = _RECENT.get(text)
-    return known if known is not None else await search_off_loop(lambda: read_text(text), len(text))
+    if known is not None:
+        return known
+    return await search_off_loop(lambda: read_text(text), len(text))
 
 
 async def search_off_loop(search: Callable[[], T], letters: int) -> T:
@@ -272,10 +279,9 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
         end = place + _FOLDED_AT_ONCE
         while end < len(text) and (text[end].isspace() or _joins(text[end])):
             end += 1
-        end = min(end, len(text))
         written, places = _fold_piece(text[place:end])
         letters.append(written)
-        starts.extend(range(place, end) if isinstance(places, range) else (place + at for at in places))
+        starts.extend(place + at for at in places)
         place = end
     return "".join(letters), starts
 
@@ -290,12 +296,9 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
     place = 0
     while place < len(text):
         run = _STEADY_RUN.match(text, place)
-        end = place if run is None else run.end()
-        if end < len(text) and end > place and _joins(text[end]):
-            end -= 1  # the next character is a mark on the last one of the run
-        if end > place:
-            _add(letters, starts, text[place:end], range(place, end))
-            place = end
+        if run is not None:
+            _add(letters, starts, run[0], range(place, run.end()))
+            place = run.end()
             continue
         odd = _ODD_RUN.match(text, place)
         if odd is not None and not any(map(_joins, text[place : odd.end() + 1])):
@@ -304,11 +307,7 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
             continue
         end = _cluster_end(text, place)
         written = _compatible_form(text[place:end])
-        if len(written) == 1 and written != " ":
-            letters.append(written)
-            starts.append(place)
-        else:
-            _add(letters, starts, written, [place] * len(written))
+        _add(letters, starts, written, [place] * len(written))
         place = end
     return "".join(letters), starts
 
@@ -324,14 +323,8 @@ def _add(letters: list[str], starts: "array[int]", written: str, places: Sequenc
 
 def _add_each(letters: list[str], starts: "array[int]", odd: str, place: int) -> None:
     """Add characters each of which normalises by itself."""
-    written = list(map(_compatible_form, odd))
-    joined = "".join(written)
-    if " " in joined:  # as ´ begins with one
-        for at, one in enumerate(written, place):
-            _add(letters, starts, one, [at] * len(one))
-    elif joined:
-        letters.append(joined)
-        starts.extend(at for at, one in enumerate(written, place) for _ in one)
+    for at, written in enumerate(map(_compatible_form, odd), place):
+        _add(letters, starts, written, [at] * len(written))
 
 
 def _with_spaces_folded(text: str) -> tuple[str, Sequence[int]]:
@@ -339,8 +332,6 @@ def _with_spaces_folded(text: str) -> tuple[str, Sequence[int]]:
     if not _UNFOLDED_SPACE.search(text):
         return text, range(len(text))
     folded_text = _SPACE.sub(" ", text)
-    if len(folded_text) == len(text):
-        return folded_text, range(len(text))
     starts = array("I")
     done = 0
     for space in _WIDE_SPACE.finditer(text):
@@ -372,7 +363,7 @@ def _joins(letter: str) -> bool:
 def _compatible_form(cluster: str) -> str:
     """NFKC but for what is kept apart, with white space as one space and without what is invisible."""
     written = unicodedata.normalize("NFC", "".join(map(_decomposed, cluster)))
-    return _SPACE.sub(" ", visible(_SPACE.sub(" ", written)))
+    return visible(_SPACE.sub(" ", written))
 
 
 def _decomposed(letter: str) -> str:
@@ -384,14 +375,10 @@ def _decomposed(letter: str) -> str:
     return "".join(_decomposed(chr(int(code, 16))) for code in codes)
 
 
-def _is_ascii_letter(char: str) -> bool:
-    return char.isascii() and char.isalnum()
-
-
 def _weighs_enough(text: str) -> bool:
     weight = 0
     for letter in filter(str.isalnum, text):
-        weight += 4 if unicodedata.east_asian_width(letter) in "WF" else 1
+        weight += 4 if unicodedata.east_asian_width(letter) == "W" else 1
         if weight >= _LETTERS_OF_SOME_WEIGHT:
             return True
     return False

@@ -3,6 +3,7 @@
 import hmac
 import os
 from dataclasses import dataclass, field
+from itertools import count
 
 MARK = 16
 """Letters of a mark."""
@@ -38,13 +39,10 @@ class Fence:
         return f"{before}{mark}{behind}{mark}>>>"
 
     def _mark(self, text: str, name: str) -> str:
-        turn = 0
-        while True:
-            said = f"{turn} {name} {text}".encode("utf-8", "backslashreplace")
-            mark = hmac.digest(self.key or _NO_KEY, said, "sha256").hex()[:MARK]
-            if mark not in text:
-                return mark
-            turn += 1
+        """Return the first of the marks for this text that is not in it."""
+        texts = (f"{turn} {name} {text}".encode("utf-8", "backslashreplace") for turn in count())
+        marks = (hmac.digest(self.key or _NO_KEY, one, "sha256").hex()[:MARK] for one in texts)
+        return next(mark for mark in marks if mark not in text)
 
 
 _NO_KEY = b"jurygraph"

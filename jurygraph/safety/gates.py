@@ -32,7 +32,7 @@ class _Read(NamedTuple):
     text: str
     read: str
     query: str
-    reference: str | None
+    reference: str
 
 
 def gated(text: str, gates: Collection[ResponseGate], *, query: str = "", reference: str | None = None) -> Gated | None:
@@ -41,7 +41,7 @@ def gated(text: str, gates: Collection[ResponseGate], *, query: str = "", refere
     Depends on the texts alone, and takes time in proportion to them. What query and reference say too is not held
     against a response.
     """
-    response = _Read(text, folded(text), query, reference)
+    response = _Read(text, folded(text), query, reference or "")
     for gate in RESPONSE_GATES:
         if gate in gates:
             reason = _GATES[gate](response)
@@ -69,7 +69,7 @@ def _empty(response: _Read) -> str | None:
 
 
 def _punctuation(response: _Read) -> str | None:
-    if _only_signs(response.text) and not (_only_signs(response.reference or "") or _asks_for_signs(response.query)):
+    if _only_signs(response.text) and not (_only_signs(response.reference) or _asks_for_signs(response.query)):
         return f"there is no word and no figure in it: {quoted(_line(response.text))}"
     return None
 
@@ -103,14 +103,12 @@ def _is_the_word(response: _Read) -> bool:
     """Whether the opener is a word that is asked for, or that a reference as short says."""
     if len(response.text) > _LONGEST_WORD:
         return False
-    reference = response.reference or ""
-    meant = len(reference) <= _LONGEST_WORD and letters(response.read) in letters(folded(reference))
+    reference = letters(folded(response.reference))
+    meant = len(response.reference) <= _LONGEST_WORD and letters(response.read) in reference
     return meant or _WORD_ASKED.search(folded(response.query)) is not None
 
 
 def _copy(response: _Read) -> str | None:
-    if response.reference is None:
-        return None
     how = copied(response.read, response.reference, response.query)
     return None if how is None else f"{how}: {quoted(_line(response.reference))}"
 

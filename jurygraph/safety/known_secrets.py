@@ -114,10 +114,11 @@ def _secrets_of_address(address: str) -> Iterator[str]:
     """The password of a URL, as it is written and as it is meant, and its parameters that are named like a secret."""
     try:
         parts = urlsplit(address)
-        password, parameters = parts.password or "", parse_qsl(parts.query)
+        password, parameters = parts.password, parse_qsl(parts.query)
     except ValueError:
         return
-    yield from dict.fromkeys((password, unquote(password)))
+    if password is not None:
+        yield from (password, unquote(password))
     yield from (value for name, value in parameters if _NAME_OF_SECRET.fullmatch(name.upper()))
 
 

@@ -16,6 +16,7 @@ from jurygraph.safety.folding import folded
 
 _TAGS = "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
 _FEWEST_WORDS = 3
+_MEMORY = 1 << 26  # bytes that RE2 may take
 _LAYOUT_TAG = "</?[a-z][a-z0-9]*[ /]*>"
 _BETWEEN = rf"(?:[^\pL\pM\pN\p{{Sm}}]|[+<=>|~]|{_LAYOUT_TAG})"
 """What stands between openers: anything but letters, digits and signs of mathematics, and tags of layout."""
@@ -37,7 +38,7 @@ def says_nothing(read: str) -> bool:
 
 
 def _is_one_word(words: Sequence[str]) -> bool:
-    return len(set(words)) == 1 and words[0].isalpha()
+    return len(set(words)) == 1 and all(map(str.isalpha, words))
 
 
 class _Patterns(NamedTuple):
@@ -49,10 +50,9 @@ class _Patterns(NamedTuple):
 @cache
 def _patterns() -> _Patterns:
     options = re2.Options()
-    options.never_capture = True
+    options.max_mem = _MEMORY
     options.log_errors = False
-    options.max_mem = 1 << 26
-    known = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_text(encoding="utf-8"))
+    known = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_bytes().decode())
     before = _any_of(known["before"])
     opener = f"(?:{_TAGS}|{_any_of(chain.from_iterable(known['openers'].values()))})"
     filler = _any_of(chain.from_iterable(known["fillers"].values()))

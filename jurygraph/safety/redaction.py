@@ -66,7 +66,7 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        known = sorted({secret for secret in secrets if len(secret) >= SHORTEST})
+        known = dict.fromkeys(secret for secret in secrets if len(secret) >= SHORTEST)
         self._forms: dict[bytes, _Form] = {}
         written: set[bytes] = set()
         simple: list[bytes] = []
@@ -178,22 +178,22 @@ def _folded_forms(raw: bytes) -> Iterator[tuple[bytes, _Form]]:
         yield plain, _Form()
         yield plain[::-1], _Form()
     yield raw.hex().encode(), _Form()
-    yield from _within_encoding(raw, base64.b64encode, bits=6, group=3)
-    yield from _within_encoding(raw, base64.b32encode, bits=5, group=5)
+    yield from _within_encoding(raw, base64.b64encode, bits=6)
+    yield from _within_encoding(raw, base64.b32encode, bits=5)
 
 
-def _within_encoding(raw: bytes, encode: Any, bits: int, group: int) -> Iterator[tuple[bytes, _Form]]:
-    """How a secret looks within an encoded text, for each number of bytes that share a group with it.
+def _within_encoding(raw: bytes, encode: Any, bits: int) -> Iterator[tuple[bytes, _Form]]:
+    """Yield how a secret looks within an encoded text, whose characters hold so many bits.
 
-    Characters that hold bits of what stands around it are left out, and said to be shared.
+    It may begin at any byte of a group. Characters that hold bits of what stands around it are left out and marked as
+    shared. At least 7 letters and digits are left.
     """
-    for before in range(group):
-        encoded = encode(bytes(before) + raw).rstrip(b"=")
-        first = -(-before * 8 // bits)
-        last_shared = (before + len(raw)) * 8 % bits != 0
-        inner = fold(encoded[first : len(encoded) - last_shared])
-        if len(inner) >= SHORTEST - 1:
-            yield inner, _Form(before * 8 % bits != 0, last_shared)
+    for before in range(bits):
+        first, bits_before = divmod(before * 8, bits)
+        last, bits_behind = divmod((before + len(raw)) * 8, bits)
+        encoded = encode(bytes(before) + raw)[first:last]
+        first_shared = bits_before > 0
+        yield fold(encoded[first_shared:]), _Form(first_shared, bits_behind > 0)
 
 
 def _add_form(forms: dict[bytes, _Form], form: bytes, shared: _Form) -> None:
@@ -208,7 +208,7 @@ def _with_shared(raw: bytes, start: int, end: int, form: _Form) -> Span:
     if form.last_shared:
         if end < len(raw) and raw[end] in _OF_BASE64:
             end += 1
-        while end < len(raw) and raw[end : end + 1] == b"=":
+        while raw[end : end + 1] == b"=":
             end += 1
     return start, end
 
@@ -252,7 +252,9 @@ def _may_have_escapes(raw: bytes) -> bool:
 
 def _unescaped(raw: bytes) -> Iterator[bytes]:
     """A text with its escapes resolved, then with those that were within them resolved too, and so on."""
-    for _ in range(_MOST_ESCAPES if _may_have_escapes(raw) else 0):
+    for _ in range(_MOST_ESCAPES):
+        if not _may_have_escapes(raw):
+            return
         before, raw = raw, _ESCAPE.sub(_meant, raw)
         if raw == before:
             return
@@ -261,8 +263,9 @@ def _unescaped(raw: bytes) -> Iterator[bytes]:
 
 def _resolved(raw: bytes) -> "Iterator[_Resolved]":
     """As `_unescaped`, and where everything stands in the text."""
-    resolved = _Resolved(raw, array("Q", range(len(raw))), array("Q", range(1, len(raw) + 1)))
-    for _ in range(_MOST_ESCAPES if _may_have_escapes(raw) else 0):
+    starts = array("Q", range(len(raw)))
+    resolved = _Resolved(raw, starts, starts[1:] + array("Q", [len(raw)]))
+    for _ in range(_MOST_ESCAPES):
         before, resolved = resolved, resolved.further()
         if resolved.content == before.content:
             return

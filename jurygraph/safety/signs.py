@@ -40,6 +40,8 @@ _MARKS = (
 
 _GAP, _LETTER = r"(?:[\s*_>|`~,:-]+)", r"[^\s!-/:-@\[-`{-~]"
 _EDGE = r"(?:\b|_)"
+_BEGINS_WITH_WORD, _ENDS_WITH_WORD = re.compile(r"\(*[a-z0-9]"), re.compile(r"[a-z0-9)?~@]\Z")
+_MEMORY = 1 << 26  # bytes that RE2 may take; with fewer it searches slowly
 _SPACED = {" .. ": f"{_GAP}(?:{_LETTER}+{_GAP}){{0,2}}", " ": _GAP, "@": f"{_LETTER}+", "~": f"{_LETTER}*", "(": "(?:"}
 _UNSPACED = {" .. ": ".{0,20}", " ": "", "@": ".{1,12}", "~": ".{0,4}", "(": "(?:"}
 _NOTATION = re.compile(r"\[[^]]*\]| \.\. |[ @~(]")
@@ -47,12 +49,11 @@ _NOTATION = re.compile(r"\[[^]]*\]| \.\. |[ @~(]")
 
 
 class Signal(NamedTuple):
-    """A sign, the bytes in which it stands, and its words with single spaces."""
+    """A sign, and the bytes in which it stands."""
 
     sign: Sign
     start: int
     end: int
-    words: str
 
 
 def signals(read: bytes, *, spaced: bool = True) -> Iterator[Signal]:
@@ -61,7 +62,7 @@ def signals(read: bytes, *, spaced: bool = True) -> Iterator[Signal]:
     for found in pattern.finditer(read):
         known = apart.Match(found[0])  # none where it is a sign by what stands beside it alone
         if known and (sign := SIGNS[min(known)]) != "kept":
-            yield Signal(sign, found.start(), found.end(), " ".join(found[0].decode("utf-8", "ignore").split()))
+            yield Signal(sign, found.start(), found.end())
 
 
 @cache
@@ -70,13 +71,12 @@ def _known(spaced: bool) -> tuple[Any, Any]:
     so large a pattern would cost more. Of signs that begin together the longest is found."""
     options = re2.Options()
     options.longest_match = True
-    options.never_capture = True
+    options.max_mem = _MEMORY
     options.log_errors = False
-    options.max_mem = 1 << 26
-    languages = tomllib.loads(files("jurygraph.safety").joinpath("addressing.toml").read_text(encoding="utf-8"))
+    languages = tomllib.loads(files("jurygraph.safety").joinpath("addressing.toml").read_bytes().decode())
     written = _between_words if spaced else _run_together
-    said = {sign: [written(one) for words in languages.values() for one in words[sign]] for sign in get_args(Said)}
-    patterns = ["|".join(alternatives) for alternatives in ({"mark": _MARKS, "token": _TOKENS} | said).values()]
+    said = ([written(one) for words in languages.values() for one in words[sign]] for sign in get_args(Said))
+    patterns = ["|".join(alternatives) for alternatives in (_MARKS, _TOKENS, *said)]
     apart = re2.Set.FullMatchSet(options)
     for pattern in patterns:
         apart.Add(pattern)
@@ -90,8 +90,9 @@ def _between_words(pattern: str) -> str:
     written = f"(?:{_written(plain, _SPACED)})"
     if not plain.isascii():
         return written
-    before = _EDGE if plain.lstrip("(")[0].isalnum() else ""
-    return before + written + (_EDGE if plain[-1].isalnum() or plain[-1] in ")?~@" else "")
+    before = _EDGE if _BEGINS_WITH_WORD.match(plain) else ""
+    behind = _EDGE if _ENDS_WITH_WORD.search(plain) else ""
+    return f"{before}{written}{behind}"
 
 
 def _run_together(pattern: str) -> str:

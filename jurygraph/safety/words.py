@@ -6,9 +6,11 @@ from functools import lru_cache
 
 _HYPHENS = "-\u2010\u2011\ufe63\uff0d"
 _IN_NUMBERS = ".,:/_'"
+_IN_WORDS = "-_'"
 _SIGNS = "-+\u2212\ufe63\uff0d"
 _FIXED_SPACES = "\u00a0\u2009\u202f"
 """Spaces that group digits, as in 1 250; a usual space may stand between two numbers."""
+_DIGITS_IN_GROUP = 3
 _LONGEST_ENDING = 2
 """Letters behind an apostrophe that are an ending, as in isn't and they're; more are a word, as in l'hôtel."""
 
@@ -25,7 +27,7 @@ def is_word_letter(char: str) -> bool:
     """Whether a character is part of a word of letters, digits and marks with spaces around it."""
     if not (char.isalnum() or unicodedata.category(char)[0] == "M"):
         return False
-    if unicodedata.east_asian_width(char) in "WF":
+    if unicodedata.east_asian_width(char) in ("W", "F"):
         return False
     return not any(first <= ord(char) <= last for first, last in _UNSPACED)
 
@@ -61,8 +63,10 @@ def _joins(text: str, place: int, written: Callable[[int], str]) -> bool:
         return False
     mark, left, right = text[place], text[place - 1], text[place + 1]
     if left.isdigit() and right.isdigit():
-        return mark in _IN_NUMBERS or (written(place) in _FIXED_SPACES and text[place + 1 : place + 4].isdigit())
-    if mark not in "-_'" or not (is_word_letter(left) and is_word_letter(right)):
+        group = text[place + 1 : place + 1 + _DIGITS_IN_GROUP]
+        is_group = len(group) == _DIGITS_IN_GROUP and group.isdigit()
+        return mark in _IN_NUMBERS or (is_group and written(place) in _FIXED_SPACES)
+    if mark not in _IN_WORDS or not (is_word_letter(left) and is_word_letter(right)):
         return False
     return mark != "-" or written(place) in _HYPHENS
 

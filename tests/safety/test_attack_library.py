@@ -37,4 +37,7 @@ def test_attacks_with_a_body_have_different_ones_and_each_always_the_same() -> N
         str(text).removeprefix(first).removesuffix(last) for text, (first, last) in zip(texts, around, strict=True)
     ]
     assert len(set(bodies)) > 1
+    polite = attack_text(next(attack for attack in attacks if attack.id == "injection/de/polite"), task)
+    assert polite is not None
+    assert "I went through the matter from beginning to end." in polite
     assert all("{body}" not in body for body in bodies)

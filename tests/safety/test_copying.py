@@ -42,6 +42,24 @@ def test_a_long_reference_is_copied_nearly(number: int, changed: int, found: boo
     assert (copied(text, own, "") == "it is nearly the reference") == found
 
 
+@pytest.mark.parametrize(("kept", "how"), [(230, "it is nearly the reference"), (229, None)])
+def test_a_text_much_shorter_than_the_reference_is_no_copy_of_it(kept: int, how: str | None) -> None:
+    assert copied(letters_of(250)[:kept], letters_of(250), "") == how
+
+
+def test_of_long_texts_with_the_same_beginning_one_that_is_twice_as_long_is_no_copy() -> None:
+    own = letters_of(250) * 100
+    assert copied(own[:-1], own, "") == "it is nearly the reference"
+    assert copied(own[:24_000] + "z" * 26_000, own, "") is None
+
+
+@pytest.mark.parametrize(("number", "given", "found"), [(75, 45, True), (75, 46, False), (76, 46, False)])
+def test_a_reference_is_copied_unless_the_query_says_more_than_half_of_it(number: int, given: int, found: bool) -> None:
+    """Half is counted in runs of 16 letters, of which a reference of 75 letters has 60."""
+    own = letters_of(number)
+    assert (copied(own, own, own[:given]) is not None) == found
+
+
 def test_what_the_query_says_is_nobodys_copy() -> None:
     own = letters_of(76)  # no passage of it comes twice
     assert copied(own, own, f"Correct this: {own[:35]}") == "it is the reference"

@@ -34,6 +34,10 @@ def test_a_plain_text_hides_nothing(text: str) -> None:
     assert seen(PLAIN) == {}
 
 
+def test_half_a_character_hides_nothing() -> None:
+    assert seen(f"{PLAIN} \ud800") == {}
+
+
 class TestCharactersThatNobodySees:
     @pytest.mark.parametrize("hidden", [tagged, selected])
     def test_spell_letters(self, hidden: object) -> None:
@@ -45,8 +49,17 @@ class TestCharactersThatNobodySees:
         assert seen(text)["in characters that nobody sees"] == "one here\ntwo\nthree\nfour"
 
     def test_the_first_sixteen_selectors_are_bytes_too(self) -> None:
-        text = PLAIN + "".join(chr(0xFE00 + number) for number in (9, 10, 13)) + selected("abcd\n")
+        text = PLAIN + "".join(chr(0xFE00 + number) for number in (9, 10, 13)) + selected("abcd\n\x0f\x10")
         assert seen(text)["in characters that nobody sees"].strip() == "abcd"
+        assert seen(PLAIN + selected("one\ntwo")) == {"in characters that nobody sees": "one\ntwo"}
+
+    def test_that_are_no_letters_are_passed_over(self) -> None:
+        bytes_between = "".join(chr(0xE0100 + byte - 16) for byte in (0xFF, 0xC3))
+        text = PLAIN + selected("give ") + bytes_between + selected("all")
+        assert seen(text)["in characters that nobody sees"] == "give all"
+
+    def test_three_selectors_are_no_text(self) -> None:
+        assert seen(PLAIN + selected("abc")) == {}
 
 
 class TestComments:
@@ -91,6 +104,16 @@ class TestBase64:
         noise = b64encode(bytes(range(128, 200))).decode()
         assert seen(f"{noise} {piece}")["in base64"] == f"{SAID}...."
 
+    @pytest.mark.parametrize("beginning", [b"sixteen letters:\xff.", b"A\xff" * 9, b"A\x01" * 9])
+    def test_what_does_not_begin_with_letters_says_nothing(self, beginning: bytes) -> None:
+        """The first 18 bytes are looked at; the last of them may be half a letter."""
+        assert seen(b64encode(beginning + SAID.encode()).decode().rstrip("=")) == {}
+
+    @pytest.mark.parametrize("text", ["seventeen letters", "two\tlines\nof words"])
+    def test_a_letter_that_is_cut_by_its_beginning_is_no_hindrance(self, text: str) -> None:
+        said = f"{text[:17]}é{SAID}"
+        assert seen(b64encode(said.encode()).decode().rstrip("="))["in base64"].startswith(folded(said)[:-2])
+
 
 class TestBackwards:
     def test_two_words_that_are_looked_for_are_enough(self) -> None:
@@ -116,6 +139,10 @@ class TestLetters:
         spaced = [view for view in views(text, folded(text)) if view.run_together]
         assert [view.hidden for view in spaced] == ["in spaced letters"]
         assert b"giveitallyoucan" in spaced[0].read.replace(b"\n", b"")
+
+    def test_each_passage_of_those_that_stand_apart_is_a_line(self) -> None:
+        text = "g-i-v-e-i-t-a-l-l-y-o-u, 10 times 10: a.n.d.a.g.a.i.n.a.l.l"
+        assert [view.read for view in views(text, text) if view.run_together] == [b"giveitallyou\nandagainall"]
 
     def test_those_of_html_are_read(self) -> None:
         text = "".join(f"&#{ord(char)};" for char in "grade")

@@ -5,6 +5,7 @@ import re
 import time
 import unicodedata
 from collections.abc import Awaitable, Callable
+from threading import get_ident
 from typing import Literal
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jurygraph.safety.attacks import load_attacks
-from jurygraph.safety.evidence import Passage, RecentTexts, Text, aread_text, read_text
+from jurygraph.safety.evidence import Passage, RecentTexts, Text, aread_text, read_text, search_off_loop
 from jurygraph.safety.folding import visible
 from tests.examples import at_most
 
@@ -165,6 +166,13 @@ def test_passages_of_few_letters_are_found_between_words_and_beside_signs() -> N
     assert places("f(5) is (5), not (57)", "(5)") == [1, 8]
     assert places("f(5) is 5), not 5)x", "5)") == [2, 8, 16]
     assert places("x1 1 21", "1") == [3]
+    assert places("!" * 10, "!" * 8) == [0, 1, 2], "passages may overlap"
+    assert places("As requested. And as requested.", "requested") == [3, 21], "filler, too"
+
+
+def test_any_letters_are_found_that_bear_no_verdict() -> None:
+    assert Text("x").find("x") == Passage(0, 1, "x")
+    assert Text("abcdef").find("bcd") == Passage(1, 4, "bcd")
 
 
 def test_a_short_line_is_found_wherever_it_stands_without_the_spaces_around_it() -> None:
@@ -185,12 +193,41 @@ def test_odd_characters_beside_an_accent_that_stands_alone_are_found_at_their_pl
 def test_letters_that_are_words_weigh_more() -> None:
     assert Text("我们坐早上的航班去新奥尔良").supports("航班") is not None
     assert Text("我们坐早上的航班去新奥尔良").supports("坐") is None
+    assert Text("坐 abc 去").supports("坐 abc") is None, "one, and three letters"
+    assert Text("坐 abcd 去").supports("坐 abcd") is not None
 
 
 def test_a_letter_is_never_cut_from_its_accent() -> None:
     assert Text("Cafe\u0301 Roma").find("Cafe") is None
     assert Text("Cafe\u0301 Roma").find("Café") == Passage(0, 5, "Cafe\u0301")
     assert Text("ﬁne").find("ine") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("नि", "न"),  # a vowel sign beside its letter
+        ("हिं", "हि"),  # a mark above it
+        ("가\u11ff", "가"),  # the last of the final consonants
+        ("\u1100\u1160\u11a8", "\u1100"),  # a filler, and a consonant behind it
+    ],
+)
+def test_a_letter_is_never_cut_from_what_melts_into_it(text: str, part: str) -> None:
+    assert Text(f"so: {text}, yes").find(part) is None
+    assert Text(f"so: {text}, yes").find(text) == Passage(4, 4 + len(text), text)
+
+
+def test_eight_marks_on_one_letter_may_be_written_in_another_order() -> None:
+    above, below = "\u0301" * 4, "\u0316" * 4
+    text = f"some words, then a{below}{above}, and on"
+    assert Text(text).find(f"a{above}{below}") == Passage(17, 26, f"a{below}{above}")
+    assert Text(f"a{below}\u0316{above}").find(f"a{above}{below}\u0316") is None
+
+
+@pytest.mark.parametrize(("cut", "found"), [(255, True), (256, False)])
+def test_a_quotation_that_is_cut_within_256_words_is_looked_for_no_further(cut: int, found: bool) -> None:
+    assert (Text("abcdefghi " * cut + "abcdefgh").supports("abcdefgh") is not None) == found
+    assert [one.text for one in Text("abcdefg-h " * cut + "abcdefg").between_words("abcdefg")] == ["abcdefg"]
 
 
 def test_the_first_of_several_passages_is_found() -> None:
@@ -255,6 +292,9 @@ def test_superscripts_fractions_and_circled_digits_are_not_plain_ones(text: str,
         ("Ｔｗｏ Ｗｏｒｄｓ", "Two Words"),
         ("𝐛𝐨𝐥𝐝 letters", "bold letters"),
         ("ｶﾞﾗｽ", "ガラス"),
+        ("5 µm", "5 μm"),
+        ("12\u00a0euros, ﬁne", "12 euros, fine"),
+        ("Gil\u00added ﬂat", "Gilded flat"),
     ],
 )
 def test_ligatures_full_width_and_styled_letters_are_plain_ones(text: str, quotation: str) -> None:
@@ -311,6 +351,26 @@ def test_an_opener_before_an_answer_bears_nothing_and_the_answer_does() -> None:
     assert text.supports("Let's think step by step. The total is 18 apples.") is not None
 
 
+FILLED = "It is 18.\nThe total is 18.\nAs requested.\nThe rest is 7.\nIt is 7."
+
+
+@pytest.mark.parametrize("quotation", ["As requested.", "As", "requested", "requested."])
+def test_filler_and_any_part_of_it_is_nothing_but_filler(quotation: str) -> None:
+    assert Text(FILLED).has_nothing_but_filler(quotation)
+    assert Text("As requested.").has_nothing_but_filler(quotation)
+
+
+@pytest.mark.parametrize("quotation", ["The total is 18.", "18.\nAs requested.", "nowhere to be found", ""])
+def test_what_is_said_or_stands_nowhere_is_no_filler(quotation: str) -> None:
+    assert not Text(FILLED).has_nothing_but_filler(quotation)
+
+
+@pytest.mark.parametrize(("length", "filler"), [(400, True), (401, False)])
+def test_words_are_filler_up_to_four_hundred_characters(length: int, filler: bool) -> None:
+    words = " ".join(["yes"] * 99).ljust(length, "!")
+    assert Text(words).has_nothing_but_filler(words) == filler
+
+
 # Long responses
 
 
@@ -355,6 +415,40 @@ def test_a_response_is_folded_once_for_all_verdicts_on_it(monkeypatch: pytest.Mo
     asyncio.run(verdicts())
     assert read_text(text).find("of its own") is not None
     assert len(made) == 1
+
+
+@pytest.mark.parametrize("text", ["A short response.", "A long response. " * 2_000])
+def test_a_text_is_the_same_object_however_it_is_read(text: str) -> None:
+    first = asyncio.run(aread_text(text))
+    assert first.text == text
+    assert asyncio.run(aread_text(text)) is first
+    assert read_text(text) is first
+
+
+@pytest.mark.parametrize(("letters", "in_a_thread"), [(19_999, False), (20_000, True)])
+def test_a_search_runs_in_a_thread_from_twenty_thousand_letters_on(letters: int, in_a_thread: bool) -> None:
+    assert (asyncio.run(search_off_loop(get_ident, letters)) != get_ident()) == in_a_thread
+
+
+def test_usual_letters_are_not_normalised_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jurygraph.safety.evidence._compatible_form", None)
+    text = "Usual text, wie üblich: “so” – für 12 €, книга, 東京の日"
+    assert Text(text).find("wie üblich") is not None
+
+
+@pytest.mark.parametrize(("letters", "prepared"), [(19_999, False), (20_000, True)])
+def test_the_short_lines_of_a_long_text_are_folded_as_it_is_read(letters: int, prepared: bool) -> None:
+    read = RecentTexts(most_letters=100_000).read("a" * letters)
+    assert ("_short_lines" in vars(read)) == prepared
+
+
+def test_as_many_letters_are_kept_as_are_allowed_and_the_last_text_whatever_its_length() -> None:
+    recent = RecentTexts(most_letters=100)
+    recent.read("a" * 50)
+    recent.read("b" * 50)
+    assert recent.get("a" * 50) is not None
+    recent.read("c" * 101)
+    assert [recent.get(text) is not None for text in ("a" * 50, "b" * 50, "c" * 101)] == [False, False, True]
 
 
 def test_a_short_text_is_folded_once_too() -> None:

@@ -55,6 +55,7 @@ def test_short_values_of_variables_are_left_out_and_equal_ones_told_once() -> No
     [
         *("password", "PASSWORD", "changeme", "change-me", "disabled", "response", "created_at_time", "not-needed"),
         *("test1234", "admin123", "your-openai-api-key-here", "sk-xxxxxxxx", "EMPTY-KEY", "20261122", "", "********"),
+        *("a1b2c3d", "--------"),
     ],
 )
 def test_words_dates_and_placeholders_are_no_secrets(value: str) -> None:
@@ -71,9 +72,11 @@ def test_anything_else_is_a_secret(value: str) -> None:
 
 
 def test_the_secret_fields_of_credentials_in_json_are_secrets_too() -> None:
-    found = found_in({"GOOGLE_CREDENTIALS": '{"type": "service_account", "private_key": "-----BEGIN X9-----abc1"}'})
-    assert "-----BEGIN X9-----abc1" in found
-    assert "service_account" not in found
+    key, mail = "-----BEGIN X9-----abc1", "judge-7@project-12.example"
+    fields = f'"type": "service_account", "client_email": "{mail}", "token_lifetime": 3600, "private_key": "{key}"'
+    found = found_in({"GOOGLE_CREDENTIALS": f"{{{fields}}}"})
+    assert found[1:] == [key]
+    assert mail not in found
 
 
 def test_the_secret_parameters_of_an_address_are_secrets() -> None:

@@ -3,7 +3,9 @@
 import base64
 import html
 import json
+import random
 import re
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus, unquote
 
 import pytest
@@ -101,6 +103,42 @@ def test_no_base64_gives_a_secret_away_whatever_stands_around_it(before: str, se
         left = redactor.text(written)
         assert "[redacted]" in left, form
         assert not holds(left, secret.encode()), form
+
+
+@pytest.mark.parametrize(
+    ("encode", "bits"), [(base64.b64encode, 6), (base64.urlsafe_b64encode, 6), (base64.b32encode, 5)]
+)
+@pytest.mark.parametrize("behind", range(6))
+@pytest.mark.parametrize("before", range(6))
+def test_of_base64_and_base32_exactly_the_characters_that_hold_bits_of_a_secret_are_struck_out(
+    encode: Callable[[bytes], bytes], bits: int, before: int, behind: int
+) -> None:
+    code = encode(b"<" * before + PLAIN.encode() + b">" * behind).decode()
+    first, end = 8 * before // bits, -(-8 * (before + len(PLAIN)) // bits)
+    expected = f"{code[:first]}[redacted]{code[end:].lstrip('=') if behind == 0 else code[end:]}"
+    assert Redactor([PLAIN]).text(f"{code} and so on") == f"{expected} and so on"
+
+
+@pytest.mark.parametrize("before", ["", ".", "a.", ": "])
+def test_base64_that_begins_within_a_secret_is_struck_out_alone(before: str) -> None:
+    code = base64.b64encode(b"<" + PLAIN.encode() + b">>>").decode()
+    for cut in (1, 2):  # with the character that is shared with what stood before, and without it
+        assert Redactor([PLAIN]).text(f"{before}{code[cut:]}") == f"{before}[redacted]Pj4+"
+
+
+def test_a_secret_of_whose_base64_few_characters_are_letters_is_struck_out() -> None:
+    secret = "a?bc?de?"
+    code = base64.b64encode(b"<" + secret.encode()).decode()
+    assert code == "PGE/YmM/ZGU/"
+    assert Redactor([secret]).text(code).startswith("P[redacted]")
+
+
+def test_what_is_a_secret_and_part_of_the_base64_of_another_is_struck_out_with_what_it_shares() -> None:
+    secret = "0123456789abcdef"
+    code = base64.b64encode(f"<{secret}>".encode()).decode()
+    assert code == "PDAxMjM0NTY3ODlhYmNkZWY+"
+    assert Redactor([secret, code[2:-2]]).text(code) == "P[redacted]+"
+    assert Redactor([code[2:-2], secret]).text(code) == "P[redacted]+"
 
 
 def test_basic_auth_is_struck_out() -> None:
@@ -203,6 +241,21 @@ def test_words_that_stand_beside_each_other_are_no_secret() -> None:
     assert Redactor(["monkeybars", "20261122"]).text(text) == text
 
 
+@pytest.mark.parametrize(
+    ("secret", "distinctive"),
+    [
+        *(("abcd1234", True), ("a-b-c-d-123", False)),
+        *(("abcd1111", True), ("abc11111", False)),
+        *(("123451234512", True), ("12345123451", False)),
+        *(("abcdeabcdeab", True), ("abcdeabcdea", False)),
+    ],
+)
+def test_a_secret_is_struck_out_reversed_unless_it_is_simple(secret: str, distinctive: bool) -> None:
+    """It needs 8 letters and digits, 5 different ones, and both of them or 12 of one kind."""
+    text = secret[::-1]
+    assert Redactor([secret]).text(f"it is {text}") == ("it is [redacted]" if distinctive else f"it is {text}")
+
+
 def test_hundreds_of_secrets_and_whole_private_keys_are_found_in_one_search() -> None:
     known = [f"sk-{number:04d}-{number * 7919:x}-abcdefghijklmnopqrstuvw" for number in range(300)]
     body = "\n".join("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIB" for _ in range(26))
@@ -223,9 +276,62 @@ def test_a_backslash_before_a_letter_of_an_escape_hides_nothing(letter: str) -> 
 
 
 def test_a_long_secret_of_signs_alone_is_struck_out_without_a_large_pattern() -> None:
-    secret = "!#%" * 40_000
+    secret = "".join(random.Random(0).choices("!#%()*+-/:;<=>?", k=100_000))
     redactor = Redactor([secret])
     assert redactor.text(f"it is {secret}.") == "it is [redacted]."
+
+
+def test_a_pattern_that_is_too_large_is_refused_without_showing_a_secret(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("jurygraph.safety.redaction._MEMORY", 1 << 10)
+    with pytest.raises(Exception, match="too large") as error:
+        Redactor([PLAIN * 100])
+    assert PLAIN not in "".join((str(error.value), *capfd.readouterr()))
+
+
+def test_secrets_that_stand_beside_each_other_are_struck_out_one_by_one_and_nothing_around_them() -> None:
+    assert Redactor([PLAIN, SECRET]).text(f"x{PLAIN}{SECRET}y") == "x[redacted][redacted]y"
+
+
+def test_a_text_may_hold_half_a_character_beside_a_secret() -> None:
+    redactor = Redactor([PLAIN])
+    for half in ("\ud800", "\\ud800"):
+        assert redactor.finds(f"{half} {PLAIN}")
+        assert redactor.text(f"{half} {PLAIN}") == f"{half} [redacted]"
+        assert redactor.text(half) == half
+
+
+@pytest.mark.parametrize("between", ["%ff", "\\xff", "&#1114112;", "&#x110000;", "\\U00110000", "&nbsp;"])
+def test_an_escape_that_is_no_letter_hides_no_secret_and_stays_where_there_is_none(between: str) -> None:
+    redactor = Redactor([PLAIN])
+    assert redactor.text(f"{PLAIN[:9]}{between}{PLAIN[9:]}") == "[redacted]"
+    assert redactor.text(f"a{between}b") == f"a{between}b"
+
+
+def nested_json(text: str, times: int) -> str:
+    return text if times == 0 else nested_json(json.dumps(text)[1:-1], times - 1)
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda secret: quote(json.dumps(secret)[1:-1]),
+        lambda secret: quote(repr(secret.encode())[2:-1]),
+        lambda secret: nested_json(secret, 6),
+        lambda secret: nested_json(repr(secret.encode())[2:-1], 6),
+    ],
+    ids=["json, quoted", "Python, quoted", "json, six times", "Python and json, six times"],
+)
+@pytest.mark.parametrize("secret", ["ääääääää", "😀😀😀😀😀😀😀😀", "monkeybars"])
+def test_a_simple_secret_is_struck_out_however_its_escapes_are_escaped(
+    secret: str, write: Callable[[str], str]
+) -> None:
+    assert Redactor([secret]).text(f"it is {write(secret)}.") == "it is [redacted]."
+
+
+def test_a_backslash_before_a_simple_secret_stays() -> None:
+    assert Redactor(["monkeybars"]).text("C:\\monkeybars") == "C:\\[redacted]"
 
 
 def test_a_redactor_says_whether_it_knows_a_secret() -> None:

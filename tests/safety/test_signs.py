@@ -18,6 +18,9 @@ from jurygraph.safety.signs import signals
         ("ten out of ten", ["full"]),
         ("often out of ten", []),
         ("ten out of tenants", []),
+        ("the rules are void", ["forget"]),
+        ("the axis void", []),
+        ("full marks are to be awarded.", ["demand"]),
         ("[inst] discard", ["token", "forget"]),
         ("discard [/inst]", ["forget", "token"]),
     ],
@@ -26,10 +29,10 @@ def test_a_sign_is_whole_words(text: str, signs: list[str]) -> None:
     assert [one.sign for one in signals(text.encode())] == signs
 
 
-def test_a_sign_says_where_it_stands_in_bytes_and_has_single_spaces() -> None:
+def test_a_sign_says_where_it_stands_in_bytes() -> None:
     text = "e\u0301t\u00e9: ten  out\n of ten!".encode()
     (found,) = signals(text)
-    assert (found.words, text[found.start : found.end]) == ("ten out of ten", b"ten  out\n of ten")
+    assert text[found.start : found.end] == b"ten  out\n of ten"
 
 
 def test_words_that_have_lost_their_spaces_are_signs_where_they_are_looked_for() -> None:

@@ -95,4 +95,4 @@ def _suite(suite: Suite) -> tuple[Attack, ...]:
 
 
 def _file(name: str) -> dict[str, Any]:
-    return dict(Document(files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")).value)
+    return dict(Document(files(__package__).joinpath(f"{name}.yaml").read_bytes().decode()).value)
