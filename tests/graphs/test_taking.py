@@ -140,6 +140,23 @@ def test_an_answer_that_is_refused_is_malformed_and_says_why(
         assert re.match(message, verdict.failure.message)
 
 
+@pytest.mark.parametrize(
+    ("answer", "status", "reason"),
+    [
+        (Verdict.abstained("cannot tell"), "abstained", "cannot tell"),
+        (Verdict.failed("refused", "a filter refused"), "failed", "a filter refused"),
+        (ZeroDivisionError("boo"), "failed", "boo"),
+    ],
+)
+def test_where_a_group_is_not_judged_every_response_of_it_gets_the_reason(
+    answer: Any, status: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "this", answer)
+    for verdict in verdicts_of("this", "group"):
+        assert verdict.status == status
+        assert verdict.reason.startswith(reason)
+
+
 def verdicts_of(what: str, scope: str = "response") -> list[Verdict]:
     """The verdict about each of one response, or of a group of two."""
     use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}

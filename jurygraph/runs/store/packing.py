@@ -86,9 +86,9 @@ class Shape:
         """As it is stored."""
         return {
             "members": [list(member) for member in self.members],
-            "derivations": [d.model_dump(mode="json") for d in self.derivations],
-            "questions": [q.model_dump(mode="json") for q in self.questions],
-            "waves": [w.model_dump(mode="json") for w in self.waves],
+            "derivations": [d.model_dump() for d in self.derivations],
+            "questions": [q.model_dump() for q in self.questions],
+            "waves": [w.model_dump() for w in self.waves],
             **({"gates": list(self.gates)} if self.gates else {}),
         }
 
