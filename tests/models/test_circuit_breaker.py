@@ -152,6 +152,27 @@ class TestWaiting:
         assert run(wait(True))
         assert not run(wait(False))
 
+    def test_a_question_is_repeated_in_outages_as_often_as_it_has_attempts(self) -> None:
+        offered: list[bool] = []
+
+        class Overloaded(CircuitBreaker):
+            """Admits everybody while an outage goes on."""
+
+            async def admit(self, until: float | None = None, may_repeat: bool = True) -> Attempt:
+                offered.append(may_repeat)
+                return Attempt(self, until, may_repeat)
+
+            def end(self, attempt: Attempt, error: BaseException | None) -> bool:
+                return attempt.may_repeat
+
+        async def alone() -> Answered:
+            limits = Limits(retries=RetryPolicy(attempts=2))
+            return await Gateway(Server((0.0, FOREVER)), Limiter(1), limits, breaker=Overloaded()).ask(question(1))
+
+        with pytest.raises(Fault, match="refused"):
+            run(alone())
+        assert offered == [True, True, False, False]
+
     def test_who_failed_a_probe_probes_again_after_those_who_wait(self) -> None:
         class Poison(Server):
             """Fails at one question for ever."""
