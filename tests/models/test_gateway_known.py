@@ -138,12 +138,14 @@ def test_tokens_without_a_secret_are_kept() -> None:
     assert answered.reply == Reply(text="yes", tokens=tokens)
 
 
-def test_a_secret_among_the_tokens_that_might_have_stood_there_is_kept_nowhere() -> None:
+@pytest.mark.parametrize("others", [(SECRET, "no"), (SECRET[:9], SECRET[9:])], ids=["whole", "in two"])
+def test_a_secret_among_the_tokens_that_might_have_stood_there_is_kept_nowhere(others: tuple[str, str]) -> None:
     class Considers(Bills):
         secrets = (SECRET,)
 
         async def complete(self, request: Request, timeout: float) -> Reply:
-            return Reply(text="yes", tokens=(Token(text="yes", logprob=-0.1, others=((SECRET, -2.5), ("no", -3.5))),))
+            considered = (others[0], -2.5), (others[1], -3.5)
+            return Reply(text="yes", tokens=(Token(text="yes", logprob=-0.1, others=considered),))
 
     answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Considers(1, 1))
     assert answered.reply == Reply(text="yes")
