@@ -516,3 +516,14 @@ def test_a_question_about_a_criterion_has_its_sign_and_the_criterion_its_weight(
         "good": (2.0, (1.0,)),
         "bad": (3.0, (-1.0,)),
     }
+
+
+def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
+    inputs = {"x": {"of": "met@x", "mass": 3.0, "confident": 0.75}, "y": "met@y"}
+    config = {"evaluators": [told("met", audience="criterion")], "components": {"own": {"inputs": inputs}}}
+    plan = planned({**config, "reward": {"own": 1.0}}, task(criterion("x"), criterion("y")))
+    own = next(spec for spec in plan.decision.specs if spec.name == "own")
+    assert {name: (one.questions, one.mass, one.confident) for name, one in own.inputs.items()} == {
+        "x": (("met@x",), 3.0, 0.75),
+        "y": (("met@y",), 1.0, 0.0),
+    }
