@@ -36,6 +36,7 @@ GROUP_OF_ONE = "group-of-one"
 SUBMITTED = "submitted"
 DATA = "data"
 """Material of this name stands as a response's own data, for those who need it; one that has data keeps it."""
+NOT_DERIVED = Failure(cause="infrastructure", kind="material", message="it was not derived")
 GATED_LAYERS = ("model", "residual")
 """Layers whose questions are answered by a gate that stops a response."""
 
@@ -184,7 +185,7 @@ class _Routed:
             for shown, owners, about in self._shown(question, askable)
             for sample in range(question.samples)
         ]
-        left = [slot for slot in slots if not self._recall(slot, stamp)] if self.recalled.verdicts else slots
+        left = [slot for slot in slots if not self._recall(slot, stamp)]
         if left:
             self.work.slots.setdefault(question.branch, []).extend(left)
 
@@ -293,12 +294,11 @@ class _Routed:
     def _missing(self, response: Response, needs: Iterable[str]) -> Failure | None:
         for name in needs:
             one = self.material[response.id].get(name)
-            if one is None or one.failure is not None:
-                cause = "infrastructure" if one is None or one.failure is None else one.failure.cause
-                message = "it was not derived" if one is None or one.failure is None else one.failure.message
-                none = one is not None and one.failure is not None and one.failure.kind == "no-model"
-                kind = "no-model" if none else "material"
-                return Failure(cause=cause, kind=kind, message=f"material {name!r} is missing: {message}")
+            failure = NOT_DERIVED if one is None else one.failure
+            if failure is not None:
+                kind = "no-model" if failure.kind == "no-model" else "material"
+                message = f"material {name!r} is missing: {failure.message}"
+                return Failure(cause=failure.cause, kind=kind, message=message)
         return None
 
     def _with_data(self, shown: Response, owner: Response, needs: Collection[str]) -> Response:

@@ -108,7 +108,7 @@ def failure_of(error: BaseException, redactor: Redactor) -> Failure:
     The message is redacted before it is cut, so that no half of a secret is left.
     """
     if isinstance(error, Fault):
-        return Failure(cause=error.cause, kind=error.kind, message=redactor.text(str(error))[:LONGEST_MESSAGE])
+        return Failure(cause=error.cause, kind=error.kind, message=_message(error, redactor))
     if isinstance(error, TimeLimitExceeded):
         cause: Cause = "response"
         kind = "time-limit"
@@ -205,12 +205,9 @@ def _material(job: Job, result: Any, redactor: Redactor) -> Material:
 
 def _checked(noun: T) -> T:
     """The noun, validated again, since a copy or a construct never was, and known to be writable as JSON."""
-    kind = type(noun) if type(noun) in FIELDS else (Verdict if isinstance(noun, Verdict) else Material)
+    kind: Any = Verdict if isinstance(noun, Verdict) else Material
     try:
-        values = vars(noun)
-        if not values.keys() <= FIELDS[kind]:
-            values = {name: value for name, value in values.items() if name in FIELDS[kind]}
-        checked = kind.model_validate(values)
+        checked: T = kind.model_validate({name: value for name, value in vars(noun).items() if name in FIELDS[kind]})
         checked.model_dump_json()
     except ValidationError as error:
         raise _Malformed(describe(error)) from error
@@ -240,8 +237,7 @@ def _checked_evidence(stated: Sequence[Evidence], text: str) -> tuple[Evidence, 
         if one.source != "response":
             checked.append(one)
         elif one.start is not None and one.end is not None:
-            stands = text[one.start : one.end] == one.quote
-            checked.append(one if one.verified is stands else one.model_copy(update={"verified": stands}))
+            checked.append(one.model_copy(update={"verified": text[one.start : one.end] == one.quote}))
         else:
             searched += 1
             checked.append(_located(one, text) if searched <= MOST_SEARCHED else _unverified(one))

@@ -507,3 +507,23 @@ def test_the_places_of_hard_and_soft_constraints_are_frozen() -> None:
     assert spec.params["cap"] == 0.25
     assert "floor" not in spec.params
     assert asked_about_ann(welfare="egalitarian", floor=0.25).params["floor"] == 0.25
+
+
+def test_a_question_about_a_criterion_has_its_sign_and_the_criterion_its_weight() -> None:
+    about = task(criterion("good", 2.0), criterion("bad", -3.0))
+    (rubric,) = planned({"evaluators": [told("met", audience="criterion")]}, about).decision.specs
+    assert {name: (one.mass, one.weights) for name, one in rubric.inputs.items()} == {
+        "good": (2.0, (1.0,)),
+        "bad": (3.0, (-1.0,)),
+    }
+
+
+def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
+    inputs = {"x": {"of": "met@x", "mass": 3.0, "confident": 0.75}, "y": "met@y"}
+    config = {"evaluators": [told("met", audience="criterion")], "components": {"own": {"inputs": inputs}}}
+    plan = planned({**config, "reward": {"own": 1.0}}, task(criterion("x"), criterion("y")))
+    own = next(spec for spec in plan.decision.specs if spec.name == "own")
+    assert {name: (one.questions, one.mass, one.confident) for name, one in own.inputs.items()} == {
+        "x": (("met@x",), 3.0, 0.75),
+        "y": (("met@y",), 1.0, 0.0),
+    }

@@ -16,6 +16,7 @@ from tests.graphs.cast import planned, response, scored, task
 HERE = __name__
 SECRET = "sk-canary-0123456789abcdef"
 NAME = "CANARY_API_KEY"
+SHORT = "k3y-c4n4"
 
 
 @pytest.fixture(autouse=True)
@@ -35,6 +36,13 @@ class Says(Evaluator):
 class Fails(Evaluator):
     def answer(self, ask: Ask) -> Verdict:
         return Verdict.failed(SECRET, f"401 {SECRET}")
+
+
+class FailsAtLength(Evaluator):
+    """The kind of its failure is as long as a kind may be; struck out, its secret would make it longer."""
+
+    def answer(self, ask: Ask) -> Verdict:
+        return Verdict.failed("k" * (512 - len(SHORT)) + SHORT, "boo")
 
 
 class Raises(Evaluator):
@@ -128,6 +136,15 @@ def test_a_failure_is_redacted_before_it_is_cut(evaluator: str, kind: str, messa
     assert failure is not None
     assert failure.kind == kind
     assert failure.message.startswith(message[:500])
+
+
+def test_a_verdict_that_cannot_be_redacted_is_a_failed_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(NAME, SHORT)
+    verdict = verdict_of("FailsAtLength")
+    assert verdict.failure is not None
+    assert verdict.failure.kind == "malformed"
+    assert verdict.reason.startswith("it holds a secret where none can be struck out: failure.kind: String should have")
+    assert SHORT not in verdict.model_dump_json()
 
 
 def test_an_exception_whose_class_is_named_by_a_secret_has_another_kind() -> None:

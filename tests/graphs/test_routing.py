@@ -7,8 +7,8 @@ import pytest
 
 from jurygraph.graphs import routing
 from jurygraph.graphs.routing import Work, canonical_order, next_work, stamps
-from jurygraph.schema import Response, Survey, Verdict
-from tests.graphs.cast import BY_RESPONSE, TOLD, in_order, planned, response, task, told
+from jurygraph.schema import Failure, Material, Response, Survey, Variant, Verdict
+from tests.graphs.cast import BY_RESPONSE, BY_US, NO_MODEL, TOLD, in_order, planned, response, task, told
 
 GATED = {
     "evaluators": [told("gate"), {**told("then"), "when": {"question": "gate", "threshold": 0.3}}],
@@ -169,6 +169,48 @@ def test_the_median_is_the_middle_one_or_the_mean_of_the_two(
     assert bool(asked(work)) == asks
 
 
+def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
+    use = {**told("then"), "when": {"question": "gate", "threshold": 0.5, "reduce": "max"}}
+    survey = survey_of({"evaluators": [told("gate", scope="group"), use], "reward": {"gate": 1.0}})
+    gate = next(q for q in survey.questions if q.id == "gate")
+    stamp = stamps(gate, survey.views[gate.view])
+    given = [stamp(Verdict(score=score), name, ("a", "b"), 0) for name, score in (("a", 1.0), ("b", 0.0))]
+    work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
+    assert asked(work) == [("then", ("a",), 0)]
+
+
+def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() -> None:
+    use = {**told("then"), "when": {"question": "gate", "threshold": 0.5, "reduce": "max"}}
+    survey = survey_of({"evaluators": [told("gate", scope="pair", pairs="ordered"), use], "reward": {"gate": 1.0}})
+    given = [paired(survey, first, second, Verdict(score=0.0)) for first, second in (("a", "b"), ("b", "a"))]
+    work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
+    assert asked(work) == []
+    assert [(v.about, v.status, v.gated_by) for v in work.settled] == [
+        ("a", "not_applicable", "gate"),
+        ("b", "not_applicable", "gate"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gate", "status", "failure"),
+    [
+        (BY_RESPONSE, "failed", ("response", "gate", "gate, which it depends on, was not judged")),
+        (BY_US, "failed", ("infrastructure", "gate", "gate, which it depends on, was not judged")),
+        (NO_MODEL, "abstained", ("infrastructure", "no-model", "")),
+        (Verdict.abstained("no idea"), "abstained", None),
+    ],
+)
+def test_where_a_gate_was_not_judged_what_depends_on_it_is_not_either(gate: Verdict, status: str, failure: Any) -> None:
+    survey = survey_of(GATED)
+    question = next(q for q in survey.questions if q.id == "gate")
+    given = stamps(question, survey.views[question.view])(gate, "a", ("a",), 0)
+    (settled,) = next_work(survey, 1, [response("a")], [], [given])[0].settled
+    assert (settled.status, settled.gated_by) == (status, "gate")
+    assert settled.reason == "gate, which it depends on, was not judged"
+    found = settled.failure and (settled.failure.cause, settled.failure.kind, settled.failure.message)
+    assert found == failure
+
+
 # The only one left
 
 
@@ -192,6 +234,16 @@ def test_a_comparison_does_not_apply_to_whoever_is_rightly_alone(others: tuple[V
     assert settled.reason == "there is nothing to compare with"
 
 
+@pytest.mark.parametrize("scope", ["pair", "group"])
+def test_where_all_are_screened_out_nobody_is_compared(scope: str) -> None:
+    use = {**told("better", scope=scope), "when": {"question": "gate", "threshold": 0.5}}
+    survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
+    given = [judged(survey, "gate", name, 0.0) for name in "ab"]
+    work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
+    assert work.branches == []
+    assert [(v.about, v.gated_by) for v in work.settled] == [("a", "gate"), ("b", "gate")]
+
+
 def test_it_fails_where_another_should_have_been_there() -> None:
     settled = compared(Verdict(score=0.0), BY_RESPONSE)
     assert settled.failure is not None
@@ -209,3 +261,107 @@ def test_a_gate_stops_a_response_by_the_query_and_the_reference_of_the_questions
     plain = planned({"evaluators": [told("tone", layer="model")]}, task()).survey
     work, _ = next_work(plain, 0, [response("a", "😂")], [], [])
     assert [(v.about, v.gated_by) for v in work.settled] == [("a", "punctuation-only")]
+
+
+# Material
+
+
+CHAINED = {
+    "evaluators": [told("tone", needs=["half"])],
+    "derivers": ["tests.graphs.cast:Measure", "tests.graphs.cast:Half"],
+}
+
+
+def with_material(config: dict[str, Any], wave: int, *material: Material) -> Work:
+    """The work of a wave of this config on response `a`, where this material is there."""
+    work, _ = next_work(survey_of(config), wave, [response("a")], material, [])
+    return work
+
+
+@pytest.mark.parametrize(
+    ("failed", "missing"),
+    [
+        (
+            Failure(cause="response", kind="time-limit", message="too slow"),
+            Failure(cause="response", kind="material", message="material 'measure' is missing: too slow"),
+        ),
+        (
+            Failure(cause="infrastructure", kind="no-model", message="no model"),
+            Failure(cause="infrastructure", kind="no-model", message="material 'measure' is missing: no model"),
+        ),
+    ],
+)
+def test_material_fails_for_the_cause_of_the_material_that_it_is_made_of(failed: Failure, missing: Failure) -> None:
+    measure = Material(name="measure", response="a", status="failed", failure=failed)
+    work = with_material(CHAINED, 1, measure)
+    assert work.material == [Material(name="half", response="a", status="failed", failure=missing)]
+    assert work.jobs == []
+
+
+@pytest.mark.parametrize(
+    ("material", "status", "cause", "kind", "reason"),
+    [
+        ([], "failed", "infrastructure", "material", "material 'half' is missing: it was not derived"),
+        (
+            [Material(name="half", response="a", status="failed", failure=BY_RESPONSE.failure)],
+            "failed",
+            "response",
+            "material",
+            "material 'half' is missing: provoked by the response",
+        ),
+        (
+            [Material(name="half", response="a", status="failed", failure=NO_MODEL.failure)],
+            "abstained",
+            "infrastructure",
+            "no-model",
+            "material 'half' is missing: ",
+        ),
+    ],
+    ids=["never derived", "failed", "no model"],
+)
+def test_a_question_whose_material_is_missing_is_not_asked(
+    material: list[Material], status: str, cause: str, kind: str, reason: str
+) -> None:
+    work = with_material(CHAINED, 2, *material)
+    assert asked(work) == []
+    (settled,) = work.settled
+    assert settled.failure is not None
+    assert (settled.status, settled.failure.cause, settled.failure.kind) == (status, cause, kind)
+    assert settled.reason == settled.failure.message == reason
+
+
+def test_a_response_that_has_data_is_material_at_once_and_others_are_jobs() -> None:
+    config = {
+        "evaluators": ["tests.graphs.test_data_routing:Words"],
+        "derivers": ["tests.graphs.test_data_routing:Structured"],
+    }
+    group = [Response(id="own", text="one", data=["one"]), Response(id="bare", text="one")]
+    work, _ = next_work(survey_of(config), 0, group, [], [])
+    assert work.material == [Material(name="data", response="own", data=["one"])]
+    assert [(job.derivation.gives, job.response.id) for job in work.jobs] == [("data", "bare")]
+
+
+@pytest.mark.parametrize(
+    ("note", "reason"),
+    [("all were too long", "all were too long"), ("", "material 'versions' holds no variant to ask about")],
+)
+def test_a_response_without_variants_gains_nothing_and_its_verdict_says_why(note: str, reason: str) -> None:
+    config = {"evaluators": [told("same", of="versions")], "derivers": ["tests.graphs.cast:Versions"]}
+    work = with_material(config, 1, Material(name="versions", response="a", note=note))
+    (settled,) = work.settled
+    assert (settled.score, settled.met, settled.gated_by, settled.reason) == (0.0, False, "no-variant", reason)
+
+
+def test_every_variant_is_shown_with_the_material_of_its_response() -> None:
+    config = {
+        "evaluators": [told("same", of="versions", needs=["measure"])],
+        "derivers": ["tests.graphs.cast:Versions", "tests.graphs.cast:Measure"],
+    }
+    variants = tuple(Variant(response=response(name)) for name in ("v", "w"))
+    measure = Material(name="measure", response="a", data=0.5)
+    work = with_material(config, 1, Material(name="versions", response="a", variants=variants), measure)
+    (slots,) = work.slots.values()
+    assert [(slot.responses[0].id, slot.about, slot.material) for slot in slots] == [
+        ("v", ("a",), ({"measure": measure},)),
+        ("w", ("a",), ({"measure": measure},)),
+    ]

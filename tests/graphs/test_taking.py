@@ -1,15 +1,18 @@
 """Whatever user code gives or raises is taken in as a verdict or material: nothing of it stops a run."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 import jurygraph as jg
 from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
-from jurygraph.graphs.taking import failure_of
+from jurygraph.graphs.taking import LONGEST_KIND, LONGEST_SEARCHED, failure_of
+from jurygraph.models.faults import Fault
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, Response, Verdict
 from tests.graphs.cast import response, scored, task
@@ -87,6 +90,78 @@ MADE: dict[str, Any] = {
     "an object": Material.model_construct(name="made", status="ok", data=object()),
     "no variants": Material.model_construct(name="made", status="ok", variants=5),
 }
+
+
+class Detailed(Verdict):
+    """A user's own kind of verdict, with a field more."""
+
+    detail: str = "none"
+
+
+@pytest.mark.parametrize(
+    ("answer", "score", "met"),
+    [
+        (True, 1.0, True),
+        (np.bool_(False), 0.0, False),
+        (np.float32(0.5), 0.5, None),
+        (0, 0.0, None),
+        (Detailed(score=0.5, met=False), 0.5, False),
+    ],
+)
+def test_an_answer_becomes_a_plain_verdict(
+    answer: Any, score: float, met: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "this", answer)
+    (verdict,) = verdicts_of("this")
+    assert type(verdict) is Verdict
+    assert (verdict.status, verdict.score, verdict.met) == ("ok", score, met)
+
+
+@pytest.mark.parametrize(
+    ("what", "scope", "message"),
+    [
+        ("off the scale", "response", "score: Input should be less than or equal to 1"),
+        ("surrogate in a call", "response", "it cannot be written as JSON: .*surrogates not allowed"),
+        ("gated", "response", "not_applicable and gated_by are for staged screening alone: abstain instead"),
+        ("not applicable", "response", "not_applicable and gated_by are for staged screening alone: abstain instead"),
+        ("ok and failed", "response", "a verdict that is ok has no failure"),
+        ("too high", "response", r"a score lies in \[0, 1\], not at 1.0000001"),
+        ("one for all", "group", "expected a sequence of 2 verdicts, one for each response of the group"),
+    ],
+)
+def test_an_answer_that_is_refused_is_malformed_and_says_why(
+    what: str, scope: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "too high", 1.0000001)
+    monkeypatch.setitem(ANSWERS, "one for all", Verdict(score=1.0))
+    for verdict in verdicts_of(what, scope):
+        assert verdict.failure is not None
+        assert (verdict.failure.kind, verdict.failure.cause) == ("malformed", "infrastructure")
+        assert re.match(message, verdict.failure.message)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "reason"),
+    [
+        (Verdict.abstained("cannot tell"), "abstained", "cannot tell"),
+        (Verdict.failed("refused", "a filter refused"), "failed", "a filter refused"),
+        (ZeroDivisionError("boo"), "failed", "boo"),
+    ],
+)
+def test_where_a_group_is_not_judged_every_response_of_it_gets_the_reason(
+    answer: Any, status: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(ANSWERS, "this", answer)
+    for verdict in verdicts_of("this", "group"):
+        assert verdict.status == status
+        assert verdict.reason.startswith(reason)
+
+
+def verdicts_of(what: str, scope: str = "response") -> list[Verdict]:
+    """The verdict about each of one response, or of a group of two."""
+    use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": what, "scope": scope}}
+    group = [response("a"), response("b", "another")] if scope == "group" else [response("a")]
+    return [trace.verdicts[0] for trace in scored({"evaluators": [use]}, task(), *group)]
 
 
 class Makes(Deriver):
@@ -200,9 +275,35 @@ def test_a_line_of_a_library_or_of_no_file_is_not_named(path: str) -> None:
     assert raised_by(Path(path), "def ask(value): raise ValueError('wrong')").message == "wrong"
 
 
-def test_a_failure_without_a_message_is_told_by_its_kind() -> None:
-    failure = failure_of(ValueError(), Redactor(()))
-    assert (failure.kind, failure.cause, failure.message) == ("ValueError", "infrastructure", "ValueError")
+def not_a_number() -> ValidationError:
+    with pytest.raises(ValidationError) as caught:
+        Verdict.model_validate({"score": "none"})
+    return caught.value.with_traceback(None)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "kind", "message"),
+    [
+        (ValueError(), "infrastructure", "ValueError", "ValueError"),
+        (Nameless("boo"), "infrastructure", "error", "boo"),
+        (type("E" * 600, (RuntimeError,), {})("boo"), "infrastructure", "E" * LONGEST_KIND, "boo"),
+        (jg.TimeLimitExceeded("late"), "response", "time-limit", "late"),
+        (Fault("refused", "a filter refused"), "response", "refused", "a filter refused"),
+        (Fault("server", "x" * 600), "infrastructure", "server", "x" * 500),
+        (Fault("server", "half \ud83d"), "infrastructure", "server", "half \\ud83d"),
+        (
+            not_a_number(),
+            "infrastructure",
+            "ValidationError",
+            "score: Input should be a valid number",
+        ),
+    ],
+)
+def test_a_failure_has_the_cause_the_kind_and_the_message_of_what_was_raised(
+    error: Exception, cause: str, kind: str, message: str
+) -> None:
+    failure = failure_of(error, Redactor(()))
+    assert (failure.cause, failure.kind, failure.message) == (cause, kind, message)
 
 
 def test_a_quotation_off_the_limits_is_not_looked_for_and_stays_unverified() -> None:
@@ -215,6 +316,14 @@ def test_a_quotation_off_the_limits_is_not_looked_for_and_stays_unverified() -> 
     assert [one.quote for one in trace.verdicts[0].evidence] == [long, *[short] * 105]
 
 
+@pytest.mark.parametrize(("letters", "verified"), [(LONGEST_SEARCHED, True), (LONGEST_SEARCHED + 1, False)])
+def test_a_quotation_is_looked_for_up_to_its_greatest_length(letters: int, verified: bool) -> None:
+    text = "word " * (letters // 5) + "end"
+    use = {"use": f"{HERE}:Quotes", "name": "quotes", "params": {"evidence": [{"quote": text[-letters:]}]}}
+    (trace,) = scored({"evaluators": [use]}, task(), Response(id="a", text=text))
+    assert [one.verified for one in trace.verdicts[0].evidence] == [verified]
+
+
 @pytest.mark.parametrize(
     ("error", "message"),
     [
@@ -225,12 +334,3 @@ def test_a_quotation_off_the_limits_is_not_looked_for_and_stays_unverified() -> 
 )
 def test_a_message_is_one_that_can_be_written(error: Exception, message: str) -> None:
     assert failure_of(error, Redactor(())).message == message
-
-
-def test_a_verdict_that_is_none_is_told_by_the_field() -> None:
-    use = {"use": f"{HERE}:Gives", "name": "gives", "params": {"what": "off the scale"}}
-    (trace,) = scored({"evaluators": [use]}, task(), response("a"))
-    failure = trace.verdicts[0].failure
-    assert failure is not None
-    assert failure.kind == "malformed"
-    assert "score" in failure.message

@@ -87,6 +87,11 @@ def kinds(results: Sequence[Answered | Fault]) -> set[str]:
 FOREVER = 1e9
 
 
+def fail(attempt: Attempt) -> None:
+    """End an attempt as where the server does not answer."""
+    attempt.__exit__(Fault, Fault("connection", "refused"), None)
+
+
 class TestWaiting:
     @pytest.mark.parametrize("seconds", [0.5, 4.8, 60.0, 290.0])
     @pytest.mark.parametrize("concurrency", [1, 4, 32])
@@ -146,6 +151,27 @@ class TestWaiting:
 
         assert run(wait(True))
         assert not run(wait(False))
+
+    def test_a_question_is_repeated_in_outages_as_often_as_it_has_attempts(self) -> None:
+        offered: list[bool] = []
+
+        class Overloaded(CircuitBreaker):
+            """Admits everybody while an outage goes on."""
+
+            async def admit(self, until: float | None = None, may_repeat: bool = True) -> Attempt:
+                offered.append(may_repeat)
+                return Attempt(self, until, may_repeat)
+
+            def end(self, attempt: Attempt, error: BaseException | None) -> bool:
+                return attempt.may_repeat
+
+        async def alone() -> Answered:
+            limits = Limits(retries=RetryPolicy(attempts=2))
+            return await Gateway(Server((0.0, FOREVER)), Limiter(1), limits, breaker=Overloaded()).ask(question(1))
+
+        with pytest.raises(Fault, match="refused"):
+            run(alone())
+        assert offered == [True, True, False, False]
 
     def test_who_failed_a_probe_probes_again_after_those_who_wait(self) -> None:
         class Poison(Server):
@@ -225,6 +251,42 @@ class TestOpening:
             return repeated, breaker.outages
 
         assert run(late()) == (19, 1)
+
+    def test_a_probe_of_an_outage_that_is_over_says_nothing_of_the_next_one(self) -> None:
+        async def outlasted() -> tuple[float, bool]:
+            breaker = CircuitBreaker(after=1)
+            late = await breaker.admit()
+            fail(await breaker.admit())
+            probe = await breaker.admit()
+            late.__exit__(None, None, None)
+            fail(await breaker.admit())
+            start = now()
+            fail(probe)
+            following = await breaker.admit()
+            paused = now() - start
+            another = asyncio.create_task(breaker.admit())
+            fail(probe)
+            await asyncio.sleep(LONGEST_PAUSE)
+            assert following.is_probe
+            return paused, another.done()
+
+        assert run(outlasted()) == (FIRST_PAUSE, False)
+
+    def test_whoever_waited_for_the_outage_before_is_no_probe_of_the_next_one(self) -> None:
+        async def woken() -> float:
+            breaker = CircuitBreaker(after=1)
+            fail(await breaker.admit())
+            probe = await breaker.admit()
+            waiting = asyncio.create_task(breaker.admit())
+            await asyncio.sleep(0.0)
+            probe.__exit__(None, None, None)
+            fail(await breaker.admit())  # before the one who waits has been woken
+            start = now()
+            fail(await waiting)
+            await breaker.admit()
+            return now() - start
+
+        assert run(woken()) == FIRST_PAUSE
 
     def test_every_outage_is_counted(self) -> None:
         async def go_away_and_come_back(times: int) -> int:

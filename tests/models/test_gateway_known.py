@@ -1,6 +1,7 @@
 """What a gateway knows already, and what it lets go of."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -137,12 +138,14 @@ def test_tokens_without_a_secret_are_kept() -> None:
     assert answered.reply == Reply(text="yes", tokens=tokens)
 
 
-def test_a_secret_among_the_tokens_that_might_have_stood_there_is_kept_nowhere() -> None:
+@pytest.mark.parametrize("others", [(SECRET, "no"), (SECRET[:9], SECRET[9:])], ids=["whole", "in two"])
+def test_a_secret_among_the_tokens_that_might_have_stood_there_is_kept_nowhere(others: tuple[str, str]) -> None:
     class Considers(Bills):
         secrets = (SECRET,)
 
         async def complete(self, request: Request, timeout: float) -> Reply:
-            return Reply(text="yes", tokens=(Token(text="yes", logprob=-0.1, others=((SECRET, -2.5), ("no", -3.5))),))
+            considered = (others[0], -2.5), (others[1], -3.5)
+            return Reply(text="yes", tokens=(Token(text="yes", logprob=-0.1, others=considered),))
 
     answered = with_gateway(lambda gateway: gateway.ask(asked()), backend=Considers(1, 1))
     assert answered.reply == Reply(text="yes")
@@ -213,6 +216,27 @@ def test_to_settle_is_to_wait_for_what_fails_too() -> None:
 
     ended: list[Request] = []
     assert with_gateway(leave, backend=Fails(1, 1)) == 2
+
+
+@pytest.mark.parametrize("how", ["left alone", "closed"])
+def test_what_nobody_waits_for_any_longer_ends_in_silence(how: str) -> None:
+    class Fails(Bills):
+        async def complete(self, request: Request, timeout: float) -> Reply:
+            await asyncio.sleep(0.01)
+            raise Fault("rejected", "no")
+
+    async def leave(gateway: Gateway) -> list[Any]:
+        complaints: list[Any] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: complaints.append(context))
+        asking = asyncio.create_task(gateway.ask(asked()))
+        await asyncio.sleep(0)
+        asking.cancel()
+        await (gateway.close() if how == "closed" else asyncio.sleep(0.05))
+        await asyncio.sleep(0)
+        gc.collect()  # a task whose error nobody has read complains once it is gone
+        return complaints
+
+    assert with_gateway(leave, backend=Fails(1, 1)) == []
 
 
 def test_the_backend_is_let_go_of_once_nothing_is_under_way() -> None:

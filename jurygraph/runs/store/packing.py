@@ -86,9 +86,9 @@ class Shape:
         """As it is stored."""
         return {
             "members": [list(member) for member in self.members],
-            "derivations": [d.model_dump(mode="json") for d in self.derivations],
-            "questions": [q.model_dump(mode="json") for q in self.questions],
-            "waves": [w.model_dump(mode="json") for w in self.waves],
+            "derivations": [d.model_dump() for d in self.derivations],
+            "questions": [q.model_dump() for q in self.questions],
+            "waves": [w.model_dump() for w in self.waves],
             **({"gates": list(self.gates)} if self.gates else {}),
         }
 
@@ -259,7 +259,7 @@ def pack_trace(
     if trace.material:
         body["material"] = [_pack_material(one, texts) for one in trace.material]
     if trace.calls:
-        body["calls"] = [call.model_dump(mode="json") for call in trace.calls]
+        body["calls"] = [call.model_dump() for call in trace.calls]
     return body, texts
 
 
@@ -272,9 +272,9 @@ def _pack_verdict(verdict: Verdict, response_id: str, shape: Shape, texts: Texts
     if verdict.responses in shared:
         body["responses"] = shared[verdict.responses]
     if verdict.examples:
-        body["examples"] = [one.model_dump(mode="json") for one in verdict.examples]
+        body["examples"] = [one.model_dump() for one in verdict.examples]
     if verdict.shrinkage is not None:
-        body["shrinkage"] = verdict.shrinkage.model_dump(mode="json")
+        body["shrinkage"] = verdict.shrinkage.model_dump()
     if verdict.failure is not None:
         body["failure"] = [verdict.failure.cause, verdict.failure.kind]
     if verdict.evidence:

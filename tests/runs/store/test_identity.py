@@ -21,7 +21,7 @@ from jurygraph.runs.making import session
 from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MOST_TEXTS, Draft
-from jurygraph.runs.store.identity import Absent, Identity
+from jurygraph.runs.store.identity import Absent, Identity, model_of
 from jurygraph.runs.store.ledger import Ledger
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
@@ -246,6 +246,13 @@ class TestRequests:
         backend = SimpleNamespace(provider="p", endpoint="http://e", model="m", capabilities=able)
         expected = Identity(provider="p", endpoint="http://e", model="m", form="native", top_logprobs=top)
         assert Identity.of(backend) == expected  # type: ignore[arg-type]
+
+    def test_the_model_of_a_jury_is_that_of_its_gateway_if_it_has_one(self) -> None:
+        backend = SimpleNamespace(provider="p", endpoint=None, model="m", capabilities=Capabilities("text"))
+        with_model: Any = SimpleNamespace(gateway=SimpleNamespace(backend=backend))
+        without: Any = SimpleNamespace(gateway=None)
+        assert model_of(with_model) == Identity(provider="p", model="m")
+        assert model_of(without) is None
 
     def told(self, path: Path, *requests: Request, erased: int | None = None) -> Identity | None:
         ledger = Ledger.create(path / "run.sqlite")

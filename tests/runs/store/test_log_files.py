@@ -3,6 +3,7 @@
 import logging
 import shutil
 import sqlite3
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -104,12 +105,30 @@ def test_a_finished_ledger_needs_no_log(finished: Path, caplog: pytest.LogCaptur
     assert caplog.text == ""
 
 
+def write_journal(path: Path, pages: int) -> None:
+    """Write the head of a journal that takes a database of 4096 bytes a page back to so many pages."""
+    head = bytes.fromhex("d9d505f920a163d7") + bytes(8)
+    journal = path.with_name(f"{path.name}-journal")
+    journal.write_bytes((head + pages.to_bytes(4) + (512).to_bytes(4) + (4096).to_bytes(4)).ljust(512, b"\0"))
+
+
+@pytest.mark.parametrize(("pages", "is_its_own"), [(0, True), (1, False), (2, True), (400, False)])
+def test_a_database_without_records_may_have_been_begun_by_its_journal(
+    tmp_path: Path, pages: int, is_its_own: bool
+) -> None:
+    """The first transaction of a ledger begins with no page at all; any other leaves the number of pages."""
+    path = tmp_path / "run.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE records (seq)")  # two pages
+    write_journal(path, pages)
+    with nullcontext() if is_its_own else pytest.raises(TraceMismatch, match="is not the journal of the run"):
+        check_log_files(path, lambda file, mode: sqlite3.connect(f"{file.as_uri()}?mode={mode}", uri=True))
+
+
 @pytest.mark.parametrize("pages", [0, 3, 400])
 def test_the_journal_of_another_run_is_named(finished: Path, pages: int) -> None:
     """Rolled back, it would cut the ledger to as many pages as the other one had."""
-    head = bytes.fromhex("d9d505f920a163d7") + bytes(8)
-    journal = finished.with_name("run.sqlite-journal")
-    journal.write_bytes((head + pages.to_bytes(4) + (512).to_bytes(4) + (4096).to_bytes(4)).ljust(512, b"\0"))
+    write_journal(finished, pages)
     before = finished.read_bytes()
     with pytest.raises(TraceMismatch, match="is not the journal of the run"):
         Ledger.open(finished)

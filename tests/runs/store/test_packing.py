@@ -259,6 +259,7 @@ class TestVerdictsOnAWholeGroup:
     def test_name_two_responses_or_fewer_themselves(self) -> None:
         pair = Verdict(**STAMP, about="r", responses=("r", "s"), score=0.5)
         assert shared_lists([trace(pair)]) == {}
+        assert read_shared_lists({"group": "stores none"}) == []
         (stored,) = packed(trace(pair))[0]["verdicts"]
         assert stored["responses"] == ["r", "s"]
         assert shown_in(stored, []) == ["r", "s"]
