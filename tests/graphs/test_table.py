@@ -123,6 +123,21 @@ def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> No
     assert (cells.live.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])
 
 
+@pytest.mark.parametrize(("gated", "judged_and_asked"), [("missing", ([0.0], [0.0])), ("zero", ([2.0], [2.0]))])
+def test_a_screened_question_is_part_of_the_coverage_only_if_it_counts_as_zero(
+    gated: Any, judged_and_asked: tuple[list[float], list[float]]
+) -> None:
+    screened = Verdict(status="not_applicable", gated_by="g")
+    table = lay_out([question()], ["a"], [verdict("a", screened)])
+    judged, asked = table.judged(Input(questions=("q",), weights=(-2.0,), gated=gated))
+    assert (judged.tolist(), asked.tolist()) == judged_and_asked
+
+
+def test_a_verdict_without_a_confidence_is_sure() -> None:
+    given = [verdict("a", Verdict(score=1.0)), verdict("b", Verdict(score=1.0, confidence=0.25))]
+    assert lay_out([question()], ["a", "b"], given).columns["q"].sure.tolist() == [[1.0], [0.25]]
+
+
 STOPPED = Verdict(score=0.0, met=False, gated_by="empty-response")
 
 
