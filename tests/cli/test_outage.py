@@ -21,6 +21,8 @@ pytestmark = pytest.mark.slow
 
 TASKS, RESPONSES = 60, 4
 QUESTIONS = TASKS * RESPONSES
+BEFORE_OUTAGE = 60
+"""Requests that reach the server before it goes away."""
 SOON = 180.0
 """Seconds in which even a busy machine gets there."""
 
@@ -69,6 +71,15 @@ class Project:
             process.kill()
             process.communicate()
 
+    @contextmanager
+    def scoring_until_outage(self, server: Server, **calls: Any) -> Iterator[subprocess.Popen[str]]:
+        """Score until the server has answered for a while, and stop it."""
+        self.write_config(server.url, **calls)
+        with self.scoring() as process:
+            wait_for_requests(server, BEFORE_OUTAGE, process)
+            server.stop()
+            yield process
+
     def score(self, *options: object) -> Ended:
         with self.scoring(*options) as process:
             return ended(process)
@@ -93,14 +104,10 @@ def wait_for_requests(server: Server, number: int, process: subprocess.Popen[str
 
 
 def test_an_outage_of_five_seconds_fails_none_of_240_questions(project: Project, run: Command) -> None:
-    with serving(steady) as first:
-        project.write_config(first.url)
-        with project.scoring() as process:
-            wait_for_requests(first, 60, process)
-            first.stop()
-            time.sleep(4.8)
-            with serving(steady, first.port) as second:
-                found = ended(process)
+    with serving(steady) as first, project.scoring_until_outage(first) as process:
+        time.sleep(4.8)
+        with serving(steady, first.port) as second:
+            found = ended(process)
     assert found.code == 0, found.err
     assert (found.result["responses"], found.result["rewards_failed"]) == (QUESTIONS, 0)
     assert found.err.count("requests wait for up to") == 1
@@ -109,12 +116,8 @@ def test_an_outage_of_five_seconds_fails_none_of_240_questions(project: Project,
 
 
 def test_a_server_that_never_comes_back_is_given_up_and_the_run_is_inconclusive(project: Project) -> None:
-    with serving(steady) as server:
-        project.write_config(server.url, outage={"wait": 1.0})
-        with project.scoring() as process:
-            wait_for_requests(server, 60, process)
-            server.stop()
-            found = ended(process)
+    with serving(steady) as server, project.scoring_until_outage(server, outage={"wait": 1.0}) as process:
+        found = ended(process)
     assert found.code == 3, found.err
     assert "what it is asked fails from here on" in found.err
     assert "of kind outage, such as: the model server has not answered for" in found.err
@@ -122,23 +125,19 @@ def test_a_server_that_never_comes_back_is_given_up_and_the_run_is_inconclusive(
 
 
 def test_ctrl_c_during_an_outage_ends_the_run_which_goes_on_later(project: Project, run: Command) -> None:
-    with serving(steady) as first:
-        project.write_config(first.url)
-        with project.scoring() as process:
-            wait_for_requests(first, 60, process)
-            first.stop()
-            assert process.stderr is not None
-            while "requests wait for up to" not in process.stderr.readline():
-                assert process.poll() is None
-            process.send_signal(signal.SIGINT)
-            stopped = ended(process)
+    with serving(steady) as first, project.scoring_until_outage(first) as process:
+        assert process.stderr is not None
+        while "requests wait for up to" not in process.stderr.readline():
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        stopped = ended(process)
     assert stopped.code == 130
     assert "the same command goes on from there" in stopped.err
     with serving(steady, first.port) as second:
         found = project.score()
     assert found.code == 0, found.err
     assert found.result["rewards_failed"] == 0
-    assert second.count <= QUESTIONS - 60 + 32  # what was answered is not asked again
+    assert second.count <= QUESTIONS - BEFORE_OUTAGE + 32  # what was answered is not asked again
     assert len(traces(run, project.folder / "run")) == QUESTIONS
 
 

@@ -5,7 +5,7 @@ import html
 import json
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import quote, quote_plus, unquote
 
 import pytest
@@ -74,13 +74,15 @@ def encoded(secret: str, before: str, after: str) -> dict[str, str]:
 
 def holds(text: str, raw: bytes) -> bool:
     """Whether base64 that stands in a text gives these bytes away, wherever its groups of four begin."""
-    for run in unquote(text).replace("-", "+").replace("_", "/").split("[redacted]"):
-        letters = run.rstrip("=")
-        for start in range(4):
-            whole = letters[start : start + (len(letters) - start) // 4 * 4]
-            if raw in base64.b64decode(whole):
-                return True
-    return False
+    runs = unquote(text).replace("-", "+").replace("_", "/").split("[redacted]")
+    return any(raw in base64.b64decode(groups) for groups in whole_groups(runs, 4))
+
+
+def whole_groups(runs: Iterable[str], size: int) -> Iterator[str]:
+    """Yield each run as whole groups of so many letters, from wherever its first group may begin."""
+    for letters in (run.rstrip("=") for run in runs):
+        for start in range(size):
+            yield letters[start : start + (len(letters) - start) // size * size]
 
 
 @pytest.mark.parametrize("form", forms(SECRET))
@@ -195,13 +197,7 @@ def test_no_base32_gives_a_secret_away_whatever_stands_around_it(before: bytes, 
 
 def holds_in_base32(text: str, raw: bytes) -> bool:
     """Whether base32 in a text gives these bytes away, wherever its groups of eight begin."""
-    for run in text.upper().split("[REDACTED]"):
-        letters = run.rstrip("=")
-        for start in range(8):
-            whole = letters[start : start + (len(letters) - start) // 8 * 8]
-            if raw in base64.b32decode(whole):
-                return True
-    return False
+    return any(raw in base64.b32decode(groups) for groups in whole_groups(text.upper().split("[REDACTED]"), 8))
 
 
 @given(st.lists(secrets | keys, min_size=1, max_size=3), st.data())
