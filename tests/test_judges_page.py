@@ -59,7 +59,7 @@ def test_five_protocols_are_four_calls_and_give_what_the_page_calls_them(tmp_pat
     with serving(finding) as server, Jury.from_config(written(tmp_path, PROTOCOLS, server.url)) as jury:
         (trace,) = jury.score(trip(3), [Response(id="a", text=PLAN)])
         assert server.count == 4
-    assert set(trace.reward.components) == set(re.findall(r"`([a-z-]+)`", _line("- **A component is R", "beside the")))
+    assert set(trace.reward.components) == set(re.findall(r"`([a-z-]+)`", _line("- **A component is R", "If you")))
     assert all("R" in figures for figures in trace.reward.figures.values())
 
 
