@@ -36,7 +36,7 @@ ROOMS: dict[str, Room] = {
     "aggregation": Room(("jurygraph/aggregation",), ("tests/aggregation",)),
     "decide": Room(
         tuple(f"jurygraph/graphs/{name}.py" for name in ("decide", "table", "fusing", "rewarding", "recipe")),
-        _graphs("decide", "decide_many", "table", "fusing", "recipe", "residual"),
+        _graphs("decide", "decide_many", "table", "table_reference", "fusing", "recipe", "residual"),
     ),
     "routing": Room(
         ("jurygraph/graphs/routing.py", "jurygraph/graphs/taking.py"),
