@@ -527,3 +527,90 @@ def test_an_input_of_one_question_counts_as_it_is_configured() -> None:
         "x": (("met@x",), 3.0, 0.75),
         "y": (("met@y",), 1.0, 0.0),
     }
+
+
+@pytest.mark.parametrize(("weight", "direction"), [(1.0, 1), (0.0, -1), (-1.0, -1)])
+def test_what_a_repetition_gate_measures_lowers_the_reward_unless_it_counts_as_a_gain(
+    weight: float, direction: int
+) -> None:
+    gates = [
+        {"kind": "repetition", "component": "plain", "above": 0.5},
+        {"kind": "format", "component": "tone", "below": 0.5},
+    ]
+    config = {"evaluators": [told("tone"), told("plain")], "reward": {"plain": weight, "tone": 1.0}, "gates": gates}
+    assert {spec.name: spec.direction for spec in planned(config, task()).decision.specs} == {
+        "plain": direction,
+        "tone": 1,
+    }
+
+
+def test_a_decision_holds_the_whole_recipe() -> None:
+    families = [
+        told("tone"),
+        told("met", audience="criterion"),
+        told("also", audience="criterion", layer="model"),
+        told("kind", audience="stakeholder", layer="model", subjects=["quiet", "mood"]),
+        told("taste", audience="reviewer"),
+        shared(),
+    ]
+    inputs = {
+        "c": {"of": "taste", "confident": 0.5},
+        "b": {"of": "taste@r1", "reduce": "max"},
+        "a": {"of": "tone", "gated": "zero", "mass": 2.0},
+    }
+    config = {
+        "evaluators": families,
+        "components": {"own": {"combiner": "product", "inputs": inputs}},
+        "reward": {"tone": 1.0, "rubric": 0.5, "rated": -0.25},
+        "weights": {"method": "uniform"},
+        "rubric": {"kappa": 0.5},
+        "panel": {"confidence": 0.75, "reduce": "majority"},
+        "gates": [{"kind": "format", "component": "tone", "below": 0.25}],
+        "scale": 2.0,
+        "clip": [0.0, 1.0],
+        "failure": {"rule": "strict", "min_coverage": 0.5, "group_rule": "drop-criterion"},
+    }
+    criteria = criterion("good", 2.0), criterion("bad", -3.0)
+    about = task(*criteria, edges=[("good", "bad", 0.25)], stakeholders=[ANN], reviewers=["r2", "r1"])
+    decision = planned(config, about).decision
+
+    rest = decision.model_dump(exclude={"specs"})
+    assert rest == {
+        "gates": ({"kind": "format", "component": "tone", "below": 0.25},),
+        "scale": 2.0,
+        "clip": (0.0, 1.0),
+        "rule": "strict",
+        "min_coverage": 0.5,
+        "group_rule": "drop-criterion",
+        "weights_fixed": True,
+    }
+    assert [(one.name, one.weight, one.direction, one.combiner) for one in decision.specs] == [
+        ("own", 0.0, 1, "product"),
+        ("rated", -0.25, -1, "mean"),
+        ("rubric", 0.5, 1, "gear"),
+        ("stakeholders", 0.0, 1, "stakeholders"),
+        ("taste", 0.0, 1, "mean"),
+        ("tone", 1.0, 1, "mean"),
+    ]
+    assert {one.name: one.params for one in decision.specs if one.params} == {
+        "rubric": {"parents": [1], "children": [0], "retention": [0.5]},
+        "stakeholders": {"hard": {"ann": [1]}, "cap": 0.5},
+    }
+    found = [
+        (f"{spec.name}.{key}", one.questions, one.weights, one.reduce, one.confident, one.mass, one.gated)
+        for spec in decision.specs
+        for key, one in spec.inputs.items()
+    ]
+    assert found == [
+        ("own.a", ("tone",), (1.0,), "mean", 0.0, 2.0, "zero"),
+        ("own.b", ("taste@r1",), (1.0,), "max", 0.75, 1.0, "missing"),
+        ("own.c", ("taste@r1", "taste@r2"), (1.0, 1.0), "mean", 0.5, 1.0, "missing"),
+        ("rated.big", ("rated/big/a", "rated/big/b"), (2.5, 2.5), "mean", 0.0, 5.0, "missing"),
+        ("rated.small", ("rated/small",), (1.0,), "mean", 0.0, 1.0, "missing"),
+        ("rubric.bad", ("also@bad", "met@bad"), (-1.0, -1.0), "mean", 0.0, 3.0, "missing"),
+        ("rubric.good", ("also@good", "met@good"), (1.0, 1.0), "mean", 0.0, 2.0, "missing"),
+        ("stakeholders.ann", ("kind/mood@ann", "kind/quiet@ann"), (1.0, 1.0), "mean", 0.0, 1.0, "missing"),
+        ("taste.r1", ("taste@r1",), (1.0,), "majority", 0.75, 1.0, "missing"),
+        ("taste.r2", ("taste@r2",), (1.0,), "majority", 0.75, 1.0, "missing"),
+        ("tone.tone", ("tone",), (1.0,), "mean", 0.0, 1.0, "missing"),
+    ]
