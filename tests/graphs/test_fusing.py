@@ -1,5 +1,6 @@
 """From components to one number, and how far it could be from it: gates by interval arithmetic."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -92,3 +93,30 @@ def test_a_clip_at_zero_has_one_zero() -> None:
 def test_coverage_is_the_judged_share_of_the_absolute_weight(shares: Any, expected: float) -> None:
     arrays = {name: (np.array([share]), np.array([present])) for name, (share, present) in shares.items()}
     assert covered(arrays, {"a": 3.0, "b": -1.0}).tolist() == [expected]
+
+
+ENDS = st.tuples(VALUES, VALUES).map(sorted)
+
+
+@settings(max_examples=at_most(300), deadline=None)
+@given(decisions(), ENDS, ENDS, ENDS, st.data())
+def test_bounds_are_no_wider_than_they_must_be(
+    how: Decision, one: list[float], two: list[float], span: list[float], data: st.DataObject
+) -> None:
+    """Where the gate's component is no term of the sum, the extremes are reached at corners and at its threshold."""
+    gate = data.draw(st.sampled_from([None, *how.gates]))
+    changes = {"component": "judge", **({"auxiliary": ("format",)} if isinstance(gate, PrecisionShaping) else {})}
+    weights = {"format": data.draw(WEIGHTS), "accuracy": data.draw(WEIGHTS), "judge": 0.0}
+    gates = () if gate is None else (gate.model_copy(update=changes),)
+    how = decision(weights, *gates, scale=how.scale, clip=how.clip)
+    threshold = getattr(gate, "below", getattr(gate, "above", 0.0))
+    near = (threshold, np.nextafter(threshold, -1.0))
+    present = {name: np.array([True]) for name in weights}
+
+    def values(*each: float) -> dict[str, Any]:
+        return dict(zip(weights, map(np.atleast_1d, each), strict=True))
+
+    measures = [*span, *(measure for measure in near if span[0] <= measure <= span[1])]
+    reached = [fuse(how, values(*each), present).value[0] for each in itertools.product(one, two, measures)]
+    floor, ceiling = fuse_bounds(how, values(one[0], two[0], span[0]), values(one[1], two[1], span[1]), present)
+    assert (floor[0], ceiling[0]) == (pytest.approx(min(reached), abs=1e-12), pytest.approx(max(reached), abs=1e-12))
