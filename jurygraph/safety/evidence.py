@@ -92,8 +92,7 @@ class Text:
         return self
 
     def find(self, quotation: str) -> Passage | None:
-        """Return the first passage that equals the quotation, in compatible forms and with folded white space; else
-        None.
+        """Return the first passage that equals the quotation in folded form; None if there is none.
 
         A passage begins and ends at whole letters with their accents, and is never blank.
         """
@@ -140,8 +139,7 @@ class Text:
 
     @cached_property
     def _short_lines(self) -> dict[str, Passage]:
-        """Return the lines that are too short to support a verdict by their letters, by their folded text; the first of
-        equal ones."""
+        """Return lines too short to support a verdict by their letters, by folded text; the first of equal ones."""
         found: dict[str, Passage] = {}
         start = 0
         for line in self.text.splitlines(keepends=True):
@@ -167,8 +165,7 @@ class Text:
                 return
 
     def _places(self, folded_quotation: str, in_words: bool) -> Iterator[int]:
-        """Yield the places of a folded quotation in the folded text; with `in_words`, short ones within words are
-        skipped."""
+        """Yield the places of a folded quotation in the text; with `in_words`, short ones within words are skipped."""
         if in_words and len(folded_quotation) < _MIN_WEIGHT:
             pattern = f"{_WORD_BOUNDARY}(?={re.escape(folded_quotation)}{_WORD_BOUNDARY})"
             yield from (found.start() for found in re.finditer(pattern, self._folded))
@@ -348,8 +345,7 @@ def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _cluster_end(text: str, start: int) -> int:
-    """Return the end of a part of the text that normalises by itself: a starter with the marks and jamo that join
-    it."""
+    """Return the end of a part that normalises by itself: a starter with the marks and jamo that join it."""
     end = start + 1
     while end < len(text) and end - start <= _MAX_MARKS and _joins(text[end]):
         end += 1
@@ -368,8 +364,7 @@ def _joins(letter: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _compatible_form(cluster: str) -> str:
-    """Return the NFKC form except for `_NEVER_FOLDED`, with white space as one space and without invisible
-    characters."""
+    """Return the NFKC form except for `_NEVER_FOLDED`, with white space as one space, without invisible characters."""
     normalized = unicodedata.normalize("NFC", "".join(map(_decompose, cluster)))
     return visible(_SPACE.sub(" ", normalized))
 

@@ -46,8 +46,10 @@ def folded(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return a text without invisible characters and stacked marks, with plain punctuation; most texts are returned
-    unchanged."""
+    """Return a text without invisible characters and stacked marks, with plain punctuation.
+
+    Most texts need no change and are returned early.
+    """
     encodable = text.encode("utf-8", "ignore").decode()
     if _UNUSUAL.search(encodable) is None:
         return encodable

@@ -1,5 +1,4 @@
-"""Response gates, applied before any model call: empty responses, copies of the reference, manipulation of the
-grader.
+"""Response gates, applied before any model call: empty responses, copies of the reference, messages to the grader.
 
 A judge model can be persuaded to score such responses. The gates only decide questions to models: facts and checks are
 evaluated as usual.
@@ -84,8 +83,7 @@ def _asks_for_signs(query: str) -> bool:
 
 
 def _has_meaning(text: str) -> bool:
-    """Return whether there is a letter, a digit or a mathematical sign, or a character that represents one, such as
-    ㈱."""
+    """Return whether there is a letter, digit or mathematical sign, or a character that represents one, such as ㈱."""
     return _WORD_CHARACTER.search(text) is not None or any(map(_is_meaningful, set(visible(text))))
 
 

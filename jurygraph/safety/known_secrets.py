@@ -18,8 +18,7 @@ _NAME_OF_SECRET = re.compile(
     r"|.*_(?:PASS|PWD)",
     re.DOTALL,
 )
-"""`*PASSWORD*`, and names in which one of the other words is at the end or before a `_`, as in
-AWS_BEARER_TOKEN_BEDROCK."""
+"""`*PASSWORD*`, and names with one of the other words at the end or before a `_` (AWS_BEARER_TOKEN_BEDROCK)."""
 
 _NAME_OF_FILE = ("_FILE", "_PATH", "_DIR")
 _NAME_OF_ADDRESS = ("_PROXY", "_URL", "_URI", "_DSN", "_BASE", "_ENDPOINT", "_HOST", "_WEBHOOK")

@@ -28,8 +28,7 @@ def is_bare_opener(read: str) -> bool:
 
 
 def says_nothing(read: str) -> bool:
-    """Return whether a folded text consists only of openers, fillers ("As requested.") or empty words, or repeats one
-    word."""
+    """Return whether a folded text has only openers, fillers ("As requested.") or empty words, or repeats one word."""
     untagged = str(re2.sub(_LAYOUT_TAG, "\n", read))
     words = re2.findall(r"[\pL\pN]+", untagged)
     patterns = _patterns()

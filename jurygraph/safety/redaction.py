@@ -49,8 +49,7 @@ Span = tuple[int, int]
 
 
 class _Form(NamedTuple):
-    """An encoded form of a secret, with flags for its first and last character being shared with the surrounding
-    text."""
+    """An encoded form of a secret; flags tell if its first and last character also encode surrounding text."""
 
     first_shared: bool = False
     last_shared: bool = False
@@ -141,8 +140,7 @@ class Redactor:
 
 
 def fits_redacted(redacted: str, text: str) -> bool:
-    """Return whether a redacted text may be the redaction of a text: it has the same pieces in the same order, with
-    anything between them."""
+    """Return whether a redacted text may come from a text, that is, has the same pieces in order, with gaps between."""
     first, *others = redacted.split(REDACTED)
     if not others or not text.startswith(first):
         return False

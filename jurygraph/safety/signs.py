@@ -57,8 +57,10 @@ class Signal(NamedTuple):
 
 
 def signals(read: bytes, *, spaced: bool = True) -> Iterator[Signal]:
-    """Yield the signs in a folded text from first to last, without overlap. `spaced` is False if its words have no
-    spaces."""
+    """Yield the signs in a folded text from first to last, without overlap.
+
+    `spaced` is False if the words of the text have no spaces between them.
+    """
     pattern, sign_set = _sign_patterns(spaced)
     for match in pattern.finditer(read):
         indices = sign_set.Match(match[0])  # none if it is a sign only in its context

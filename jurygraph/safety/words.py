@@ -12,8 +12,7 @@ _FIXED_SPACES = "\u00a0\u2009\u202f"
 """Spaces that group digits, as in 1 250; an ordinary space may separate two numbers."""
 _DIGITS_IN_GROUP = 3
 _MAX_ENDING_LENGTH = 2
-"""Maximum number of letters after an apostrophe that are an ending, as in isn't and they're; more are a word, as in
-l'hôtel."""
+"""Maximum length of an ending after an apostrophe, as in isn't and they're; a word is longer, as in l'hôtel."""
 
 _UNSPACED = (
     *((0x0E00, 0x0EFF), (0x0F00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1950, 0x19DF), (0x1A20, 0x1AAF)),
@@ -72,8 +71,7 @@ def _joins(text: str, place: int, written: Callable[[int], str]) -> bool:
 
 
 def _follows_elision(text: str, place: int) -> bool:
-    """Return whether a word begins at this place after an apostrophe, as in l'hôtel; endings such as in isn't do not
-    count."""
+    """Return whether a word begins here after an apostrophe, as in l'hôtel; endings such as in isn't do not count."""
     beginning = text[place : place + _MAX_ENDING_LENGTH + 1]
     is_word = not beginning[:1].isdigit() and all(map(is_word_letter, beginning))
     return text[place - 1] == "'" and len(beginning) > _MAX_ENDING_LENGTH and is_word

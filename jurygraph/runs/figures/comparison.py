@@ -30,8 +30,10 @@ _HINT = "compare two runs of the same tasks and responses"
 
 
 class AgentDelta(Noun):
-    """The rewards of an agent in both runs; the means are None if `n`, the number of responses with a reward in both,
-    is 0."""
+    """The rewards of an agent in both runs.
+
+    `n` is the number of responses with a reward in both; if it is 0, the means are None.
+    """
 
     agent: str | None
     n: Count
@@ -163,8 +165,7 @@ class _Response(NamedTuple):
 
 @dataclass
 class _Side:
-    """The part of one run that a comparison needs: a row for each response, and a column entry for each scored
-    verdict."""
+    """The part of one run that a comparison needs: a row for each response, column entries for each scored verdict."""
 
     name: str
     slots: dict[_Slot, int]
@@ -263,8 +264,7 @@ def _means(a: Floats, b: Floats) -> dict[str, float | None]:
 
 
 def _interval(rewards: _Rewards, resamples: int, seed: int) -> dict[str, float | None]:
-    """Return the cluster bootstrap interval of the mean difference; with fewer than two responses, no interval is
-    known."""
+    """Return the cluster bootstrap interval of the mean difference; it is unknown for fewer than two responses."""
     if len(rewards.ids) < 2:
         return {"mean_delta_low": None, "mean_delta_high": None}
     places = {task: place for place, task in enumerate(dict.fromkeys(response.task for response in rewards.of_a))}

@@ -25,8 +25,7 @@ _REPAIR = 1024
 
 @dataclass(frozen=True)
 class Load:
-    """Numbers of model calls, input tokens and output tokens, and their cost in US dollars; None if a price is
-    unknown."""
+    """Numbers of model calls and of input and output tokens, and their cost in US dollars (None if unknown)."""
 
     calls: int = 0
     tokens_in: int = 0

@@ -1,5 +1,4 @@
-"""A compact set of digests for runs of millions of calls: 16 to 32 bytes each, where a set of strings takes two
-hundred."""
+"""A compact set of digests for runs of millions of calls: 16 to 32 bytes each, while a set of strings takes 200."""
 
 from array import array
 from collections.abc import Iterable

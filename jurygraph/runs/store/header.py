@@ -29,8 +29,7 @@ class Extent(Noun):
 
 
 class Origin(Noun):
-    """Another run at a point of time: its id, its folder relative to that of the run that refers to it, and its
-    head."""
+    """Another run at a point of time: its id, its folder relative to the run that refers to it, and its head."""
 
     run: str
     folder: str

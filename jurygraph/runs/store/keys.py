@@ -36,8 +36,10 @@ def _parse_private_key(path: Path, content: bytes) -> "Ed25519PrivateKey":
 
 
 def public_key_in(path: Path) -> str:
-    """Return the public key in a file, or of the private key in it, in hexadecimal. Raises `InputError` for other
-    content."""
+    """Return the public key in a file, or of the private key in it, in hexadecimal.
+
+    Raises `InputError` if the file contains neither.
+    """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey

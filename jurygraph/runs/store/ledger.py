@@ -262,8 +262,7 @@ class Ledger:
         return number
 
     def texts(self, commitments: Mapping[int, Sequence[str]]) -> dict[int, dict[int, bytes]]:
-        """Return the texts of records, by record and place, for the commitments in the records; erased ones are left
-        out.
+        """Return the texts of records, by record and place, for the records' commitments; erased ones are left out.
 
         Raises `TraceMismatch` if a text does not match its commitment, or is missing and was not erased.
         """

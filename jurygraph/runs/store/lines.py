@@ -10,7 +10,6 @@ _UNSEEN = re.compile(f"[{UNSEEN}]")
 
 
 def line_of(trace: Trace) -> bytes:
-    """Return a trace as one line of JSON without newline. Invisible characters are escaped, so that it can be
-    printed."""
+    """Return a trace as one printable line of JSON, with invisible characters escaped and without newline."""
     text = trace.model_dump_json()
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text).encode()

@@ -107,8 +107,7 @@ def release(file: IO[str]) -> None:
 
 
 def _describe_holder(file: IO[str]) -> str:
-    """Return the process that holds the lock; just after locking, before it has written into the lock, it is
-    unnamed."""
+    """Return the process that holds the lock, which is unnamed until it has written into the lock."""
     file.seek(0)
     try:
         holder = json.loads(file.read())

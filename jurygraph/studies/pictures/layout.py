@@ -52,11 +52,10 @@ def lay_out(
     order: Sequence[int],
     styles: Sequence[Hashable] | None = None,
 ) -> Layout:
-    """Return the layout of nodes of these heights; `order` is a topological order. The same input gives the same
-    layout.
+    """Return the layout of nodes of these heights; the same input gives the same layout.
 
-    `styles` describes how each edge is drawn: only edges of the same style share a line. None if all have the same
-    style.
+    `order` is a topological order of the nodes. `styles` describes how each edge is drawn: only edges of the same style
+    share a line. None if all have the same style.
     """
     rows, row_of = _rows_of_nodes(len(heights), edges, order)
     trunks = find_trunks(edges, row_of, styles or [None] * len(edges))
@@ -177,8 +176,7 @@ def _in_order(below: Neighbours, item: int, place: Mapping[int, int]) -> list[in
 
 
 def count_inversions(places: Sequence[int]) -> int:
-    """Return the number of pairs in which the first is larger: crossing edges, if they are listed by their upper
-    ends."""
+    """Return the number of pairs in which the first is larger: crossings, for edges listed by their upper ends."""
     count = 0
     seen: list[int] = []
     for number, place in enumerate(places):
@@ -229,8 +227,7 @@ def _offsets(row: Sequence[int], n: int) -> list[float]:
 
 
 def _spread(wanted: Sequence[float], offsets: Sequence[float]) -> list[float]:
-    """Return the places nearest to the wanted ones that keep their distances: isotonic regression by pooling
-    neighbours."""
+    """Return the places nearest to the wanted ones that keep their distances (isotonic regression by pooling)."""
     pools: list[tuple[float, int]] = []
     for want, offset in zip(wanted, offsets, strict=True):
         pools.append((want - offset, 1))

@@ -34,8 +34,7 @@ def wrapped(text: str, room: float, most: int) -> list[str]:
 
 
 def _pieces(text: str, room: float) -> Iterator[str]:
-    """Yield the parts that may be on a line of their own: a word, a wide letter, or each letter of a word too long for
-    a line.
+    """Yield the parts between which a line may break: words, wide letters, and letters of words too long for a line.
 
     Combining marks stay with their base letter, as many as fit on one line with it.
     """

@@ -1,5 +1,4 @@
-"""Draw a picture of a rubric graph as a Mermaid flowchart. Texts are quoted, and all Mermaid syntax in them is
-encoded."""
+"""Draw a picture of a rubric graph as a Mermaid flowchart. Texts are quoted, with all Mermaid syntax encoded."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -49,8 +48,7 @@ def _label(lines: Iterable[str]) -> str:
 
 
 def _encode(text: str) -> str:
-    """Return the text with each character that is neither a letter nor a digit and could be syntax replaced by its
-    code."""
+    """Return the text with all characters except letters, digits and safe punctuation replaced by their codes."""
     text = text.translate(_REPLACEMENTS)
     return "".join(c if c.isalnum() or c in _SAFE else f"#{ord(c)};" for c in text)
 

@@ -29,8 +29,11 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """The scores of one response by criterion, and the effect of edges: the `aggregation` of its run, and λ by (parent,
-    child) if that is `gear`. `failed` is True if the response has no reward."""
+    """The scores of one response by criterion, and the effect of edges.
+
+    `aggregation` is that of the run, and `retention` is λ by (parent, child) if that is `gear`. `failed` is True if the
+    response has no reward.
+    """
 
     response: str
     aggregation: str
@@ -95,9 +98,11 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """The content of a picture. Nodes and links are in the rubric's order; `order` is an order of the nodes in which
-    each parent comes before its children, except for the `upward` links. `scores` are those of the response shown, if
-    any."""
+    """The content of a picture of a rubric, or of the `scores` of one response on it.
+
+    Nodes and links are in the rubric's order; `order` is an order of the nodes in which each parent comes before its
+    children, except for the `upward` links.
+    """
 
     title: str
     nodes: tuple[Node, ...]

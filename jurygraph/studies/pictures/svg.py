@@ -28,8 +28,7 @@ _SHARES = (0.5, 0.35, 0.65, 0.22, 0.78)
 
 
 def svg(picture: Picture) -> str:
-    """Return the document, with titles that contain the full texts and reasons; the same picture gives the same
-    text."""
+    """Return the document, with full texts and reasons as tooltips; the same picture gives the same text."""
     texts = [_lines(node) for node in picture.nodes]
     heights = [_height(node, lines) for node, lines in zip(picture.nodes, texts, strict=True)]
     styles = [(link.edge.kind, link.upward) for link in picture.links]
@@ -106,8 +105,7 @@ def _node(node: Node, box: Box, lines: Sequence[tuple[str, str]]) -> str:
 
 
 def _outline(box: Box, penalty: bool, suppressed: bool, missing: bool) -> str:
-    """Return the border of a box: with pointed sides for a penalty, heavy if suppressed, dashed if a verdict is
-    missing."""
+    """Return the border of a box: pointed sides for a penalty, heavy if suppressed, dashed if a verdict is missing."""
     fill = "#fff0c2" if suppressed else "#f3f6fa"
     border = f'stroke="{"#8a1c2b" if penalty else "#33475b"}" stroke-width="{3.5 if suppressed else 1.3}"'
     border += ' stroke-dasharray="4 4"' * missing

@@ -42,8 +42,7 @@ def find_trunks(edges: Sequence[Edge], row_of: Mapping[int, int], styles: Sequen
 
 
 def _group_by_end(edges: Sequence[Edge], long: Sequence[int], styles: Sequence[Hashable]) -> list[list[int]]:
-    """Return the long edges, by their numbers, in groups with a common end: of its two ends, that of more long
-    edges."""
+    """Return the long edges, by number, in groups with a common end: of its two ends, that of more long edges."""
     ends = {number: [(end, edges[number][end], styles[number]) for end in (0, 1)] for number in long}
     meeting = Counter(end for both in ends.values() for end in both)
     fans: dict[Hashable, list[int]] = {}
