@@ -68,7 +68,7 @@ def views(text: str, read: str) -> Iterator[View]:
         "backwards": read[::-1] if _DIRECTION_CONTROLS.search(raw) is not None or _has_backward_words(content) else "",
     }
     yield from (View(folded(hidden_text).encode(), place) for place, hidden_text in hidden.items() if hidden_text)
-    if spaced := b"\n".join(_SEPARATORS.sub(b"", found[0]) for found in _SPACED_LETTERS.finditer(content)):
+    if spaced := b"\n".join(_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content)):
         yield View(spaced, "in spaced letters", run_together=True)
 
 
@@ -85,12 +85,12 @@ def _selector_byte(selector: str) -> int:
 
 
 def _comment_text(content: bytes) -> str:
-    return b"\n".join(found[1] or found[2] for found in _COMMENT.finditer(content)).decode()
+    return b"\n".join(match[1] or match[2] for match in _COMMENT.finditer(content)).decode()
 
 
 def _base64_text(raw: bytes) -> str:
     """Return the texts that are encoded in base64, in either alphabet."""
-    return "\n".join(filter(None, (_decode_base64(found[0]) for found in _CODE.finditer(raw))))
+    return "\n".join(filter(None, (_decode_base64(match[0]) for match in _CODE.finditer(raw))))
 
 
 def _decode_base64(code: bytes) -> str:
@@ -105,4 +105,4 @@ def _decode_base64(code: bytes) -> str:
 def _has_backward_words(content: bytes) -> bool:
     """Return whether at least two different ones of the listed words are written backwards."""
     first = _BACKWARD_WORDS.search(content)
-    return first is not None and any(found[0] != first[0] for found in _BACKWARD_WORDS.finditer(content))
+    return first is not None and any(match[0] != first[0] for match in _BACKWARD_WORDS.finditer(content))

@@ -123,11 +123,11 @@ class Text:
         for candidate in dict.fromkeys((quotation, bare)):
             folded_quotation = _fold_with_offsets(candidate)[0].strip()
             if _has_enough_letters(folded_quotation):
-                found = next(self._passages(candidate, in_words=True, meaningful=True), None)
+                passage = next(self._passages(candidate, in_words=True, meaningful=True), None)
             else:
-                found = self._find_line(folded_quotation)
-            if found is not None:
-                return found
+                passage = self._find_line(folded_quotation)
+            if passage is not None:
+                return passage
         return None
 
     def _find_line(self, folded_line: str) -> Passage | None:
@@ -140,15 +140,15 @@ class Text:
     @cached_property
     def _short_lines(self) -> dict[str, Passage]:
         """Return lines too short to support a verdict by their letters, by folded text; the first of equal ones."""
-        found: dict[str, Passage] = {}
+        lines: dict[str, Passage] = {}
         start = 0
         for line in self.text.splitlines(keepends=True):
             if len(line) <= _MAX_SHORT_LINE_LENGTH:
                 words = line.strip()
                 first = start + len(line) - len(line.lstrip())
-                found.setdefault(_fold_with_offsets(words)[0], Passage(first, first + len(words), words))
+                lines.setdefault(_fold_with_offsets(words)[0], Passage(first, first + len(words), words))
             start += len(line)
-        return found
+        return lines
 
     def _passages(self, quotation: str, *, in_words: bool = False, meaningful: bool = False) -> Iterator[Passage]:
         """Yield the passages that equal the quotation; the search ends after many that cut a letter or word."""
@@ -156,7 +156,7 @@ class Text:
         rejected = 0
         for place in self._places(folded_quotation, in_words) if folded_quotation else ():
             end = place + len(folded_quotation)
-            passage = None if in_words and self._cuts_words(place, end) else self._passage(place, end)
+            passage = None if in_words and self._has_cut_word(place, end) else self._passage(place, end)
             if passage is not None and not (meaningful and self._is_filler(passage)):
                 yield passage
                 continue
@@ -168,14 +168,14 @@ class Text:
         """Yield the places of a folded quotation in the text; with `in_words`, short ones within words are skipped."""
         if in_words and len(folded_quotation) < _MIN_WEIGHT:
             pattern = f"{_WORD_BOUNDARY}(?={re.escape(folded_quotation)}{_WORD_BOUNDARY})"
-            yield from (found.start() for found in re.finditer(pattern, self._folded))
+            yield from (match.start() for match in re.finditer(pattern, self._folded))
             return
         place = self._folded.find(folded_quotation)
         while place >= 0:
             yield place
             place = self._folded.find(folded_quotation, place + 1)
 
-    def _cuts_words(self, start: int, end: int) -> bool:
+    def _has_cut_word(self, start: int, end: int) -> bool:
         return any(cuts_word(self._folded, place, self._original_at) for place in (start, end))
 
     def _original_at(self, place: int) -> str:
@@ -206,7 +206,7 @@ def _is_filler(words: str) -> bool:
     return len(words) <= _MAX_FILLER_LENGTH and says_nothing(folded(words))
 
 
-# Texts are kept, since many verdicts are based on one response
+# Cache of recent texts, since many verdicts are based on one response
 
 
 class RecentTexts:
@@ -280,7 +280,7 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
     place = 0
     while place < len(text):
         end = place + _FOLDED_AT_ONCE
-        while end < len(text) and (text[end].isspace() or _joins(text[end])):
+        while end < len(text) and (text[end].isspace() or _is_joining(text[end])):
             end += 1
         folded_piece, places = _fold_piece(text[place:end])
         letters.append(folded_piece)
@@ -304,7 +304,7 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
             place = run.end()
             continue
         odd = _ODD_RUN.match(text, place)
-        if odd is not None and not any(map(_joins, text[place : odd.end() + 1])):
+        if odd is not None and not any(map(_is_joining, text[place : odd.end() + 1])):
             _add_each(letters, starts, odd[0], place)
             place = odd.end()
             continue
@@ -347,13 +347,13 @@ def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
 def _cluster_end(text: str, start: int) -> int:
     """Return the end of a part that normalises by itself: a starter with the marks and jamo that join it."""
     end = start + 1
-    while end < len(text) and end - start <= _MAX_MARKS and _joins(text[end]):
+    while end < len(text) and end - start <= _MAX_MARKS and _is_joining(text[end]):
         end += 1
     return end
 
 
 @lru_cache(maxsize=1 << 14)
-def _joins(letter: str) -> bool:
+def _is_joining(letter: str) -> bool:
     """Return whether a character may combine with the one before it."""
     if letter.isascii():
         return False

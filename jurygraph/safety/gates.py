@@ -69,7 +69,7 @@ def _check_empty(response: _ReadResponse) -> str | None:
 
 
 def _check_punctuation(response: _ReadResponse) -> str | None:
-    if _has_only_signs(response.text) and not (_has_only_signs(response.reference) or _asks_for_signs(response.query)):
+    if _has_only_signs(response.text) and not (_has_only_signs(response.reference) or _is_sign_query(response.query)):
         return f"there is no word and no figure in it: {quoted(_first_line(response.text))}"
     return None
 
@@ -78,7 +78,7 @@ def _has_only_signs(text: str) -> bool:
     return _VISIBLE.search(text) is not None and not _has_meaning(text)
 
 
-def _asks_for_signs(query: str) -> bool:
+def _is_sign_query(query: str) -> bool:
     return _ASKS_FOR_SIGNS.search(folded(query)) is not None
 
 

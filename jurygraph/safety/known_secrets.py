@@ -55,10 +55,10 @@ def found_in(environment: Mapping[str, str]) -> list[str]:
     These are the values of variables that are named like a secret, the secret fields of such values in JSON, and the
     passwords and secret parameters of URLs. Placeholders are left out.
     """
-    found: dict[str, None] = {}
+    secrets: dict[str, None] = {}
     for name, value in environment.items():
-        found |= dict.fromkeys(_secrets_of(name.upper(), value.strip()))
-    return [secret for secret in found if not is_placeholder(secret)]
+        secrets |= dict.fromkeys(_secrets_of(name.upper(), value.strip()))
+    return [secret for secret in secrets if not is_placeholder(secret)]
 
 
 def variable_of(text: str, environment: Mapping[str, str]) -> str | None:

@@ -52,14 +52,14 @@ def _patterns() -> _Patterns:
     options = re2.Options()
     options.max_mem = _MEMORY
     options.log_errors = False
-    known = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_bytes().decode())
-    before = _any_of(known["before"])
-    opener = f"(?:{_TAGS}|{_any_of(chain.from_iterable(known['openers'].values()))})"
-    filler = _any_of(chain.from_iterable(known["fillers"].values()))
+    lists = tomllib.loads(files("jurygraph.safety").joinpath("openings.toml").read_bytes().decode())
+    before = _any_of(lists["before"])
+    opener = f"(?:{_TAGS}|{_any_of(chain.from_iterable(lists['openers'].values()))})"
+    filler = _any_of(chain.from_iterable(lists["fillers"].values()))
     openers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*(?:{opener}{_BETWEEN}*)+"
     either = f"(?:{opener}|{filler})"
     fillers = rf"{_BETWEEN}*(?:{before}{_BETWEEN}+)*{either}(?:{_BETWEEN}+{either})*{_BETWEEN}*"
-    empty_words = frozenset(chain.from_iterable(known["empty_words"].values()))
+    empty_words = frozenset(chain.from_iterable(lists["empty_words"].values()))
     return _Patterns(re2.compile(openers, options), re2.compile(fillers, options), empty_words)
 
 

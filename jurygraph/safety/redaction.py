@@ -66,11 +66,11 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        known = dict.fromkeys(secret for secret in secrets if len(secret) >= SHORTEST)
+        usable = dict.fromkeys(secret for secret in secrets if len(secret) >= SHORTEST)
         self._forms: dict[bytes, _Form] = {}
         written: set[bytes] = set()
         simple: list[bytes] = []
-        for secret in known:
+        for secret in usable:
             raw = secret.encode("utf-8", "surrogatepass")
             written.add(raw)
             for form, shared in _folded_forms(raw):
@@ -122,11 +122,11 @@ class Redactor:
 
     def _spans(self, raw: bytes) -> list[Span]:
         """Return the spans of secrets in a text, in bytes, in order and without overlap."""
-        found = [] if self._simple is None else [match.span() for match in self._simple.finditer(raw)]
-        found += self._spans_in(raw)
+        spans = [] if self._simple is None else [match.span() for match in self._simple.finditer(raw)]
+        spans += self._spans_in(raw)
         for resolved in _resolve_escapes(raw):
-            found += [resolved.origin(span) for span in self._spans_in(resolved.content)]
-        return _merge_spans(found)
+            spans += [resolved.origin(span) for span in self._spans_in(resolved.content)]
+        return _merge_spans(spans)
 
     def _spans_in(self, raw: bytes) -> Iterator[Span]:
         yield from (match.span() for match in self._written.finditer(raw))
@@ -147,10 +147,10 @@ def fits_redacted(redacted: str, text: str) -> bool:
     *inner, last = others
     place = len(first)
     for piece in inner:
-        found = text.find(piece, place)
-        if found < 0:
+        start = text.find(piece, place)
+        if start < 0:
             return False
-        place = found + len(piece)
+        place = start + len(piece)
     return text.endswith(last) and len(text) - len(last) >= place
 
 
@@ -197,8 +197,8 @@ def _within_encoding(raw: bytes, encode: Any, bits: int) -> Iterator[tuple[bytes
 
 
 def _add_form(forms: dict[bytes, _Form], form: bytes, shared: _Form) -> None:
-    known = forms.get(form, _Form())
-    forms[form] = _Form(known.first_shared or shared.first_shared, known.last_shared or shared.last_shared)
+    previous = forms.get(form, _Form())
+    forms[form] = _Form(previous.first_shared or shared.first_shared, previous.last_shared or shared.last_shared)
 
 
 def _extend_span(raw: bytes, start: int, end: int, form: _Form) -> Span:

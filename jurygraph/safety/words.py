@@ -47,7 +47,7 @@ def cuts_word(text: str, place: int, written: Callable[[int], str]) -> bool:
         return True
     if after.isdigit() and (before.isdigit() or _is_sign(text, place - 1, written)):
         return True
-    return _joins(text, place, written) or (_joins(text, place - 1, written) and not _follows_elision(text, place))
+    return _is_joiner(text, place, written) or (_is_joiner(text, place - 1, written) and not _has_elision(text, place))
 
 
 def _is_sign(text: str, place: int, written: Callable[[int], str]) -> bool:
@@ -56,7 +56,7 @@ def _is_sign(text: str, place: int, written: Callable[[int], str]) -> bool:
     return starts_decimal or written(place) in _SIGNS
 
 
-def _joins(text: str, place: int, written: Callable[[int], str]) -> bool:
+def _is_joiner(text: str, place: int, written: Callable[[int], str]) -> bool:
     """Return whether the character at a place joins its neighbours to one word or number."""
     if not 0 < place < len(text) - 1:
         return False
@@ -70,7 +70,7 @@ def _joins(text: str, place: int, written: Callable[[int], str]) -> bool:
     return mark != "-" or written(place) in _HYPHENS
 
 
-def _follows_elision(text: str, place: int) -> bool:
+def _has_elision(text: str, place: int) -> bool:
     """Return whether a word begins here after an apostrophe, as in l'hôtel; endings such as in isn't do not count."""
     beginning = text[place : place + _MAX_ENDING_LENGTH + 1]
     is_word = not beginning[:1].isdigit() and all(map(is_word_letter, beginning))

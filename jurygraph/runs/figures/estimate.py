@@ -60,7 +60,7 @@ class Estimator:
     def estimate(self) -> Estimate:
         """Return the sum of all requests so far, with its cost."""
         price = self._gateway.price
-        return Estimate(*(_with_cost(load, price) for load in (self._sum.low, self._sum.expected, self._sum.worst)))
+        return Estimate(*(_add_cost(load, price) for load in (self._sum.low, self._sum.expected, self._sum.worst)))
 
 
 def _estimate(request: Request, max_tokens: int) -> Estimate:
@@ -87,5 +87,5 @@ def _add_loads(first: Load, second: Load) -> Load:
     return Load(first.calls + second.calls, first.tokens_in + second.tokens_in, first.tokens_out + second.tokens_out)
 
 
-def _with_cost(load: Load, price: Price | None) -> Load:
+def _add_cost(load: Load, price: Price | None) -> Load:
     return Load(load.calls, load.tokens_in, load.tokens_out, cost(price, load.tokens_in, load.tokens_out))

@@ -35,15 +35,15 @@ def draft_of(path: Path, private: bool = True) -> Iterator[Path]:
     remove_leftovers(path.parent)
     draft = None
     try:
-        draft, number = _locked_draft(path.parent)
+        draft, descriptor = _create_locked_draft(path.parent)
         try:
             yield draft
-            os.fsync(number)
+            os.fsync(descriptor)
             if not private:
                 draft.chmod(_mode_of(path))
             draft.replace(path)
         finally:
-            os.close(number)
+            os.close(descriptor)
     except OSError as error:
         error.filename = str(path)  # the error names the draft, or no file if the disk is full
         error.filename2 = None
@@ -64,28 +64,28 @@ def remove_leftovers(folder: Path) -> None:
                 _remove_unlocked(folder / name)
 
 
-def _locked_draft(folder: Path) -> tuple[Path, int]:
+def _create_locked_draft(folder: Path) -> tuple[Path, int]:
     while True:
         draft = folder / f".jurygraph-{secrets.token_hex(8)}.draft"
-        number = os.open(draft, _CREATE_FLAGS, PRIVATE)
+        descriptor = os.open(draft, _CREATE_FLAGS, PRIVATE)
         with suppress(OSError):  # without file locks, no process removes drafts either
-            fcntl.flock(number, fcntl.LOCK_EX)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         if draft.exists():
-            return draft, number
-        os.close(number)  # another process removed it before it was locked
+            return draft, descriptor
+        os.close(descriptor)  # another process removed it before it was locked
 
 
 def _remove_unlocked(draft: Path) -> None:
-    number = os.open(draft, _OPEN_FLAGS)
+    descriptor = os.open(draft, _OPEN_FLAGS)
     try:
-        state = os.fstat(number)
+        state = os.fstat(descriptor)
         if stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid():
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             draft.unlink()
     except BlockingIOError:
         return  # its writer is still running
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 def _mode_of(path: Path) -> int:

@@ -42,8 +42,8 @@ def require(folder: Path) -> None:
     if (folder / LEDGER).is_file():
         return
     if (folder / FIRST_FORM).is_file():
-        how = f"`jurygraph migrate {typed(folder)} TASKS --out NEW` brings it over"
-        raise InputError(f"{folder}: is a run of schema version 1; {how}")
+        hint = f"`jurygraph migrate {typed(folder)} TASKS --out NEW` brings it over"
+        raise InputError(f"{folder}: is a run of schema version 1; {hint}")
     if (folder / PLANNING).is_file():
         raise InputError(
             f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` goes on with it"
@@ -57,9 +57,9 @@ def refuse_links(folder: Path) -> None:
     for name in sorted(OWN):
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            what = "a symbolic link" if path.is_symlink() else "no regular file"
+            kind = "a symbolic link" if path.is_symlink() else "no regular file"
             raise InputError(
-                f"{path}: is {what}, and a run's own files are never reached like that; put the file there"
+                f"{path}: is {kind}, and a run's own files are never reached like that; put the file there"
             )
 
 
@@ -75,8 +75,8 @@ def refuse_foreign(folder: Path) -> None:
         raise InputError(f"{folder}: is no run, and not empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
     if log.exists() and log.stat().st_size:
-        wrong = f"is the log of a {LEDGER} that is not there"
-        raise InputError(f"{log}: {wrong}; put {LEDGER} back beside it, or name another folder with --out")
+        problem = f"is the log of a {LEDGER} that is not there"
+        raise InputError(f"{log}: {problem}; put {LEDGER} back beside it, or name another folder with --out")
 
 
 def _is_copy_of_config(path: Path) -> bool:
@@ -96,8 +96,8 @@ def make(folder: Path) -> list[Path]:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        wrong = f"cannot be made ({error.strerror})"
-        raise InputError(f"{folder}: {wrong}; name a folder that you may write to with --out") from None
+        problem = f"cannot be made ({error.strerror})"
+        raise InputError(f"{folder}: {problem}; name a folder that you may write to with --out") from None
     return missing
 
 

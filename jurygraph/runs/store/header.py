@@ -149,8 +149,8 @@ def changes(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, Any, A
             inner = f"{path}.{key}" if path else key
             yield from changes(there.get(key, _MISSING), here.get(key, _MISSING), inner)
     elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        for index, (one, other) in enumerate(zip(there, here, strict=True)):
-            yield from changes(one, other, f"{path}[{index}]")
+        for index, (before, after) in enumerate(zip(there, here, strict=True)):
+            yield from changes(before, after, f"{path}[{index}]")
     elif there != here:
         yield path, there, here
 

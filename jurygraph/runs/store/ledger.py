@@ -213,18 +213,18 @@ class Ledger:
 
     def find(self, kind: str, key: str) -> Record | None:
         """Return the last record of a kind with this key; None if there is none."""
-        found = self._last(kind, key)
-        return None if found is None else found[0]
+        entry = self._last(kind, key)
+        return None if entry is None else entry[0]
 
     def require(self, kind: str, key: str) -> Record:
         """Return the last record of a kind with this key.
 
         Raises `TraceMismatch` if there is none, or if it does not follow the previous record.
         """
-        found = self._last(kind, key)
-        if found is None:
+        entry = self._last(kind, key)
+        if entry is None:
             raise TraceMismatch(f"{self.path}: has no {kind} {key!r}; records of it are lost")
-        record, previous = found
+        record, previous = entry
         if previous is None and record.seq != 1:
             raise TraceMismatch(f"{self.path}: record {record.seq - 1} is missing")
         self._check_link(record, previous or START)
@@ -236,15 +236,15 @@ class Ledger:
             key.encode()
         except UnicodeEncodeError:
             return None  # a lone surrogate, which no key contains
-        found = self._rows(_SELECT_LAST, (kind, key, self.count))
-        return (Record._make(found[0][:6]), found[0][6]) if found else None
+        rows = self._rows(_SELECT_LAST, (kind, key, self.count))
+        return (Record._make(rows[0][:6]), rows[0][6]) if rows else None
 
     def at(self, seq: int) -> Record:
         """Return the record with this number. Raises `TraceMismatch` if it is missing."""
-        found = self._rows("SELECT * FROM records WHERE seq = ?", (seq,))
-        if not found:
+        rows = self._rows("SELECT * FROM records WHERE seq = ?", (seq,))
+        if not rows:
             raise TraceMismatch(f"{self.path}: record {seq} is missing")
-        return Record._make(found[0])
+        return Record._make(rows[0])
 
     def keys(self, kind: str) -> Iterator[str]:
         """Yield the keys of a kind, in the order of the index."""
@@ -253,8 +253,8 @@ class Ledger:
 
     def repeated(self, kind: str) -> str | None:
         """Return a key that occurs more than once among the records of a kind; None if there is none."""
-        found = self._rows("SELECT key FROM records WHERE kind = ? GROUP BY key HAVING count(*) > 1 LIMIT 1", (kind,))
-        return found[0][0] if found else None
+        rows = self._rows("SELECT key FROM records WHERE kind = ? GROUP BY key HAVING count(*) > 1 LIMIT 1", (kind,))
+        return rows[0][0] if rows else None
 
     def number(self, kind: str) -> int:
         """Return the number of records of a kind."""
@@ -266,7 +266,7 @@ class Ledger:
 
         Raises `TraceMismatch` if a text does not match its commitment, or is missing and was not erased.
         """
-        found: dict[int, dict[int, bytes]] = {seq: {} for seq in commitments}
+        contents: dict[int, dict[int, bytes]] = {seq: {} for seq in commitments}
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
             for place, digest in enumerate(expected):
@@ -276,8 +276,8 @@ class Ledger:
                 elif commitment(text.salt, text.content) != digest:
                     self._refuse_text(seq, place, "is not what was written")
                 else:
-                    found[seq][place] = text.content
-        return found
+                    contents[seq][place] = text.content
+        return contents
 
     def _require_erased(self, seq: int, place: int) -> None:
         erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC", ())
@@ -315,15 +315,15 @@ class Ledger:
         """Yield the errors that SQLite finds in the file, and deviations of its tables from those of a ledger."""
         with self.guarded():
             yield from (f"{row[0]}" for row in self._connection.execute("PRAGMA integrity_check") if row[0] != "ok")
-            found = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
+            schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
             unchained = self._connection.execute("SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,))
             yield from (f"record {seq} stands outside the chain" for (seq,) in unchained)
         expected = sorted(TABLES.items())
-        wrong = [name for name, sql in found if (name, sql) not in expected] + [
-            n for n in TABLES if n not in dict(found)
+        wrong = [name for name, sql in schema if (name, sql) not in expected] + [
+            n for n in TABLES if n not in dict(schema)
         ]
         yield from self._find_appended_bytes()
-        if found != expected:
+        if schema != expected:
             yield f"table or index {(wrong or ['of a name that is taken'])[0]!r} is not as jurygraph made it"
 
     def _find_appended_bytes(self) -> Iterator[str]:
@@ -331,10 +331,9 @@ class Ledger:
         with self.guarded():
             pages, size = (self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _SIZE_PRAGMAS)
         with self.path.open("rb") as file:
-            in_header = int.from_bytes(
-                file.read(_SIZE_OFFSET + 4)[_SIZE_OFFSET:], "big"
-            )  # a log may have fewer or more pages
-            extra = file.seek(0, os.SEEK_END) - max(pages, in_header) * size
+            # the header may record fewer or more pages than the log
+            recorded = int.from_bytes(file.read(_SIZE_OFFSET + 4)[_SIZE_OFFSET:], "big")
+            extra = file.seek(0, os.SEEK_END) - max(pages, recorded) * size
         if extra > 0:
             yield f"{extra} bytes stand behind the end of the database"
 

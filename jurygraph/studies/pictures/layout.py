@@ -59,7 +59,7 @@ def lay_out(
     """
     rows, row_of = _rows_of_nodes(len(heights), edges, order)
     trunks = find_trunks(edges, row_of, styles or [None] * len(edges))
-    rows, chains = _with_lanes(rows, row_of, edges, trunks)
+    rows, chains = _add_lanes(rows, row_of, edges, trunks)
     in_rows = [chain for number, chain in enumerate(chains) if number not in trunks.of_edge]
     above, below = _neighbours(in_rows, up=True), _neighbours(in_rows, up=False)
     rows = _order_rows(rows, above, below)
@@ -93,7 +93,7 @@ def _extent(
     return tops[row_of[item]], feet[row_of[item]]
 
 
-def _with_lanes(
+def _add_lanes(
     rows: Rows, row_of: Mapping[int, int], edges: Sequence[tuple[int, int]], trunks: Trunks
 ) -> tuple[Rows, list[list[int]]]:
     """Return the rows with lanes, which are numbered after the nodes, and the items of each edge: its parent, the lanes
@@ -139,11 +139,11 @@ def _rows_of_nodes(n: int, edges: Sequence[tuple[int, int]], order: Sequence[int
 
 def _neighbours(chains: Sequence[Sequence[int]], up: bool) -> Neighbours:
     """Return the items that each item has an edge to in the row above it (`up`) or below it."""
-    found: dict[int, list[int]] = {}
+    neighbours: dict[int, list[int]] = {}
     for upper, lower in (pair for chain in chains for pair in pairwise(chain)):
         item, other = (lower, upper) if up else (upper, lower)
-        found.setdefault(item, []).append(other)
-    return found
+        neighbours.setdefault(item, []).append(other)
+    return neighbours
 
 
 def _order_rows(rows: Rows, above: Neighbours, below: Neighbours) -> Rows:

@@ -69,7 +69,7 @@ class Node:
     @property
     def standing(self) -> str:
         """Return its role, if it has one, and its signed weight."""
-        weight = f"weight {_signed(self.criterion.weight)}"
+        weight = f"weight {_format_weight(self.criterion.weight)}"
         return f"{self.role}, {weight}" if self.role else weight
 
     @property
@@ -183,7 +183,7 @@ def _closing_edges(n: int, ends: list[tuple[int, int]]) -> set[tuple[int, int]]:
 
 
 def _describe_response(scores: Scores) -> str:
-    strength = f", κ = {_exact(scores.kappa)}" if scores.aggregation == "gear" else ""
+    strength = f", κ = {_format_exact(scores.kappa)}" if scores.aggregation == "gear" else ""
     failed = "; its reward failed" if scores.failed else ""
     return f", response {scores.response} ({scores.aggregation}{strength}{failed})"
 
@@ -191,24 +191,24 @@ def _describe_response(scores: Scores) -> str:
 def _label(edge: Edge, scores: Scores | None) -> str:
     if scores is None:
         retention: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
-        return f"{edge.kind} {_short(float(gear.retention([edge.kind], base=retention)[0]))}"
+        return f"{edge.kind} {_format_share(float(gear.retention([edge.kind], base=retention)[0]))}"
     if scores.aggregation == "gear":
-        return f"{edge.kind} {_short(scores.retention[edge.parent, edge.child])}"
+        return f"{edge.kind} {_format_share(scores.retention[edge.parent, edge.child])}"
     return f"{edge.kind}, {'not used' if scores.aggregation == 'flat' else 'gate'}"
 
 
-def _short(share: float) -> str:
+def _format_share(share: float) -> str:
     """Return a share of 1 with two digits, without the 0 before the point."""
     text = f"{share:.2g}"
     return text.removeprefix("0") if text.startswith("0.") else text
 
 
-def _exact(value: float) -> str:
+def _format_exact(value: float) -> str:
     return str(value).removesuffix(".0")
 
 
-def _signed(weight: float) -> str:
-    return ("+" * (weight > 0) + _exact(weight)).replace("-", "−")
+def _format_weight(weight: float) -> str:
+    return ("+" * (weight > 0) + _format_exact(weight)).replace("-", "−")
 
 
 def _describe_scores(score: Score) -> str:

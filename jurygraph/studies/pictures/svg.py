@@ -32,7 +32,7 @@ def svg(picture: Picture) -> str:
     texts = [_lines(node) for node in picture.nodes]
     heights = [_height(node, lines) for node, lines in zip(picture.nodes, texts, strict=True)]
     styles = [(link.edge.kind, link.upward) for link in picture.links]
-    layout = lay_out(heights, list(map(_downward, picture.links)), picture.order, styles)
+    layout = lay_out(heights, list(map(_ordered_ends, picture.links)), picture.order, styles)
     width = max(layout.width, _MIN_WIDTH)
     heading = wrapped(picture.title, width * SIZE / _TITLE_SIZE, 2)
     top = _MARGIN + 22.0 * len(heading) + 8.0
@@ -153,7 +153,7 @@ def _links(picture: Picture, layout: Layout) -> Iterator[str]:
         yield f"<g><title>{title}</title>{_line(link.edge.kind, route, link.upward)}</g>"
 
 
-def _downward(link: Link) -> tuple[int, int]:
+def _ordered_ends(link: Link) -> tuple[int, int]:
     """Return the two ends of an edge, the upper one first."""
     return (link.child, link.parent) if link.upward else (link.parent, link.child)
 
@@ -223,13 +223,13 @@ class _PlacedLabels:
 def _label_places(route: Sequence[Point]) -> list[Point]:
     """Return the possible places of a label: on the last gap that its line crosses, or on the first."""
     return [
-        (_between(x1, x2, 3 * t * t - 2 * t**3), _between(y1, y2, 1.5 * t * (1 - t) + t**3))
+        (_interpolate(x1, x2, 3 * t * t - 2 * t**3), _interpolate(y1, y2, 1.5 * t * (1 - t) + t**3))
         for (x1, y1), (x2, y2) in ((route[-2], route[-1]), (route[1], route[2]))
         for t in _SHARES
     ]
 
 
-def _between(start: float, end: float, share: float) -> float:
+def _interpolate(start: float, end: float, share: float) -> float:
     return start + (end - start) * share
 
 
