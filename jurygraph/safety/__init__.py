@@ -1,1 +1,1 @@
-"""What a response, and a secret, must not be able to do."""
+"""Defences of judges against manipulative responses, and of secrets against disclosure."""

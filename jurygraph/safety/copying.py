@@ -1,4 +1,4 @@
-"""Whether a response is its reference over again: whole, with little else, or nearly."""
+"""Detect responses that copy their reference: exactly, with little else, or nearly."""
 
 from functools import lru_cache
 
@@ -7,59 +7,59 @@ from rapidfuzz.distance import Indel
 from jurygraph.safety.folding import folded, letters
 
 SHORTEST = 60
-"""Letters that a reference needs so that to write it again says something. Figures do not count: right solutions of one
-problem share all of theirs. On GSM8K, where models learnt to write as references do, some right ones of up to 56
-letters are the reference letter by letter."""
+"""Minimum number of letters of a reference for a copy of it to be suspicious. Digits do not count: correct solutions of
+a problem share all of theirs. On GSM8K, where models learnt to write as references do, some correct solutions of up to
+56 letters equal the reference letter by letter."""
 
-_NEARLY = ((240, 0.92), (120, 0.98))
-"""From so many letters on, the share of both texts that is the same where one is nearly the other. On GSM8K, honest
-ones reach 0.85 and 0.97."""
+_NEAR_COPY_CUTOFFS = ((240, 0.92), (120, 0.98))
+"""Minimum numbers of letters, each with the similarity from which a text is nearly the reference. On GSM8K, honest
+solutions reach similarities of 0.85 and 0.97."""
 
-_LONG, _MOST_BESIDE = 120, 1.0
-"""A reference of so many letters is copied by whoever writes all of it, a shorter one where little else stands beside
-it, as a share of it. No honest solution in GSM8K holds a long one."""
-_READ = 20_000
-_RUN = 16
-_MOST_GIVEN = 0.5
+_LONG, _MAX_EXTRA = 120, 1.0
+"""A reference of at least `_LONG` letters is copied by any response that contains all of it; a shorter one only if the
+rest of the response is at most `_MAX_EXTRA` times as long. No honest solution in GSM8K contains a long one."""
+_COMPARED = 20_000
+_RUN_LENGTH = 16
+_MAX_SHARE_IN_QUERY = 0.5
 
 
 def copied(read: str, reference: str, query: str) -> str | None:
-    """How a folded response copies the reference; None where it does not.
+    """Return how a folded response copies the reference, as a sentence; None if it does not.
 
-    Nobody copies who writes what the query says: most of a corrected text, or of one quoted from the query, is there.
+    A reference that is mostly in the query, as in tasks that correct or quote a text, cannot be copied.
     """
-    own = _letters_of(reference)
-    weight = sum(map(str.isalpha, own))
+    reference_letters = _letters_of(reference)
+    weight = sum(map(str.isalpha, reference_letters))
     if weight < SHORTEST:
         return None
-    how = _likeness(letters(read), own, weight)
-    return None if how is None or _given(own, letters(folded(query))) else how
+    description = _describe_likeness(letters(read), reference_letters, weight)
+    return None if description is None or _is_in_query(reference_letters, letters(folded(query))) else description
 
 
 @lru_cache(maxsize=16)
 def _letters_of(reference: str) -> str:
-    """All responses of a group have the same one."""
+    """Return the letters of a reference. Cached, since all responses of a group have the same reference."""
     return letters(folded(reference))
 
 
-def _likeness(said: str, own: str, weight: int) -> str | None:
-    if said == own:
+def _describe_likeness(response: str, reference: str, weight: int) -> str | None:
+    if response == reference:
         return "it is the reference"
-    if own in said and (weight >= _LONG or len(said) <= (1 + _MOST_BESIDE) * len(own)):
+    if reference in response and (weight >= _LONG or len(response) <= (1 + _MAX_EXTRA) * len(reference)):
         return "it holds the reference, word for word"
-    cutoff = next((share for length, share in _NEARLY if weight >= length), None)
-    return "it is nearly the reference" if cutoff is not None and _nearly(said, own, cutoff) else None
+    cutoff = next((share for length, share in _NEAR_COPY_CUTOFFS if weight >= length), None)
+    return "it is nearly the reference" if cutoff is not None and _is_near_copy(response, reference, cutoff) else None
 
 
-def _nearly(said: str, own: str, cutoff: float) -> bool:
-    """Whether such a share of both texts is the same; of long ones, of their beginnings."""
-    if min(len(said), len(own)) < cutoff * max(len(said), len(own)):
+def _is_near_copy(response: str, reference: str, cutoff: float) -> bool:
+    """Return whether the similarity reaches the cutoff; of long texts, only the beginnings are compared."""
+    if min(len(response), len(reference)) < cutoff * max(len(response), len(reference)):
         return False
-    return Indel.normalized_similarity(said[:_READ], own[:_READ], score_cutoff=cutoff) > 0
+    return Indel.normalized_similarity(response[:_COMPARED], reference[:_COMPARED], score_cutoff=cutoff) > 0
 
 
-def _given(own: str, query: str) -> bool:
-    """Whether most of a reference stands in its query, by runs of letters."""
-    runs = {query[at : at + _RUN] for at in range(len(query))}
-    own_runs = range(len(own) - _RUN + 1)
-    return sum(own[at : at + _RUN] in runs for at in own_runs) > _MOST_GIVEN * len(own_runs)
+def _is_in_query(reference: str, query: str) -> bool:
+    """Return whether the query contains most of the runs of letters of a reference."""
+    runs = {query[at : at + _RUN_LENGTH] for at in range(len(query))}
+    starts = range(len(reference) - _RUN_LENGTH + 1)
+    return sum(reference[at : at + _RUN_LENGTH] in runs for at in starts) > _MAX_SHARE_IN_QUERY * len(starts)

@@ -1,4 +1,4 @@
-"""Where a text may hide what it says: in characters that nobody sees, look-alikes, spaced letters, comments, codes."""
+"""Find text that is hidden in a text: in invisible characters, look-alikes, spaced letters, comments, or encodings."""
 
 import re
 from base64 import b64decode
@@ -12,8 +12,8 @@ from jurygraph.safety.folding import folded
 
 
 class View(NamedTuple):
-    """One way to read a text, folded. `hidden` says where it stood, if readers do not see it; `run_together` where
-    it has lost the spaces between its words."""
+    """One way to read a text, folded. `hidden` describes where the view was hidden if readers do not see it;
+    `run_together` is True if it has lost the spaces between its words."""
 
     read: bytes
     hidden: str = ""
@@ -32,26 +32,29 @@ _BOXED = [f"{chr(first + at)}{chr(ord('a') + at)}" for first in (0x1F150, 0x1F17
 _FOREIGN_PAIRS = [*_CYRILLIC_AND_GREEK.split(), *_ARMENIAN.split()]
 _ODD_PAIRS = [*_OTHERS.split(), *_LISU.split(), *_CHEROKEE.split(), *_BOXED]
 _LOOKS_LIKE = {ord(pair[0]): pair[1] for pair in (*_FOREIGN_PAIRS, *_ODD_PAIRS)}
-"""Latin letters by what looks like them and is not made so by folding."""
+"""Latin letters by the look-alikes that folding does not replace."""
 
 _FOREIGN, _ODD = ("".join(pair[0] for pair in pairs) for pairs in (_FOREIGN_PAIRS, _ODD_PAIRS))
 _MIXED = re2.compile(f"[a-z][{_FOREIGN}]|[{_FOREIGN}][a-z]|[{_ODD}]")
-"""Where a word is not of one alphabet."""
+"""Matches where a word mixes alphabets."""
 
-_SELECTED = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_SELECTOR_RANGES = "\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _TAGS = re2.compile("[\U000e0020-\U000e007e]+")
-_SELECTORS = re2.compile(f"[{_SELECTED}]{{4,}}")
+_SELECTORS = re2.compile(f"[{_SELECTOR_RANGES}]{{4,}}")
 _COMMENT = re2.compile(rb"<!--((?s:.*?))(?:-->|\z)|\[(?://|comment)\]: ?#([^\n]*)")
 _CODE = re2.compile(rb"[A-Za-z0-9+/_-]{24,}(?:\r?\n[A-Za-z0-9+/_-]+)*")
-_LETTER, _BREAK = r"[^\s[:punct:]\d]", r"[\s[:punct:]]{1,3}"
-_SPACED = re2.compile(f"{_LETTER}(?:{_BREAK}{_LETTER}){{9,}}")
-_BREAKS = re.compile(rb"[\s!-/:-@\[-`{-~]+")
-_BACKWARDS = re2.compile(rb"erongi|snoitcurtsni|redarg|rotaulave|egduj|erocs|skram|airetirc|esnopser|rewsna")
-_TURNED = re2.compile("[\u202d\u202e\u2066\u2067]")
+_LETTER, _SEPARATOR = r"[^\s[:punct:]\d]", r"[\s[:punct:]]{1,3}"
+_SPACED_LETTERS = re2.compile(f"{_LETTER}(?:{_SEPARATOR}{_LETTER}){{9,}}")
+_SEPARATORS = re.compile(rb"[\s!-/:-@\[-`{-~]+")
+_BACKWARD_WORDS = re2.compile(rb"erongi|snoitcurtsni|redarg|rotaulave|egduj|erocs|skram|airetirc|esnopser|rewsna")
+_DIRECTION_CONTROLS = re2.compile("[\u202d\u202e\u2066\u2067]")
 
 
 def views(text: str, read: str) -> Iterator[View]:
-    """A text, and all that is hidden in it; `read` is the text folded. Takes time in proportion to the text."""
+    """Yield a text and all texts that are hidden in it; `read` is the folded text.
+
+    Takes time proportional to the length of the text.
+    """
     raw, content = text.encode("utf-8", "replace"), read.encode()
     yield View(content)
     if not read.isascii() and _MIXED.search(content) is not None:
@@ -59,47 +62,47 @@ def views(text: str, read: str) -> Iterator[View]:
     if b"&#" in raw:
         yield View(folded(unescape(text)).encode())
     hidden = {
-        "in characters that nobody sees": _unseen(raw),
-        "in a comment": _commented(content),
-        "in base64": _coded(raw),
-        "backwards": read[::-1] if _TURNED.search(raw) is not None or _backwards(content) else "",
+        "in characters that nobody sees": _invisible_text(raw),
+        "in a comment": _comment_text(content),
+        "in base64": _base64_text(raw),
+        "backwards": read[::-1] if _DIRECTION_CONTROLS.search(raw) is not None or _has_backward_words(content) else "",
     }
-    yield from (View(folded(said).encode(), where) for where, said in hidden.items() if said)
-    if spaced := b"\n".join(_BREAKS.sub(b"", found[0]) for found in _SPACED.finditer(content)):
+    yield from (View(folded(hidden_text).encode(), place) for place, hidden_text in hidden.items() if hidden_text)
+    if spaced := b"\n".join(_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content)):
         yield View(spaced, "in spaced letters", run_together=True)
 
 
-def _unseen(raw: bytes) -> str:
-    """What tags and variation selectors spell, of which the one are ASCII and the other bytes."""
+def _invisible_text(raw: bytes) -> str:
+    """Return the text that tags (as ASCII) and variation selectors (as bytes) spell."""
     tagged = ("".join(chr(ord(char) - 0xE0000) for char in run.decode()) for run in _TAGS.findall(raw))
-    selected = (bytes(map(_byte, run.decode())).decode("utf-8", "ignore") for run in _SELECTORS.findall(raw))
+    selected = (bytes(map(_selector_byte, run.decode())).decode("utf-8", "ignore") for run in _SELECTORS.findall(raw))
     return "\n".join([*tagged, *selected])
 
 
-def _byte(selector: str) -> int:
+def _selector_byte(selector: str) -> int:
     code = ord(selector)
     return code - 0xFE00 if code < 0xE0100 else code - 0xE0100 + 16
 
 
-def _commented(content: bytes) -> str:
-    return b"\n".join(found[1] or found[2] for found in _COMMENT.finditer(content)).decode()
+def _comment_text(content: bytes) -> str:
+    return b"\n".join(match[1] or match[2] for match in _COMMENT.finditer(content)).decode()
 
 
-def _coded(raw: bytes) -> str:
-    """What base64 says, in either alphabet."""
-    return "\n".join(filter(None, (_decoded(found[0]) for found in _CODE.finditer(raw))))
+def _base64_text(raw: bytes) -> str:
+    """Return the texts that are encoded in base64, in either alphabet."""
+    return "\n".join(filter(None, (_decode_base64(match[0]) for match in _CODE.finditer(raw))))
 
 
-def _decoded(code: bytes) -> str:
-    """The text that base64 holds; none where it holds no text."""
+def _decode_base64(code: bytes) -> str:
+    """Return the text that a base64 code encodes; "" if it encodes no text."""
     plain = b"".join(code.split()).translate(bytes.maketrans(b"-_", b"+/"))
-    start = b64decode(plain[:24]).decode("utf-8", "replace")[:-1]  # the last letter may be cut
+    start = b64decode(plain[:24]).decode("utf-8", "replace")[:-1]  # the last letter may be incomplete
     if "\ufffd" in start or not all(map(str.isprintable, start.split())):
         return ""
     return b64decode(plain[: len(plain) // 4 * 4]).decode("utf-8", "ignore")
 
 
-def _backwards(content: bytes) -> bool:
-    """Whether two words of those that are looked for are written from their ends."""
-    first = _BACKWARDS.search(content)
-    return first is not None and any(found[0] != first[0] for found in _BACKWARDS.finditer(content))
+def _has_backward_words(content: bytes) -> bool:
+    """Return whether at least two different ones of the listed words are written backwards."""
+    first = _BACKWARD_WORDS.search(content)
+    return first is not None and any(match[0] != first[0] for match in _BACKWARD_WORDS.finditer(content))

@@ -1,7 +1,7 @@
-"""Whether a quotation stands in a response, and where: letter by letter, but for white space and Unicode's forms.
+"""Find quotations in a response: letter by letter, except for white space and Unicode's compatible forms.
 
-What leaves no mark, such as a joiner, is none of the letters. Superscripts, subscripts, fractions and circled digits
-are letters of their own: `x2` is not `x²`. Finding a quotation takes time in proportion to response and quotation.
+Invisible characters, such as joiners, are ignored. Superscripts, subscripts, fractions and circled digits are letters
+of their own: `x2` is not `x²`. Finding a quotation takes time proportional to the lengths of response and quotation.
 """
 
 import asyncio
@@ -22,54 +22,54 @@ from jurygraph.safety.words import cuts_word
 T = TypeVar("T")
 
 LONG_TEXT = 20_000
-"""Letters from which a text is folded in a thread, so that the event loop goes on."""
+"""Length in characters from which a text is folded in a thread, so that the event loop is not blocked."""
 
-_MOST_REJECTED = 256
-"""Places at which a quotation may be found cut within a word before the search ends: overlapping places of a long
-quotation would cost the product of both lengths."""
-_LONGEST_LINE, _LONGEST_SHORT_LINE = 400, 64
+_MAX_REJECTED = 256
+"""Maximum number of places at which a quotation may be cut within a word before the search ends: overlapping places of
+a long quotation would cost the product of both lengths."""
+_MAX_FILLER_LENGTH, _MAX_SHORT_LINE_LENGTH = 400, 64
 _FOLDED_AT_ONCE = 10_000
-_LETTERS_OF_SOME_WEIGHT = 8
-_MOST_MARKS = 8
-"""Marks on one letter; normalising a heap of them takes the square of their number."""
+_MIN_WEIGHT = 8
+_MAX_MARKS = 8
+"""Maximum number of marks on one letter; normalising them takes the square of their number."""
 
-_ALIKE = str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------")
-"""Quotation marks, apostrophes and dashes that whoever quotes sets as is usual there."""
+_PLAIN_PUNCTUATION = str.maketrans("‘’ʼ“”‐‑‒–—―", "'''\"\"------")
+"""Quotation marks, apostrophes and dashes, for which quotations often contain other forms."""
 
 _DOTS = re.compile(r"^(?:\.{3}|…)\s*|\s*(?:\.{3}|…)$")
 _SPACE = re.compile(r"\s+")
 _UNFOLDED_SPACE = re.compile(r"[^\S ]|  ")
 _WIDE_SPACE = re.compile(r"\s\s+")
-_UNCUT = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
-"""Where no letter or digit of ASCII stands both before and behind."""
-_KEPT_APART = ("<super>", "<sub>", "<fraction>", "<circle>")
-"""Compatibility forms that change what is said where they are folded: x² would be x2."""
+_WORD_BOUNDARY = "(?<![A-Za-z0-9](?=[A-Za-z0-9]))"
+"""Matches unless an ASCII letter or digit is on both sides."""
+_NEVER_FOLDED = ("<super>", "<sub>", "<fraction>", "<circle>")
+"""Compatibility forms that are not folded, since that would change the meaning: x² would become x2."""
 
 
-_WITHOUT_MARKS = (
+_NEVER_COMBINING = (
     *(range(0x21, 0x300), range(0x400, 0x483), range(0x2010, 0x2028), range(0x2030, 0x205F)),
     *(range(0x20AC, 0x20AD), range(0x3001, 0x302A), range(0x3031, 0x3097)),
 )
-"""Characters that never melt into the one before."""
+"""Characters that never combine with the one before."""
 
 
 def _is_steady(char: str) -> bool:
-    """Whether no form of Unicode changes a character, which is to be seen."""
+    """Return whether a character is visible, is not a space, and is changed by no Unicode normal form."""
     return unicodedata.normalize("NFKC", char) == char == visible(char) and not char.isspace()
 
 
-_STEADY_CHARACTERS = "".join(filter(_is_steady, map(chr, chain.from_iterable(_WITHOUT_MARKS))))
+_STEADY_CHARACTERS = "".join(filter(_is_steady, map(chr, chain.from_iterable(_NEVER_COMBINING))))
 _STEADY = f"{re.escape(_STEADY_CHARACTERS)}\u3400-\u9fff\uac00-\ud7a3"
-"""Those that melt into none and that no form changes, as a class of a pattern."""
+"""Characters that combine with no other and that no normal form changes, as a regex class."""
 
 _STEADY_TEXT = re.compile(rf"[{_STEADY}\s]*")
 _ODD_RUN = re.compile(rf"[^{_STEADY}\s]{{1,256}}")
 _STEADY_RUN = re.compile(rf"(?:[{_STEADY}]| (?!\s))+(?![^{_STEADY}\s])")
-"""Without the last one before an odd character, which may be a mark on it."""
+"""Without the last character before an odd one, which may be a mark on it."""
 
 
 class Passage(NamedTuple):
-    """A passage of a text: its characters from `start` up to `end`, and the words themselves."""
+    """A passage of a text: its characters from `start` up to `end`, and its words."""
 
     start: int
     end: int
@@ -77,143 +77,143 @@ class Passage(NamedTuple):
 
 
 class Text:
-    """A text in which quotations are looked for; what it is folded to, and what bears a verdict, is worked out once."""
+    """A text in which quotations are searched; it is folded once, and each search for support is cached."""
 
     def __init__(self, text: str) -> None:
         self.text = text
         self._folded, self._starts = _fold_with_offsets(text)
-        self._supporting: dict[str, Passage | None] = {}
+        self._support_cache: dict[str, Passage | None] = {}
         self.size = max(len(text), len(self._folded))
-        """Letters, as written or folded, whichever are more: one sign may fold to many."""
+        """Length in characters, written or folded, whichever is larger: one character may fold to many."""
 
     def prepared(self) -> "Text":
-        """The text itself, with all worked out that takes time in proportion to its length."""
+        """Return the text itself, after computing everything that takes time proportional to its length."""
         _ = self._short_lines
         return self
 
     def find(self, quotation: str) -> Passage | None:
-        """The first passage that the quotation is, in Unicode's compatible forms and with white space folded.
+        """Return the first passage that equals the quotation in folded form; None if there is none.
 
-        A passage begins and ends where a letter with its accents does, and is never blank. None where there is none.
+        A passage begins and ends at whole letters with their accents, and is never blank.
         """
         return next(self._passages(quotation), None)
 
     def between_words(self, quotation: str) -> Iterator[Passage]:
-        """The passages that the quotation is and that begin and end where words and numbers do, in their order."""
+        """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
         return self._passages(quotation, in_words=True)
 
     def supports(self, quotation: str) -> Passage | None:
-        """The first passage that can bear a verdict, since nobody hits upon it by chance.
+        """Return the first passage that can support a verdict, because it is too long to occur by chance; else None.
 
-        It is eight letters or digits or more (a Chinese or Japanese one counts as four), or a whole line of the text,
-        and stands between words. Dots for what was left out before and behind it are no part of it. What merely
-        announces an answer, or fills a line, bears none, and neither does a part of such a line.
+        It has at least eight letters or digits (a Chinese or Japanese one counts as four) or is a whole line of the
+        text, and begins and ends between words. Dots before and after the quotation, for omitted text, are ignored.
+        Announcements of an answer, filler lines and parts of such lines support nothing.
         """
-        if quotation not in self._supporting:
-            self._supporting[quotation] = self._find_support(quotation)
-        return self._supporting[quotation]
+        if quotation not in self._support_cache:
+            self._support_cache[quotation] = self._find_support(quotation)
+        return self._support_cache[quotation]
 
     def has_nothing_but_filler(self, quotation: str) -> bool:
-        """Whether the first passage that the quotation is says nothing, or stands in lines that say nothing."""
+        """Return whether the first passage that equals the quotation is filler, or is within lines of filler."""
         passage = self.find(quotation)
-        return passage is not None and self._says_nothing(passage)
+        return passage is not None and self._is_filler(passage)
 
     def _find_support(self, quotation: str) -> Passage | None:
         bare = _DOTS.sub("", quotation.strip())
-        for one in dict.fromkeys((quotation, bare)):
-            sought = _fold_with_offsets(one)[0].strip()
-            if _weighs_enough(sought):
-                found = next(self._passages(one, in_words=True, meaningful=True), None)
+        for candidate in dict.fromkeys((quotation, bare)):
+            folded_quotation = _fold_with_offsets(candidate)[0].strip()
+            if _has_enough_letters(folded_quotation):
+                passage = next(self._passages(candidate, in_words=True, meaningful=True), None)
             else:
-                found = self._find_line(sought)
-            if found is not None:
-                return found
+                passage = self._find_line(folded_quotation)
+            if passage is not None:
+                return passage
         return None
 
-    def _find_line(self, sought: str) -> Passage | None:
-        """The first line that is these words, letter or digit among them."""
-        if not any(map(str.isalnum, sought)):
+    def _find_line(self, folded_line: str) -> Passage | None:
+        """Return the first line that equals these words, if they contain a letter or digit."""
+        if not any(map(str.isalnum, folded_line)):
             return None
-        passage = self._short_lines.get(sought)
-        return None if passage is None or self._says_nothing(passage) else passage
+        passage = self._short_lines.get(folded_line)
+        return None if passage is None or self._is_filler(passage) else passage
 
     @cached_property
     def _short_lines(self) -> dict[str, Passage]:
-        """Lines that are too short to bear a verdict by their letters, folded; of equal ones the first."""
-        found: dict[str, Passage] = {}
+        """Return lines too short to support a verdict by their letters, by folded text; the first of equal ones."""
+        lines: dict[str, Passage] = {}
         start = 0
         for line in self.text.splitlines(keepends=True):
-            if len(line) <= _LONGEST_SHORT_LINE:
+            if len(line) <= _MAX_SHORT_LINE_LENGTH:
                 words = line.strip()
                 first = start + len(line) - len(line.lstrip())
-                found.setdefault(_fold_with_offsets(words)[0], Passage(first, first + len(words), words))
+                lines.setdefault(_fold_with_offsets(words)[0], Passage(first, first + len(words), words))
             start += len(line)
-        return found
+        return lines
 
     def _passages(self, quotation: str, *, in_words: bool = False, meaningful: bool = False) -> Iterator[Passage]:
-        """The passages that the quotation is; the search ends after some that are cut in a letter or word."""
-        sought = _fold_with_offsets(quotation)[0].strip()
+        """Yield the passages that equal the quotation; the search ends after many that cut a letter or word."""
+        folded_quotation = _fold_with_offsets(quotation)[0].strip()
         rejected = 0
-        for place in self._places(sought, in_words) if sought else ():
-            end = place + len(sought)
-            passage = None if in_words and self._cuts_words(place, end) else self._passage(place, end)
-            if passage is not None and not (meaningful and self._says_nothing(passage)):
+        for place in self._places(folded_quotation, in_words) if folded_quotation else ():
+            end = place + len(folded_quotation)
+            passage = None if in_words and self._has_cut_word(place, end) else self._passage(place, end)
+            if passage is not None and not (meaningful and self._is_filler(passage)):
                 yield passage
                 continue
             rejected += 1
-            if rejected == _MOST_REJECTED and len(sought) >= _LETTERS_OF_SOME_WEIGHT:
+            if rejected == _MAX_REJECTED and len(folded_quotation) >= _MIN_WEIGHT:
                 return
 
-    def _places(self, sought: str, in_words: bool) -> Iterator[int]:
-        """Where the sought characters stand in the folded text; few letters within words are passed over."""
-        if in_words and len(sought) < _LETTERS_OF_SOME_WEIGHT:
-            pattern = f"{_UNCUT}(?={re.escape(sought)}{_UNCUT})"
-            yield from (found.start() for found in re.finditer(pattern, self._folded))
+    def _places(self, folded_quotation: str, in_words: bool) -> Iterator[int]:
+        """Yield the places of a folded quotation in the text; with `in_words`, short ones within words are skipped."""
+        if in_words and len(folded_quotation) < _MIN_WEIGHT:
+            pattern = f"{_WORD_BOUNDARY}(?={re.escape(folded_quotation)}{_WORD_BOUNDARY})"
+            yield from (match.start() for match in re.finditer(pattern, self._folded))
             return
-        place = self._folded.find(sought)
+        place = self._folded.find(folded_quotation)
         while place >= 0:
             yield place
-            place = self._folded.find(sought, place + 1)
+            place = self._folded.find(folded_quotation, place + 1)
 
-    def _cuts_words(self, start: int, end: int) -> bool:
-        return any(cuts_word(self._folded, place, self._written) for place in (start, end))
+    def _has_cut_word(self, start: int, end: int) -> bool:
+        return any(cuts_word(self._folded, place, self._original_at) for place in (start, end))
 
-    def _written(self, place: int) -> str:
-        """The character of the text that became the one at a place of the folded text."""
+    def _original_at(self, place: int) -> str:
+        """Return the original character that became the one at a place of the folded text."""
         return self.text[self._starts[place]]
 
     def _passage(self, start: int, end: int) -> Passage | None:
-        """The characters of the text that became those of the folded one; None where one of them is cut apart."""
+        """Return the original characters of a part of the folded text; None if one of them is only partly included."""
         first, last = self._starts[start], self._starts[end - 1]
-        whole = start == 0 or self._starts[start - 1] != first
-        whole = whole and (end == len(self._starts) or self._starts[end] != last)
+        is_whole = start == 0 or self._starts[start - 1] != first
+        is_whole = is_whole and (end == len(self._starts) or self._starts[end] != last)
         stop = self._starts[end] if end < len(self._starts) else len(self.text)
-        return Passage(first, stop, self.text[first:stop]) if whole else None
+        return Passage(first, stop, self.text[first:stop]) if is_whole else None
 
-    def _says_nothing(self, passage: Passage) -> bool:
-        """Whether a passage, or the lines in which it stands, announce an answer and give none."""
+    def _is_filler(self, passage: Passage) -> bool:
+        """Return whether a passage, or the lines that contain it, announce an answer without giving one."""
         return _is_filler(passage.text) or _is_filler(self._lines_around(passage))
 
     def _lines_around(self, passage: Passage) -> str:
-        """The whole lines in which a passage stands; of long ones no more than the search for filler looks at."""
-        left = self.text[max(0, passage.start - _LONGEST_LINE) : passage.start].rpartition("\n")[2]
-        right = self.text[passage.end : passage.end + _LONGEST_LINE].partition("\n")[0]
+        """Return the whole lines that contain a passage; of long ones, no more than the search for filler looks at."""
+        left = self.text[max(0, passage.start - _MAX_FILLER_LENGTH) : passage.start].rpartition("\n")[2]
+        right = self.text[passage.end : passage.end + _MAX_FILLER_LENGTH].partition("\n")[0]
         return f"{left}{passage.text}{right}"
 
 
 @lru_cache(maxsize=1024)
 def _is_filler(words: str) -> bool:
-    return len(words) <= _LONGEST_LINE and says_nothing(folded(words))
+    return len(words) <= _MAX_FILLER_LENGTH and says_nothing(folded(words))
 
 
-# Texts that are kept, since many verdicts rest on one response
+# Cache of recent texts, since many verdicts are based on one response
 
 
 class RecentTexts:
-    """The texts of the last responses, up to so many letters in all."""
+    """The most recent response texts, up to a total number of characters."""
 
     def __init__(self, most_letters: int) -> None:
-        self._most, self._letters = most_letters, 0
+        self._max_letters, self._letters = most_letters, 0
         self._texts: OrderedDict[str, Text] = OrderedDict()
         self._lock, self._folding = Lock(), Lock()
 
@@ -225,7 +225,10 @@ class RecentTexts:
             return known
 
     def read(self, text: str) -> Text:
-        """The text, folded now if it was not; a long one by one thread at a time, so that none is folded twice."""
+        """Return the text, folded now unless it is known.
+
+        Long texts are folded by one thread at a time, so that none is folded twice.
+        """
         if len(text) < LONG_TEXT:
             return self.get(text) or self._keep(Text(text))
         with self._folding:
@@ -236,7 +239,7 @@ class RecentTexts:
             if read.text not in self._texts:
                 self._texts[read.text] = read
                 self._letters += read.size
-            while self._letters > self._most and len(self._texts) > 1:
+            while self._letters > self._max_letters and len(self._texts) > 1:
                 self._letters -= self._texts.popitem(last=False)[1].size
             return read
 
@@ -245,12 +248,12 @@ _RECENT = RecentTexts(most_letters=4_000_000)
 
 
 def read_text(text: str) -> Text:
-    """A text as quotations are looked for in it. It is folded once, and kept for the other verdicts on it."""
+    """Return a text in which quotations can be searched; it is folded once and kept for other verdicts on it."""
     return _RECENT.read(text)
 
 
 async def aread_text(text: str) -> Text:
-    """The same; a long text is folded in a thread, so that the event loop goes on meanwhile."""
+    """Return the same as `read_text`; a long text is folded in a thread, so that the event loop is not blocked."""
     known = _RECENT.get(text)
     if known is not None:
         return known
@@ -258,7 +261,7 @@ async def aread_text(text: str) -> Text:
 
 
 async def search_off_loop(search: Callable[[], T], letters: int) -> T:
-    """Call a function that searches texts of so many letters in all; in a thread where these are many."""
+    """Call a function that searches texts of `letters` characters in total; in a thread if there are many."""
     return await asyncio.to_thread(search) if letters >= LONG_TEXT else search()
 
 
@@ -266,9 +269,9 @@ async def search_off_loop(search: Callable[[], T], letters: int) -> T:
 
 
 def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
-    """A text in compatible forms with white space folded, and for each of its characters where it comes from.
+    """Return a text in compatible forms with folded white space, and the original place of each of its characters.
 
-    A long text is folded piece by piece, since other threads wait while a function of C runs.
+    A long text is folded in pieces, since other threads wait while a C function runs.
     """
     if len(text) <= _FOLDED_AT_ONCE:
         return _fold_piece(text)
@@ -277,10 +280,10 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
     place = 0
     while place < len(text):
         end = place + _FOLDED_AT_ONCE
-        while end < len(text) and (text[end].isspace() or _joins(text[end])):
+        while end < len(text) and (text[end].isspace() or _is_joining(text[end])):
             end += 1
-        written, places = _fold_piece(text[place:end])
-        letters.append(written)
+        folded_piece, places = _fold_piece(text[place:end])
+        letters.append(folded_piece)
         starts.extend(place + at for at in places)
         place = end
     return "".join(letters), starts
@@ -288,9 +291,9 @@ def _fold_with_offsets(text: str) -> tuple[str, Sequence[int]]:
 
 def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
     if not text.isascii():
-        text = text.translate(_ALIKE)
+        text = text.translate(_PLAIN_PUNCTUATION)
     if _STEADY_TEXT.fullmatch(text):
-        return _with_spaces_folded(text)
+        return _fold_spaces(text)
     letters: list[str] = []
     starts = array("I")
     place = 0
@@ -301,34 +304,34 @@ def _fold_piece(text: str) -> tuple[str, Sequence[int]]:
             place = run.end()
             continue
         odd = _ODD_RUN.match(text, place)
-        if odd is not None and not any(map(_joins, text[place : odd.end() + 1])):
+        if odd is not None and not any(map(_is_joining, text[place : odd.end() + 1])):
             _add_each(letters, starts, odd[0], place)
             place = odd.end()
             continue
         end = _cluster_end(text, place)
-        written = _compatible_form(text[place:end])
-        _add(letters, starts, written, [place] * len(written))
+        normalized = _compatible_form(text[place:end])
+        _add(letters, starts, normalized, [place] * len(normalized))
         place = end
     return "".join(letters), starts
 
 
-def _add(letters: list[str], starts: "array[int]", written: str, places: Sequence[int]) -> None:
-    """Add characters and where they come from; a space after a space is left out."""
-    if written and written[0] == " " and letters and letters[-1][-1] == " ":
-        written, places = written[1:], places[1:]
-    if written:
-        letters.append(written)
+def _add(letters: list[str], starts: "array[int]", normalized: str, places: Sequence[int]) -> None:
+    """Append characters and their places; a space after a space is left out."""
+    if normalized and normalized[0] == " " and letters and letters[-1][-1] == " ":
+        normalized, places = normalized[1:], places[1:]
+    if normalized:
+        letters.append(normalized)
         starts.extend(places)
 
 
 def _add_each(letters: list[str], starts: "array[int]", odd: str, place: int) -> None:
-    """Add characters each of which normalises by itself."""
-    for at, written in enumerate(map(_compatible_form, odd), place):
-        _add(letters, starts, written, [at] * len(written))
+    """Append characters, each of which normalises by itself."""
+    for at, normalized in enumerate(map(_compatible_form, odd), place):
+        _add(letters, starts, normalized, [at] * len(normalized))
 
 
-def _with_spaces_folded(text: str) -> tuple[str, Sequence[int]]:
-    """The same for a text in which white space alone is to be folded."""
+def _fold_spaces(text: str) -> tuple[str, Sequence[int]]:
+    """Return the same for a text in which only white space must be folded."""
     if not _UNFOLDED_SPACE.search(text):
         return text, range(len(text))
     folded_text = _SPACE.sub(" ", text)
@@ -342,16 +345,16 @@ def _with_spaces_folded(text: str) -> tuple[str, Sequence[int]]:
 
 
 def _cluster_end(text: str, start: int) -> int:
-    """The end of a part of the text that normalises by itself: a starter with the marks and jamo that join it."""
+    """Return the end of a part that normalises by itself: a starter with the marks and jamo that join it."""
     end = start + 1
-    while end < len(text) and end - start <= _MOST_MARKS and _joins(text[end]):
+    while end < len(text) and end - start <= _MAX_MARKS and _is_joining(text[end]):
         end += 1
     return end
 
 
 @lru_cache(maxsize=1 << 14)
-def _joins(letter: str) -> bool:
-    """Whether it may melt into the letter before it."""
+def _is_joining(letter: str) -> bool:
+    """Return whether a character may combine with the one before it."""
     if letter.isascii():
         return False
     first = unicodedata.normalize("NFKC", letter)[:1]
@@ -361,24 +364,24 @@ def _joins(letter: str) -> bool:
 
 @lru_cache(maxsize=1 << 14)
 def _compatible_form(cluster: str) -> str:
-    """NFKC but for what is kept apart, with white space as one space and without what is invisible."""
-    written = unicodedata.normalize("NFC", "".join(map(_decomposed, cluster)))
-    return visible(_SPACE.sub(" ", written))
+    """Return the NFKC form except for `_NEVER_FOLDED`, with white space as one space, without invisible characters."""
+    normalized = unicodedata.normalize("NFC", "".join(map(_decompose, cluster)))
+    return visible(_SPACE.sub(" ", normalized))
 
 
-def _decomposed(letter: str) -> str:
-    """The compatible characters of a letter; a superscript, fraction or circled digit is its own."""
+def _decompose(letter: str) -> str:
+    """Return the compatible characters of a letter; a superscript, fraction or circled digit is kept."""
     kind, *codes = unicodedata.decomposition(letter).split() or ("",)
-    if not kind or kind in _KEPT_APART:
+    if not kind or kind in _NEVER_FOLDED:
         return letter
     codes = codes if kind.startswith("<") else [kind, *codes]
-    return "".join(_decomposed(chr(int(code, 16))) for code in codes)
+    return "".join(_decompose(chr(int(code, 16))) for code in codes)
 
 
-def _weighs_enough(text: str) -> bool:
+def _has_enough_letters(text: str) -> bool:
     weight = 0
     for letter in filter(str.isalnum, text):
         weight += 4 if unicodedata.east_asian_width(letter) == "W" else 1
-        if weight >= _LETTERS_OF_SOME_WEIGHT:
+        if weight >= _MIN_WEIGHT:
             return True
     return False

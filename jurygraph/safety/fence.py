@@ -1,4 +1,4 @@
-"""Fences around what somebody else wrote, so that nothing inside can pass for what stands outside."""
+"""Fences around untrusted text, so that nothing inside can pass for text outside."""
 
 import hmac
 import os
@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 from itertools import count
 
 MARK = 16
-"""Letters of a mark."""
+"""Length of a mark in hexadecimal digits."""
 
 
 def project_key() -> bytes:
-    """The project's key for the marks of fences, from the environment; empty where there is none."""
+    """Return the project's key for the marks of fences from the environment; empty if there is none."""
     return os.fsencode(os.environ.get("JURYGRAPH_FENCE_KEY", ""))
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """Sets texts between marks, and remembers which: `marks`, in the order in which they were drawn.
+    """Encloses texts in marks, and lists the marks in `marks`, in the order in which they were made.
 
-    A mark is an HMAC of the project's `key` and the text: the same every time, so that caches and recordings work, and
-    in no text, since nobody can write one that holds its own; should it be there all the same, another is drawn.
-    Without a key the marks are still in no text, but anybody can work out those of a text that is known.
-    Nothing is set between marks where the fence is not `up`.
+    A mark is an HMAC of the project's `key` and the text. It is always the same, so that caches and recordings work,
+    and it is not in the text, since no author can include the mark of a text in that text; if it is there by chance,
+    another is made. Without a key, marks are still not in the texts, but anyone can compute the mark of a known text.
+    Nothing is enclosed if the fence is not `up`.
     """
 
     key: bytes = b""
@@ -29,7 +29,7 @@ class Fence:
     marks: list[str] = field(default_factory=list)
 
     def around(self, text: str, name: str) -> str:
-        """The text between two lines that say where it begins and ends."""
+        """Return the text between two lines that show where it begins and ends."""
         if not self.up:
             return text
         mark = self._mark(text, name)
@@ -41,7 +41,7 @@ class Fence:
     def _mark(self, text: str, name: str) -> str:
         """Return the first of the marks for this text that is not in it."""
         texts = (f"{turn} {name} {text}".encode("utf-8", "backslashreplace") for turn in count())
-        marks = (hmac.digest(self.key or _NO_KEY, one, "sha256").hex()[:MARK] for one in texts)
+        marks = (hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[:MARK] for content in texts)
         return next(mark for mark in marks if mark not in text)
 
 
@@ -49,5 +49,5 @@ _NO_KEY = b"jurygraph"
 
 
 def fence_around(text: str, name: str) -> tuple[str, str]:
-    """What stands before the mark and behind it in every fence around a text, whatever the mark."""
+    """Return the parts before and after the mark in every fence around a text, whatever the mark."""
     return f"<<<{name} ", f"\n{text}\n{name} "

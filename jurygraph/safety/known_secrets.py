@@ -1,4 +1,4 @@
-"""Which values are secrets: those of environment variables that are named like one, unless they are placeholders."""
+"""Find secrets: values of environment variables that are named like a secret, unless they are placeholders."""
 
 import json
 import os
@@ -18,13 +18,12 @@ _NAME_OF_SECRET = re.compile(
     r"|.*_(?:PASS|PWD)",
     re.DOTALL,
 )
-"""`*PASSWORD*`, and names in which one of the other words ends the name or stands before a `_`, as in
-AWS_BEARER_TOKEN_BEDROCK."""
+"""`*PASSWORD*`, and names with one of the other words at the end or before a `_` (AWS_BEARER_TOKEN_BEDROCK)."""
 
 _NAME_OF_FILE = ("_FILE", "_PATH", "_DIR")
 _NAME_OF_ADDRESS = ("_PROXY", "_URL", "_URI", "_DSN", "_BASE", "_ENDPOINT", "_HOST", "_WEBHOOK")
 
-_SHORTEST_WORD, _SHORTEST_NUMBER = 16, 12
+_MIN_WORD_LENGTH, _MIN_NUMBER_LENGTH = 16, 12
 _SEPARATORS = re.compile(r"[\s_.\-]+")
 _PLACEHOLDER = re.compile(
     r"(?:test|testing|pass|passw0rd|password|passwd|admin|root|user|demo|secret|token|key|api|change|me|my|your|openai|"
@@ -35,49 +34,49 @@ _PLACEHOLDER = re.compile(
 
 
 def is_placeholder(value: str) -> bool:
-    """Whether a value is no secret although its variable is named like one.
+    """Return whether a value is not a secret although its variable is named like one.
 
     That is a value shorter than 8 characters, a word (`disabled`: fewer than 16 letters, all of one case), a number of
-    fewer than 12 digits, or what consists of the usual stand-ins (`test1234`, `your-openai-api-key-here`).
+    fewer than 12 digits, or a value that consists of the usual placeholders (`test1234`, `your-openai-api-key-here`).
     """
     core = _SEPARATORS.sub("", value)
     if len(value) < SHORTEST or not core:
         return True
-    if core.isalpha() and (core.islower() or core.isupper()) and len(core) < _SHORTEST_WORD:
+    if core.isalpha() and (core.islower() or core.isupper()) and len(core) < _MIN_WORD_LENGTH:
         return True
-    if core.isdigit() and len(core) < _SHORTEST_NUMBER:
+    if core.isdigit() and len(core) < _MIN_NUMBER_LENGTH:
         return True
     return _PLACEHOLDER.fullmatch(core) is not None
 
 
 def found_in(environment: Mapping[str, str]) -> list[str]:
-    """The secrets among environment variables, each once.
+    """Return the secrets in environment variables, each once.
 
-    These are the values of variables that are named like a secret, the secret fields of one that is JSON, and the
-    passwords and secret parameters of addresses. Placeholders are left out.
+    These are the values of variables that are named like a secret, the secret fields of such values in JSON, and the
+    passwords and secret parameters of URLs. Placeholders are left out.
     """
-    found: dict[str, None] = {}
+    secrets: dict[str, None] = {}
     for name, value in environment.items():
-        found |= dict.fromkeys(_secrets_of(name.upper(), value.strip()))
-    return [secret for secret in found if not is_placeholder(secret)]
+        secrets |= dict.fromkeys(_secrets_of(name.upper(), value.strip()))
+    return [secret for secret in secrets if not is_placeholder(secret)]
 
 
 def variable_of(text: str, environment: Mapping[str, str]) -> str | None:
-    """The name of a variable whose secret stands in a text; None where there is none."""
+    """Return the name of a variable whose secret is in the text; None if there is none."""
     return next((name for name, value in environment.items() if Redactor(found_in({name: value})).finds(text)), None)
 
 
 def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
-    """The redactor of this process: it knows the secrets of the environment as it is now, and those given.
+    """Return the redactor of this process, for the secrets in the current environment and these.
 
-    It is built once: with the same secrets it is the same object.
+    It is cached: for the same secrets it is the same object.
     """
-    given = (secret for secret in secrets if not is_placeholder(secret))
-    return _redactor_of(_found_among(frozenset(os.environ.items())) | frozenset(given))
+    usable = (secret for secret in secrets if not is_placeholder(secret))
+    return _redactor_of(_secrets_in(frozenset(os.environ.items())) | frozenset(usable))
 
 
 @lru_cache(maxsize=4)
-def _found_among(variables: frozenset[tuple[str, str]]) -> frozenset[str]:
+def _secrets_in(variables: frozenset[tuple[str, str]]) -> frozenset[str]:
     return frozenset(found_in(dict(variables)))
 
 
@@ -87,7 +86,7 @@ def _redactor_of(secrets: frozenset[str]) -> Redactor:
 
 
 def _secrets_of(name: str, value: str) -> Iterator[str]:
-    """What is secret in a variable, by its name in upper case."""
+    """Yield the secrets in a variable; its name is in upper case."""
     if name.endswith(_NAME_OF_FILE):
         return
     if _NAME_OF_SECRET.fullmatch(name):
@@ -98,7 +97,7 @@ def _secrets_of(name: str, value: str) -> Iterator[str]:
 
 
 def _secret_fields(value: str) -> Iterator[str]:
-    """The secret fields of credentials that are a JSON object, such as `private_key`."""
+    """Yield the secret fields, such as `private_key`, of credentials that are a JSON object."""
     if not value.startswith("{"):
         return
     try:
@@ -111,7 +110,7 @@ def _secret_fields(value: str) -> Iterator[str]:
 
 
 def _secrets_of_address(address: str) -> Iterator[str]:
-    """The password of a URL, as it is written and as it is meant, and its parameters that are named like a secret."""
+    """Yield the password of a URL, both as written and decoded, and its parameters that are named like a secret."""
     try:
         parts = urlsplit(address)
         password, parameters = parts.password, parse_qsl(parts.query)
@@ -124,13 +123,13 @@ def _secrets_of_address(address: str) -> Iterator[str]:
 
 @contextmanager
 def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
-    """Redact the messages of jurygraph's own errors on their way out; what led to them is left as it is.
+    """Redact the messages of jurygraph's own errors raised inside; their causes are left unchanged.
 
-    The secrets are those given, and those of the environment as it is when an error comes.
+    The secrets are those given, and those in the environment when the error is raised.
     """
     try:
         yield
     except JurygraphError as error:
-        known = process_redactor(secrets)
-        error.args = tuple(known.text(one) if isinstance(one, str) else one for one in error.args)
+        redactor = process_redactor(secrets)
+        error.args = tuple(redactor.text(arg) if isinstance(arg, str) else arg for arg in error.args)
         raise

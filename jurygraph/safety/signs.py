@@ -1,4 +1,4 @@
-"""Signs that a text speaks to its grader, as one pattern: words of 17 languages, and marks of machines' own texts."""
+"""Signs that a text addresses its grader, as one pattern: words of 17 languages, and marks of machine-written texts."""
 
 import re
 import tomllib
@@ -14,7 +14,7 @@ from jurygraph.safety.folding import folded
 Said = Literal[
     "kept", "forget", "orders", "told", "grader", "full", "passed", "demand", "praise", "work", "office", "behind"
 ]
-"""What words may do; `addressing.toml` has them, and says what each of these means."""
+"""Functions of words; `addressing.toml` lists and explains them."""
 
 Sign = Literal["mark", "token"] | Said
 SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(Said))
@@ -23,7 +23,7 @@ _TOKENS = (
     r"<\|[a-z_]{2,24}\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>",
     r"(?:^|\n)[ \t]*#{2,4} ?(?:system|assistant|human)[ \t]*:",
 )
-"""Marks of turns and roles in the templates of chats."""
+"""Marks of turns and roles in chat templates."""
 
 _MARKS = (
     r"<<<[ \t]*[a-z_]{1,40}[ \t]+[0-9a-f]{8,64}\b|\b[a-z_]{1,40}[ \t]+[0-9a-f]{8,64}[ \t]*>>>",
@@ -36,20 +36,20 @@ _MARKS = (
     r"\[\[(?:[0-9.]{1,4}|[a-c]|tie)\]\]|(?:^|\n)[\s*_]*\[\[10\]\][\s*_.]*(?:\n|$)"
     r"|(?:^|[\n.:!])[\s*_]*\[\[[a-c]\]\][\s*_.]*(?:\n|$)",
 )
-"""Marks of our fences, our instructions and our replies, and other judges' verdicts."""
+"""Marks of jurygraph's fences, instructions and replies, and verdicts of other judges."""
 
 _GAP, _LETTER = r"(?:[\s*_>|`~,:-]+)", r"[^\s!-/:-@\[-`{-~]"
 _EDGE = r"(?:\b|_)"
 _BEGINS_WITH_WORD, _ENDS_WITH_WORD = re.compile(r"\(*[a-z0-9]"), re.compile(r"[a-z0-9)?~@]\Z")
-_MEMORY = 1 << 26  # bytes that RE2 may take; with fewer it searches slowly
+_MEMORY = 1 << 26  # memory limit of RE2, in bytes; with less, its searches are slow
 _SPACED = {" .. ": f"{_GAP}(?:{_LETTER}+{_GAP}){{0,2}}", " ": _GAP, "@": f"{_LETTER}+", "~": f"{_LETTER}*", "(": "(?:"}
 _UNSPACED = {" .. ": ".{0,20}", " ": "", "@": ".{1,12}", "~": ".{0,4}", "(": "(?:"}
 _NOTATION = re.compile(r"\[[^]]*\]| \.\. |[ @~(]")
-"""What `addressing.toml` writes shorter than RE2, and classes of characters, which stay as they are."""
+"""Shorthand of `addressing.toml` for longer RE2 patterns; also character classes, which stay unchanged."""
 
 
 class Signal(NamedTuple):
-    """A sign, and the bytes in which it stands."""
+    """A sign, and the range of bytes that it covers."""
 
     sign: Sign
     start: int
@@ -57,47 +57,52 @@ class Signal(NamedTuple):
 
 
 def signals(read: bytes, *, spaced: bool = True) -> Iterator[Signal]:
-    """The signs in a folded text, from first to last; none overlaps another. `spaced`: its words have spaces."""
-    pattern, apart = _known(spaced)
-    for found in pattern.finditer(read):
-        known = apart.Match(found[0])  # none where it is a sign by what stands beside it alone
-        if known and (sign := SIGNS[min(known)]) != "kept":
-            yield Signal(sign, found.start(), found.end())
+    """Yield the signs in a folded text from first to last, without overlap.
+
+    `spaced` is False if the words of the text have no spaces between them.
+    """
+    pattern, sign_set = _sign_patterns(spaced)
+    for match in pattern.finditer(read):
+        indices = sign_set.Match(match[0])  # none if it is a sign only in its context
+        if indices and (sign := SIGNS[min(indices)]) != "kept":
+            yield Signal(sign, match.start(), match.end())
 
 
 @cache
-def _known(spaced: bool) -> tuple[Any, Any]:
-    """All signs as one pattern, which finds them, and as a set of one pattern each, which tells them apart: groups in
-    so large a pattern would cost more. Of signs that begin together the longest is found."""
+def _sign_patterns(spaced: bool) -> tuple[Any, Any]:
+    """Return one pattern that finds all signs, and a set of one pattern for each sign that identifies them.
+
+    Groups in so large a pattern would be slower. Of signs that begin at the same place the longest is found.
+    """
     options = re2.Options()
     options.longest_match = True
     options.max_mem = _MEMORY
     options.log_errors = False
     languages = tomllib.loads(files("jurygraph.safety").joinpath("addressing.toml").read_bytes().decode())
-    written = _between_words if spaced else _run_together
-    said = ([written(one) for words in languages.values() for one in words[sign]] for sign in get_args(Said))
-    patterns = ["|".join(alternatives) for alternatives in (_MARKS, _TOKENS, *said)]
-    apart = re2.Set.FullMatchSet(options)
+    expand = _expand_spaced if spaced else _expand_unspaced
+    word_patterns = ([expand(word) for words in languages.values() for word in words[sign]] for sign in get_args(Said))
+    patterns = ["|".join(alternatives) for alternatives in (_MARKS, _TOKENS, *word_patterns)]
+    sign_set = re2.Set.FullMatchSet(options)
     for pattern in patterns:
-        apart.Add(pattern)
-    apart.Compile()
-    return re2.compile("|".join(patterns), options), apart
+        sign_set.Add(pattern)
+    sign_set.Compile()
+    return re2.compile("|".join(patterns), options), sign_set
 
 
-def _between_words(pattern: str) -> str:
-    """The pattern, for whole words where they are ASCII: RE2 knows no others."""
+def _expand_spaced(pattern: str) -> str:
+    """Return the pattern, for whole words if it is ASCII, since RE2 has no other word boundaries."""
     plain = folded(pattern)
-    written = f"(?:{_written(plain, _SPACED)})"
+    expanded = f"(?:{_expand_notation(plain, _SPACED)})"
     if not plain.isascii():
-        return written
+        return expanded
     before = _EDGE if _BEGINS_WITH_WORD.match(plain) else ""
     behind = _EDGE if _ENDS_WITH_WORD.search(plain) else ""
-    return f"{before}{written}{behind}"
+    return f"{before}{expanded}{behind}"
 
 
-def _run_together(pattern: str) -> str:
-    return f"(?:{_written(folded(pattern), _UNSPACED)})"
+def _expand_unspaced(pattern: str) -> str:
+    return f"(?:{_expand_notation(folded(pattern), _UNSPACED)})"
 
 
-def _written(plain: str, notation: Mapping[str, str]) -> str:
+def _expand_notation(plain: str, notation: Mapping[str, str]) -> str:
     return _NOTATION.sub(lambda found: notation.get(found[0], found[0]), plain)

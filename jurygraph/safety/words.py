@@ -1,4 +1,4 @@
-"""Where words and numbers begin and end, so that no quotation cuts one: `day trip` is no part of `3-day trip`."""
+"""Word and number boundaries, so that no quotation cuts a word or number: `day trip` is not part of `3-day trip`."""
 
 import unicodedata
 from collections.abc import Callable
@@ -9,22 +9,22 @@ _IN_NUMBERS = ".,:/_'"
 _IN_WORDS = "-_'"
 _SIGNS = "-+\u2212\ufe63\uff0d"
 _FIXED_SPACES = "\u00a0\u2009\u202f"
-"""Spaces that group digits, as in 1 250; a usual space may stand between two numbers."""
+"""Spaces that group digits, as in 1 250; an ordinary space may separate two numbers."""
 _DIGITS_IN_GROUP = 3
-_LONGEST_ENDING = 2
-"""Letters behind an apostrophe that are an ending, as in isn't and they're; more are a word, as in l'hôtel."""
+_MAX_ENDING_LENGTH = 2
+"""Maximum length of an ending after an apostrophe, as in isn't and they're; a word is longer, as in l'hôtel."""
 
 _UNSPACED = (
     *((0x0E00, 0x0EFF), (0x0F00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x1950, 0x19DF), (0x1A20, 0x1AAF)),
     *((0x1B00, 0x1B7F), (0xA980, 0xA9FF), (0xAA60, 0xAA7F), (0xFF61, 0xFFDC)),
 )
 """Scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, Tai, Balinese, Javanese; half-width kana.
-Wide letters (Chinese, Japanese, Korean) are known by their width."""
+Wide letters (Chinese, Japanese, Korean) are recognised by their width."""
 
 
 @lru_cache(maxsize=1 << 14)
 def is_word_letter(char: str) -> bool:
-    """Whether a character is part of a word of letters, digits and marks with spaces around it."""
+    """Return whether a character belongs to words of letters, digits and marks that are separated by spaces."""
     if not (char.isalnum() or unicodedata.category(char)[0] == "M"):
         return False
     if unicodedata.east_asian_width(char) in ("W", "F"):
@@ -33,13 +33,12 @@ def is_word_letter(char: str) -> bool:
 
 
 def cuts_word(text: str, place: int, written: Callable[[int], str]) -> bool:
-    """Whether a word or number goes on from before a place of a folded text to behind it.
+    """Return whether a word or number continues across a place of a folded text.
 
-    Letters and digits are one word, and so are those with a hyphen, an underscore or an apostrophe between them, but
-    for a word of three letters or more behind an apostrophe (`l'hôtel`). Digits are one number with a point, comma,
-    colon, slash, underscore, apostrophe or fixed space between them, and with the sign before it; a range, such as
-    7-9, is two. `written` gives the original character at a place of the folded text, since dashes are folded to
-    hyphens.
+    Letters and digits are one word, also with a hyphen, an underscore or an apostrophe between them, unless a word of
+    three letters or more follows the apostrophe (`l'hôtel`). Digits are one number with a point, comma, colon, slash,
+    underscore, apostrophe or fixed space between them, and with the sign before it; a range, such as 7-9, is two.
+    `written` returns the original character at a place of the folded text, since dashes are folded to hyphens.
     """
     if not 0 < place < len(text):
         return False
@@ -48,17 +47,17 @@ def cuts_word(text: str, place: int, written: Callable[[int], str]) -> bool:
         return True
     if after.isdigit() and (before.isdigit() or _is_sign(text, place - 1, written)):
         return True
-    return _joins(text, place, written) or (_joins(text, place - 1, written) and not _follows_elision(text, place))
+    return _is_joiner(text, place, written) or (_is_joiner(text, place - 1, written) and not _has_elision(text, place))
 
 
 def _is_sign(text: str, place: int, written: Callable[[int], str]) -> bool:
-    """Whether a sign or the point of a decimal stands at a place, before a digit."""
+    """Return whether the character at a place, before a digit, is a sign or the point of a decimal."""
     starts_decimal = text[place] == "." and (place == 0 or text[place - 1].isspace())
     return starts_decimal or written(place) in _SIGNS
 
 
-def _joins(text: str, place: int, written: Callable[[int], str]) -> bool:
-    """Whether the character at a place joins its neighbours to one word or number."""
+def _is_joiner(text: str, place: int, written: Callable[[int], str]) -> bool:
+    """Return whether the character at a place joins its neighbours to one word or number."""
     if not 0 < place < len(text) - 1:
         return False
     mark, left, right = text[place], text[place - 1], text[place + 1]
@@ -71,8 +70,8 @@ def _joins(text: str, place: int, written: Callable[[int], str]) -> bool:
     return mark != "-" or written(place) in _HYPHENS
 
 
-def _follows_elision(text: str, place: int) -> bool:
-    """Whether a word begins at a place behind an apostrophe, as in l'hôtel; endings such as in isn't are none."""
-    beginning = text[place : place + _LONGEST_ENDING + 1]
+def _has_elision(text: str, place: int) -> bool:
+    """Return whether a word begins here after an apostrophe, as in l'hôtel; endings such as in isn't do not count."""
+    beginning = text[place : place + _MAX_ENDING_LENGTH + 1]
     is_word = not beginning[:1].isdigit() and all(map(is_word_letter, beginning))
-    return text[place - 1] == "'" and len(beginning) > _LONGEST_ENDING and is_word
+    return text[place - 1] == "'" and len(beginning) > _MAX_ENDING_LENGTH and is_word

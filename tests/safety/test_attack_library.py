@@ -4,18 +4,18 @@ from typing import get_args
 
 import pytest
 
-from jurygraph.safety.attacks.library import Suite, _full_width, _thinned, attack_text, load_attacks
+from jurygraph.safety.attacks.library import Suite, _drop_words, _to_full_width, attack_text, load_attacks
 from jurygraph.schema import Task
 
 
 def test_a_thinned_copy_lacks_every_thirtieth_word() -> None:
     words = [f"w{number}" for number in range(1, 62)]
     kept = [word for word in words if word not in ("w30", "w60")]
-    assert _thinned(" ".join(words)).split() == kept
+    assert _drop_words(" ".join(words)).split() == kept
 
 
 def test_a_full_width_copy_has_other_letters_and_the_same_spaces() -> None:
-    assert _full_width("A z! ~é") == "Ａ ｚ！ ～é"
+    assert _to_full_width("A z! ~é") == "Ａ ｚ！ ～é"
 
 
 @pytest.mark.parametrize("suite", get_args(Suite))

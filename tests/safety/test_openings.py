@@ -27,12 +27,12 @@ def test_a_text_of_openers_and_fillers_and_one_word_again_and_again_says_nothing
 
 @pytest.fixture
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module, patterns in ((openings, openings._patterns), (signs, signs._known)):
+    for module, patterns in ((openings, openings._patterns), (signs, signs._sign_patterns)):
         monkeypatch.setattr(module, "_MEMORY", 1 << 23)
         patterns.cache_clear()
     yield
     openings._patterns.cache_clear()
-    signs._known.cache_clear()
+    signs._sign_patterns.cache_clear()
 
 
 @pytest.mark.usefixtures("little_memory")

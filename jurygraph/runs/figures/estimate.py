@@ -1,10 +1,10 @@
-"""What asking a model would come to, reckoned from the requests before any is sent.
+"""Estimate the cost of model calls from the requests, before any is sent.
 
-A token is taken to be 5, 4 and 1 bytes of what the model reads (low, expected, worst), the marks around a message to be
-none, none and `TEMPLATE_TOKENS`; a reply to have 40, 150 and all the tokens that it may have. The low leaves out the
-schema of the answer, which not every endpoint shows to its model. The worst has every reply repaired once, for which
-the model reads it again. Left out are attempts that fail and are sent again, prices below the usual (batches, a
-provider's cache), and requests that hang on an earlier reply, repairs apart.
+The assumptions are a low, an expected and a worst case. A token is 5, 4 or 1 bytes of input; the chat template adds no,
+no or `TEMPLATE_TOKENS` tokens per message; a reply has 40, 150 or the maximum number of tokens. The low case leaves out
+the schema of the answer, which some endpoints do not show to their model. In the worst case every reply is repaired
+once, for which the model reads it again. Not included are failed attempts that are sent again, discounts (batches, a
+provider's cache), and requests that depend on an earlier reply, except repairs.
 """
 
 from collections.abc import Iterable
@@ -20,12 +20,12 @@ ASSUMED = (
     "the worst has every reply repaired once; what fails and is sent again is not in it"
 )
 _REPAIR = 1024
-"""Tokens that tell a model what is wrong with its reply, at most."""
+"""Maximum number of tokens that tell a model the errors in its reply."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """Calls to a model, the tokens that it reads and writes in them, and US dollars; None where a price is unknown."""
+    """Numbers of model calls and of input and output tokens, and their cost in US dollars (None if unknown)."""
 
     calls: int = 0
     tokens_in: int = 0
@@ -35,7 +35,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a model would be asked beyond what is known already; the assumptions are those of this module."""
+    """The model calls needed in addition to those that are known; the assumptions are those of this module."""
 
     low: Load = Load()
     expected: Load = Load()
@@ -43,7 +43,7 @@ class Estimate:
 
 
 class Estimator:
-    """Adds up requests: each once, and none whose reply the run or the cache has."""
+    """Sums up requests: each once, and only those without a reply in the run or the cache."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -51,37 +51,41 @@ class Estimator:
         self._sum = Estimate()
 
     def add(self, requests: Iterable[Request]) -> None:
-        """Count what is new of these."""
+        """Add the requests that are new."""
         for request in requests:
             if request.digest not in self._seen and not self._gateway.known(request):
-                self._sum = _both(self._sum, _estimate(request, self._gateway.limits.max_tokens))
+                self._sum = _add_estimates(self._sum, _estimate(request, self._gateway.limits.max_tokens))
             self._seen.add(request.digest)
 
     def estimate(self) -> Estimate:
-        """All so far, with its cost."""
+        """Return the sum of all requests so far, with its cost."""
         price = self._gateway.price
-        return Estimate(*(_priced(load, price) for load in (self._sum.low, self._sum.expected, self._sum.worst)))
+        return Estimate(*(_add_cost(load, price) for load in (self._sum.low, self._sum.expected, self._sum.worst)))
 
 
-def _estimate(request: Request, usual: int) -> Estimate:
-    read, longest = size_of(request), reply_limit(request.parameters, usual)
-    least = size_of_messages(request)
-    most = read + TEMPLATE_TOKENS * len(request.messages)
-    repair = most + longest + TEMPLATE_TOKENS * 2 + _REPAIR
+def _estimate(request: Request, max_tokens: int) -> Estimate:
+    input_tokens, max_reply = size_of(request), reply_limit(request.parameters, max_tokens)
+    min_input = size_of_messages(request)
+    max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
+    repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + _REPAIR
     return Estimate(
-        low=Load(1, -(-least // 5), min(40, longest)),
-        expected=Load(1, -(-read // 4), min(150, longest)),
-        worst=Load(2, most + repair, 2 * longest),
+        low=Load(1, -(-min_input // 5), min(40, max_reply)),
+        expected=Load(1, -(-input_tokens // 4), min(150, max_reply)),
+        worst=Load(2, max_input + repair, 2 * max_reply),
     )
 
 
-def _both(one: Estimate, other: Estimate) -> Estimate:
-    return Estimate(_sum(one.low, other.low), _sum(one.expected, other.expected), _sum(one.worst, other.worst))
+def _add_estimates(first: Estimate, second: Estimate) -> Estimate:
+    return Estimate(
+        _add_loads(first.low, second.low),
+        _add_loads(first.expected, second.expected),
+        _add_loads(first.worst, second.worst),
+    )
 
 
-def _sum(one: Load, other: Load) -> Load:
-    return Load(one.calls + other.calls, one.tokens_in + other.tokens_in, one.tokens_out + other.tokens_out)
+def _add_loads(first: Load, second: Load) -> Load:
+    return Load(first.calls + second.calls, first.tokens_in + second.tokens_in, first.tokens_out + second.tokens_out)
 
 
-def _priced(load: Load, price: Price | None) -> Load:
+def _add_cost(load: Load, price: Price | None) -> Load:
     return Load(load.calls, load.tokens_in, load.tokens_out, cost(price, load.tokens_in, load.tokens_out))

@@ -1,1 +1,1 @@
-"""How a run is stored: records chained in a ledger, texts beside the chain, and one writer at a time."""
+"""Storage of a run: hash-chained records and their texts in a ledger, with one writer at a time."""

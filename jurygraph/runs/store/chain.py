@@ -1,11 +1,11 @@
-"""Links and commitments: what makes a record follow from the one before it, and a text belong to its record.
+"""Links and commitments, which tie each record to the previous one, and each text to its record.
 
-    link of a record = SHA-256(link of the record before it ‖ header ‖ newline ‖ body)
+    link of a record = SHA-256(link of the previous record ‖ header ‖ newline ‖ body)
     header           = canonical JSON of [seq, kind, key, at];  the first record follows 32 zero bytes
-    commitment       = SHA-256(salt ‖ content), as it stands in the body of the record that a text belongs to
+    commitment       = SHA-256(salt ‖ content), stored in the body of the record that a text belongs to
 
-The last link, the head, stands for every record. A body holds a text's commitment, never the text nor a plain hash of
-it: salt and content can be erased, and what is left says nothing of them while the chain still holds.
+The last link, the head, depends on every record. A body contains the commitment of a text, never the text nor an
+unsalted hash of it: salt and content can be erased, and then nothing reveals the text, while the chain is still valid.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from typing import Any, NamedTuple
 
 START = bytes(32)
 MOST_TEXTS = 1 << 20
-"""The texts of record n have the ids from n * MOST_TEXTS on."""
+"""Maximum number of texts of a record; the ids of the texts of record n begin at n * MOST_TEXTS."""
 
-_SALT = 16
+_SALT_BYTES = 16
 _JSON = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
 
 
 class Draft(NamedTuple):
-    """A record to be: its body without the commitments, and the texts that belong to it."""
+    """A record to be appended: its body without the commitments, and the texts that belong to it."""
 
     kind: str
     key: str
@@ -33,7 +33,7 @@ class Draft(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A record as it is stored; `at` is in milliseconds since 1970, UTC."""
+    """A stored record; `at` is in milliseconds since 1970, UTC."""
 
     seq: int
     kind: str
@@ -44,13 +44,13 @@ class Record(NamedTuple):
 
     @property
     def content(self) -> dict[str, Any]:
-        """The body's JSON."""
+        """Return the parsed JSON of the body."""
         content: dict[str, Any] = json.loads(self.body)
         return content
 
 
 class Text(NamedTuple):
-    """A text as it is stored."""
+    """A stored text."""
 
     id: int
     salt: bytes
@@ -58,35 +58,36 @@ class Text(NamedTuple):
 
 
 def named(record: Record) -> str:
-    """A record as one speaks of it."""
+    """Return the name of a record for messages."""
     return (
         f"record {record.seq} ({record.kind} {record.key!r})" if record.key else f"record {record.seq} ({record.kind})"
     )
 
 
 def link_of(previous: bytes, seq: int, kind: str, key: str, at: int, body: str) -> bytes:
-    """The link of a record to the one before it."""
-    # As `canonical([seq, kind, key, at])` has it, in a third of the time.
+    """Return the link of a record that follows the link `previous`."""
+    # the same as `canonical([seq, kind, key, at])`, in a third of the time
     header = f"[{seq},{encode_basestring_ascii(kind)},{encode_basestring_ascii(key)},{at}]"
     return hashlib.sha256(b"".join((previous, header.encode(), b"\n", body.encode()))).digest()
 
 
 def commitment(salt: bytes, content: bytes) -> str:
-    """What a record says of a text."""
+    """Return the commitment of a text, as stored in the body of its record."""
     return hashlib.sha256(salt + content).hexdigest()
 
 
 def salted(contents: Sequence[bytes], first: int) -> list[Text]:
-    salts = os.urandom(_SALT * len(contents))
+    """Return texts with fresh salts and consecutive ids, which begin at `first`."""
+    salts = os.urandom(_SALT_BYTES * len(contents))
     return [
-        Text(first + place, salts[place * _SALT : (place + 1) * _SALT], content)
+        Text(first + place, salts[place * _SALT_BYTES : (place + 1) * _SALT_BYTES], content)
         for place, content in enumerate(contents)
     ]
 
 
 def linked(previous: bytes, seq: int, at: int, draft: Draft) -> tuple[Record, list[Text]]:
-    """A draft as the record that follows a link, and its texts with fresh salts."""
+    """Return a draft as the record that follows the link `previous`, and its texts with fresh salts."""
     texts = salted(draft.texts, seq * MOST_TEXTS) if draft.texts else []
-    stated = {"texts": [commitment(text.salt, text.content) for text in texts]} if texts else {}
-    body = _JSON.encode({**draft.body, **stated} if stated else draft.body)
+    commitments = {"texts": [commitment(text.salt, text.content) for text in texts]} if texts else {}
+    body = _JSON.encode({**draft.body, **commitments} if commitments else draft.body)
     return Record(seq, draft.kind, draft.key, at, body, link_of(previous, seq, draft.kind, draft.key, at, body)), texts

@@ -1,14 +1,14 @@
-"""A set of digests for runs of millions of calls: 16 to 32 bytes for each, where a set of texts takes two hundred."""
+"""A compact set of digests for runs of millions of calls: 16 to 32 bytes each, while a set of strings takes 200."""
 
 from array import array
 from collections.abc import Iterable
 
 _MASK = (1 << 64) - 1
-"""Among a million digests two are taken for one with a chance of 1 in 37 million."""
+"""64 bits of each digest are compared; the probability of a collision among a million digests is 1 in 37 million."""
 
 
 class Digests:
-    """Digests, told apart by 64 bits; they can be added and found, and nothing else."""
+    """A set of digests, compared by 64 bits; only adding and membership tests are possible."""
 
     def __init__(self, digests: Iterable[str] = ()) -> None:
         self._slots = array("Q", bytes(8 * 1024))
@@ -17,12 +17,12 @@ class Digests:
             self.add(digest)
 
     def __contains__(self, digest: str) -> bool:
-        return self._slots[self._place(_number(digest))] != 0
+        return self._slots[self._find_slot(_number(digest))] != 0
 
     def add(self, digest: str) -> None:
-        """Have it among them from here on."""
+        """Add a digest to the set."""
         number = _number(digest)
-        place = self._place(number)
+        place = self._find_slot(number)
         if self._slots[place]:
             return
         self._slots[place] = number
@@ -30,8 +30,11 @@ class Digests:
         if 2 * self._size > len(self._slots):
             self._grow()
 
-    def _place(self, number: int) -> int:
-        """Where a number stands, or would: in the first slot from its own on that is its or free."""
+    def _find_slot(self, number: int) -> int:
+        """Return the index of the slot that holds a number, or of the free slot for it.
+
+        The search begins at the slot that follows from the number.
+        """
         slots, place = self._slots, number % len(self._slots)
         while slots[place] not in (0, number):
             place = (place + 1) % len(slots)
@@ -42,9 +45,9 @@ class Digests:
         self._slots = array("Q", bytes(2 * 8 * len(numbers)))
         for number in numbers:
             if number:
-                self._slots[self._place(number)] = number
+                self._slots[self._find_slot(number)] = number
 
 
 def _number(digest: str) -> int:
-    """Its 64 bits; 1 for 0, which stands for a free slot."""
+    """Return 64 bits of a digest; 1 instead of 0, which marks a free slot."""
     return hash(digest) & _MASK or 1

@@ -1,7 +1,7 @@
-"""Write files whole: into a draft that nobody can guess or link to, which then takes the place of the file.
+"""Write files atomically: into a draft with an unpredictable name, which then replaces the file.
 
-A draft is locked as long as its writer lives. One that is not locked was left by a writer who was killed, and the next
-who writes into that folder, or opens the run in it, removes it.
+A draft is locked while its writer runs. An unlocked draft was left by a killed writer; it is removed by the next
+process that writes into that folder or opens the run in it.
 """
 
 import fcntl
@@ -14,15 +14,16 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 PRIVATE = 0o600
-_NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_THERE = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_OPEN_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NAME = re.compile(r"\.jurygraph-[0-9a-f]{16}\.draft")
 
 
 def write_whole(path: Path, content: bytes | Iterable[bytes], private: bool = True) -> None:
-    """Write a file so that it is never seen half-written. Raises `OSError` naming it.
+    """Write a file so that it is never visible half-written. Raises `OSError` with the name of the file.
 
-    A `private` file is for its owner alone. Any other keeps the mode of the one that it replaces, or has the usual one.
+    A `private` file can be read by its owner only. Any other keeps the mode of the file that it replaces, or gets the
+    default mode.
     """
     with draft_of(path, private) as draft, draft.open("r+b") as file:
         file.writelines([content] if isinstance(content, bytes) else content)
@@ -30,21 +31,21 @@ def write_whole(path: Path, content: bytes | Iterable[bytes], private: bool = Tr
 
 @contextmanager
 def draft_of(path: Path, private: bool = True) -> Iterator[Path]:
-    """A new, empty file that takes the place of another one at the end, or is gone if that fails."""
+    """Yield a new, empty file that replaces another one at the end, or is removed if an error is raised."""
     remove_leftovers(path.parent)
     draft = None
     try:
-        draft, number = _locked_draft(path.parent)
+        draft, descriptor = _create_locked_draft(path.parent)
         try:
             yield draft
-            os.fsync(number)
+            os.fsync(descriptor)
             if not private:
                 draft.chmod(_mode_of(path))
             draft.replace(path)
         finally:
-            os.close(number)
+            os.close(descriptor)
     except OSError as error:
-        error.filename = str(path)  # not the draft; and a full disk names none
+        error.filename = str(path)  # the error names the draft, or no file if the disk is full
         error.filename2 = None
         raise
     finally:
@@ -53,44 +54,44 @@ def draft_of(path: Path, private: bool = True) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove drafts in a folder whose writers were killed."""
+    """Remove the drafts of killed writers in a folder."""
     names: list[str] = []
-    with suppress(OSError):  # a folder that cannot be read has nothing to tidy up for us
+    with suppress(OSError):  # in an unreadable folder there is nothing that we could remove
         names = sorted(os.listdir(folder))
     for name in names:
         if _NAME.fullmatch(name):
-            with suppress(OSError):  # a link or another thing of that name is none of ours, and stops nothing
+            with suppress(OSError):  # a link or folder of that name is not a draft and is ignored
                 _remove_unlocked(folder / name)
 
 
-def _locked_draft(folder: Path) -> tuple[Path, int]:
+def _create_locked_draft(folder: Path) -> tuple[Path, int]:
     while True:
         draft = folder / f".jurygraph-{secrets.token_hex(8)}.draft"
-        number = os.open(draft, _NEW, PRIVATE)
-        with suppress(OSError):  # where no file can be locked, nobody removes a draft either
-            fcntl.flock(number, fcntl.LOCK_EX)
+        descriptor = os.open(draft, _CREATE_FLAGS, PRIVATE)
+        with suppress(OSError):  # without file locks, no process removes drafts either
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         if draft.exists():
-            return draft, number
-        os.close(number)  # somebody who tidied up was faster than the lock
+            return draft, descriptor
+        os.close(descriptor)  # another process removed it before it was locked
 
 
 def _remove_unlocked(draft: Path) -> None:
-    number = os.open(draft, _THERE)
+    descriptor = os.open(draft, _OPEN_FLAGS)
     try:
-        state = os.fstat(number)
+        state = os.fstat(descriptor)
         if stat.S_ISREG(state.st_mode) and state.st_uid == os.geteuid():
-            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             draft.unlink()
     except BlockingIOError:
-        return  # its writer lives
+        return  # its writer is still running
     finally:
-        os.close(number)
+        os.close(descriptor)
 
 
 def _mode_of(path: Path) -> int:
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        umask = os.umask(0o077)  # it can only be read by setting it
+        umask = os.umask(0o077)  # the umask can only be read by setting it
         os.umask(umask)
         return 0o666 & ~umask

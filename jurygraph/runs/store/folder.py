@@ -1,4 +1,4 @@
-"""The folder of a run: its ledger, a readable copy of its config, and who writes it."""
+"""The folder of a run: its ledger, a readable copy of its config, and its lock."""
 
 import hashlib
 import io
@@ -14,12 +14,12 @@ from jurygraph.schema import Config
 
 LEDGER, CONFIG, LOCK, SEAL = "run.sqlite", "config.yaml", "run.lock", "seal.json"
 PLANNING = "planning.sqlite"
-"""What a model has answered while tasks are planned, until the run's ledger has it."""
+"""Model calls made while tasks are planned, until they are in the ledger of the run."""
 
 FIRST_FORM = "run.json"
-_BESIDE = ("", "-wal", "-shm", "-journal")
-_PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _BESIDE)
-OWN = frozenset({*(LEDGER + suffix for suffix in _BESIDE), *_PLANNING_FILES, CONFIG, LOCK, SEAL})
+_SQLITE_SUFFIXES = ("", "-wal", "-shm", "-journal")
+_PLANNING_FILES = frozenset(PLANNING + suffix for suffix in _SQLITE_SUFFIXES)
+OWN = frozenset({*(LEDGER + suffix for suffix in _SQLITE_SUFFIXES), *_PLANNING_FILES, CONFIG, LOCK, SEAL})
 
 _HEADER = (
     "# Every setting of this run, defaults included. A copy: a change here changes nothing but is found by verify.\n"
@@ -27,23 +27,23 @@ _HEADER = (
 
 
 def typed(folder: Path) -> str:
-    """A folder as one types it in a command."""
+    """Return a folder as a shell argument."""
     word = str(folder)
     return shlex.quote(f"./{word}" if word.startswith("-") else word)
 
 
 def folder_from(run: Path, other: Path | None) -> str | None:
-    """Another folder as seen from that of a run, so that both can be moved together."""
+    """Return another folder relative to that of a run, so that both can be moved together."""
     return None if other is None else os.path.relpath(other.resolve(), run.resolve())
 
 
 def require(folder: Path) -> None:
-    """Refuse a folder in which no run lies. Raises `InputError`."""
+    """Raise `InputError` unless a folder contains a run."""
     if (folder / LEDGER).is_file():
         return
     if (folder / FIRST_FORM).is_file():
-        how = f"`jurygraph migrate {typed(folder)} TASKS --out NEW` brings it over"
-        raise InputError(f"{folder}: is a run of schema version 1; {how}")
+        hint = f"`jurygraph migrate {typed(folder)} TASKS --out NEW` brings it over"
+        raise InputError(f"{folder}: is a run of schema version 1; {hint}")
     if (folder / PLANNING).is_file():
         raise InputError(
             f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` goes on with it"
@@ -53,18 +53,18 @@ def require(folder: Path) -> None:
 
 
 def refuse_links(folder: Path) -> None:
-    """Refuse a folder in which a run's own file is a link, or another thing than a file. Raises `InputError`."""
+    """Raise `InputError` if one of the run's own files in a folder is a link or not a regular file."""
     for name in sorted(OWN):
         path = folder / name
         if path.is_symlink() or (path.exists() and not path.is_file()):
-            what = "a symbolic link" if path.is_symlink() else "no regular file"
+            kind = "a symbolic link" if path.is_symlink() else "no regular file"
             raise InputError(
-                f"{path}: is {what}, and a run's own files are never reached like that; put the file there"
+                f"{path}: is {kind}, and a run's own files are never reached like that; put the file there"
             )
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse to make a run where something else lies. Raises `InputError`."""
+    """Raise `InputError` if a run cannot be created in a folder: it contains other files, or is a file itself."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; name a folder with --out")
     if not folder.is_dir():
@@ -75,12 +75,12 @@ def refuse_foreign(folder: Path) -> None:
         raise InputError(f"{folder}: is no run, and not empty; name another folder with --out")
     log = folder / f"{LEDGER}-wal"
     if log.exists() and log.stat().st_size:
-        wrong = f"is the log of a {LEDGER} that is not there"
-        raise InputError(f"{log}: {wrong}; put {LEDGER} back beside it, or name another folder with --out")
+        problem = f"is the log of a {LEDGER} that is not there"
+        raise InputError(f"{log}: {problem}; put {LEDGER} back beside it, or name another folder with --out")
 
 
 def _is_copy_of_config(path: Path) -> bool:
-    """Whether a file is the copy of a config that we wrote, or is not there."""
+    """Return whether a file is missing or is a copy of a config that jurygraph wrote."""
     if not path.exists():
         return True
     with path.open("rb") as file:
@@ -88,23 +88,23 @@ def _is_copy_of_config(path: Path) -> bool:
 
 
 def make(folder: Path) -> list[Path]:
-    """Make a folder, for its owner alone; those that were made, the innermost first.
+    """Create a folder that only its owner can access; return the created folders, the innermost first.
 
-    Raises `InputError` where it cannot be made.
+    Raises `InputError` if it cannot be created.
     """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        wrong = f"cannot be made ({error.strerror})"
-        raise InputError(f"{folder}: {wrong}; name a folder that you may write to with --out") from None
+        problem = f"cannot be made ({error.strerror})"
+        raise InputError(f"{folder}: {problem}; name a folder that you may write to with --out") from None
     return missing
 
 
 def unmake(folder: Path, made: Iterable[Path]) -> None:
-    """Remove what a run that came to nothing left behind, but for the answers that its planning was given."""
+    """Remove the files and folders of a new run that was discarded, except the model calls of its planning."""
     others = sorted(OWN - _PLANNING_FILES - {SEAL, LEDGER, LOCK})
-    for name in (*others, LEDGER, LOCK):  # a kill between two leaves a folder that is known again
+    for name in (*others, LEDGER, LOCK):  # this order leaves a recognisable folder if it is interrupted
         (folder / name).unlink(missing_ok=True)
     if not (folder / PLANNING).exists():
         for path in made:
@@ -112,13 +112,13 @@ def unmake(folder: Path, made: Iterable[Path]) -> None:
 
 
 def discard_planning(folder: Path) -> None:
-    """Remove the answers that planning was given, once the run has them or they may not stay."""
+    """Remove the model calls of planning, once they are in the run or must not be kept."""
     for name in _PLANNING_FILES:
         (folder / name).unlink(missing_ok=True)
 
 
 def config_text(config: Config) -> bytes:
-    """config.yaml."""
+    """Return the content of config.yaml."""
     text = io.StringIO()
     yaml = YAML()
     yaml.width = 10_000
@@ -127,5 +127,5 @@ def config_text(config: Config) -> bytes:
 
 
 def digest(content: bytes) -> str:
-    """SHA-256, in hexadecimal."""
+    """Return the SHA-256 of the content, in hexadecimal."""
     return hashlib.sha256(content).hexdigest()

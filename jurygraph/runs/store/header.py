@@ -1,4 +1,4 @@
-"""What a run was made from, as its first record says it, and how that differs from what is here now."""
+"""The first record of a run, which describes its inputs, and the differences between two such descriptions."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,19 +17,19 @@ from jurygraph.sources import FileMark, shortened
 
 
 class Extent(Noun):
-    """How many tasks and responses."""
+    """The number of tasks and of responses."""
 
     tasks: int = 0
     responses: int = 0
 
     @classmethod
     def of(cls, counted: tuple[int, int]) -> "Extent":
-        """From tasks and responses."""
+        """Return the extent for a pair of numbers: tasks and responses."""
         return cls(tasks=counted[0], responses=counted[1])
 
 
 class Origin(Noun):
-    """Another run as far as it had come: its id, its folder as seen from the one that names it, and its head."""
+    """Another run at a point of time: its id, its folder relative to the run that refers to it, and its head."""
 
     run: str
     folder: str
@@ -40,10 +40,11 @@ class Origin(Noun):
 class Header(Noun):
     """The first record of a run; its key is the run's id.
 
-    `profiles` is the file that says how profiles are read, `edges` the one of which the rubrics' graphs are taken.
-    `base` is the run whose verdicts a re-scored run refers to, `branch` the one from which verdicts were carried over.
-    `config_file` is the SHA-256 of config.yaml. `model` is the one behind the config's: None under model none, and in a
-    run that was begun before this was told. `domain` is what an annotator is told of, with the version of its words.
+    `profiles` is the file that describes how profiles are read, `edges` the file with the reviewed graphs of the
+    rubrics. `base` is the run whose verdicts a re-scored run refers to, `branch` the run from which verdicts were
+    carried over. `config_file` is the SHA-256 of config.yaml. `model` identifies the model behind the config's: None
+    with model none, and in runs from before it was stored. `domain` is the domain that an annotator's prompt describes,
+    with the version of its text.
     """
 
     jurygraph: str = Field(default_factory=lambda: version("jurygraph"))
@@ -65,107 +66,108 @@ class Header(Noun):
 
 
 def differences(run: Header, here: Header) -> Iterator[str]:
-    """What differs between a run and what is about to be added to it, one sentence each."""
+    """Yield the differences between a run and the current inputs, one sentence each."""
     yield from _file_difference("tasks file", run.tasks, here.tasks)
     yield from _file_difference("responses file", run.responses, here.responses)
     yield from _file_difference("profiles file", run.profiles, here.profiles)
     yield from _file_difference("file of reviewed graphs", run.edges, here.edges)
-    for key, there, now_here in changes(_judging(run.config), _judging(here.config)):
-        yield f"config {key} is {shown(there)} in the run and {shown(now_here)} here"
+    for key, in_run, current in changes(_judging_settings(run.config), _judging_settings(here.config)):
+        yield f"config {key} is {shown(in_run)} in the run and {shown(current)} here"
     if asking(run.config) == asking(here.config):
-        for key, there, now_here in _model_changes(run.model, here.model):
-            wrong = f"has the {key} {shown(there)} in the run and {shown(now_here)} here"
-            yield f"the model behind {here.config.model} {wrong}"
+        for key, in_run, current in _model_changes(run.model, here.model):
+            difference = f"has the {key} {shown(in_run)} in the run and {shown(current)} here"
+            yield f"the model behind {here.config.model} {difference}"
     for role in ("evaluator", "deriver", "combiner"):
-        there_is, here_is = _versions(run, role), _versions(here, role)
-        if role == "combiner":  # which of them are used is the config's to say
-            there_is = {name: version for name, version in there_is.items() if name in here_is}
-            here_is = {name: version for name, version in here_is.items() if name in there_is}
-        for name, there, now_here in changes(there_is, here_is):
-            yield f"{role} {name} has version {shown(there)} in the run and {shown(now_here)} here"
+        run_versions, current_versions = _versions(run, role), _versions(here, role)
+        if role == "combiner":  # the config determines which of them are used
+            run_versions = {name: version for name, version in run_versions.items() if name in current_versions}
+            current_versions = {name: version for name, version in current_versions.items() if name in run_versions}
+        for name, in_run, current in changes(run_versions, current_versions):
+            yield f"{role} {name} has version {shown(in_run)} in the run and {shown(current)} here"
     if run.domain != here.domain:
         yield f"the domain that the annotator is told of is {run.domain} in the run and {here.domain} here"
-    for name, _, _ in changes(_bases(run), _bases(here)):
+    for name, _, _ in changes(_evaluator_bases(run), _evaluator_bases(here)):
         yield f"what evaluator {name} read beside the config, such as a history, is not what it was in the run"
-    there, now_here = (f"from {one.branch.folder}" if one.branch else "from no other" for one in (run, here))
+    in_run, current = (f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, here))
     if (run.branch and run.branch.run) != (here.branch and here.branch.run):
-        yield f"the run was branched {there}, and this one would be branched {now_here}"
+        yield f"the run was branched {in_run}, and this one would be branched {current}"
 
 
-_HOW = {
+_CALL_HANDLING = {
     *("key", "timeout", "deadline", "attempts", "outage", "concurrency", "context"),
     *("requests_per_minute", "tokens_per_minute"),
 }
-"""Settings of calls that change no reply."""
+"""Settings of calls that do not change replies."""
 
 
-def _judging(config: Config) -> dict[str, Any]:
-    """What of a config a verdict or reward hangs on."""
-    return config.model_dump(mode="json", exclude={"calls": _HOW | {"cache", "record", "prices"}})
+def _judging_settings(config: Config) -> dict[str, Any]:
+    """Return the settings that verdicts or rewards depend on."""
+    return config.model_dump(mode="json", exclude={"calls": _CALL_HANDLING | {"cache", "record", "prices"}})
 
 
 def asking(config: Config) -> dict[str, Any]:
-    """What of a config a model's verdict hangs on: which model it is, what it is told, and how its reply is read."""
-    judging = _judging(config)
-    del judging["safety"]["gates"]  # they answer in its place
-    return {key: judging[key] for key in ("model", "calls", "safety")}
+    """Return the settings that a model's verdict depends on: the model, its prompt, and how its reply is parsed."""
+    settings = _judging_settings(config)
+    del settings["safety"]["gates"]  # gates give a verdict without the model
+    return {key: settings[key] for key in ("model", "calls", "safety")}
 
 
 def asks_alike(run: Header, config: Config, model: Identity | None) -> bool:
-    """Whether a jury asks the model that a run asked, in the same way, as far as the run tells."""
+    """Return whether a jury sends the same requests to the same model as a run, as far as the run has recorded it."""
     return asking(run.config) == asking(config) and not list(_model_changes(run.model, model))
 
 
-def _model_changes(there: Identity | None, here: Identity | None) -> Iterator[tuple[str, Any, Any]]:
-    """In what a model differs from the one before, where both are known: the same name may lead to another one."""
-    if there is not None and here is not None:
-        yield from changes(there.model_dump(exclude_none=True), here.model_dump(exclude_none=True))
+def _model_changes(in_run: Identity | None, current: Identity | None) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the differences between two models, if both are known: the same name may refer to different models."""
+    if in_run is not None and current is not None:
+        yield from changes(in_run.model_dump(exclude_none=True), current.model_dump(exclude_none=True))
 
 
 def _versions(header: Header, role: str) -> dict[str, str]:
-    seated: dict[str, Seat | str] = getattr(header, f"{role}s")
-    return {name: one.version if isinstance(one, Seat) else one for name, one in seated.items()}
+    entries: dict[str, Seat | str] = getattr(header, f"{role}s")
+    return {name: entry.version if isinstance(entry, Seat) else entry for name, entry in entries.items()}
 
 
-def _bases(header: Header) -> dict[str, str]:
+def _evaluator_bases(header: Header) -> dict[str, str]:
     return {name: seat.rests_on for name, seat in header.evaluators.items() if seat.rests_on}
 
 
-def _file_difference(what: str, there: FileMark | None, here: FileMark | None) -> Iterator[str]:
-    there_is, here_is = (mark.sha256 if mark else None for mark in (there, here))
-    if there_is not in (here_is, ERASED):
-        names = [f"{mark.name} ({mark.sha256[:12]})" if mark else "none" for mark in (there, here)]
-        yield f"the {what} is {names[0]} in the run and {names[1]} here"
+def _file_difference(label: str, in_run: FileMark | None, current: FileMark | None) -> Iterator[str]:
+    run_sum, current_sum = (mark.sha256 if mark else None for mark in (in_run, current))
+    if run_sum not in (current_sum, ERASED):
+        names = [f"{mark.name} ({mark.sha256[:12]})" if mark else "none" for mark in (in_run, current)]
+        yield f"the {label} is {names[0]} in the run and {names[1]} here"
 
 
-_ABSENT = object()
+_MISSING = object()
 
 
 def changes(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The innermost places at which two plain values differ."""
+    """Yield the innermost places at which two plain values differ, with both values."""
     if isinstance(there, Mapping) and isinstance(here, Mapping):
         for key in dict.fromkeys((*there, *here)):
             inner = f"{path}.{key}" if path else key
-            yield from changes(there.get(key, _ABSENT), here.get(key, _ABSENT), inner)
+            yield from changes(there.get(key, _MISSING), here.get(key, _MISSING), inner)
     elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        for index, (one, other) in enumerate(zip(there, here, strict=True)):
-            yield from changes(one, other, f"{path}[{index}]")
+        for index, (before, after) in enumerate(zip(there, here, strict=True)):
+            yield from changes(before, after, f"{path}[{index}]")
     elif there != here:
         yield path, there, here
 
 
 def shown(value: Any) -> str:
-    """A value as a sentence holds it."""
-    return "none" if value is _ABSENT else shortened(json.dumps(value, ensure_ascii=False), 100)
+    """Return a value as it is written in messages."""
+    return "none" if value is _MISSING else shortened(json.dumps(value, ensure_ascii=False), 100)
 
 
 _FILES = ("tasks", "responses", "profiles", "edges")
 
 
 def header_draft(header: Header, run_id: str) -> Draft:
-    """A header as the first record. What the files' bytes hash to is a text: it would tell of one that was erased.
+    """Return a header as the first record.
 
-    A run that has a base keeps none, and cannot be gone on with.
+    The SHA-256 sums of the input files are stored as a text, because they could reveal an erased one. A run that has a
+    base stores none, and cannot be continued.
     """
     body = header.model_dump(mode="json")
     sums = {name: body[name].pop("sha256") for name in _FILES if body.get(name) is not None}
@@ -173,7 +175,10 @@ def header_draft(header: Header, run_id: str) -> Draft:
 
 
 def read_header(ledger: Ledger) -> Header:
-    """The header again, with `ERASED` for the sums if something was erased. Raises `TraceMismatch` at what is none."""
+    """Return the header of a run, with `ERASED` for the sums if something was erased.
+
+    Raises `TraceMismatch` if the first record is not a header.
+    """
     record = next(ledger.chained(1, 1))
     try:
         body = record.content
@@ -184,5 +189,5 @@ def read_header(ledger: Ledger) -> Header:
                 body[name]["sha256"] = sums.get(name, ERASED)
         return Header.model_validate(body)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
-        wrong = f"is no beginning of a run ({type(error).__name__}: {error})"
-        raise TraceMismatch(f"{ledger.path}, record 1: {wrong}; it has been changed") from None
+        problem = f"is no beginning of a run ({type(error).__name__}: {error})"
+        raise TraceMismatch(f"{ledger.path}, record 1: {problem}; it has been changed") from None

@@ -1,4 +1,4 @@
-"""Which model is behind a config's `model`, and a stand-in that goes by its name and asks nobody."""
+"""Identify the model behind a config's `model`, and substitute an offline backend with that identity."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -15,9 +15,10 @@ if TYPE_CHECKING:
 
 
 class Identity(Noun):
-    """A model as requests name it, and how it is asked: with another, the same questions are other requests.
+    """A model as requests name it, and how it replies: with another identity, the same questions are other requests.
 
-    `top_logprobs` is how many other tokens it gives beside each one's log probability; None where it gives neither.
+    `top_logprobs` is the number of alternative tokens that it returns with the log probability of each token; None if
+    it returns no log probabilities.
     """
 
     provider: str
@@ -28,19 +29,19 @@ class Identity(Noun):
 
     @classmethod
     def of(cls, backend: Backend) -> "Identity":
-        """That of the model which a backend reaches."""
-        able = backend.capabilities
+        """Return the identity of the model that a backend reaches."""
+        capabilities = backend.capabilities
         return cls(
             provider=backend.provider,
             endpoint=backend.endpoint,
             model=backend.model,
-            form=able.form,
-            top_logprobs=able.top_logprobs if able.logprobs else None,
+            form=capabilities.form,
+            top_logprobs=capabilities.top_logprobs if capabilities.logprobs else None,
         )
 
     @classmethod
     def recorded(cls, ledger: Ledger) -> "Identity | None":
-        """That which the requests of a run tell; None where it holds none."""
+        """Return the identity that the requests of a run show; None if the run has no requests."""
         first, form, top = None, "text", None
         for request in _requests(ledger):
             first = first or request
@@ -48,17 +49,17 @@ class Identity(Noun):
             top = request.parameters.get("top_logprobs") if request.parameters.get("logprobs") else top
         if first is None:
             return None
-        named = {"provider": first.provider, "endpoint": first.endpoint, "model": first.model}
-        return cls.model_validate({**named, "form": form, "top_logprobs": top})
+        identity = {"provider": first.provider, "endpoint": first.endpoint, "model": first.model}
+        return cls.model_validate({**identity, "form": form, "top_logprobs": top})
 
 
 def model_of(jury: "Jury") -> Identity | None:
-    """The model that a jury asks; None under model none."""
+    """Return the identity of a jury's model; None with model none."""
     return None if jury.gateway is None else Identity.of(jury.gateway.backend)
 
 
 def _requests(ledger: Ledger) -> Iterator[Request]:
-    """The requests of a run, but for such as were erased."""
+    """Yield the requests of a run, except erased ones."""
     for record in ledger.records("call"):
         text = ledger.texts({record.seq: record.content["texts"]})[record.seq].get(0)
         if text is not None:
@@ -66,7 +67,7 @@ def _requests(ledger: Ledger) -> Iterator[Request]:
 
 
 class Absent(Backend):
-    """Stands in for a model, so that the requests are those which that one would get; no reply ever comes of it."""
+    """An offline backend: requests have the identity of the model that it replaces, and no request gets a reply."""
 
     def __init__(self, identity: Identity) -> None:
         self.provider, self.endpoint, self.model = identity.provider, identity.endpoint, identity.model
@@ -75,9 +76,9 @@ class Absent(Backend):
 
     @property
     def capabilities(self) -> Capabilities:
-        """What the model's endpoint can do."""
+        """Return the capabilities of the model's endpoint."""
         return self._capabilities
 
     async def complete(self, request: Request, timeout: float) -> Reply:
-        """Never a reply: raises `Fault` of kind `unrecorded`."""
+        """Raise `Fault` of kind `unrecorded`."""
         raise Fault("unrecorded", "the run holds no reply to this request, and its model is not asked")

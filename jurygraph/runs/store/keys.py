@@ -1,4 +1,4 @@
-"""Ed25519 keys in files: PEM, OpenSSH, or a public key as 64 hexadecimal digits."""
+"""Read Ed25519 keys from files: PEM, OpenSSH, or a public key as 64 hexadecimal digits."""
 
 import re
 from pathlib import Path
@@ -9,15 +9,15 @@ from jurygraph.errors import InputError
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-_MAKE = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
+_HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
 
 
 def private_key(path: Path) -> "Ed25519PrivateKey":
-    """The private key in a file, not encrypted. Raises `InputError` where it holds none."""
-    return _private(path, _content(path))
+    """Return the private key in an unencrypted file. Raises `InputError` if there is none."""
+    return _parse_private_key(path, _read_content(path))
 
 
-def _private(path: Path, content: bytes) -> "Ed25519PrivateKey":
+def _parse_private_key(path: Path, content: bytes) -> "Ed25519PrivateKey":
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -27,25 +27,28 @@ def _private(path: Path, content: bytes) -> "Ed25519PrivateKey":
     try:
         key = load(content, password=None)
     except TypeError:
-        raise InputError(f"{path}: is encrypted, and no passphrase is asked for; {_MAKE}") from None
+        raise InputError(f"{path}: is encrypted, and no passphrase is asked for; {_HINT}") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise InputError(f"{path}: holds no private key; {_MAKE}") from None
+        raise InputError(f"{path}: holds no private key; {_HINT}") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise InputError(f"{path}: holds another kind of key than Ed25519; {_MAKE}")
+        raise InputError(f"{path}: holds another kind of key than Ed25519; {_HINT}")
     return key
 
 
 def public_key_in(path: Path) -> str:
-    """The public key in a file, or that of the private key in it, in hexadecimal. Raises `InputError` at another."""
+    """Return the public key in a file, or of the private key in it, in hexadecimal.
+
+    Raises `InputError` if the file contains neither.
+    """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-    content = _content(path)
+    content = _read_content(path)
     if re.fullmatch(rb"[0-9a-fA-F]{64}", content.strip()):
         return content.decode().strip().lower()
     if b"PRIVATE KEY" in content:
-        return _private(path, content).public_key().public_bytes_raw().hex()
+        return _parse_private_key(path, content).public_key().public_bytes_raw().hex()
     load = serialization.load_ssh_public_key if content.startswith(b"ssh-") else serialization.load_pem_public_key
     try:
         key = load(content)
@@ -56,7 +59,7 @@ def public_key_in(path: Path) -> str:
     return key.public_bytes_raw().hex()
 
 
-def _content(path: Path) -> bytes:
+def _read_content(path: Path) -> bytes:
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise InputError(f"{path}: is no file; name the file of an Ed25519 key")
     try:

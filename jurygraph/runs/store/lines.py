@@ -1,4 +1,4 @@
-"""A trace as one line of JSON."""
+"""Traces as lines of JSON."""
 
 import json
 import re
@@ -10,6 +10,6 @@ _UNSEEN = re.compile(f"[{UNSEEN}]")
 
 
 def line_of(trace: Trace) -> bytes:
-    """A trace as one line of JSON, without its end. Unseen characters stand as escapes, so that it can be printed."""
+    """Return a trace as one printable line of JSON, with invisible characters escaped and without newline."""
     text = trace.model_dump_json()
     return _UNSEEN.sub(lambda found: json.dumps(found[0])[1:-1], text).encode()

@@ -1,7 +1,7 @@
-"""Check that SQLite's log or journal beside a ledger is its own, before SQLite writes from it into the ledger.
+"""Check that SQLite's log or journal of a ledger is its own, before SQLite writes from it into the ledger.
 
-SQLite takes any `-wal` or `-journal` that lies beside a database for the database's own. Where one of the two was
-copied without the other, it would mix two states, or two runs.
+SQLite treats any `-wal` or `-journal` file with the name of a database as belonging to it. If one of the two was copied
+without the other, SQLite would mix two states, or two runs.
 """
 
 import logging
@@ -27,19 +27,19 @@ _NOT_ABOUT_CONTENT = {
 }
 
 
-def check_log_files(path: Path, connected: Connect) -> None:
-    """Raise `TraceMismatch` where the log or the journal beside a ledger is that of another database or state.
+def check_log_files(path: Path, connect: Connect) -> None:
+    """Raise `TraceMismatch` if the log or the journal of a ledger belongs to another database or state.
 
-    Warn where the ledger needs a log and none is there: it was copied without it, so its last records may be missing.
-    `connected` opens a database in a mode of SQLite's.
+    Logs a warning if the ledger needs a log and there is none: it was copied without it, so its last records may be
+    missing. `connect` opens a database in a SQLite mode.
     """
     log, journal = (path.with_name(f"{path.name}-{kind}") for kind in ("wal", "journal"))
     if _size(journal):
-        _check_journal(path, journal, connected)
+        _check_journal(path, journal, connect)
     elif _size(log):
-        _check_log(path, log, connected)
+        _check_log(path, log, connect)
     elif _size(path):
-        with closing(connected(path, "ro")) as ledger:
+        with closing(connect(path, "ro")) as ledger:
             (mode,) = ledger.execute("PRAGMA journal_mode").fetchone()
         if mode == "wal" and not _size(log):
             _WARN("%s: was being written, and its log %s is not beside it; %s", path, log.name, _COPIED)
@@ -55,47 +55,53 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _check_log(path: Path, log: Path, connected: Connect) -> None:
-    """Whatever the ledger holds without its log, it has to hold with it."""
-    alone = _last_without_log(path, connected)
-    if alone is None:
+def _check_log(path: Path, log: Path, connect: Connect) -> None:
+    """Raise `TraceMismatch` unless the last record of the ledger without its log is in the ledger with its log too."""
+    last = _last_without_log(path, connect)
+    if last is None:
         return
-    with closing(connected(path, "ro")) as both:
+    with closing(connect(path, "ro")) as both:
         try:
-            found = both.execute("SELECT link FROM records WHERE seq = ?", (alone.seq,)).fetchone()
+            stored = both.execute("SELECT link FROM records WHERE seq = ?", (last.seq,)).fetchone()
         except sqlite3.DatabaseError as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_ABOUT_CONTENT:
                 raise
-            found = None
-    if found != (alone.link,):
-        raise _other(path, log, "log")
+            stored = None
+    if stored != (last.link,):
+        raise _mismatch_error(path, log, "log")
 
 
-def _check_journal(path: Path, journal: Path, connected: Connect) -> None:
-    """A transaction that we roll back after a kill leaves the number of pages as it was, or makes the first ones."""
+def _check_journal(path: Path, journal: Path, connect: Connect) -> None:
+    """Raise `TraceMismatch` unless the journal fits the ledger.
+
+    A transaction that is rolled back after a kill leaves the number of pages unchanged, or creates the first ones.
+    """
     with journal.open("rb") as file:
         head = file.read(28)
     if not head.startswith(_JOURNAL):
-        return  # it was not begun, or is over: SQLite takes no notice of it
+        return  # not begun, or finished: SQLite ignores it
     pages, page_size = int.from_bytes(head[16:20]), int.from_bytes(head[24:28])
-    with closing(connected(path, _ALONE)) as ledger:
+    with closing(connect(path, _WITHOUT_LOG)) as ledger:
         try:
             (size,), (count,) = (ledger.execute(f"PRAGMA {name}").fetchone() for name in ("page_size", "page_count"))
         except sqlite3.DatabaseError:
-            return  # half-written: the journal puts it right
-    new = pages == 0 and _last_without_log(path, connected) is None
-    if page_size != size or not (new or pages == count):
-        raise _other(path, journal, "journal")
+            return  # half-written: the journal restores it
+    is_new = pages == 0 and _last_without_log(path, connect) is None
+    if page_size != size or not (is_new or pages == count):
+        raise _mismatch_error(path, journal, "journal")
 
 
-_ALONE = "ro&immutable=1"
-"""The database file as it is, without its log or journal."""
+_WITHOUT_LOG = "ro&immutable=1"
+"""Open the database file as it is, without its log or journal."""
 
 
-def _last_without_log(path: Path, connected: Connect) -> Record | None:
-    """The last record in the database file itself, if its link proves it: a file being written may read as anything."""
+def _last_without_log(path: Path, connect: Connect) -> Record | None:
+    """Return the last record in the database file itself, if its link is valid; else None.
+
+    A file that is being written may contain anything.
+    """
     try:
-        with closing(connected(path, _ALONE)) as ledger:
+        with closing(connect(path, _WITHOUT_LOG)) as ledger:
             rows = ledger.execute("SELECT * FROM records ORDER BY seq DESC LIMIT 2").fetchall()
             last, *before = (Record._make(row) for row in rows)
             previous = before[0].link if before else START
@@ -104,7 +110,7 @@ def _last_without_log(path: Path, connected: Connect) -> Record | None:
         return None
 
 
-def _other(path: Path, file: Path, what: str) -> TraceMismatch:
-    wrong = f"is not the {what} of the {path.name} beside it, so one of the two was copied without the other"
-    how = f"copy both from the same folder, or move {file.name} away if {path.name} is to be read without it"
-    return TraceMismatch(f"{file}: {wrong}; {how}")
+def _mismatch_error(path: Path, file: Path, label: str) -> TraceMismatch:
+    problem = f"is not the {label} of the {path.name} beside it, so one of the two was copied without the other"
+    hint = f"copy both from the same folder, or move {file.name} away if {path.name} is to be read without it"
+    return TraceMismatch(f"{file}: {problem}; {hint}")

@@ -1,6 +1,7 @@
-"""Nouns as records and back. A record's body holds ids, numbers and names; what somebody wrote stands in its texts.
+"""Pack plans, traces and their parts into records, and unpack them.
 
-What a body leaves out is what the plan or the rest of it says anyway, so that nothing is stored twice.
+The body of a record contains ids, numbers and names; written text is in the texts of the record. A body leaves out what
+follows from the plan or the rest of the body, so that nothing is stored twice.
 """
 
 import json
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
     from jurygraph.graphs.rewarding import Row
 
 ERASED = "erased"
-"""Stands where a text or its digest was."""
+"""Value in place of an erased text or its digest."""
 
-_UNSTATED: Verdict = Verdict.model_construct()
+_DEFAULTS: Verdict = Verdict.model_construct()
 _COMMON = ("id", "query", "reference", "facts", "metadata")
 Body = dict[str, Any]
 _NONE_SHARED: Mapping[tuple[str, ...], int] = MappingProxyType({})
@@ -50,7 +51,7 @@ _NONE_SHARED: Mapping[tuple[str, ...], int] = MappingProxyType({})
 
 @dataclass(frozen=True)
 class Shape:
-    """A survey without its texts: views are known by their places, so that many tasks can share one shape."""
+    """A survey without its texts: views are referenced by their places, so that many tasks can share one shape."""
 
     members: Sequence[tuple[Audience, str | None]]
     derivations: Sequence[Derivation]
@@ -60,7 +61,7 @@ class Shape:
 
     @classmethod
     def of(cls, survey: Survey) -> "Shape":
-        """The shape of a survey."""
+        """Return the shape of a survey."""
         place = {digest: str(i) for i, digest in enumerate(survey.views)}
         return cls(
             members=[(view.audience, view.member) for view in survey.views.values()],
@@ -72,7 +73,7 @@ class Shape:
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> "Shape":
-        """A shape as it was stored."""
+        """Return a shape from its stored body."""
         return cls(
             members=[(audience, member) for audience, member in body["members"]],
             derivations=[Derivation.model_validate(d) for d in body["derivations"]],
@@ -83,7 +84,7 @@ class Shape:
 
     @cached_property
     def body(self) -> Body:
-        """As it is stored."""
+        """Return the body as it is stored."""
         return {
             "members": [list(member) for member in self.members],
             "derivations": [d.model_dump() for d in self.derivations],
@@ -94,27 +95,27 @@ class Shape:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the body."""
+        """Return the SHA-256 of the body."""
         return digest_of(self.body)
 
     @cached_property
     def expected(self) -> Mapping[str, tuple[int, Mapping[str, Any]]]:
-        """By question: its place, and the fields that its verdicts have unless they say otherwise."""
-        return {question.id: (place, self._stamped(question)) for place, question in enumerate(self.questions)}
+        """Return the place of each question, by id, and the default values of its verdicts' fields."""
+        return {question.id: (place, self._default_fields(question)) for place, question in enumerate(self.questions)}
 
-    def _stamped(self, question: Question) -> Mapping[str, Any]:
+    def _default_fields(self, question: Question) -> Mapping[str, Any]:
         from jurygraph.graphs.routing import identity_of
 
         audience, member = self.members[int(question.view)]
-        return {**vars(_UNSTATED), **identity_of(question, audience, member)}
+        return {**vars(_DEFAULTS), **identity_of(question, audience, member)}
 
     @cached_property
     def mirrored(self) -> bool:
-        """Whether a verdict can belong to two traces."""
+        """True if a verdict can belong to two traces."""
         return any(q.scope == "pair" and q.pairs == "unordered" for q in self.questions)
 
     def survey(self, views: Sequence[TaskView]) -> Survey:
-        """The survey again, with its views."""
+        """Return the survey of this shape with these views."""
         digests = [view.digest for view in views]
         return Survey(
             views=dict(zip(digests, views, strict=True)),
@@ -126,34 +127,38 @@ class Shape:
 
 
 def task_text(task: Task, plan: Plan) -> bytes:
-    """Everything that is written in a task, what its profiles were read as and its rubric annotated, and the views of
-    its plan as far as they differ from it."""
+    """Return all text of a task: the task, its profiles and its annotated rubric, and those fields of the views of its
+    plan that differ from it."""
     content = task.model_dump(mode="json")
     views = [
         {k: v for k, v in view.model_dump(mode="json").items() if k not in _COMMON or v != content[k]}
         for view in plan.survey.views.values()
     ]
-    read = {name: one.model_dump(mode="json") for name in _READ if (one := getattr(plan, name)) is not None}
-    return _text({"task": content, "views": views, "plan": plan.digest, **read})
+    results = {
+        name: result.model_dump(mode="json")
+        for name in _PLANNING_RESULTS
+        if (result := getattr(plan, name)) is not None
+    }
+    return _to_json({"task": content, "views": views, "plan": plan.digest, **results})
 
 
-_READ: Mapping[str, type[Noun]] = {"profiles": Profiles, "rubric": Rubric}
-"""What of a plan is neither its survey nor its decision."""
+_PLANNING_RESULTS: Mapping[str, type[Noun]] = {"profiles": Profiles, "rubric": Rubric}
+"""Fields of a plan that belong neither to its survey nor to its decision."""
 
 
 def read_beside(content: Mapping[str, Any]) -> dict[str, Any]:
-    """What the profiles of a task were read as, and its rubric with its graph, from what is written in it."""
-    return {name: noun.model_validate(content[name]) for name, noun in _READ.items() if name in content}
+    """Return the profiles and the rubric with its graph, as far as the stored content of a task contains them."""
+    return {name: model.model_validate(content[name]) for name, model in _PLANNING_RESULTS.items() if name in content}
 
 
 def read_views(content: Mapping[str, Any]) -> list[TaskView]:
-    """The views of a plan, in their order, from what is written in its task."""
+    """Return the views of a plan, in order, from the stored content of its task."""
     common = {name: content["task"][name] for name in _COMMON}
     return [TaskView.model_validate({**common, **view}) for view in content["views"]]
 
 
 def pack_reward(row: "Row") -> Body:
-    """A reward as it is stored; a contribution is the decision's weight times the value."""
+    """Return the body of a reward; a contribution is the decision's weight times the value."""
     value, terms, counts = row.value, row.terms, row.counts
     body: Body = {
         "value": value,
@@ -164,11 +169,11 @@ def pack_reward(row: "Row") -> Body:
         body["status"] = row.status
     if row.coverage != 1.0:
         body["coverage"] = row.coverage
-    if not _same((row.partial,), (value,)):
+    if not _are_identical((row.partial,), (value,)):
         body["partial"] = row.partial
-    if row.range is None or not _same(row.range, (value, value)):
+    if row.range is None or not _are_identical(row.range, (value, value)):
         body["range"] = row.range
-    if not _same(row.components, terms):
+    if not _are_identical(row.components, terms):
         body["components"] = row.components
     for name in ("parts", "figures", "adjustments", "notes"):
         if getattr(row, name):
@@ -177,7 +182,7 @@ def pack_reward(row: "Row") -> Body:
 
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
-    """The reward again."""
+    """Return a reward from its body."""
     from jurygraph.graphs.rewarding import Row
 
     value, terms = body["value"], body["terms"]
@@ -198,37 +203,39 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     ).reward(decision)
 
 
-def _same(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
-    """Equal to the last bit: 0.0 is not -0.0."""
+def _are_identical(one: Sequence[float | None], other: Sequence[float | None]) -> bool:
+    """Return whether all numbers are equal to the last bit: 0.0 is not -0.0."""
     return one == other and (0.0 not in one or repr(one) == repr(other))
 
 
 class Texts(list[bytes]):
-    """The texts of a record as they are collected."""
+    """The texts of a record that is being packed."""
 
     def place(self, text: bytes) -> int:
-        """Add a text; its place."""
+        """Append a text and return its place."""
         self.append(text)
         return len(self) - 1
 
 
 Shown = tuple[str, ...]
-"""The ids of the responses that a verdict is about, in the order in which they were shown."""
-_FEW = 2
+"""Ids of the responses that a verdict is about, in the order in which they were shown."""
+_MAX_INLINE = 2
 
 
 def shared_lists(traces: Iterable[Trace]) -> dict[Shown, int]:
-    """Return the lists of more than two responses that verdicts of a group name, each with its number.
+    """Return the lists of more than two responses that the verdicts of a group name, each with its number.
 
-    A group stores each of them once, and its verdicts store the number: written out in every verdict, they would take
-    room that grows with the square of the group.
+    A group stores each list once, and its verdicts store the number: lists in every verdict would take space quadratic
+    in the size of the group.
     """
-    shown = (verdict.responses for trace in traces for verdict in trace.verdicts if len(verdict.responses) > _FEW)
+    shown = (
+        verdict.responses for trace in traces for verdict in trace.verdicts if len(verdict.responses) > _MAX_INLINE
+    )
     return {responses: number for number, responses in enumerate(dict.fromkeys(shown))}
 
 
 def read_shared_lists(group: Mapping[str, Any]) -> list[Shown]:
-    """Return the lists that the body of a group stores, by their numbers."""
+    """Return the lists in the body of a group; their numbers are their indices."""
     return _SHARED.validate_python(group.get("shown", []))
 
 
@@ -236,7 +243,7 @@ _SHARED = TypeAdapter(list[Shown])
 
 
 def shown_in(verdict: Mapping[str, Any], shared: Sequence[Shown]) -> Sequence[str]:
-    """Return the responses that a stored verdict names; none where it is about the response of its trace alone."""
+    """Return the responses that a stored verdict names; empty if it is only about the response of its trace."""
     stored: int | Sequence[str] = verdict.get("responses", ())
     return shared[stored] if isinstance(stored, int) else stored
 
@@ -244,20 +251,20 @@ def shown_in(verdict: Mapping[str, Any], shared: Sequence[Shown]) -> Sequence[st
 def pack_trace(
     trace: Trace, response: Response, shape: Shape, reward: Body, place: int, shared: Mapping[Shown, int] = _NONE_SHARED
 ) -> tuple[Body, Texts]:
-    """A trace and its response as body and texts; the text of the response comes first.
+    """Return a trace and its response as body and texts; the first text is that of the response.
 
-    `place` counts from the record of its group, which stores the `shared` lists of responses.
+    `place` is the distance from the record of its group, which stores the `shared` lists of responses.
     """
     texts = Texts([response.text.encode()])
     body: Body = {"group": place, "reward": reward, "response": 0}
     if trace.agent is not None:
         body["agent"] = trace.agent
     if trace.labels or response.data is not None:
-        body["about"] = texts.place(_text({"labels": trace.labels, "data": response.data}))
-    own = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
-    body["verdicts"] = [_pack_verdict(verdict, trace.response_id, shape, texts, shared) for verdict in own]
+        body["about"] = texts.place(_to_json({"labels": trace.labels, "data": response.data}))
+    verdicts = [verdict for verdict in trace.verdicts if verdict.about == trace.response_id]
+    body["verdicts"] = [_pack_verdict(verdict, trace.response_id, shape, texts, shared) for verdict in verdicts]
     if trace.material:
-        body["material"] = [_pack_material(one, texts) for one in trace.material]
+        body["material"] = [_pack_material(material, texts) for material in trace.material]
     if trace.calls:
         body["calls"] = [call.model_dump() for call in trace.calls]
     return body, texts
@@ -265,25 +272,25 @@ def pack_trace(
 
 def _pack_verdict(verdict: Verdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[Shown, int]) -> Body:
     place, expected = shape.expected[verdict.question]
-    usual = {**expected, "about": response_id, "responses": (response_id,)}
+    defaults = {**expected, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
     body: Body = {"question": place}
-    body |= {name: fields[name] for name in usual if name not in _APART and fields[name] != usual[name]}
+    body |= {name: fields[name] for name in defaults if name not in _SPECIAL_FIELDS and fields[name] != defaults[name]}
     if verdict.responses in shared:
         body["responses"] = shared[verdict.responses]
     if verdict.examples:
-        body["examples"] = [one.model_dump() for one in verdict.examples]
+        body["examples"] = [example.model_dump() for example in verdict.examples]
     if verdict.shrinkage is not None:
         body["shrinkage"] = verdict.shrinkage.model_dump()
     if verdict.failure is not None:
         body["failure"] = [verdict.failure.cause, verdict.failure.kind]
     if verdict.evidence:
         body["evidence"] = [_pack_evidence(e) for e in verdict.evidence]
-    written = _written(verdict)
-    if "native" in written:
+    text = _written_text(verdict)
+    if "native" in text:
         del body["native"]
-    if written:
-        body["text"] = texts.place(_text(written))
+    if text:
+        body["text"] = texts.place(_to_json(text))
     return body
 
 
@@ -292,20 +299,20 @@ def _pack_evidence(evidence: Evidence) -> list[Any]:
     return place if evidence.of is None else [*place, evidence.of]
 
 
-_APART = {"reason", "evidence", "failure", "examples", "shrinkage"}
-"""Fields that are packed in a way of their own."""
+_SPECIAL_FIELDS = {"reason", "evidence", "failure", "examples", "shrinkage"}
+"""Fields that `_pack_verdict` packs individually."""
 
 
-def _written(verdict: Verdict) -> Body:
-    """What somebody wrote in a verdict."""
-    written: Body = {"reason": verdict.reason} if verdict.reason else {}
+def _written_text(verdict: Verdict) -> Body:
+    """Return the text in a verdict."""
+    text: Body = {"reason": verdict.reason} if verdict.reason else {}
     if verdict.failure is not None and verdict.failure.message:
-        written["message"] = verdict.failure.message
+        text["message"] = verdict.failure.message
     if verdict.evidence:
-        written["quotes"] = [e.quote for e in verdict.evidence]
+        text["quotes"] = [e.quote for e in verdict.evidence]
     if isinstance(verdict.native, str):
-        written["native"] = verdict.native
-    return written
+        text["native"] = verdict.native
+    return text
 
 
 def _pack_material(material: Material, texts: Texts) -> Body:
@@ -315,41 +322,44 @@ def _pack_material(material: Material, texts: Texts) -> Body:
 def unpack_verdict(
     body: Mapping[str, Any], response_id: str, shape: Shape, texts: Mapping[int, bytes], shared: Sequence[Shown] = ()
 ) -> Verdict:
-    """The verdict again; what was erased is empty or says so. `shared` are the lists of responses of its group."""
+    """Return a verdict from its body; erased text is empty or replaced by `ERASED`.
+
+    `shared` are the lists of responses of its group.
+    """
     expected = shape.expected[shape.questions[body["question"]].id][1]
     fields = {**expected, "about": response_id, "responses": (response_id,)}
     fields |= {name: value for name, value in body.items() if name not in ("question", "text")}
-    written = _read_written(body, texts)
-    fields |= {name: written[name] for name in ("reason", "native") if name in written}
+    text = _read_text(body, texts)
+    fields |= {name: text[name] for name in ("reason", "native") if name in text}
     if "failure" in body:
         cause, kind = body["failure"]
-        fields["failure"] = {"cause": cause, "kind": kind, "message": written.get("message", "")}
+        fields["failure"] = {"cause": cause, "kind": kind, "message": text.get("message", "")}
     if "evidence" in body:
-        fields["evidence"] = list(_unpack_evidence(body["evidence"], written))
+        fields["evidence"] = list(_unpack_evidence(body["evidence"], text))
     if not isinstance(fields["responses"], int):
         return Verdict.model_validate(fields)
-    shown = shared[fields["responses"]]  # one list for all verdicts, where validation would copy it for each
+    shown = shared[fields["responses"]]  # one list for all verdicts, since validation would copy it for each
     return Verdict.model_validate({**fields, "responses": ()}).model_copy(update={"responses": shown})
 
 
 def unpack_message(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> str:
-    """Return what the failure of a stored verdict says, as `unpack_verdict` has it."""
-    message: str = _read_written(body, texts).get("message", "")
+    """Return the message of a stored verdict's failure, as `unpack_verdict` does."""
+    message: str = _read_text(body, texts).get("message", "")
     return message
 
 
-def _read_written(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
-    """Return what somebody wrote in a stored verdict, as `_written` packed it, or that it was erased."""
+def _read_text(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
+    """Return the text of a stored verdict, as packed by `_written_text`; `ERASED` if it was erased."""
     if "text" not in body:
         return {}
     if body["text"] not in texts:
         return {"reason": ERASED, "message": ERASED}
-    written: Body = json.loads(texts[body["text"]])
-    return written
+    content: Body = json.loads(texts[body["text"]])
+    return content
 
 
-def _unpack_evidence(stored: Sequence[Any], written: Mapping[str, Any]) -> Iterator[Body]:
-    quotes = written.get("quotes", [ERASED] * len(stored))
+def _unpack_evidence(stored: Sequence[Any], text: Mapping[str, Any]) -> Iterator[Body]:
+    quotes = text.get("quotes", [ERASED] * len(stored))
     for quote, (start, end, source, verified, *of) in zip(quotes, stored, strict=True):
         yield {"quote": quote, "start": start, "end": end, "source": source, "verified": verified} | (
             {"of": of[0]} if of else {}
@@ -357,7 +367,7 @@ def _unpack_evidence(stored: Sequence[Any], written: Mapping[str, Any]) -> Itera
 
 
 def unpack_material(body: Mapping[str, Any], response_id: str, texts: Mapping[int, bytes]) -> Material:
-    """The material again; what was erased is known by its name, and is there no more."""
+    """Return material from its body; erased material has only its name and a failure."""
     if body["text"] in texts:
         return Material.model_validate_json(texts[body["text"]])
     failure = {"cause": "infrastructure", "kind": ERASED, "message": "it was erased"}
@@ -367,11 +377,11 @@ def unpack_material(body: Mapping[str, Any], response_id: str, texts: Mapping[in
 
 
 def unpack_about(body: Mapping[str, Any], texts: Mapping[int, bytes]) -> Body:
-    """The labels and data of a trace's response."""
+    """Return the labels and data of a trace's response."""
     text = texts.get(body["about"]) if "about" in body else None
-    found: Body = {"labels": {}, "data": None} if text is None else json.loads(text)
-    return found
+    content: Body = {"labels": {}, "data": None} if text is None else json.loads(text)
+    return content
 
 
-def _text(value: Any) -> bytes:
+def _to_json(value: Any) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

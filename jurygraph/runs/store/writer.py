@@ -1,4 +1,4 @@
-"""Group commits: one thread makes durable what others append, as much at once as comes within a few milliseconds."""
+"""Group commits: one thread makes appended records durable, in batches of what arrives within a few milliseconds."""
 
 import queue
 import threading
@@ -10,9 +10,9 @@ from typing import NamedTuple
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.ledger import Ledger
 
-_LONGEST_WAIT = 0.005
-_AT_ONCE = 256
-_WAITING = 64
+_MAX_WAIT = 0.005
+_MAX_BATCHES = 256
+_QUEUE_SIZE = 64
 
 
 class _Batch(NamedTuple):
@@ -21,22 +21,22 @@ class _Batch(NamedTuple):
 
 
 class Writer:
-    """Appends batches of records to a ledger, each batch whole or not at all.
+    """Appends batches of records to a ledger, each batch completely or not at all.
 
-    A batch's future is done once it would survive a power cut, and carries the error if it could not be written;
-    after an error nothing more is written.
+    The future of a batch is done once the batch would survive a power failure, and carries the error if it could not be
+    written; after an error nothing more is written.
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        ledger.make_durable()  # before the thread: whoever plans from the ledger reads it meanwhile
+        ledger.make_durable()  # before the thread starts: planning reads the ledger at the same time
         self._ledger = ledger
-        self._batches: queue.Queue[_Batch | None] = queue.Queue(_WAITING)
+        self._batches: queue.Queue[_Batch | None] = queue.Queue(_QUEUE_SIZE)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._write, name="jurygraph-ledger", daemon=True)
         self._thread.start()
 
     def append(self, drafts: Sequence[Draft]) -> "Future[None]":
-        """Hand over a batch; waits while too much is waiting already. Raises the error that stopped the writing."""
+        """Enqueue a batch; blocks while the queue is full. Raises the error that stopped the writing."""
         if self._error is not None:
             raise self._error
         batch = _Batch(drafts, Future())
@@ -44,7 +44,7 @@ class Writer:
         return batch.durable
 
     def close(self) -> None:
-        """Write what is waiting and end. Raises the error that stopped the writing."""
+        """Write the enqueued batches and stop the thread. Raises the error that stopped the writing."""
         self._batches.put(None)
         self._thread.join()
         if self._error is not None:
@@ -53,17 +53,17 @@ class Writer:
     def _write(self) -> None:
         ended = False
         while not ended:
-            batches, ended = self._gathered()
+            batches, ended = self._gather()
             if batches:
                 self._commit(batches)
 
-    def _gathered(self) -> tuple[list[_Batch], bool]:
-        """What has come, and what comes within the wait; whether it is the last."""
+    def _gather(self) -> tuple[list[_Batch], bool]:
+        """Return the batches that are waiting or arrive within `_MAX_WAIT` seconds, and whether they are the last."""
         first = self._batches.get()
         if first is None:
             return [], True
-        batches, until = [first], time.monotonic() + _LONGEST_WAIT
-        while len(batches) < _AT_ONCE:
+        batches, until = [first], time.monotonic() + _MAX_WAIT
+        while len(batches) < _MAX_BATCHES:
             try:
                 batch = self._batches.get(timeout=max(0.0, until - time.monotonic()))
             except queue.Empty:
@@ -78,7 +78,7 @@ class Writer:
             if self._error is None:
                 self._ledger.append(*(draft for batch in batches for draft in batch.drafts))
                 self._ledger.commit()
-        except BaseException as error:  # noqa: BLE001 - it is raised where the next batch is appended
+        except BaseException as error:  # noqa: BLE001 - it is raised by the next append
             self._error = error
             self._ledger.rollback()
         for batch in batches:

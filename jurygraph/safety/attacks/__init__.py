@@ -1,4 +1,4 @@
-"""Attacks on judges: responses that try to win without doing any task, and the tasks to try them on."""
+"""Attacks on judges: responses that try to get credit without doing any task, and tasks to test them on."""
 
 from jurygraph.safety.attacks.library import Attack, Suite, attack_text, load_attack_tasks, load_attacks
 

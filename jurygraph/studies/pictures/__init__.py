@@ -1,1 +1,1 @@
-"""Pictures of rubric graphs: what they show, where it stands, and the forms that they are drawn in."""
+"""Pictures of rubric graphs: their content, their layout, and the formats in which they are drawn."""

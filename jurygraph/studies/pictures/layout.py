@@ -1,4 +1,4 @@
-"""Where the boxes of a graph stand, parents above children, and where its edges run: in layers (Sugiyama).
+"""Layered layout of a graph (Sugiyama): positions of the boxes, parents above children, and routes of the edges.
 
 A row holds a few boxes, so that a broad graph grows downwards. An edge that passes a row has a lane of its own there;
 in a large graph, long edges run in trunks to the right of all rows.
@@ -13,8 +13,8 @@ from math import ceil, sqrt
 from jurygraph.studies.pictures.trunks import Trunks, find_trunks
 
 WIDTH, LANE = 236.0, 8.0
-_APART, _LANES_APART = 30.0, 16.0
-_GAP, _GAP_PER_EDGE, _LARGEST_GAP = 56.0, 5.0, 150.0
+_BOX_SPACING, _LANE_SPACING = 30.0, 16.0
+_GAP, _GAP_PER_EDGE, _MAX_GAP = 56.0, 5.0, 150.0
 _SWEEPS = 12
 
 Point = tuple[float, float]
@@ -24,7 +24,7 @@ Neighbours = Mapping[int, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A rectangle, by its upper left corner."""
+    """A rectangle; `x` and `y` are its upper left corner."""
 
     x: float
     y: float
@@ -34,10 +34,10 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A box for each node, and a route for each edge: from the foot of its parent to the head of its child.
+    """A box for each node, and a route for each edge, from the bottom of its parent to the top of its child.
 
-    From its first point a route runs straight down to the second. The others come in pairs: between the two of a pair
-    it crosses the gap between two rows, and from one pair to the next it runs straight down through a row.
+    From its first point a route runs straight down to the second. The others come in pairs: between the two points of a
+    pair it crosses the gap between two rows, and from one pair to the next it runs straight down through a row.
     """
 
     boxes: tuple[Box, ...]
@@ -52,60 +52,61 @@ def lay_out(
     order: Sequence[int],
     styles: Sequence[Hashable] | None = None,
 ) -> Layout:
-    """The layout of nodes of these heights; `order` is a topological one. The same input gives the same layout.
+    """Return the layout of nodes of these heights; the same input gives the same layout.
 
-    `styles` says how each edge is drawn: only edges of the same style share a line. None where all are drawn alike.
+    `order` is a topological order of the nodes. `styles` describes how each edge is drawn: only edges of the same style
+    share a line. None if all have the same style.
     """
     rows, row_of = _rows_of_nodes(len(heights), edges, order)
     trunks = find_trunks(edges, row_of, styles or [None] * len(edges))
-    rows, chains = _with_lanes(rows, row_of, edges, trunks)
+    rows, chains = _add_lanes(rows, row_of, edges, trunks)
     in_rows = [chain for number, chain in enumerate(chains) if number not in trunks.of_edge]
     above, below = _neighbours(in_rows, up=True), _neighbours(in_rows, up=False)
-    rows = _untangled(rows, above, below)
-    x = _across(rows, above, below, len(heights))
+    rows = _order_rows(rows, above, below)
+    x = _x_positions(rows, above, below, len(heights))
     breadth = max(x[item] + _breadth(item, len(heights)) / 2 for row in rows for item in row)
-    columns = [breadth + _LANES_APART + LANE / 2 + (LANE + _LANES_APART) * column for column in trunks.columns]
-    x |= {_trunk(number): at for number, at in enumerate(columns)}
+    columns = [breadth + _LANE_SPACING + LANE / 2 + (LANE + _LANE_SPACING) * column for column in trunks.columns]
+    x |= {_trunk_item(number): at for number, at in enumerate(columns)}
     row_of = {item: number for number, row in enumerate(rows) for item in row}
-    tops, feet = _down(rows, row_of, chains, heights)
+    tops, feet = _y_positions(rows, row_of, chains, heights)
     boxes = tuple(Box(x[i] - WIDTH / 2, tops[row_of[i]], height) for i, height in enumerate(heights))
     leaves, enters = _ports(chains, x, up=False), _ports(chains, x, up=True)
     routes = []
     for number, (first, *passed, last) in enumerate(chains):
         straight = [(x[item], y) for item in passed for y in _extent(item, row_of, (first, last), tops, feet)]
-        begin, out = leaves[number], boxes[first].y + boxes[first].height
-        routes.append(((begin, out), (begin, feet[row_of[first]]), *straight, (enters[number], boxes[last].y)))
+        port, bottom = leaves[number], boxes[first].y + boxes[first].height
+        routes.append(((port, bottom), (port, feet[row_of[first]]), *straight, (enters[number], boxes[last].y)))
     return Layout(boxes, tuple(routes), max([breadth, *(at + LANE / 2 for at in columns)]), feet[-1])
 
 
-def _trunk(number: int) -> int:
-    """The item that a trunk is: nodes are numbered from 0 on, lanes after them, and trunks from -1 down."""
+def _trunk_item(number: int) -> int:
+    """Return the item of a trunk: nodes are numbered from 0 on, lanes after them, and trunks from -1 down."""
     return -1 - number
 
 
 def _extent(
     item: int, row_of: Mapping[int, int], ends: tuple[int, int], tops: Sequence[float], feet: Sequence[float]
 ) -> tuple[float, float]:
-    """From where to where an edge with these ends runs straight down: through a lane's row, or along its trunk."""
+    """Return the start and end of the straight part of an edge: through the row of a lane, or along its trunk."""
     if item < 0:
         return tops[row_of[ends[0]] + 1], feet[row_of[ends[1]] - 1]
     return tops[row_of[item]], feet[row_of[item]]
 
 
-def _with_lanes(
+def _add_lanes(
     rows: Rows, row_of: Mapping[int, int], edges: Sequence[tuple[int, int]], trunks: Trunks
 ) -> tuple[Rows, list[list[int]]]:
-    """The rows with lanes (numbered after the nodes), and for each edge what it touches: its parent, the lanes that it
-    passes or its trunk, and its child."""
+    """Return the rows with lanes, which are numbered after the nodes, and the items of each edge: its parent, the lanes
+    or the trunk that it passes, and its child."""
     lefts: Rows = [[] for _ in rows]
     rights: Rows = [[] for _ in rows]
     chains, lane = [], len(row_of)
     for number, (parent, child) in enumerate(edges):
         if number in trunks.of_edge:
-            chains.append([parent, _trunk(trunks.of_edge[number]), child])
+            chains.append([parent, _trunk_item(trunks.of_edge[number]), child])
             continue
         passed = range(row_of[parent] + 1, row_of[child])
-        for row in passed:  # as many begin on the left as on the right
+        for row in passed:  # alternately on the left and on the right
             (lefts if number % 2 else rights)[row].append(lane + row - passed.start)
         chains.append([parent, *range(lane, lane + len(passed)), child])
         lane += len(passed)
@@ -113,40 +114,40 @@ def _with_lanes(
 
 
 def _rows_of_nodes(n: int, edges: Sequence[tuple[int, int]], order: Sequence[int]) -> tuple[Rows, dict[int, int]]:
-    """Return the nodes of each row, and the row of each node; nodes without edges stand below the others."""
+    """Return the nodes of each row, and the row of each node; nodes without edges are below the others."""
     parents: dict[int, list[int]] = {node: [] for node in range(n)}
     for parent, child in edges:
         parents[child].append(parent)
     depth: dict[int, int] = {}
     for node in order:
         depth[node] = 1 + max((depth[parent] for parent in parents[node]), default=-1)
-    alone = set(range(n)).difference(*edges)
-    most = max(4, ceil(1.2 * sqrt(n)))
+    isolated = set(range(n)).difference(*edges)
+    max_row_size = max(4, ceil(1.2 * sqrt(n)))
     rows: Rows = []
     row_of: dict[int, int] = {}
-    first_row_alone = 0
-    for node in sorted(range(n), key=lambda node: (node in alone, depth[node], node)):
-        row = first_row_alone if node in alone else 1 + max((row_of[parent] for parent in parents[node]), default=-1)
-        while row < len(rows) and len(rows[row]) >= most:
+    first_free = 0
+    for node in sorted(range(n), key=lambda node: (node in isolated, depth[node], node)):
+        row = first_free if node in isolated else 1 + max((row_of[parent] for parent in parents[node]), default=-1)
+        while row < len(rows) and len(rows[row]) >= max_row_size:
             row += 1
         rows.extend([] for _ in range(row + 1 - len(rows)))
         rows[row].append(node)
         row_of[node] = row
-        first_row_alone = row if node in alone else max(first_row_alone, row + 1)
+        first_free = row if node in isolated else max(first_free, row + 1)
     return rows, row_of
 
 
 def _neighbours(chains: Sequence[Sequence[int]], up: bool) -> Neighbours:
-    """What every item has an edge to in the row above it (`up`) or below it."""
-    found: dict[int, list[int]] = {}
+    """Return the items that each item has an edge to in the row above it (`up`) or below it."""
+    neighbours: dict[int, list[int]] = {}
     for upper, lower in (pair for chain in chains for pair in pairwise(chain)):
         item, other = (lower, upper) if up else (upper, lower)
-        found.setdefault(item, []).append(other)
-    return found
+        neighbours.setdefault(item, []).append(other)
+    return neighbours
 
 
-def _untangled(rows: Rows, above: Neighbours, below: Neighbours) -> Rows:
-    """The rows in the order with the fewest crossings that sweeps by barycentre come to."""
+def _order_rows(rows: Rows, above: Neighbours, below: Neighbours) -> Rows:
+    """Return the rows in the order with the fewest crossings that sweeps by barycentre find."""
     best, fewest = rows, _crossings(rows, below)
     for sweep in range(_SWEEPS):
         if not fewest:
@@ -170,12 +171,12 @@ def _crossings(rows: Rows, below: Neighbours) -> int:
 
 
 def _in_order(below: Neighbours, item: int, place: Mapping[int, int]) -> list[int]:
-    """Return what an item has an edge to in the row below, from left to right."""
+    """Return the items that an item has an edge to in the row below, from left to right."""
     return sorted(below.get(item, ()), key=place.__getitem__)
 
 
 def count_inversions(places: Sequence[int]) -> int:
-    """Count the pairs of which the first is larger: edges, listed by their upper ends, that cross."""
+    """Return the number of pairs in which the first is larger: crossings, for edges listed by their upper ends."""
     count = 0
     seen: list[int] = []
     for number, place in enumerate(places):
@@ -185,48 +186,48 @@ def count_inversions(places: Sequence[int]) -> int:
     return count
 
 
-def _mean(of: Mapping[int, float], items: Sequence[int]) -> float:
-    if len(items) == 1:  # as for nearly all lanes
-        return of[items[0]]
-    return sum(of[item] for item in items) / len(items)
+def _mean(values: Mapping[int, float], items: Sequence[int]) -> float:
+    if len(items) == 1:  # the usual case for lanes
+        return values[items[0]]
+    return sum(values[item] for item in items) / len(items)
 
 
 def _breadth(item: int, n: int) -> float:
     return WIDTH if item < n else LANE
 
 
-def _across(rows: Rows, above: Neighbours, below: Neighbours, n: int) -> dict[int, float]:
-    """The middle of every item, from 0 on: as near to its neighbours' as the order of its row allows."""
+def _x_positions(rows: Rows, above: Neighbours, below: Neighbours, n: int) -> dict[int, float]:
+    """Return the middle of every item, from 0 on: as near to its neighbours as the order of its row allows."""
     offsets = [_offsets(row, n) for row in rows]
     x = {
-        item: at - own[-1] / 2
-        for row, own in zip(rows, offsets, strict=True)
-        for item, at in zip(row, own, strict=True)
+        item: at - spacings[-1] / 2
+        for row, spacings in zip(rows, offsets, strict=True)
+        for item, at in zip(row, spacings, strict=True)
     }
     everything = tuple(x)
     both = {item: (*above.get(item, ()), *below.get(item, ())) for item in x}
     places = list(zip(rows, offsets, strict=True))
     for sweep in range(_SWEEPS):
         neighbours = both if sweep >= _SWEEPS - 2 else (above, below)[sweep % 2]
-        for row, own in places if sweep % 2 == 0 else reversed(places):
-            amid = _mean(x, everything) if not all(both[item] for item in row) else 0.0  # where what is alone stands
-            wanted = [_mean(x, near) if (near := neighbours.get(item, both[item])) else amid for item in row]
-            x.update(zip(row, _spread(wanted, own), strict=True))
+        for row, spacings in places if sweep % 2 == 0 else reversed(places):
+            mid = _mean(x, everything) if not all(both[item] for item in row) else 0.0  # for items without neighbours
+            wanted = [_mean(x, adjacent) if (adjacent := neighbours.get(item, both[item])) else mid for item in row]
+            x.update(zip(row, _spread(wanted, spacings), strict=True))
     left = min(x[item] - _breadth(item, n) / 2 for item in x)
     return {item: at - left for item, at in x.items()}
 
 
 def _offsets(row: Sequence[int], n: int) -> list[float]:
-    """The least distance of each item of a row from the first."""
-    at = [0.0]
-    for one, other in pairwise(row):
-        apart = _APART if min(one, other) < n else _LANES_APART
-        at.append(at[-1] + (_breadth(one, n) + _breadth(other, n)) / 2 + apart)
-    return at
+    """Return the minimum distance of each item of a row from the first."""
+    positions = [0.0]
+    for left, right in pairwise(row):
+        spacing = _BOX_SPACING if min(left, right) < n else _LANE_SPACING
+        positions.append(positions[-1] + (_breadth(left, n) + _breadth(right, n)) / 2 + spacing)
+    return positions
 
 
 def _spread(wanted: Sequence[float], offsets: Sequence[float]) -> list[float]:
-    """The places nearest to those wanted that keep their distances: isotonic regression by pooling neighbours."""
+    """Return the places nearest to the wanted ones that keep their distances (isotonic regression by pooling)."""
     pools: list[tuple[float, int]] = []
     for want, offset in zip(wanted, offsets, strict=True):
         pools.append((want - offset, 1))
@@ -237,33 +238,33 @@ def _spread(wanted: Sequence[float], offsets: Sequence[float]) -> list[float]:
     return [place + offset for place, offset in zip(places, offsets, strict=True)]
 
 
-def _down(
+def _y_positions(
     rows: Rows, row_of: Mapping[int, int], chains: Sequence[Sequence[int]], heights: Sequence[float]
 ) -> tuple[list[float], list[float]]:
-    """Where each row begins and ends; a gap that many lines cross is larger."""
+    """Return the start and end of each row; a gap that many lines cross is larger."""
     crossing = [0] * len(rows)
     for upper, lower in {pair for chain in chains for pair in pairwise(chain)}:
         crossing[row_of[upper] if upper in row_of else row_of[lower] - 1] += 1
     tops, feet = [0.0], [0.0]
     for number, row in enumerate(rows):
         feet[number] = tops[number] + max((heights[item] for item in row if item < len(heights)), default=0.0)
-        gap = min(_LARGEST_GAP, _GAP + _GAP_PER_EDGE * crossing[number])
+        gap = min(_MAX_GAP, _GAP + _GAP_PER_EDGE * crossing[number])
         tops.append(feet[number] + gap)
         feet.append(0.0)
     return tops[:-1], feet[:-1]
 
 
 def _ports(chains: Sequence[Sequence[int]], x: Mapping[int, float], up: bool) -> list[float]:
-    """Where each edge enters the head of its child (`up`) or leaves the foot of its parent: side by side, but for edges
-    of one trunk."""
+    """Return where each edge enters the top of its child (`up`) or leaves the bottom of its parent: next to each other,
+    except edges of one trunk, which share a place."""
     sides: dict[int, list[int]] = {}
     for number, chain in enumerate(chains):
         sides.setdefault(chain[-1 if up else 0], []).append(number)
-    at = [0.0] * len(chains)
+    positions = [0.0] * len(chains)
     for node, numbers in sides.items():
         nearest = {number: chains[number][-2 if up else 1] for number in numbers}
         ranked = sorted(set(nearest.values()), key=lambda item: (x[item], item))
         places = {item: place for place, item in enumerate(ranked, start=1)}
         for number, item in nearest.items():
-            at[number] = x[node] + WIDTH * 0.8 * (places[item] / (len(ranked) + 1) - 0.5)
-    return at
+            positions[number] = x[node] + WIDTH * 0.8 * (places[item] / (len(ranked) + 1) - 0.5)
+    return positions

@@ -1,4 +1,4 @@
-"""How much room a text takes, and how it is cut into lines that fit. Texts are untrusted and may hold anything."""
+"""Text width and line wrapping. Texts are untrusted and may contain anything."""
 
 import json
 import re
@@ -9,24 +9,24 @@ from unicodedata import category, combining, east_asian_width
 from jurygraph.safety.unseen import UNSEEN
 
 SIZE = 12.0
-"""Of a letter, in pixels."""
+"""Font size, in pixels."""
 _NARROW, _BROAD = frozenset(" .,:;'|!ijlftrI()[]{}/\\-`\""), frozenset("mwMWQ@%&→▼")
-_NEVER_SEEN = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff{UNSEEN}]")
+_INVISIBLE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff{UNSEEN}]")
 _PIECES = re.compile("[^\\s\u2e80-\U0003ffff]+\\s*|\\S\\s*")
 
 
 def plain(text: str) -> str:
-    """The text in one line, with control and other unseen characters written as escapes."""
-    return _NEVER_SEEN.sub(lambda found: json.dumps(found[0])[1:-1], " ".join(text.split()))
+    """Return the text in one line, with control and other invisible characters escaped."""
+    return _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], " ".join(text.split()))
 
 
 def wrapped(text: str, room: float, most: int) -> list[str]:
-    """The text in lines no wider than `room`, in pixels, and no more than `most` of them; "…" stands for the rest."""
+    """Return the text in at most `most` lines no wider than `room` pixels; "…" replaces the rest."""
     lines = [""]
     for piece in _pieces(plain(text), room):
         if lines[-1] and _width((lines[-1] + piece).rstrip()) > room:
             if len(lines) == most:
-                return [*lines[:-1], _cut(lines[-1].rstrip(), room)]
+                return [*lines[:-1], _truncate(lines[-1].rstrip(), room)]
             lines[-1] = lines[-1].rstrip()
             lines.append("")
         lines[-1] += piece
@@ -34,22 +34,22 @@ def wrapped(text: str, room: float, most: int) -> list[str]:
 
 
 def _pieces(text: str, room: float) -> Iterator[str]:
-    """What may stand on a line of its own: a word, a wide letter, or each letter of a word that fits on no line.
+    """Yield the parts between which a line may break: words, wide letters, and letters of words too long for a line.
 
-    Combining marks stay with what they stand on, as many as fit on one line with it.
+    Combining marks stay with their base letter, as many as fit on one line with it.
     """
-    whole = ""
+    part_of_line = ""
     for piece in _PIECES.findall(text):
         for part in (piece,) if _width(piece) <= room else piece:
-            if whole and not (category(part[0]).startswith("M") and _width(whole + part) <= room):
-                yield whole
-                whole = ""
-            whole += part
-    yield whole
+            if part_of_line and not (category(part[0]).startswith("M") and _width(part_of_line + part) <= room):
+                yield part_of_line
+                part_of_line = ""
+            part_of_line += part
+    yield part_of_line
 
 
-def _cut(line: str, room: float) -> str:
-    """As much of a line as fits before "…"."""
+def _truncate(line: str, room: float) -> str:
+    """Return as much of a line as fits before "…"."""
     return line[: sum(width <= room - SIZE for width in accumulate(map(_advance, line)))] + "…"
 
 
@@ -58,9 +58,9 @@ def _width(text: str) -> float:
 
 
 def _advance(letter: str) -> float:
-    """A letter's width, at that of the broader among the usual fonts."""
+    """Return the width of a letter, the larger one among the usual fonts."""
     if combining(letter):
-        return 0.2 * SIZE  # so that no line holds any number of them
+        return 0.2 * SIZE  # not 0, so that the number of marks in a line is limited
     if east_asian_width(letter) in "WF" or letter in _BROAD:
         return SIZE
     if letter in _NARROW:

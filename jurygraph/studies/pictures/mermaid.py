@@ -1,18 +1,19 @@
-"""A picture of a rubric graph as a Mermaid flowchart. Texts stand in quotes, with all that Mermaid reads encoded."""
+"""Draw a picture of a rubric graph as a Mermaid flowchart. Texts are quoted, with all Mermaid syntax encoded."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from jurygraph.studies.pictures.lettering import wrapped
 from jurygraph.studies.pictures.picture import Link, Node, Picture
 
-_ROOM, _MOST_LINES = 150.0, 4
-"""For a line of a label, in pixels of our letters: Mermaid's are larger, and it breaks lines by itself from 200."""
+_LINE_WIDTH, _MAX_LINES = 150.0, 4
+"""Width of a line of a label, in pixels of our font, and maximum number of lines: Mermaid's font is larger, and it
+breaks lines by itself from 200 pixels."""
 _ARROWS = {"weak": "-.->", "strong": "==>", "activation": "--o"}
-_READABLE = frozenset(" ,.-()")
-_APART = "\u2060"
-_WRITTEN_OTHERWISE = str.maketrans({"ﬂ": "fl", **{letter: letter + _APART for letter in "¶$:\\"}})
-"""What Mermaid would read even where it is encoded: its own marks for that, formulas between "$$", "fa:fa-car", and
-a backslash before "n" as the end of a line."""
+_SAFE = frozenset(" ,.-()")
+_WORD_JOINER = "\u2060"
+_REPLACEMENTS = str.maketrans({"ﬂ": "fl", **{letter: letter + _WORD_JOINER for letter in "¶$:\\"}})
+"""Replacements for characters that Mermaid interprets even if they are encoded: its own marks for codes, formulas
+between "$$", "fa:fa-car", and a backslash before "n" as a line break."""
 _CLASSES = {
     "penalty": "stroke:#8a1c2b",
     "suppressed": "fill:#fff0c2,stroke-width:4px",
@@ -21,35 +22,35 @@ _CLASSES = {
 
 
 def mermaid(picture: Picture) -> str:
-    """The flowchart. Nodes are named n1, n2, … in the rubric's order; the same picture gives the same text."""
+    """Return the flowchart. Nodes are named n1, n2, … in the rubric's order; the same picture gives the same text."""
     return "\n".join(["flowchart TD", *_graph(picture), *_legend(picture), *_classes(picture), ""])
 
 
 def _graph(picture: Picture) -> Iterator[str]:
-    yield f'  subgraph rubric["{_label(wrapped(picture.title, 3 * _ROOM, 2))}"]'
+    yield f'  subgraph rubric["{_label(wrapped(picture.title, 3 * _LINE_WIDTH, 2))}"]'
     yield "    direction TB"
     yield from (
-        f"    n{number}{_box(node.penalty, _shown(node))}" for number, node in enumerate(picture.nodes, start=1)
+        f"    n{number}{_box(node.penalty, _node_label(node))}" for number, node in enumerate(picture.nodes, start=1)
     )
     yield from map(_link, picture.links)
     yield "  end"
 
 
-def _shown(node: Node) -> str:
-    """All that a node says; what belongs to its text may be cut."""
-    name = f"<b>{_label(wrapped(node.criterion.id, _ROOM, 2))}</b>"
-    lines = [node.standing, *wrapped(node.criterion.text, _ROOM, _MOST_LINES)]
-    return "<br/>".join([name, _label(lines), *(f"<b>{_encoded(line)}</b>" for line in node.results)])
+def _node_label(node: Node) -> str:
+    """Return the label of a node; its criterion's text may be truncated."""
+    name = f"<b>{_label(wrapped(node.criterion.id, _LINE_WIDTH, 2))}</b>"
+    lines = [node.standing, *wrapped(node.criterion.text, _LINE_WIDTH, _MAX_LINES)]
+    return "<br/>".join([name, _label(lines), *(f"<b>{_encode(line)}</b>" for line in node.results)])
 
 
 def _label(lines: Iterable[str]) -> str:
-    return "<br/>".join(map(_encoded, lines))
+    return "<br/>".join(map(_encode, lines))
 
 
-def _encoded(text: str) -> str:
-    """The text with every character that is no letter or digit, and could mean something, as its code."""
-    text = text.translate(_WRITTEN_OTHERWISE)
-    return "".join(c if c.isalnum() or c in _READABLE else f"#{ord(c)};" for c in text)
+def _encode(text: str) -> str:
+    """Return the text with all characters except letters, digits and safe punctuation replaced by their codes."""
+    text = text.translate(_REPLACEMENTS)
+    return "".join(c if c.isalnum() or c in _SAFE else f"#{ord(c)};" for c in text)
 
 
 def _box(penalty: bool, label: str) -> str:
@@ -57,7 +58,7 @@ def _box(penalty: bool, label: str) -> str:
 
 
 def _link(link: Link) -> str:
-    return f'    n{link.parent + 1} {_ARROWS[link.edge.kind]}|"{_encoded(link.label)}"| n{link.child + 1}'
+    return f'    n{link.parent + 1} {_ARROWS[link.edge.kind]}|"{_encode(link.label)}"| n{link.child + 1}'
 
 
 def _legend(picture: Picture) -> Iterator[str]:
@@ -75,14 +76,14 @@ def _legend(picture: Picture) -> Iterator[str]:
 
 def _classes(picture: Picture) -> Iterator[str]:
     marked: dict[str, Sequence[str]] = {
-        "penalty": ["k4", *_names(node.penalty for node in picture.nodes)],
-        "suppressed": ["k6", *_names(node.suppressed for node in picture.nodes)],
-        "missing": ["k7", *_names(bool(node.missing) for node in picture.nodes)],
+        "penalty": ["k4", *_marked_names(node.penalty for node in picture.nodes)],
+        "suppressed": ["k6", *_marked_names(node.suppressed for node in picture.nodes)],
+        "missing": ["k7", *_marked_names(bool(node.missing) for node in picture.nodes)],
     }
     for name in ("penalty",) if picture.scores is None else marked:
         yield f"  classDef {name} {_CLASSES[name]}"
         yield f"  class {','.join(marked[name])} {name}"
 
 
-def _names(marks: Iterable[bool]) -> list[str]:
+def _marked_names(marks: Iterable[bool]) -> list[str]:
     return [f"n{number}" for number, marked in enumerate(marks, start=1) if marked]

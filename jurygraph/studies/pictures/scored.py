@@ -1,4 +1,4 @@
-"""The scores of one response's criteria, as a run holds them: p from the verdicts, q from the reward."""
+"""The scores of a response's criteria from a stored run: p from the verdicts, q from the reward."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -16,10 +16,11 @@ from jurygraph.studies.pictures.picture import Score, Scores
 
 
 def scores_of(run: Run, response: str) -> tuple[Task, Scores]:
-    """The task of a response, with its rubric as it was planned, and the scores under the run's own aggregation.
+    """Return the task of a response, with its planned rubric, and the scores under the run's own aggregation.
 
-    p is what the verdicts say, filled by the run's rule where there is none; q is what the reward was made of. Raises
-    `InputError` where there is no such response, its task was erased or has no rubric, or the run judged none.
+    p is the score from the verdicts, filled by the run's rule if there is none; q is the value from which the reward
+    was computed. Raises `InputError` if there is no such response, its task was erased or has no rubric, or the run
+    computed no component from the rubric.
     """
     trace = run.find(response)
     task = run.planned_task(trace.task_id)
@@ -33,37 +34,37 @@ def scores_of(run: Run, response: str) -> tuple[Task, Scores]:
 
 
 def _rubric(run: Run, task: Task, decision: Decision) -> Spec:
-    """The component that was made of the task's criteria."""
+    """Return the component computed from the task's criteria."""
     if task.rubric is None:
         raise InputError(f"{run.folder}: task {task.id!r} has no rubric to draw; name a response to one that has")
-    wanted = {criterion.id for criterion in task.rubric.criteria}
+    names = {criterion.id for criterion in task.rubric.criteria}
     for spec in decision.specs:
-        if spec.name == RUBRIC and set(spec.inputs) == wanted:
+        if spec.name == RUBRIC and set(spec.inputs) == names:
             return spec
-    wrong = f"made no component {RUBRIC!r} of the criteria of task {task.id!r}, so there are no scores to draw"
-    raise InputError(f"{run.folder}: {wrong}; draw the graph alone with --task")
+    problem = f"made no component {RUBRIC!r} of the criteria of task {task.id!r}, so there are no scores to draw"
+    raise InputError(f"{run.folder}: {problem}; draw the graph alone with --task")
 
 
 def _criteria(run: Run, trace: Trace, decision: Decision, spec: Spec) -> dict[str, Score]:
-    group = [one.trace for one in run.group_of(trace.task_id)]
-    row = sorted(one.response_id for one in group).index(trace.response_id)
+    group = [member.trace for member in run.group_of(trace.task_id)]
+    row = sorted(member.response_id for member in group).index(trace.response_id)
     table = table_of(run, trace.task_id, group)
     left = trace.reward.parts[spec.name]
-    said_of = _reasons_by_question(trace)
-    found = {}
-    for name, stated in spec.inputs.items():
-        cells = table.cells(stated, decision.rule, spec.direction, "counted")
+    reasons_of = _reasons_by_question(trace)
+    scores = {}
+    for name, entry in spec.inputs.items():
+        cells = table.cells(entry, decision.rule, spec.direction, "counted")
         local, _ = cells.mean()
-        outcome = table.outcomes(stated)[0][row]
-        missing = _missing(outcome, bool(cells.live[row].any()))
-        reasons = dict.fromkeys(reason for question in stated.questions for reason in said_of.get(question, ()))
-        found[name] = Score(float(local[row]), left[name], missing, "; ".join(reasons), bool((outcome == OK).any()))
-    return found
+        outcome = table.outcomes(entry)[0][row]
+        missing = _describe_missing(outcome, bool(cells.live[row].any()))
+        reasons = dict.fromkeys(reason for question in entry.questions for reason in reasons_of.get(question, ()))
+        scores[name] = Score(float(local[row]), left[name], missing, "; ".join(reasons), bool((outcome == OK).any()))
+    return scores
 
 
-def _missing(outcome: NDArray[np.int8], counts: bool) -> str:
-    """What of a criterion's judgement is not there, by what became of each question and sample."""
-    if not counts:
+def _describe_missing(outcome: NDArray[np.int8], is_counted: bool) -> str:
+    """Return the missing part of a criterion's judgement, from the outcome of each question and sample."""
+    if not is_counted:
         return "does not count"
     if (outcome == STOPPED).any():
         return "stopped by a gate"
@@ -73,16 +74,16 @@ def _missing(outcome: NDArray[np.int8], counts: bool) -> str:
 
 
 def _reasons_by_question(trace: Trace) -> Mapping[str, list[str]]:
-    """Return what the judges said of each question, in the order of the trace."""
-    found: dict[str, list[str]] = {}
+    """Return the judges' reasons for each question, in the order of the trace."""
+    reasons: dict[str, list[str]] = {}
     for verdict in trace.verdicts:
         if verdict.reason:
-            found.setdefault(verdict.question, []).append(verdict.reason)
-    return found
+            reasons.setdefault(verdict.question, []).append(verdict.reason)
+    return reasons
 
 
 def _retention(spec: Spec) -> Mapping[tuple[str, str], float]:
-    """λ of every edge, by its ends; the decision froze them by their places among the names."""
-    names, frozen = list(spec.inputs), cast(Mapping[str, list[Any]], spec.params)
-    ends = zip(frozen["parents"], frozen["children"], frozen["retention"], strict=True)
+    """Return λ of every edge, by its ends; the decision stores edges by the places of the criteria."""
+    names, params = list(spec.inputs), cast(Mapping[str, list[Any]], spec.params)
+    ends = zip(params["parents"], params["children"], params["retention"], strict=True)
     return {(names[parent], names[child]): retention for parent, child, retention in ends}

@@ -1,4 +1,4 @@
-"""A picture of a rubric graph as SVG: one self-contained document, without scripts and without references."""
+"""Draw a picture of a rubric graph as SVG: one self-contained document, without scripts and external references."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
@@ -9,37 +9,37 @@ from jurygraph.studies.pictures.layout import WIDTH, Box, Layout, Point, lay_out
 from jurygraph.studies.pictures.lettering import SIZE, plain, wrapped
 from jurygraph.studies.pictures.picture import Link, Node, Picture
 
-_INSET, _POINT, _LINE, _BAR = 18.0, 12.0, 15.0, 5.0
-_ROOM = WIDTH - 2 * _INSET
-_MARGIN, _NARROWEST, _COLUMN = 24.0, 640.0, 310.0
-_MOST_LINES, _HEADING = 4, 16
-_INK, _FAINT = "#1d2733", "#56616e"
+_PADDING, _POINT_WIDTH, _LINE_HEIGHT, _BAR_HEIGHT = 18.0, 12.0, 15.0, 5.0
+_TEXT_WIDTH = WIDTH - 2 * _PADDING
+_MARGIN, _MIN_WIDTH, _COLUMN_WIDTH = 24.0, 640.0, 310.0
+_MAX_LINES, _TITLE_SIZE = 4, 16
+_INK, _GREY = "#1d2733", "#56616e"
 _STROKES = {
     "weak": 'stroke="#5b6770" stroke-width="1.5" stroke-dasharray="6 4"',
     "strong": 'stroke="#1f4e79" stroke-width="2.6"',
     "activation": 'stroke="#9a4d00" stroke-width="1.6" stroke-dasharray="11 3 2 3"',
 }
-_HEAD = 9.0
-_LETTER = (6.0, 13.0)
-"""Of a label: how broad, roughly, and how high."""
+_HEAD_SIZE = 9.0
+_LABEL_LETTER = (6.0, 13.0)
+"""Approximate width and height of a letter of a label."""
 Spot = tuple[float, float, float]
-"""The middle of a label, and how broad it is."""
-_ALONG = (0.5, 0.35, 0.65, 0.22, 0.78)
+"""Position of a label: x and y of its middle, and its width."""
+_SHARES = (0.5, 0.35, 0.65, 0.22, 0.78)
 
 
 def svg(picture: Picture) -> str:
-    """The document, with titles that tell the full texts and reasons; the same picture gives the same text."""
+    """Return the document, with full texts and reasons as tooltips; the same picture gives the same text."""
     texts = [_lines(node) for node in picture.nodes]
     heights = [_height(node, lines) for node, lines in zip(picture.nodes, texts, strict=True)]
     styles = [(link.edge.kind, link.upward) for link in picture.links]
-    layout = lay_out(heights, list(map(_downward, picture.links)), picture.order, styles)
-    width = max(layout.width, _NARROWEST)
-    heading = wrapped(picture.title, width * SIZE / _HEADING, 2)
+    layout = lay_out(heights, list(map(_ordered_ends, picture.links)), picture.order, styles)
+    width = max(layout.width, _MIN_WIDTH)
+    heading = wrapped(picture.title, width * SIZE / _TITLE_SIZE, 2)
     top = _MARGIN + 22.0 * len(heading) + 8.0
-    columns = int(width // _COLUMN)
+    columns = int(width // _COLUMN_WIDTH)
     legend = list(_legend(picture, columns))
-    foot = top + layout.height + 36.0
-    full = width + 2 * _MARGIN, foot + 26.0 * -(-len(legend) // columns) + _MARGIN
+    bottom = top + layout.height + 36.0
+    size = width + 2 * _MARGIN, bottom + 26.0 * -(-len(legend) // columns) + _MARGIN
     body = [
         *_links(picture, layout),
         *map(_node, picture.nodes, layout.boxes, texts),
@@ -47,14 +47,17 @@ def svg(picture: Picture) -> str:
     ]
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{full[0]:.0f}" height="{full[1]:.0f}"'
-            f' viewBox="0 0 {full[0]:.0f} {full[1]:.0f}" font-family="Helvetica, Arial, sans-serif" font-size="12">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{size[0]:.0f}" height="{size[1]:.0f}"'
+            f' viewBox="0 0 {size[0]:.0f} {size[1]:.0f}" font-family="Helvetica, Arial, sans-serif" font-size="12">',
             f"<title>{escape(plain(picture.title))}</title>",
             f"<desc>{escape(plain(picture.summary))}</desc>",
-            f'<rect width="{full[0]:.0f}" height="{full[1]:.0f}" fill="#ffffff"/>',
-            *(_text(_MARGIN, _MARGIN + 14 + 22 * i, line, bold=True, size=_HEADING) for i, line in enumerate(heading)),
-            _moved((layout.width < width) * (width - layout.width) / 2 + _MARGIN, top, body),
-            _moved(_MARGIN, foot, legend),
+            f'<rect width="{size[0]:.0f}" height="{size[1]:.0f}" fill="#ffffff"/>',
+            *(
+                _text(_MARGIN, _MARGIN + 14 + 22 * i, line, bold=True, size=_TITLE_SIZE)
+                for i, line in enumerate(heading)
+            ),
+            _translate((layout.width < width) * (width - layout.width) / 2 + _MARGIN, top, body),
+            _translate(_MARGIN, bottom, legend),
             "</svg>",
             "",
         ]
@@ -62,17 +65,20 @@ def svg(picture: Picture) -> str:
 
 
 def _lines(node: Node) -> list[tuple[str, str]]:
-    """What stands below a criterion's id: lines, each with its ink."""
-    standing = wrapped(node.standing, _ROOM, 2)
-    return [*((s, _FAINT) for s in standing), *((s, _INK) for s in wrapped(node.criterion.text, _ROOM, _MOST_LINES))]
+    """Return the lines below a criterion's id, each with its colour."""
+    standing = wrapped(node.standing, _TEXT_WIDTH, 2)
+    return [
+        *((s, _GREY) for s in standing),
+        *((s, _INK) for s in wrapped(node.criterion.text, _TEXT_WIDTH, _MAX_LINES)),
+    ]
 
 
 def _height(node: Node, lines: Sequence[tuple[str, str]]) -> float:
-    bars = 0.0 if node.score is None else _BAR + 9.0
-    return 16.0 + _LINE * (1 + len(lines) + len(node.results)) + bars
+    bars = 0.0 if node.score is None else _BAR_HEIGHT + 9.0
+    return 16.0 + _LINE_HEIGHT * (1 + len(lines) + len(node.results)) + bars
 
 
-def _moved(x: float, y: float, body: Iterable[str]) -> str:
+def _translate(x: float, y: float, body: Iterable[str]) -> str:
     return "\n".join([f'<g transform="translate({x:.1f} {y:.1f})">', *body, "</g>"])
 
 
@@ -82,39 +88,41 @@ def _text(x: float, y: float, text: str, fill: str = _INK, bold: bool = False, s
 
 
 def _node(node: Node, box: Box, lines: Sequence[tuple[str, str]]) -> str:
-    x, y = box.x + _INSET, box.y + 6.0 + _LINE
-    drawn = [
-        f"<title>{escape(_told(node))}</title>",
+    x, y = box.x + _PADDING, box.y + 6.0 + _LINE_HEIGHT
+    elements = [
+        f"<title>{escape(_tooltip(node))}</title>",
         _outline(box, node.penalty, node.suppressed, bool(node.missing)),
-        _text(x, y, wrapped(node.criterion.id, _ROOM * 0.92, 1)[0], bold=True),
-        *(_text(x, y + _LINE * i, line, ink) for i, (line, ink) in enumerate(lines, start=1)),
+        _text(x, y, wrapped(node.criterion.id, _TEXT_WIDTH * 0.92, 1)[0], bold=True),
+        *(_text(x, y + _LINE_HEIGHT * i, line, ink) for i, (line, ink) in enumerate(lines, start=1)),
     ]
     if node.score is not None:
-        y += _LINE * (1 + len(lines)) + 3.0
-        drawn += [_text(x, y + _LINE * i, line, bold=True) for i, line in enumerate(node.results)]
-        drawn += _bars(x, y + _LINE * (len(node.results) - 1) + 6.0, _ROOM, node.score.local, node.score.left)
-    return "\n".join(["<g>", *drawn, "</g>"])
+        y += _LINE_HEIGHT * (1 + len(lines)) + 3.0
+        elements += [_text(x, y + _LINE_HEIGHT * i, line, bold=True) for i, line in enumerate(node.results)]
+        elements += _bars(
+            x, y + _LINE_HEIGHT * (len(node.results) - 1) + 6.0, _TEXT_WIDTH, node.score.local, node.score.left
+        )
+    return "\n".join(["<g>", *elements, "</g>"])
 
 
 def _outline(box: Box, penalty: bool, suppressed: bool, missing: bool) -> str:
-    """A penalty has pointed sides; what is suppressed a heavy border, and what is not judged a dashed one."""
+    """Return the border of a box: pointed sides for a penalty, heavy if suppressed, dashed if a verdict is missing."""
     fill = "#fff0c2" if suppressed else "#f3f6fa"
     border = f'stroke="{"#8a1c2b" if penalty else "#33475b"}" stroke-width="{3.5 if suppressed else 1.3}"'
     border += ' stroke-dasharray="4 4"' * missing
-    left, right, foot = box.x, box.x + box.width, box.y + box.height
+    left, right, bottom = box.x, box.x + box.width, box.y + box.height
     if not penalty:
         return (
             f'<rect x="{left:.1f}" y="{box.y:.1f}" width="{box.width:.1f}" height="{box.height:.1f}" rx="5"'
             f' fill="{fill}" {border}/>'
         )
-    middle, point = box.y + box.height / 2, min(_POINT, box.height / 2)
+    middle, point = box.y + box.height / 2, min(_POINT_WIDTH, box.height / 2)
     corners = (
         (left, middle),
         (left + point, box.y),
         (right - point, box.y),
         (right, middle),
-        (right - point, foot),
-        (left + point, foot),
+        (right - point, bottom),
+        (left + point, bottom),
     )
     return f'<polygon points="{_points(corners)}" fill="{fill}" {border}/>'
 
@@ -124,37 +132,38 @@ def _points(points: Iterable[Point]) -> str:
 
 
 def _bars(x: float, y: float, room: float, local: float, left: float) -> Iterator[str]:
-    """p as a frame, and q as what of it is filled."""
+    """Yield p as a frame, and q as the filled part of it."""
     for share, style in ((1.0, 'fill="#d6dde5"'), (local, 'fill="#ffffff" stroke="#33475b"'), (left, 'fill="#33475b"')):
-        yield f'<rect x="{x:.1f}" y="{y:.1f}" width="{room * share:.1f}" height="{_BAR:.1f}" {style}/>'
+        yield f'<rect x="{x:.1f}" y="{y:.1f}" width="{room * share:.1f}" height="{_BAR_HEIGHT:.1f}" {style}/>'
 
 
-def _told(node: Node) -> str:
-    """Everything of a criterion, for whoever points at it."""
-    said = [node.criterion.id, node.standing, node.criterion.text]
+def _tooltip(node: Node) -> str:
+    """Return the full text of a criterion, for its tooltip."""
+    lines = [node.criterion.id, node.standing, node.criterion.text]
     if node.score is not None:
-        said += [*node.results, node.score.reason]
-    return "\n".join(plain(line) for line in said if line)
+        lines += [*node.results, node.score.reason]
+    return "\n".join(plain(line) for line in lines if line)
 
 
 def _links(picture: Picture, layout: Layout) -> Iterator[str]:
     for link, route in zip(picture.links, layout.routes, strict=True):
         ends = (picture.nodes[end].criterion.id for end in (link.parent, link.child))
-        told = [f"{' → '.join(ends)}: {link.label}", link.edge.reason]
-        title = escape("\n".join(plain(line) for line in told if line))
+        lines = [f"{' → '.join(ends)}: {link.label}", link.edge.reason]
+        title = escape("\n".join(plain(line) for line in lines if line))
         yield f"<g><title>{title}</title>{_line(link.edge.kind, route, link.upward)}</g>"
 
 
-def _downward(link: Link) -> tuple[int, int]:
-    """Its ends, the upper one first."""
+def _ordered_ends(link: Link) -> tuple[int, int]:
+    """Return the two ends of an edge, the upper one first."""
     return (link.child, link.parent) if link.upward else (link.parent, link.child)
 
 
 def _line(kind: str, route: Sequence[Point], upward: bool = False) -> str:
-    """A route as a line with the head of its kind, open, filled or a ring, at its end: the upper one if `upward`."""
+    """Return a route as a line with the arrow head of its kind (open, filled or a ring) at its lower end, or at its
+    upper end if `upward`."""
     (x, y), second, *others, tip = route
-    path = [f"M{x:.1f},{y + _HEAD * upward:.1f}"]
-    turns = [(x, max(second[1], y + _HEAD * upward)), *others, (tip[0], tip[1] - _HEAD * (not upward))]
+    path = [f"M{x:.1f},{y + _HEAD_SIZE * upward:.1f}"]
+    turns = [(x, max(second[1], y + _HEAD_SIZE * upward)), *others, (tip[0], tip[1] - _HEAD_SIZE * (not upward))]
     for number, ((x1, y1), (x2, y2)) in enumerate(pairwise(turns)):
         middle = (y1 + y2) / 2
         path.append(f"L{x1:.1f},{y1:.1f}" if number % 2 == 0 else "")
@@ -166,19 +175,19 @@ def _line(kind: str, route: Sequence[Point], upward: bool = False) -> str:
 def _head(kind: str, x: float, y: float) -> str:
     stroke = _STROKES[kind].split(" stroke-dasharray")[0]
     if kind == "activation":
-        return f'<circle cx="{x:.1f}" cy="{y - _HEAD / 2:.1f}" r="{_HEAD / 2:.1f}" fill="#ffffff" {stroke}/>'
-    corners = ((x - 4.5, y - _HEAD), (x, y - 1.0), (x + 4.5, y - _HEAD))
+        return f'<circle cx="{x:.1f}" cy="{y - _HEAD_SIZE / 2:.1f}" r="{_HEAD_SIZE / 2:.1f}" fill="#ffffff" {stroke}/>'
+    corners = ((x - 4.5, y - _HEAD_SIZE), (x, y - 1.0), (x + 4.5, y - _HEAD_SIZE))
     if kind == "weak":
-        return f'<path d="M{x:.1f},{y - _HEAD:.1f}V{y - 1:.1f}M{_points(corners)}" fill="none" {stroke}/>'
+        return f'<path d="M{x:.1f},{y - _HEAD_SIZE:.1f}V{y - 1:.1f}M{_points(corners)}" fill="none" {stroke}/>'
     return f'<polygon points="{_points(corners)}" fill="#1f4e79" {stroke}/>'
 
 
 def _labels(links: Sequence[Link], routes: Sequence[Sequence[Point]]) -> Iterator[str]:
-    """Each label beside its line, where the fewest others stand already."""
-    taken = _Taken(max((_label_width(link) for link in links), default=1.0))
+    """Yield the labels, each on its line at the spot where it overlaps the fewest others."""
+    placed = _PlacedLabels(max((_label_width(link) for link in links), default=1.0))
     for link, route in zip(links, routes, strict=True):
-        spots = [(x, y, _label_width(link)) for x, y in _places(route)]
-        x, y, _ = taken.add(min(spots, key=taken.covered))
+        spots = [(x, y, _label_width(link)) for x, y in _label_places(route)]
+        x, y, _ = placed.add(min(spots, key=placed.covered_area))
         yield (
             f'<text x="{x:.1f}" y="{y + 4:.1f}" font-size="11" text-anchor="middle" fill="{_INK}" stroke="#ffffff"'
             f' stroke-width="4" paint-order="stroke">{escape(link.label)}</text>'
@@ -186,53 +195,53 @@ def _labels(links: Sequence[Link], routes: Sequence[Sequence[Point]]) -> Iterato
 
 
 def _label_width(link: Link) -> float:
-    return _LETTER[0] * len(link.label)
+    return _LABEL_LETTER[0] * len(link.label)
 
 
-class _Taken:
-    """The spots that labels have, in a grid whose cells are as large as a label: only neighbours can overlap."""
+class _PlacedLabels:
+    """The spots of placed labels, in a grid whose cells are as large as a label: only neighbours can overlap."""
 
     def __init__(self, widest: float) -> None:
-        self._cell = (widest, _LETTER[1])
+        self._cell = (widest, _LABEL_LETTER[1])
         self._spots: dict[tuple[int, int], list[Spot]] = {}
 
     def add(self, spot: Spot) -> Spot:
-        """Take a spot, and return it."""
+        """Add a spot, and return it."""
         self._spots.setdefault(self._place(spot), []).append(spot)
         return spot
 
-    def covered(self, spot: Spot) -> float:
-        """Return how much of the taken spots a label here would cover, in square pixels."""
+    def covered_area(self, spot: Spot) -> float:
+        """Return the area of the placed labels that a label at this spot would cover, in square pixels."""
         column, row = self._place(spot)
         cells = ((column + across, row + down) for across in (-1, 0, 1) for down in (-1, 0, 1))
-        return fsum(_covered(spot, other) for cell in cells for other in self._spots.get(cell, ()))
+        return fsum(_overlap(spot, other) for cell in cells for other in self._spots.get(cell, ()))
 
     def _place(self, spot: Spot) -> tuple[int, int]:
         return int(spot[0] // self._cell[0]), int(spot[1] // self._cell[1])
 
 
-def _places(route: Sequence[Point]) -> list[Point]:
-    """Where a label may stand: on its last crossing of a gap, or on its first."""
+def _label_places(route: Sequence[Point]) -> list[Point]:
+    """Return the possible places of a label: on the last gap that its line crosses, or on the first."""
     return [
-        (_between(x1, x2, 3 * t * t - 2 * t**3), _between(y1, y2, 1.5 * t * (1 - t) + t**3))
+        (_interpolate(x1, x2, 3 * t * t - 2 * t**3), _interpolate(y1, y2, 1.5 * t * (1 - t) + t**3))
         for (x1, y1), (x2, y2) in ((route[-2], route[-1]), (route[1], route[2]))
-        for t in _ALONG
+        for t in _SHARES
     ]
 
 
-def _between(start: float, end: float, share: float) -> float:
+def _interpolate(start: float, end: float, share: float) -> float:
     return start + (end - start) * share
 
 
-def _covered(one: Spot, other: Spot) -> float:
-    """How much of each other two labels cover."""
-    across = (one[2] + other[2]) / 2 - abs(one[0] - other[0])
-    return max(0.0, across) * max(0.0, _LETTER[1] - abs(one[1] - other[1]))
+def _overlap(first: Spot, second: Spot) -> float:
+    """Return the area in which two labels overlap."""
+    across = (first[2] + second[2]) / 2 - abs(first[0] - second[0])
+    return max(0.0, across) * max(0.0, _LABEL_LETTER[1] - abs(first[1] - second[1]))
 
 
 def _legend(picture: Picture, columns: int) -> Iterator[str]:
-    """One sample for each thing that a reader has to know."""
-    samples = [(_sample(kind), f"{kind}: {says}") for kind, says in _KINDS.items()]
+    """Yield a sample of each sign, with its explanation."""
+    samples = [(_sample(kind), f"{kind}: {explanation}") for kind, explanation in _KINDS.items()]
     samples.append((_outline(_SAMPLE, False, False, False), "criterion"))
     samples.append((_outline(_SAMPLE, True, False, False), "penalty: its weight takes away"))
     if picture.scores is not None:
@@ -240,9 +249,9 @@ def _legend(picture: Picture, columns: int) -> Iterator[str]:
         samples.append((_outline(_SAMPLE, False, True, False), "▼ suppressed: q below p"))
         samples.append((_outline(_SAMPLE, False, False, True), "? not or not wholly judged"))
         samples.append((bars, "p as judged or counted (frame), q (filled)"))
-    for number, (sample, says) in enumerate(samples):
-        body = [sample, _text(54, 13, says, fill=_FAINT)]
-        yield _moved(number % columns * _COLUMN, number // columns * 26.0, body)
+    for number, (sample, explanation) in enumerate(samples):
+        body = [sample, _text(54, 13, explanation, fill=_GREY)]
+        yield _translate(number % columns * _COLUMN_WIDTH, number // columns * 26.0, body)
 
 
 _KINDS = {
@@ -254,5 +263,5 @@ _SAMPLE = Box(0.0, 0.0, 18.0, 44.0)
 
 
 def _sample(kind: str) -> str:
-    """A line of a kind, from left to right."""
+    """Return a line of a kind, from left to right."""
     return f'<g transform="translate(44 9) rotate(-90)">{_line(kind, ((0, -44), (0, -44), (0, 0)))}</g>'

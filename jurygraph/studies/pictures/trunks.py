@@ -1,8 +1,8 @@
-"""Which edges of a large graph run beside its rows, and in which columns there.
+"""Choose the edges of a large graph that run to the right of its rows, and their columns.
 
-A lane in every row that an edge passes takes room and time that grow with the square of the graph where many edges are
-long. Where the lanes would be too many, the long edges leave the rows: those of one node share a trunk, a line that
-runs straight down beside all rows, and trunks that pass no common row share a column.
+Lanes in every row that an edge passes take space and time quadratic in the size of the graph if many edges are long. If
+there would be too many lanes, the long edges leave the rows: those with a common node share a trunk, a line that runs
+straight down to the right of all rows, and trunks that pass no common row share a column.
 """
 
 from collections import Counter
@@ -10,16 +10,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-_LANES, _LANES_PER_ITEM = 200, 2
-"""How many lanes a graph may have, and how many more for each node and edge."""
-_SHORT = 2
-"""An edge that passes as many rows or fewer keeps its lanes."""
+_MAX_LANES, _LANES_PER_ITEM = 200, 2
+"""Maximum number of lanes of a graph, and additional lanes for each node and edge."""
+_MAX_SHORT = 2
+"""Edges that pass at most this many rows keep their lanes."""
 
 Edge = tuple[int, int]
 
 
 class Trunks(NamedTuple):
-    """The trunk of each edge that has one, by the edge's number; and the column of each trunk, from 0 on."""
+    """The trunk of each edge that has one, by the number of the edge, and the column of each trunk, from 0 on."""
 
     of_edge: Mapping[int, int]
     columns: Sequence[int]
@@ -28,21 +28,21 @@ class Trunks(NamedTuple):
 def find_trunks(edges: Sequence[Edge], row_of: Mapping[int, int], styles: Sequence[Hashable]) -> Trunks:
     """Return the trunks of a graph whose nodes have these rows; a graph with few lanes has none.
 
-    Edges that share a trunk have one end in common, and the same style.
+    Edges that share a trunk have a common end, and the same style.
     """
     passed = [row_of[child] - row_of[parent] - 1 for parent, child in edges]
-    if sum(passed) <= _LANES + _LANES_PER_ITEM * (len(row_of) + len(edges)):
+    if sum(passed) <= _MAX_LANES + _LANES_PER_ITEM * (len(row_of) + len(edges)):
         return Trunks({}, ())
-    fans = _fans(edges, [number for number, rows in enumerate(passed) if rows > _SHORT], styles)
+    fans = _group_by_end(edges, [number for number, rows in enumerate(passed) if rows > _MAX_SHORT], styles)
     extents = [
         (1 + min(row_of[edges[number][0]] for number in fan), max(row_of[edges[number][1]] for number in fan) - 1)
         for fan in fans
     ]
-    return Trunks({number: trunk for trunk, fan in enumerate(fans) for number in fan}, _columns(extents))
+    return Trunks({number: trunk for trunk, fan in enumerate(fans) for number in fan}, _assign_columns(extents))
 
 
-def _fans(edges: Sequence[Edge], long: Sequence[int], styles: Sequence[Hashable]) -> list[list[int]]:
-    """Return the long edges, by their numbers, in groups with a common end: that at which more of them meet."""
+def _group_by_end(edges: Sequence[Edge], long: Sequence[int], styles: Sequence[Hashable]) -> list[list[int]]:
+    """Return the long edges, by number, in groups with a common end: of its two ends, that of more long edges."""
     ends = {number: [(end, edges[number][end], styles[number]) for end in (0, 1)] for number in long}
     meeting = Counter(end for both in ends.values() for end in both)
     fans: dict[Hashable, list[int]] = {}
@@ -51,10 +51,10 @@ def _fans(edges: Sequence[Edge], long: Sequence[int], styles: Sequence[Hashable]
     return list(fans.values())
 
 
-def _columns(extents: Sequence[tuple[int, int]]) -> list[int]:
+def _assign_columns(extents: Sequence[tuple[int, int]]) -> list[int]:
     """Return a column for each extent, the first and last row that it passes.
 
-    One column holds several where at least one row lies between them. No assignment needs fewer columns.
+    A column holds several extents if at least one row lies between them. No assignment needs fewer columns.
     """
     columns = [0] * len(extents)
     free: list[int] = []

@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store.chain import MOST_TEXTS, Draft
-from jurygraph.runs.store.ledger import SCHEMA_VERSION, TABLES, Ledger, _reading
+from jurygraph.runs.store.ledger import SCHEMA_VERSION, TABLES, Ledger, _translate_errors
 from tests.runs.store.test_ledger import changed, filled
 
 
@@ -267,13 +267,13 @@ class TestErrors:
         error = sqlite3.OperationalError("so it is")
         if code is not None:
             error.sqlite_errorcode = code  # type: ignore[misc]
-        with pytest.raises(kind, match=wrong), _reading(path):
+        with pytest.raises(kind, match=wrong), _translate_errors(path):
             raise error
         assert asked in ([], [path.parent])
 
     def test_a_file_that_is_no_database_is_damaged(self, path: Path) -> None:
         with (
             pytest.raises(TraceMismatch, match=r"is damaged \(file is not a database\); it has been changed"),
-            _reading(path),
+            _translate_errors(path),
         ):
             raise sqlite3.DatabaseError("file is not a database")
