@@ -75,10 +75,10 @@ class Graph:
         return q.reshape(scores.shape)
 
     def exact_marginals(self, p: ArrayLike, retention: ArrayLike) -> FloatArray:
-        """Return P(z_i = 1) by enumerating the joint distribution: Eqs. 9 and 10 of GEAR. At most 20 criteria (2^C
-        states).
+        """Return P(z_i = 1) by enumerating the joint distribution: Eqs. 9 and 10 of GEAR.
 
-        Arguments, result and errors are those of `marginals`; more than 20 criteria also raise `GraphError`.
+        It has 2^C states, so at most 20 criteria are possible; more raise `GraphError`. Arguments, result and other
+        errors are those of `marginals`.
         """
         if self.n > _enumeration.LARGEST:
             raise GraphError(f"{self.n} criteria have too many states to enumerate: {_enumeration.LARGEST} at most")

@@ -138,6 +138,7 @@ def verdicts_of(
 
 @np.errstate(over="ignore", invalid="ignore")
 def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> Judged:
+    """Return the components, fused rewards, bounds and coverage of all rows of a table."""
     dropped = dropped_questions(decision, table)
     counted = table.marked(dropped, ABSENT) if dropped else table
     components = _components(decision, counted, combiners, "counted")
@@ -156,7 +157,7 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
     least, most = ({name: span[end] for name, span in spans.items()} for end in (0, 1))
     is_open = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
     bounds = fuse_bounds(decision, least, most, present)
-    low, high = (held("a bound of the reward", np.where(is_open, end, fused.value)) for end in bounds)
+    low, high = (held("a bound of the reward", np.where(is_open, bound, fused.value)) for bound in bounds)
     coverage = _coverage(decision, table.marked(dropped, ABSTAINED) if dropped else table)
     is_failed = _is_failed_by_rule(decision, table if decision.rule == "strict" else counted)
     components = _clean_diagnostics(decision, counted, components)
@@ -212,7 +213,7 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
 
 
 def _clean_diagnostics(decision: Decision, table: Table, components: Mapping[str, Component]) -> dict[str, Component]:
-    """Remove the diagnostics of responses without any judged verdict, except the counts of discarded verdicts."""
+    """Remove a component's diagnostics for responses without a judged verdict, except counts of discarded verdicts."""
     cleaned = {}
     for spec in decision.specs:
         share, _ = _judged_share(spec, table)

@@ -146,10 +146,10 @@ def _bounds_after_gate(
     else:
         shut = _shaping_bounds(gate, components, weights)
     surely_shut, surely_open = span[1] < gate.below, span[0] >= gate.below
-    outer = _hull(*bounds, *shut)
+    enclosing = _hull(*bounds, *shut)
     return (
-        np.where(surely_shut, shut[0], np.where(surely_open, bounds[0], outer[0])),
-        np.where(surely_shut, shut[1], np.where(surely_open, bounds[1], outer[1])),
+        np.where(surely_shut, shut[0], np.where(surely_open, bounds[0], enclosing[0])),
+        np.where(surely_shut, shut[1], np.where(surely_open, bounds[1], enclosing[1])),
     )
 
 

@@ -244,14 +244,10 @@ class _SpecBuilder:
             }
             params = {"difficulty": difficulty, "calibration": settings}
         for kind in ("hard", "soft"):
-            positions_of = {
+            positions = {
                 s: self._constraint_positions(s, spec_input.questions, kind) for s, spec_input in inputs.items()
             }
-            params |= (
-                {kind: by_member}
-                if (by_member := {s: positions for s, positions in positions_of.items() if positions})
-                else {}
-            )
+            params |= {kind: by_member} if (by_member := {s: p for s, p in positions.items() if p}) else {}
         params |= {"cap": weights_config.cap} if "hard" in params else {}
         params |= {"floor": weights_config.floor} if weights_config.welfare == "egalitarian" else {}
         return self._build_spec(STAKEHOLDERS, weights_config.welfare, inputs, params)

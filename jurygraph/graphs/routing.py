@@ -43,8 +43,10 @@ GATED_LAYERS = ("model", "residual")
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One judgement to make: the responses shown, their material, and the submitted responses that the verdicts are
-    about."""
+    """One judgement to make.
+
+    It has the responses shown, their material, and the ids of the submitted responses that the verdicts are about.
+    """
 
     question: Question
     responses: tuple[Response, ...]
@@ -68,11 +70,10 @@ Shown = tuple[str, str, tuple[str, ...], int]
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """Results of a group from an earlier run, which are reused: verdicts, material by (name, response id), calls by id.
+    """Known results of a group, which are reused: verdicts, material by (name, response id), calls by id.
 
     Only verdicts on responses that were shown are reused: those settled without a judgement are settled again. A
-    verdict or material that depends on other material is reused only if that material is the same as in the earlier
-    run.
+    verdict or material that depends on other material is reused only if that material is still the same.
     """
 
     verdicts: Mapping[Shown, Verdict]
@@ -372,8 +373,7 @@ def _skip_question(when: When, reason: str) -> Verdict:
 
 
 def _verdict_without_gate(when: When, verdicts: Sequence[Verdict]) -> Verdict:
-    """Return an unjudged verdict for a question whose gate was not judged, with the same cause, so that it is not
-    hidden."""
+    """Return an unjudged verdict, with the cause of its unjudged gate, so that the question is not hidden."""
     failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"
     if any(v.status == "failed" for v in verdicts) or not verdicts:

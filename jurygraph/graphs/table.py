@@ -73,8 +73,7 @@ class Table:
         )
 
     def heard(self, name: str, spec_input: Input) -> Columns:
-        """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if it
-        requires one.
+        """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority; a failure among the votes counts as
         that failure.
@@ -233,8 +232,8 @@ def _assign_cells(
             column = row[verdict.responses[1]]
         else:
             column = variants.get(verdict.about, {}).get(verdict.responses[0], 0)
-        place = column * question.samples + verdict.sample
-        placed[own_row, place] = (verdict, False)
+        own_column = column * question.samples + verdict.sample
+        placed[own_row, own_column] = (verdict, False)
         if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
             placed[column, own_row * question.samples + verdict.sample] = (verdict, True)
     return placed

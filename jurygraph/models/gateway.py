@@ -73,11 +73,10 @@ class Gateway:
         self._unstored: dict[str, Stored] = {}
 
     async def ask(self, request: Request, until: float | None = None) -> Answered:
-        """Return the reply to a request, from the store, the cache or the model; equal concurrent requests are sent
-        once.
+        """Return the reply to a request, from the store, the cache or the model. Raises `Fault`.
 
-        `until` is a time of the running loop. The deadline of one caller does not end the equal request of another.
-        Raises `Fault`.
+        Equal concurrent requests are sent once. `until` is a time of the running loop. The deadline of one caller does
+        not end the equal request of another.
         """
         key = request.digest
         while (pending := self._pending.get(key)) is not None:
@@ -212,10 +211,10 @@ class Gateway:
         return bool(tokens) and (self.redactor.finds("".join(texts)) or self.redactor.finds("\n".join(alternatives)))
 
     async def _admit(self, turn: Turn, until: float | None, may_repeat: bool) -> Attempt:
-        """Return permission to send, once the circuit breaker admits the request. While waiting, a request keeps its
-        turn.
+        """Return permission to send, once the circuit breaker admits the request.
 
-        This cannot deadlock: the next request to probe the server always has a turn.
+        The request keeps its turn while it waits. This cannot deadlock: the next request to probe the server has a
+        turn.
         """
         try:
             return await self._breaker.admit(until, may_repeat)

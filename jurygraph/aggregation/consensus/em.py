@@ -59,10 +59,9 @@ class Settings(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """The estimate.
+    """The estimate, and how the steps ended.
 
-    It has the model, γ [K,P] of the last E-step, its log-likelihood, the objective (log-likelihood plus log-priors),
-    whether it converged, and the number of steps.
+    `posterior` is γ [K,P] of the last E-step, and `objective` the log-likelihood plus the log-priors.
     """
 
     model: Model

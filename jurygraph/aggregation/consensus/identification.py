@@ -117,8 +117,7 @@ def _describe_few_annotators(annotators: int, k: int) -> str:
 
 
 def _class_warnings(votes: Votes, confusion: FloatArray) -> list[str]:
-    """Return a sentence for each class [K,A,K] that is on the whole labelled as another class more often than as
-    itself."""
+    """Return a sentence for each class that is on the whole labelled as another class; `confusion` is [K,A,K]."""
     labels = np.bincount(votes.annotator, minlength=len(votes.annotators))
     usual_label = (confusion * labels[:, None]).sum(axis=1).argmax(axis=1).tolist()
     return [

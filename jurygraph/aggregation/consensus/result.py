@@ -14,7 +14,7 @@ from jurygraph.aggregation.consensus.votes import Key, Votes, encode
 from jurygraph.errors import PlanError
 
 HIGH = 0.3
-"""Ambiguity above which an item is ambiguous (STABLEVAL, Tables 12, 17, 23, 29)."""
+"""Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
 _NORMAL = 1.959963984540054
 
 
@@ -57,8 +57,10 @@ class Credited:
         return np.asarray(self.posterior @ credit_values(self.votes, values))
 
     def ambiguity(self) -> FloatArray:
-        """Return 1 - max_c γ_ic, [N], in [0, 1-1/K]; high above .3. (The paper's text says entropy; its tables use
-        this.)"""
+        """Return 1 - max_c γ_ic, [N], in [0, 1-1/K]; high above .3.
+
+        The paper's text names the entropy, but all its tables use this.
+        """
         return np.asarray(1.0 - self.posterior.max(axis=1))
 
     def labels(self) -> IndexArray:
@@ -100,8 +102,9 @@ class Credited:
 class Consensus(Credited):
     """A fitted model.
 
-    It has class shares `prior` [K] and `confusion` [A,K,K] (annotator, true class, label), in the order of
-    `votes.annotators`; `gold` [N] is the known class of an item, -1 for any other; `warnings` names reasons for doubt.
+    `prior` [K] has the class shares and `confusion` [A,K,K] the confusions (annotator, true class, label), in the order
+    of `votes.annotators`; `gold` [N] is the known class of an item, -1 for any other; `warnings` names reasons for
+    doubt.
     """
 
     prior: FloatArray
@@ -159,8 +162,10 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
 
 
 def read_cells(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the cells that accuracy, leniency and strictness average: diagonal, last and first column of [A,K,K],
-    [A,K]."""
+    """Return the cells that accuracy, leniency and strictness average, [A,K] each.
+
+    They are the diagonal, the last and the first column of [A,K,K].
+    """
     return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
 
 
@@ -169,13 +174,9 @@ def quality(fitted: Consensus) -> dict[Key, AnnotatorQuality]:
     votes = fitted.votes
     _, a, k = votes.shape
     code = votes.annotator * k + votes.label
-    expected_labels = np.stack(
-        [np.bincount(code, weights=fitted.posterior[votes.item, c], minlength=a * k) for c in range(k)]
-    )
-    total_weight = expected_labels.reshape(k, a, k).sum(axis=2).T + k * (
-        fitted.settings.rules.prior_confusion - 1.0
-    )  # [A,K]
-    spread = fitted.confusion * (1.0 - fitted.confusion) / (total_weight + 1.0)[:, :, None]
+    expected = np.stack([np.bincount(code, weights=fitted.posterior[votes.item, c], minlength=a * k) for c in range(k)])
+    weight = expected.reshape(k, a, k).sum(axis=2).T + k * (fitted.settings.rules.prior_confusion - 1.0)  # [A,K]
+    spread = fitted.confusion * (1.0 - fitted.confusion) / (weight + 1.0)[:, :, None]
     means = [cells.mean(axis=1) for cells in read_cells(fitted.confusion)]
     margin = [_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(spread)]
     low = np.maximum(0.0, np.subtract(means, margin)).T.tolist()
