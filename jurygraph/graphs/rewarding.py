@@ -69,7 +69,7 @@ class Row(NamedTuple):
 
     def reward(self, decision: Decision) -> Reward:
         """Return the reward, under its decision."""
-        # Validation of one mapping is faster than `model_construct`, and refuses values that are not finite.
+        # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
         return Reward.model_validate(
             {
                 **self._asdict(),
@@ -120,7 +120,7 @@ def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]
 
 
 def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
-    """Return the values where there are any, else None."""
+    """Return the values as a list, with None where there is none."""
     numbers = np.asarray(values, dtype=np.float64).tolist()
     return (
         numbers
@@ -130,7 +130,7 @@ def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
 
 
 def _is_below(coverage: Floats, required: float) -> Bools:
-    """Return where coverage is too low, with tolerance: 0.8 of five weights of 0.3 is not less than 0.8."""
+    """Return where coverage is too low, with tolerance: four of five weights of 0.3 are not less than 0.8."""
     return np.less(coverage, required - ROUNDING)
 
 

@@ -37,11 +37,11 @@ class Grouping(NamedTuple):
 
 def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = None) -> Grouping:
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
-    of, agents = _codes_of_items(votes, "agent", agent)
+    agent_codes, agents = _codes_of_items(votes, "agent", agent)
     if prompt is None:
-        return Grouping(agents, of, np.arange(len(votes.items)), votes.labelled)
-    together, _ = _codes_of_items(votes, "prompt", prompt)
-    return Grouping(agents, of, together, votes.labelled)
+        return Grouping(agents, agent_codes, np.arange(len(votes.items)), votes.labelled)
+    prompt_codes, _ = _codes_of_items(votes, "prompt", prompt)
+    return Grouping(agents, agent_codes, prompt_codes, votes.labelled)
 
 
 def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[IndexArray, Sequence[Key]]:
@@ -70,29 +70,29 @@ def intervals(grouping: Grouping, credit: FloatArray, resamples: int, seed: int)
     order = labelled[np.argsort(grouping.agent[labelled], kind="stable")]
     size = np.bincount(grouping.agent[labelled], minlength=len(grouping.agents))
     scores = {}
-    for place, (name, items) in enumerate(zip(grouping.agents, np.split(order, np.cumsum(size)[:-1]), strict=True)):
+    for index, (name, items) in enumerate(zip(grouping.agents, np.split(order, np.cumsum(size)[:-1]), strict=True)):
         if not len(items):
             continue
         score = float(credit[items].mean())
-        low, high = _percentiles(credit[items], grouping.prompt[items], resamples, np.random.default_rng([seed, place]))
+        low, high = _percentiles(credit[items], grouping.prompt[items], resamples, np.random.default_rng([seed, index]))
         scores[name] = AgentScore(score, low, high, len(items))
     return scores
 
 
 def _percentiles(
-    credit: FloatArray, prompt: IndexArray, resamples: int, draw: "np.random.Generator"
+    credit: FloatArray, prompt: IndexArray, resamples: int, rng: "np.random.Generator"
 ) -> tuple[float | None, float | None]:
     """Return the 95 % interval of the mean over resamples of prompts; None for fewer than two prompts."""
-    _, of = np.unique(prompt, return_inverse=True)
-    size = np.bincount(of)
-    total = np.bincount(of, weights=credit)
+    _, prompt_codes = np.unique(prompt, return_inverse=True)
+    size = np.bincount(prompt_codes)
+    total = np.bincount(prompt_codes, weights=credit)
     prompts = len(size)
     if prompts < 2 or resamples == 0:
         return None, None
     means = np.empty(resamples)
     batch = max(1, _DRAWS_PER_BATCH // prompts)
     for start in range(0, resamples, batch):
-        drawn = draw.integers(prompts, size=(min(batch, resamples - start), prompts))
+        drawn = rng.integers(prompts, size=(min(batch, resamples - start), prompts))
         means[start : start + batch] = total[drawn].sum(axis=1) / size[drawn].sum(axis=1)
     low, high = np.percentile(means, [2.5, 97.5])
     return float(low), float(high)

@@ -81,7 +81,7 @@ def doubts(votes: Votes, fitted: Fitted, rules: Rules) -> tuple[str, ...]:
         )
     sparse = np.flatnonzero(np.bincount(votes.annotator, minlength=len(votes.annotators)) < k)
     if len(sparse):
-        named = _join_names([votes.annotators[one] for one in sparse[:_SHOWN]], len(sparse))
+        named = _join_names([votes.annotators[index] for index in sparse[:_SHOWN]], len(sparse))
         warnings.append(f"fewer labels than classes: little is known of {named}")
     return (*warnings, *_class_warnings(votes, fitted.model.confusion.reshape(k, -1, k)))
 
@@ -104,7 +104,7 @@ def _panel_warnings(votes: Votes, parts: IndexArray) -> list[str]:
     connected, unconnected = int(np.count_nonzero(parts == 0)), np.flatnonzero(parts > 0)
     warnings = [_describe_few_annotators(connected, len(votes.classes))] if connected < FEWEST_ANNOTATORS else []
     if len(unconnected):
-        named = _join_names([votes.annotators[one] for one in unconnected[:_SHOWN]], len(unconnected))
+        named = _join_names([votes.annotators[index] for index in unconnected[:_SHOWN]], len(unconnected))
         warnings.append(f"no item connects the others with {named}: only the class shares join them")
     return warnings
 

@@ -30,7 +30,7 @@ class MajorityVote(Credited):
 
     def decided_by_one(self) -> list[Key]:
         """Return the items that one vote decides, in their order."""
-        return [self.items[one] for one in np.flatnonzero(self.margin == 1).tolist()]
+        return [self.items[index] for index in np.flatnonzero(self.margin == 1).tolist()]
 
 
 def majority_vote(

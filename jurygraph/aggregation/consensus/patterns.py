@@ -1,5 +1,4 @@
-"""Patterns: items with the same labels by the same annotators, as one weighted row, since no model can distinguish
-them.
+"""Patterns: items with the same labels by the same annotators, as one weighted row. No model can distinguish them.
 
 Real votes repeat: the 2,894 items of ConvAbuse are a few hundred patterns, and each step takes that much less time.
 """

@@ -54,7 +54,7 @@ class _Refit:
         sums = np.bincount(self.agent, weights=times * credit[rows.of])  # items of no pattern are drawn 0 times
         confusion = fitted.model.confusion.reshape(k, -1, k)
         labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
-        quality = np.array([one.mean(axis=1) for one in read_cells(confusion.transpose(1, 0, 2))])
+        quality = np.array([cells.mean(axis=1) for cells in read_cells(confusion.transpose(1, 0, 2))])
         quality[:, labels == 0] = np.nan
         return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), quality.ravel()])
 

@@ -15,8 +15,10 @@ Report = Callable[[int], None]
 def every(
     work: Callable[[Argument], Result], given: Sequence[Argument], jobs: int = 1, report: Report | None = None
 ) -> list[Result]:
-    """Return the results of `work` in the order of `given`; `report` is called with 1 after each. PlanError if jobs <
-    1."""
+    """Return the results of `work` in the order of `given`.
+
+    `report` is called with 1 after each result. Raises PlanError if `jobs` is less than 1.
+    """
     if jobs < 1:
         raise PlanError(f"jobs is {jobs}: at least 1 is needed")
     results = []

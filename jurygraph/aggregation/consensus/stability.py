@@ -55,14 +55,14 @@ class _Scoring:
 
     def scores(self, kept: BoolArray) -> FloatArray:
         votes = self.votes.by(kept)
-        index_of = {result: index for index, result in enumerate(self.votes.items)}
-        items = [index_of[result] for result in votes.items]
+        index_of = {item: index for index, item in enumerate(self.votes.items)}
+        items = [index_of[item] for item in votes.items]
         agent, known = self.agent[items], self.known[items]
         fitted = estimate(votes, self.settings, known)
         results = [vote(votes, self.ties, known), fitted.hard(), fitted]
         size = np.bincount(agent, minlength=self.agents)
         sums = [np.bincount(agent, weights=result.posterior @ self.values, minlength=self.agents) for result in results]
-        return np.array([np.where(size > 0, result / np.maximum(size, 1), np.nan) for result in sums])
+        return np.array([np.where(size > 0, total / np.maximum(size, 1), np.nan) for total in sums])
 
 
 def ranking_stability(
@@ -148,8 +148,10 @@ def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> lis
 
 
 def _stability(scores: FloatArray, whole: FloatArray) -> Stability:
-    """Return the statistics from scores [S,A] of subsets and of all annotators [A], over the subsets that contain an
-    agent."""
+    """Return the statistics from scores [S,A] of subsets and [A] of all annotators.
+
+    An agent counts in the subsets in which it has a score.
+    """
     ranks = np.array([_ranks(row) for row in scores])
     is_ranked = np.isfinite(ranks)
     rank_count = is_ranked.sum(axis=0)

@@ -19,9 +19,10 @@ def likeliest(rows: Patterns, k: int, known: IndexArray) -> FloatArray:
 
 
 def near_identity(rows: Patterns, voted: FloatArray, known: IndexArray, em_settings: Settings) -> Model:
-    """Return μ by the settings, and near-identity confusions with the weight of one label next to those of gold items.
+    """Return μ by the settings, and near-identity confusions with gold labels added.
 
-    So an annotator that the gold items show to give the opposite label starts with such confusions.
+    The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the opposite
+    class starts with such confusions.
     """
     k = len(voted)
     identity = np.full((k, k), (1.0 - em_settings.diagonal) / (k - 1))

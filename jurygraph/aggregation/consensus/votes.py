@@ -117,11 +117,7 @@ def _column(name: str, values: ArrayLike) -> NDArray[Any]:
         raise PlanError(f"{name} is no list: {error}") from error
     if column.ndim != 1:
         raise PlanError(f"{name} has shape {column.shape} where one value a row is needed")
-    if (
-        isinstance(values, list | tuple)
-        and column.dtype.kind == "U"
-        and not all(isinstance(value, str) for value in values)
-    ):
+    if isinstance(values, list | tuple) and column.dtype.kind == "U" and not all(isinstance(x, str) for x in values):
         return np.array(values, dtype=object)  # 1 and "1" would become the same
     return column
 
@@ -138,9 +134,7 @@ def _is_missing(label: NDArray[Any]) -> BoolArray:
         return np.asarray(label == np.zeros((), dtype=label.dtype))
     if label.dtype.kind != "O":
         return np.zeros(len(label), dtype=np.bool_)
-    return np.array(
-        [value is None or value == "" or value != value for value in label], dtype=np.bool_
-    )  # NaN is not itself
+    return np.array([x is None or x == "" or x != x for x in label], dtype=np.bool_)  # NaN is not itself
 
 
 def _encode_values(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequence[Key]]:
@@ -178,12 +172,12 @@ def _encode_labels(
         known, ranked = list(classes), True
     if len(set(known)) < len(known):
         raise PlanError(f"classes: one is there twice in {known}; name each once, from low to high")
-    class_of = {name: code_in_classes for code_in_classes, name in enumerate(known)}
+    class_codes = {name: class_code for class_code, name in enumerate(known)}
     for code, name in enumerate(seen):
-        if name not in class_of:
+        if name not in class_codes:
             row = int(np.flatnonzero(has_label)[np.argmax(codes == code)])
             raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {_join_names(known)}")
-    return np.array([class_of[name] for name in seen])[codes], known, ranked
+    return np.array([class_codes[name] for name in seen])[codes], known, ranked
 
 
 def _join_names(classes: Sequence[Key]) -> str:
@@ -202,7 +196,7 @@ def _sort_labels(labels: Sequence[Any]) -> list[Any]:
 def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
     """Return the class of each gold item, -1 for any other, [N]. PlanError for an unknown item or class."""
     index_of = {item: index for index, item in enumerate(votes.items)} if gold else {}
-    code_of = {item: code for code, item in enumerate(votes.classes)}
+    code_of = {label: code for code, label in enumerate(votes.classes)}
     class_of_item = np.full(len(votes.items), -1)
     for item, truth in gold.items():
         if item not in index_of:
