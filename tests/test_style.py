@@ -115,10 +115,10 @@ def test_a_module_says_what_it_is_for(module: Path) -> None:
 
 DECIDING: Mapping[str, Mapping[str, set[str]]] = {
     "graphs/table.py": {
-        scope: {"reduce"} for scope in ("Table.heard", "Table.unheard", "Table.judged", "_filled", "_folded")
+        scope: {"reduce"} for scope in ("Table.heard", "Table.unheard", "Table.judged", "_fill_cells", "_fold_columns")
     },
     "graphs/fusing.py": {},
-    "graphs/decide.py": {"_listens": {"reduce"}},
+    "graphs/decide.py": {"_is_selective": {"reduce"}},
     "graphs/rewarding.py": {},
     "agents/combiners.py": {"input_means": {"mean"}},
     "agents/data_synthesizer/contrast.py": {},

@@ -14,9 +14,10 @@ Conditionals = Sequence[tuple[int, Sequence[tuple[int, float]]]]
 
 
 def enumerated(p: FloatArray, conditionals: Conditionals) -> FloatArray:
-    """P(z_i = 1) under Π_i P(z_i | z_parents) for p [R, C] -> [R, C]; 2^C states a response.
+    """Return P(z_i = 1) under Π_i P(z_i | z_parents), [R, C], for p [R, C]; each response has 2^C states.
 
-    The joint grows by one criterion at a time in topological order: those that come later sum to 1 and are left out.
+    The joint distribution grows by one criterion at a time, in topological order: criteria that come later sum to 1 and
+    are left out.
     """
     q = np.empty(p.shape)
     rows = max(1, STATES_AT_ONCE >> p.shape[1])

@@ -1,4 +1,4 @@
-"""A rubric graph compiled once and used for many responses (GEAR)."""
+"""A rubric graph, compiled once and used for many responses (GEAR)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,12 +21,12 @@ from jurygraph.aggregation._inputs import (
 from jurygraph.errors import GraphError
 
 MODES = ("local", "transitive")
-ROWS_AT_ONCE = 2048  # the work array stays in the cache, and below the size at which malloc asks the system each time
+ROWS_AT_ONCE = 2048  # keeps the work array in the cache, and small enough for malloc to reuse its memory
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Graph:
-    """An acyclic rubric graph; make one with `gear.compile`.
+    """An acyclic rubric graph; create one with `gear.compile`.
 
     Attributes:
         n: number of criteria C.
@@ -34,29 +34,29 @@ class Graph:
         children: child of each edge [E], in the same order (read-only).
         order: the criteria in topological order, the smallest index first.
 
-    `retention` is always aligned with the edges as they were given to `compile`, not with the sorted ones. A child's
-    parents are multiplied in ascending index, so that no order of the edges changes a bit.
+    `retention` always has the order of the edges passed to `compile`, not of the sorted ones. The factors of a child's
+    parents are multiplied in ascending order of index, so that the order of the edges changes no bit.
     """
 
     n: int
     parents: IndexArray
     children: IndexArray
     order: tuple[int, ...]
-    # (criterion, ((parent, edge as given), ...)) in topological order
+    # (criterion, ((parent, edge as passed to `compile`), ...)) in topological order
     _incoming: tuple[tuple[int, tuple[tuple[int, int], ...]], ...] = field(repr=False)
 
     def marginals(
         self, p: ArrayLike, retention: ArrayLike, judged: ArrayLike | None = None, positive: ArrayLike | None = None
     ) -> FloatArray:
-        """q_i = p_i Π_j (q_j + (1 - q_j) λ_ji) in topological order: Eq. 12 of GEAR.
+        """Return q_i = p_i Π_j (q_j + (1 - q_j) λ_ji), computed in topological order: Eq. 12 of GEAR.
 
         Args:
             p: local event scores in [0, 1], [C] or [R, C].
-            retention: λ in [0, 1], one for each edge as given to `compile`, [E].
-            judged: booleans [C] or [R, C]. The factor of a parent that nobody judged is λ for a positive child (as if
+            retention: λ in [0, 1], one for each edge in the order passed to `compile`, [E].
+            judged: booleans [C] or [R, C]. The factor of a parent without a verdict is λ for a positive child (as if
                 unsupported) and 1 for a negative one (as if supported), so that over this edge a missing verdict never
-                helps a response. The criterion's own p is what the caller filled in.
-            positive: booleans [C], whether the weight is at least 0; needed with `judged`, and only then.
+                helps a response. For the criterion itself, the caller fills in p.
+            positive: booleans [C], true where the weight is at least 0; required with `judged`, and only then.
 
         Returns:
             q of p's shape, 0 <= q <= p.
@@ -66,18 +66,19 @@ class Graph:
         """
         scores = self._scores(p)
         factors = self._factors(retention)
-        known, credit = self._unjudged(scores, judged, positive)
+        known, credit = self._unjudged_parents(scores, judged, positive)
         rows = np.atleast_2d(scores)
         q = np.empty(rows.shape)
         for start in range(0, len(rows), ROWS_AT_ONCE):
             block = slice(start, start + ROWS_AT_ONCE)
-            q[block] = self._propagated(rows[block], factors, known if known is None else known[block], credit)
+            q[block] = self._propagate(rows[block], factors, known if known is None else known[block], credit)
         return q.reshape(scores.shape)
 
     def exact_marginals(self, p: ArrayLike, retention: ArrayLike) -> FloatArray:
-        """P(z_i = 1) by enumeration of the joint: Eqs. 9 and 10 of GEAR; 2^C states, so at most 20 criteria.
+        """Return P(z_i = 1) by enumerating the joint distribution: Eqs. 9 and 10 of GEAR.
 
-        Arguments, result and errors as for `marginals`; more than 20 criteria are a `GraphError` too.
+        It has 2^C states, so at most 20 criteria are possible; more raise `GraphError`. Arguments, result and other
+        errors are those of `marginals`.
         """
         if self.n > _enumeration.LARGEST:
             raise GraphError(f"{self.n} criteria have too many states to enumerate: {_enumeration.LARGEST} at most")
@@ -89,10 +90,10 @@ class Graph:
     def hard(
         self, p: ArrayLike, mode: str = "local", met: ArrayLike | None = None, threshold: float = 0.5
     ) -> FloatArray:
-        """Deterministic gating: p where the gate is open, 0 where it is shut (GEAR's baseline "Hard").
+        """Return p where the gate is open and 0 where it is shut: deterministic gating (GEAR's baseline "Hard").
 
         A criterion's gate is open when every parent's own decision holds (`local`, the paper's baseline) and, if
-        `transitive` (what λ = 0 gives), every parent's gate is open as well. They differ from depth 2 on.
+        `transitive` (what λ = 0 gives), every parent's gate is open as well. The two differ from depth 2 on.
 
         Args:
             p: local event scores in [0, 1], [C] or [R, C].
@@ -109,7 +110,7 @@ class Graph:
         if mode not in MODES:
             raise GraphError(f"mode is {mode!r}: {' or '.join(MODES)} is needed")
         scores = self._scores(p)
-        holds = _decisions(scores, met, threshold)
+        holds = _parent_decisions(scores, met, threshold)
         gate = np.ones(scores.shape, dtype=np.bool_)
         for child, incoming in self._incoming:
             for parent, _ in incoming:
@@ -118,16 +119,16 @@ class Graph:
                     gate[..., child] &= gate[..., parent]
         return np.where(gate, scores, 0.0)
 
-    def _propagated(
+    def _propagate(
         self, p: FloatArray, factors: list[float], known: BoolArray | None, credit: list[float]
     ) -> FloatArray:
         q = np.array(p.T, order="C")  # one contiguous row a criterion
         factor = np.empty(q.shape[1])
         for child, incoming in self._incoming:
             for parent, edge in incoming:
-                held = q[parent] if known is None else np.where(known[:, parent], q[parent], credit[child])
+                parent_score = q[parent] if known is None else np.where(known[:, parent], q[parent], credit[child])
                 # λ + (1 - λ) q: exactly 1 at λ = 1, exactly q at λ = 0
-                np.multiply(held, 1.0 - factors[edge], out=factor)
+                np.multiply(parent_score, 1.0 - factors[edge], out=factor)
                 np.add(factor, factors[edge], out=factor)
                 np.multiply(q[child], factor, out=q[child])
         return q.T
@@ -145,10 +146,10 @@ class Graph:
             )
         return [float(factor) for factor in factors]
 
-    def _unjudged(
+    def _unjudged_parents(
         self, scores: FloatArray, judged: ArrayLike | None, positive: ArrayLike | None
     ) -> tuple[BoolArray | None, list[float]]:
-        """Which parents were judged, [R, C], and what an unjudged one counts as for each child, [C]."""
+        """Return which parents were judged, [R, C], and the value that an unjudged parent takes for each child, [C]."""
         if judged is None and positive is None:
             return None, []
         if judged is None or positive is None:
@@ -159,7 +160,7 @@ class Graph:
         return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(signs, 0.0, 1.0).tolist()
 
 
-def _decisions(scores: FloatArray, met: ArrayLike | None, threshold: float) -> BoolArray:
+def _parent_decisions(scores: FloatArray, met: ArrayLike | None, threshold: float) -> BoolArray:
     if met is None:
         return scores >= share("threshold", threshold, GraphError)
     decisions = booleans("met", met, GraphError)
@@ -168,18 +169,18 @@ def _decisions(scores: FloatArray, met: ArrayLike | None, threshold: float) -> B
 
 
 def compile_graph(n: int, parents: ArrayLike, children: ArrayLike, names: Sequence[str] | None = None) -> Graph:
-    """Check the edges of a rubric graph once, and order them.
+    """Check the edges of a rubric graph and order them.
 
     Args:
         n: number of criteria C.
         parents: parent of each edge, indices in 0..n-1, [E].
         children: child of each edge, [E].
-        names: ids of the criteria [C], for the errors' sake.
+        names: ids of the criteria [C], for error messages.
 
     Raises:
         GraphCycleError: the edges form a cycle; its `cycle` names one in the order of the edges.
-        GraphError: no criterion, an index out of range, a self-edge, two edges between the same two, or lengths that
-            differ.
+        GraphError: no criterion, an index out of range, a self-edge, two edges between the same two criteria, or
+            lengths that differ.
     """
     if n < 1:
         raise GraphError(f"a rubric graph of {n} criteria has nothing to aggregate")
@@ -197,11 +198,15 @@ def compile_graph(n: int, parents: ArrayLike, children: ArrayLike, names: Sequen
         parent, child = edges[edge]
         incoming[child].append((parent, edge))
     return Graph(
-        n, _frozen(heads, canonical), _frozen(tails, canonical), order, tuple((i, tuple(incoming[i])) for i in order)
+        n,
+        _read_only(heads, canonical),
+        _read_only(tails, canonical),
+        order,
+        tuple((i, tuple(incoming[i])) for i in order),
     )
 
 
-def _frozen(ends: IndexArray, canonical: list[int]) -> IndexArray:
+def _read_only(ends: IndexArray, canonical: list[int]) -> IndexArray:
     ends = ends[np.array(canonical, dtype=np.intp)]
     ends.setflags(write=False)
     return ends

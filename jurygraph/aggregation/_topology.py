@@ -1,4 +1,4 @@
-"""The order in which a rubric graph is walked, and the refusal of edges that leave none."""
+"""Topological order of a rubric graph, and the refusal of edges for which there is none."""
 
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush
@@ -10,19 +10,19 @@ Edge = tuple[int, int]
 
 
 def refuse_repeats(edges: Sequence[Edge], names: Sequence[str] | None) -> None:
-    """Refuse an edge from a criterion to itself, and a second edge between the same two, of whatever kind."""
+    """Refuse an edge from a criterion to itself, and a second edge between the same two criteria, of any kind."""
     seen: dict[Edge, int] = {}
     for index, (parent, child) in enumerate(edges):
         if parent == child:
-            raise GraphError(f"edge {index} leads from criterion {_shown(parent, names)} to itself")
+            raise GraphError(f"edge {index} leads from criterion {_node_name(parent, names)} to itself")
         if (parent, child) in seen:
-            pair = f"{_shown(parent, names)} -> {_shown(child, names)}"
+            pair = f"{_node_name(parent, names)} -> {_node_name(child, names)}"
             raise GraphError(f"edges {seen[parent, child]} and {index} are both {pair}: a pair has one edge at most")
         seen[parent, child] = index
 
 
 def topological_order(n: int, edges: Sequence[Edge], names: Sequence[str] | None) -> tuple[int, ...]:
-    """Kahn's order, the smallest index first, so that it does not depend on the order of the edges."""
+    """Return the topological order by Kahn's algorithm, smallest index first, independent of the order of edges."""
     children: list[list[int]] = [[] for _ in range(n)]
     waiting = [0] * n
     for parent, child in edges:
@@ -43,21 +43,28 @@ def topological_order(n: int, edges: Sequence[Edge], names: Sequence[str] | None
     return tuple(order)
 
 
-def _refuse_cycle(left: list[int], edges: Sequence[Edge], names: Sequence[str] | None) -> NoReturn:
-    """Name one cycle: each node that is left has a parent that is left, so walking up must come round."""
-    among = set(left)
-    parent_of = {child: parent for parent, child in sorted(edges, reverse=True) if parent in among and child in among}
-    node = left[0]
-    for _ in left:
+def _refuse_cycle(remaining: list[int], edges: Sequence[Edge], names: Sequence[str] | None) -> NoReturn:
+    """Raise GraphCycleError naming one cycle.
+
+    Each remaining node has a parent that remains, so following parents always reaches a cycle.
+    """
+    remaining_nodes = set(remaining)
+    parent_of = {
+        child: parent
+        for parent, child in sorted(edges, reverse=True)
+        if parent in remaining_nodes and child in remaining_nodes
+    }
+    node = remaining[0]
+    for _ in remaining:
         node = parent_of[node]
-    ring = [node]
-    while (parent := parent_of[ring[-1]]) != node:
-        ring.append(parent)
-    ring.reverse()
-    start = ring.index(min(ring))
-    cycle = ring[start:] + ring[: start + 1]
+    cycle_nodes = [node]
+    while (parent := parent_of[cycle_nodes[-1]]) != node:
+        cycle_nodes.append(parent)
+    cycle_nodes.reverse()
+    start = cycle_nodes.index(min(cycle_nodes))
+    cycle = cycle_nodes[start:] + cycle_nodes[: start + 1]
     raise GraphCycleError(cycle, names=list(names) if names else None)
 
 
-def _shown(node: int, names: Sequence[str] | None) -> str:
+def _node_name(node: int, names: Sequence[str] | None) -> str:
     return names[node] if names else str(node)

@@ -1,6 +1,6 @@
-"""How far labels agree: two annotators beyond chance (Cohen's kappa), and predictions with the truth.
+"""Agreement of labels: of two annotators beyond chance (Cohen's kappa), and of predictions with the truth.
 
-Labels are anything that can be told apart: numbers or strings. They are nominal, so that no label is nearer to another.
+Labels are numbers or strings. They are nominal: no label is closer to another.
 """
 
 from collections.abc import Sequence
@@ -18,30 +18,32 @@ Labels = NDArray[np.generic]
 
 
 def cohen_kappa(first: ArrayLike, second: ArrayLike) -> float:
-    """(p_o - p_e) / (1 - p_e): agreement p_o beyond that by chance, p_e (Cohen 1960).
+    """Return (p_o - p_e) / (1 - p_e): agreement p_o beyond that by chance, p_e (Cohen 1960).
 
     Args:
         first: the labels of one annotator, [N].
-        second: those of the other on the same items, [N].
+        second: the labels of the other annotator for the same items, [N].
 
     Returns:
-        1 for full agreement, 0 for that of chance, down to -1; NaN where both give every item one and the same label,
-        since chance agrees as well.
+        1 for full agreement, 0 for agreement by chance, down to -1. NaN if both annotators give the same label to every
+        item, where chance agrees fully, too.
 
     Raises:
-        PlanError: lists of different lengths or none, or numbers beside strings.
+        PlanError: lists of different lengths, empty lists, or numbers compared with strings.
     """
-    one, other = _labels("first", first, "second", second)
-    size = len(one)
-    agreed = np.count_nonzero(one == other) / size
-    known = np.union1d(one, other)
-    by_chance = total([np.count_nonzero(one == each) * np.count_nonzero(other == each) for each in known])
+    labels, other_labels = _labels("first", first, "second", second)
+    size = len(labels)
+    agreed = np.count_nonzero(labels == other_labels) / size
+    all_labels = np.union1d(labels, other_labels)
+    by_chance = total(
+        [np.count_nonzero(labels == each) * np.count_nonzero(other_labels == each) for each in all_labels]
+    )
     by_chance = by_chance / (size * size)
     return float((agreed - by_chance) / (1.0 - by_chance)) if by_chance < 1.0 else float("nan")
 
 
 class Classification(NamedTuple):
-    """How predictions meet the truth: the share that is right, and means over the labels, each counting alike."""
+    """Quality of predictions: accuracy, and the unweighted means of precision, recall and F1 over the labels."""
 
     accuracy: float
     macro_precision: float
@@ -52,40 +54,40 @@ class Classification(NamedTuple):
 def classification(
     predicted: ArrayLike, truth: ArrayLike, labels: Sequence[str | float] | None = None
 ) -> Classification:
-    """Accuracy, and macro-averaged precision, recall and F1, with scikit-learn's conventions.
+    """Return accuracy and macro-averaged precision, recall and F1, with scikit-learn's conventions.
 
     Args:
         predicted: a label for each item, [N].
-        truth: the right ones, [N].
-        labels: those to average over; all that are predicted or true unless given. Others still count as wrong.
+        truth: the true labels, [N].
+        labels: the labels to average over; by default all that are predicted or true. Others still count as wrong.
 
     Returns:
-        The figures; the precision of a label that is never predicted is 0, and so are the recall of one that is never
-        true and an F1 of neither.
+        The four metrics. Precision is 0 for a label that is never predicted, recall for one that is never true, and F1
+        for one that is neither.
 
     Raises:
-        PlanError: lists of different lengths or none, numbers beside strings, or no label to average over.
+        PlanError: lists of different lengths, empty lists, numbers compared with strings, or no label to average over.
     """
-    said, right = _labels("predicted", predicted, "truth", truth)
-    averaged = np.union1d(said, right) if labels is None else np.asarray(labels)
+    predictions, true_labels = _labels("predicted", predicted, "truth", truth)
+    averaged = np.union1d(predictions, true_labels) if labels is None else np.asarray(labels)
     if not averaged.size:
         raise PlanError("labels is empty: name one to average over, or leave it out")
-    hits, given, there = (
+    hits, predicted_counts, true_counts = (
         np.array([np.count_nonzero(where == each) for each in averaged], dtype=np.float64)
-        for where in (said[said == right], said, right)
+        for where in (predictions[predictions == true_labels], predictions, true_labels)
     )
-    precision, recall = hits / np.maximum(given, 1.0), hits / np.maximum(there, 1.0)
-    f1 = 2.0 * hits / np.maximum(given + there, 1.0)
-    accuracy = np.count_nonzero(said == right) / len(said)
+    precision, recall = hits / np.maximum(predicted_counts, 1.0), hits / np.maximum(true_counts, 1.0)
+    f1 = 2.0 * hits / np.maximum(predicted_counts + true_counts, 1.0)
+    accuracy = np.count_nonzero(predictions == true_labels) / len(predictions)
     return Classification(accuracy, *(float(total(each)) / len(averaged) for each in (precision, recall, f1)))
 
 
-def _labels(name: str, given: ArrayLike, other_name: str, other: ArrayLike) -> tuple[Labels, Labels]:
-    one, two = np.asarray(given), np.asarray(other)
-    if one.ndim != 1 or one.shape != two.shape or not one.size:
+def _labels(name: str, labels: ArrayLike, other_name: str, other_labels: ArrayLike) -> tuple[Labels, Labels]:
+    first, second = np.asarray(labels), np.asarray(other_labels)
+    if first.ndim != 1 or first.shape != second.shape or not first.size:
         raise PlanError(
-            f"{name} has shape {one.shape} and {other_name} {two.shape}: two lists of one length are needed"
+            f"{name} has shape {first.shape} and {other_name} {second.shape}: two lists of one length are needed"
         )
-    if (one.dtype.kind in "US") != (two.dtype.kind in "US"):
-        raise PlanError(f"{name} holds {one.dtype} and {other_name} {two.dtype}: labels of one kind are needed")
-    return one, two
+    if (first.dtype.kind in "US") != (second.dtype.kind in "US"):
+        raise PlanError(f"{name} holds {first.dtype} and {other_name} {second.dtype}: labels of one kind are needed")
+    return first, second

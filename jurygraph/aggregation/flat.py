@@ -1,4 +1,4 @@
-"""Flat aggregation: every criterion counts by its weight, whatever else holds (GEAR, Eq. 2)."""
+"""Flat aggregation: every criterion counts by its weight, independent of the others (GEAR, Eq. 2)."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,12 +10,13 @@ __all__ = ["reward"]
 
 
 def reward(p: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None) -> np.float64 | FloatArray:
-    """R = Σ w p / Σ_{w>0} w: Eq. 14 of GEAR with q = p. See `gear.reward`.
+    """Return R = Σ w p / Σ_{w>0} w: Eq. 14 of GEAR with q = p. See `gear.reward`.
 
     Args:
         p: local event scores in [0, 1], [C] or [R, C].
         weights: signed weights [C]; a penalty's is negative.
-        live: booleans [C] or [R, C]; a criterion that is not live leaves numerator and denominator, its score unread.
+        live: booleans [C] or [R, C]; a criterion that is not live is left out of numerator and denominator, and its
+            score is not read.
 
     Returns:
         A scalar for [C], [R] for [R, C]; at most 1, unbounded below.

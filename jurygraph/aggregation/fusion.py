@@ -2,8 +2,9 @@
 
     R_collab = α R_acc + β R_sim + γ R_fmt + δ R_step - η R_rep          (Eq. 3)
 
-η enters as a negative weight. The paper gives no formula for the fusion F of its Eq. 4: here it is the identity, and
-three rules can be switched on (our reading), each a function to new rewards, so that a trace can show what it changed.
+η enters as a negative weight. The paper gives no formula for the fusion F of its Eq. 4. Here F is the identity, and
+three rules can be switched on (our reading). Each is a function that returns new rewards, so that a trace can show its
+effect.
 """
 
 from collections.abc import Collection, Mapping
@@ -19,7 +20,7 @@ __all__ = ["collaborative", "disagreement", "format_gate", "precision_shaping", 
 
 
 def collaborative(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> np.float64 | FloatArray:
-    """R = Σ_k w_k r_k over the components' sorted names: Eq. 3 of MACRM.
+    """Return R = Σ_k w_k r_k, summed in the order of the components' sorted names: Eq. 3 of MACRM.
 
     Args:
         components: scores by name, finite, all scalars or all [R].
@@ -42,14 +43,14 @@ def precision_shaping(
     fraction: float,
     threshold: float = 0.5,
 ) -> np.float64 | FloatArray:
-    """Eq. 3 of MACRM where the auxiliary components count a fraction when the answer is wrong (our reading).
+    """Return Eq. 3 of MACRM with only a fraction of the auxiliary components where the answer is wrong (our reading).
 
     Args:
         components: as for `collaborative`.
         weights: as for `collaborative`.
         accuracy: in [0, 1], of the components' shape; below `threshold` the answer is wrong.
-        auxiliary: names of the components that count less then (similarity, step, format).
-        fraction: what is left of them, in [0, 1].
+        auxiliary: names of the components that are reduced (similarity, step, format).
+        fraction: the factor that is applied to them, in [0, 1].
         threshold: in [0, 1].
 
     Returns:
@@ -61,44 +62,44 @@ def precision_shaping(
     scores = _scores(components, weights)
     names = set(auxiliary)
     if names - scores.keys():
-        raise PlanError(f"auxiliary names {_listed(names - scores.keys())}, which no component has")
-    precision = unit("accuracy", accuracy)
-    shaped("accuracy", precision, next(iter(scores.values())).shape)
-    wrong = precision < share("threshold", threshold)
-    kept = np.where(wrong, share("fraction", fraction), 1.0)
-    return _signed_sum({name: score * kept if name in names else score for name, score in scores.items()}, weights)
+        raise PlanError(f"auxiliary names {_join_names(names - scores.keys())}, which no component has")
+    accuracies = unit("accuracy", accuracy)
+    shaped("accuracy", accuracies, next(iter(scores.values())).shape)
+    is_wrong = accuracies < share("threshold", threshold)
+    factor = np.where(is_wrong, share("fraction", fraction), 1.0)
+    return _signed_sum({name: score * factor if name in names else score for name, score in scores.items()}, weights)
 
 
 def format_gate(r: ArrayLike, fmt: ArrayLike, threshold: float) -> np.float64 | FloatArray:
-    """0 where the format's score is below the threshold, else r (our reading of MACRM's format rule).
+    """Return 0 where the format score is below the threshold, else r (our reading of MACRM's format rule).
 
-    r finite and fmt in [0, 1] have one shape, scalar or [R]; threshold in [0, 1]; PlanError for anything else. A reward
-    below 0 becomes 0 as well, so the gate should stand where rewards are at least 0.
+    r (finite) and fmt (in [0, 1]) have the same shape, scalar or [R]; threshold is in [0, 1]. Raises PlanError for
+    anything else. A reward below 0 becomes 0 as well, so use the gate where rewards are at least 0.
     """
-    rewards, formats = _paired(r, "fmt", fmt)
+    rewards, formats = _check_pair(r, "fmt", fmt)
     gated: FloatArray = np.where(formats < share("threshold", threshold), 0.0, rewards)
     return gated[()]
 
 
 def repetition_control(r: ArrayLike, repetition: ArrayLike, threshold: float) -> np.float64 | FloatArray:
-    """r (1 - R_rep) where R_rep is above the threshold, else r (our reading of MACRM's repetition rule).
+    """Return r (1 - R_rep) where R_rep is above the threshold, else r (our reading of MACRM's repetition rule).
 
-    r finite and repetition in [0, 1] have one shape, scalar or [R]; threshold in [0, 1]; PlanError for anything else. A
-    reward below 0 moves towards 0 as well, so the rule should stand where rewards are at least 0.
+    r (finite) and repetition (in [0, 1]) have the same shape, scalar or [R]; threshold is in [0, 1]. Raises PlanError
+    for anything else. A reward below 0 moves towards 0 as well, so use the rule where rewards are at least 0.
     """
-    rewards, repeated = _paired(r, "repetition", repetition)
+    rewards, repeated = _check_pair(r, "repetition", repetition)
     controlled: FloatArray = np.where(repeated > share("threshold", threshold), rewards * (1.0 - repeated), rewards)
     return controlled[()]
 
 
 def disagreement(components: ArrayLike) -> np.float64 | FloatArray:
-    """D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|, the mean absolute difference of two components (MACRM Eq. 6).
+    """Return D_pair = 2 / (m (m - 1)) · Σ_{i<j} |r_i - r_j|: mean absolute difference of components (MACRM Eq. 6).
 
-    The sum over pairs is taken over the gaps between neighbours in order of size: the k-th gap lies between k values
-    and m - k, so it stands in k (m - k) pairs. No order of the components changes a bit, and equal ones give 0.
+    The sum over pairs is computed from the gaps between neighbours in sorted order: the k-th gap separates k values
+    from m - k, so it is part of k (m - k) pairs. The order of the components changes no bit, and equal ones give 0.
 
     Args:
-        components: m values of a response, [..., m], m ≥ 2; a response of which one is NaN has none.
+        components: m values for each response, [..., m], m ≥ 2; a response with a NaN has no disagreement (NaN).
 
     Returns:
         D_pair, [...].
@@ -116,13 +117,13 @@ def disagreement(components: ArrayLike) -> np.float64 | FloatArray:
 
 
 def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -> dict[str, FloatArray]:
-    """The components in canonical order, checked against the weights by name."""
+    """Return the components in canonical order, after checking their names against the weights."""
     if not components:
         raise PlanError("there is no component: a reward needs one at least")
     if weights.keys() - components.keys():
-        raise PlanError(f"no component for the weights of {_listed(weights.keys() - components.keys())}")
+        raise PlanError(f"no component for the weights of {_join_names(weights.keys() - components.keys())}")
     if components.keys() - weights.keys():
-        raise PlanError(f"no weight for the components {_listed(components.keys() - weights.keys())}")
+        raise PlanError(f"no weight for the components {_join_names(components.keys() - weights.keys())}")
     scores = {name: finite(name, components[name]) for name in sorted(components)}
     first, *others = scores
     for name in others:
@@ -141,7 +142,7 @@ def _signed_sum(scores: Mapping[str, FloatArray], weights: Mapping[str, float]) 
     return result[()]
 
 
-def _paired(r: ArrayLike, name: str, score: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _check_pair(r: ArrayLike, name: str, score: ArrayLike) -> tuple[FloatArray, FloatArray]:
     rewards, scores = finite("r", r), unit(name, score)
     if rewards.ndim > 1:
         raise PlanError(f"r has shape {rewards.shape}: a scalar or [R] is needed")
@@ -149,5 +150,5 @@ def _paired(r: ArrayLike, name: str, score: ArrayLike) -> tuple[FloatArray, Floa
     return rewards, scores
 
 
-def _listed(names: Collection[str]) -> str:
+def _join_names(names: Collection[str]) -> str:
     return ", ".join(sorted(names))

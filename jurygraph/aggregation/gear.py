@@ -1,11 +1,11 @@
-"""GEAR: rewards over a rubric graph, against false credit that propagates ("GEAR", Eqs. 6-17).
+"""GEAR: rewards over a rubric graph that keep false credit from propagating ("GEAR", Eqs. 6-17).
 
-A criterion with local score p_i keeps only a share λ of it where a prerequisite or an activation does not hold:
+A criterion keeps only a share λ of its local score p_i where a prerequisite or an activation does not hold:
 
     q_i = p_i Π_{j in parents} (q_j + (1 - q_j) λ_ji)          R = Σ w_i q_i / Σ_{w_i>0} w_i
 
-The free functions check the graph and use it once; `compile` checks it once for many calls. Nothing is guessed: a NaN,
-an unknown kind, a missing λ or a cycle would each become false credit, so each is refused with a `GraphError`.
+The module's functions check the graph on each call; `compile` checks it once for many calls. A NaN, an unknown kind, a
+missing λ or a cycle could each become false credit, so each raises a `GraphError`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,10 +39,10 @@ compile = compile_graph  # noqa: A001 - read as `gear.compile`; the builtin is n
 
 
 def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float] | None = None) -> FloatArray:
-    """λ = base^κ for each edge: Eqs. 6 and 17 of GEAR; the power is our reading of the lost Eq. 17.
+    """Return λ = base^κ for each edge: Eqs. 6 and 17 of GEAR; the power is our reading of the missing Eq. 17.
 
-    κ = 0 gives 1 for every kind, activation too (0^0 = 1), and so exactly the flat reward; a larger κ suppresses more.
-    Computed once, when a plan is made: powers are not the same bits on every machine.
+    κ = 0 gives 1 for every kind, activation included (0^0 = 1), and so exactly the flat reward; a larger κ suppresses
+    more. λ is computed once, when a plan is made, because the bits of powers depend on the machine.
 
     Args:
         kinds: "weak", "strong" or "activation" for each edge [E].
@@ -68,36 +68,36 @@ def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float
 def edges(
     ids: Sequence[str], triples: Iterable[tuple[str, str, str]]
 ) -> tuple[IndexArray, IndexArray, tuple[str, ...]]:
-    """Edges between ids as edges between indices.
+    """Convert edges between ids to edges between indices.
 
     Args:
-        ids: ids of the criteria [C], each once; an index is a place in this list.
+        ids: ids of the criteria [C], each once; an index is a position in this list.
         triples: (parent's id, child's id, kind) [E].
 
     Returns:
-        parents [E], children [E] and kinds [E], in the order given, for `compile` and `retention`.
+        parents [E], children [E] and kinds [E], in the order of `triples`, for `compile` and `retention`.
 
     Raises:
         GraphError: a repeated id, or an edge with an unknown id or kind, from a criterion to itself, or between two
-            that have an edge already (of the same or another kind); the edge is named.
+            that already have an edge, of any kind; the message names the edge.
     """
-    place = {name: index for index, name in enumerate(ids)}
-    if len(place) < len(ids):
+    index_of = {name: index for index, name in enumerate(ids)}
+    if len(index_of) < len(ids):
         raise GraphError(f"criterion {next(i for i in ids if list(ids).count(i) > 1)} is there twice")
-    found: dict[tuple[str, str], str] = {}
+    kind_of_edge: dict[tuple[str, str], str] = {}
     for parent, child, kind in triples:
-        _refuse_edge(parent, child, kind, place, found)
-        found[parent, child] = kind
-    parents = np.array([place[parent] for parent, _ in found], dtype=np.intp)
-    children = np.array([place[child] for _, child in found], dtype=np.intp)
-    return parents, children, tuple(found.values())
+        _refuse_edge(parent, child, kind, index_of, kind_of_edge)
+        kind_of_edge[parent, child] = kind
+    parents = np.array([index_of[parent] for parent, _ in kind_of_edge], dtype=np.intp)
+    children = np.array([index_of[child] for _, child in kind_of_edge], dtype=np.intp)
+    return parents, children, tuple(kind_of_edge.values())
 
 
 def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> FloatArray:
-    """Dependency-adjusted event scores q in one pass: Eq. 12 of GEAR.
+    """Return dependency-adjusted event scores q, computed in one pass: Eq. 12 of GEAR.
 
-    Exact where the parents of a criterion and of all its ancestors are independent (one parent at most, for instance);
-    an approximation below a diamond.
+    The result is exact where the parents of a criterion and of all its ancestors are independent (for instance with at
+    most one parent each), and an approximation below a diamond.
 
     Args:
         p: local event scores in [0, 1], [C] or [R, C]; for a penalty, that the violation is present.
@@ -113,15 +113,16 @@ def marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: 
         GraphError: a score or λ that is NaN or out of range, a missing λ, an index out of range, a self-edge, two edges
             between the same two criteria, or shapes that do not fit.
     """
-    return compile_graph(_criteria(p), parents, children).marginals(p, retention)
+    return compile_graph(_count_criteria(p), parents, children).marginals(p, retention)
 
 
 def exact_marginals(p: ArrayLike, parents: ArrayLike, children: ArrayLike, retention: ArrayLike) -> FloatArray:
-    """The same marginals by enumeration of the joint: Eqs. 9 and 10 of GEAR; 20 criteria at most.
+    """Return the same marginals by enumerating the joint distribution: Eqs. 9 and 10 of GEAR; 20 criteria at most.
 
-    Arguments, result and errors as for `marginals`. 2^C states a response: for checks, not for training.
+    Arguments, result and errors are those of `marginals`. Each response has 2^C states: use it for checks, not for
+    training.
     """
-    return compile_graph(_criteria(p), parents, children).exact_marginals(p, retention)
+    return compile_graph(_count_criteria(p), parents, children).exact_marginals(p, retention)
 
 
 def hard(
@@ -132,31 +133,31 @@ def hard(
     met: ArrayLike | None = None,
     threshold: float = 0.5,
 ) -> FloatArray:
-    """Deterministic gating, GEAR's baseline: p where every parent holds, else 0. See `Graph.hard`.
+    """Return p where every parent holds, else 0: deterministic gating, GEAR's baseline. See `Graph.hard`.
 
     Args:
         p: local event scores in [0, 1], [C] or [R, C].
         parents: parent of each edge, [E].
         children: child of each edge, [E].
-        mode: "local" looks at each parent's own decision, "transitive" at its gate too.
+        mode: "local" uses each parent's own decision, "transitive" its gate, too.
         met: the judge's own decisions, booleans of p's shape; without them p >= threshold.
         threshold: in [0, 1].
 
     Raises:
         GraphError: as for `marginals`, or an unknown mode.
     """
-    return compile_graph(_criteria(p), parents, children).hard(p, mode, met, threshold)
+    return compile_graph(_count_criteria(p), parents, children).hard(p, mode, met, threshold)
 
 
 def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | FloatArray:
-    """R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR.
+    """Return R = Σ w q / Σ_{w>0} w: Eq. 14 of GEAR.
 
     Args:
         q: event scores in [0, 1], [C] or [R, C].
         weights: signed weights [C]; a penalty's is negative.
 
     Returns:
-        A scalar for [C], [R] for [R, C]; at most 1 and, by penalties, unbounded below: nothing is clipped.
+        A scalar for [C], [R] for [R, C]; at most 1; penalties make it unbounded below, and nothing is clipped.
 
     Raises:
         GraphError: a score outside [0, 1] or NaN, a weight that is not finite, shapes that do not fit, or no positive
@@ -165,7 +166,7 @@ def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | FloatArray:
     return normalised_utility("q", q, weights)
 
 
-def _criteria(p: ArrayLike) -> int:
+def _count_criteria(p: ArrayLike) -> int:
     scores = numbers("p", p, GraphError)
     if not scores.ndim:
         raise GraphError("p is a single number: [C] or [R, C] is needed")
@@ -179,15 +180,15 @@ def _refuse_unknown_kinds(kinds: Iterable[str]) -> None:
 
 
 def _refuse_edge(
-    parent: str, child: str, kind: str, place: Mapping[str, int], found: Mapping[tuple[str, str], str]
+    parent: str, child: str, kind: str, index_of: Mapping[str, int], kind_of_edge: Mapping[tuple[str, str], str]
 ) -> None:
     shown = f"edge {parent} -> {child} ({kind})"
     for end in (parent, child):
-        if end not in place:
+        if end not in index_of:
             raise GraphError(f"{shown}: there is no criterion {end}")
     if kind not in BASE_RETENTION:
         raise GraphError(f"{shown}: {kind!r} is no kind of edge: {', '.join(BASE_RETENTION)} are")
     if parent == child:
         raise GraphError(f"{shown}: it leads from a criterion to itself")
-    if (parent, child) in found:
-        raise GraphError(f"{shown}: these two have an edge already ({found[parent, child]})")
+    if (parent, child) in kind_of_edge:
+        raise GraphError(f"{shown}: these two have an edge already ({kind_of_edge[parent, child]})")

@@ -1,8 +1,8 @@
-"""Comparisons of two responses, each asked for in both orders: outcomes, what the order did, and a ranking.
+"""Comparisons of two responses, each judged in both orders: outcomes, position bias, and a ranking.
 
-A preference is what a judge says from the side of one response: 1 it is preferred, 0 the other one is, 0.5 a tie. What
-lies between counts for the side that it is nearer to. Asked again with the two in the other order, from the side of the
-same response, the judge says the same, or the order decided.
+A preference is a verdict from the side of one response: 1 if it is preferred, 0 if the other one is, 0.5 for a tie. A
+value in between counts for the side that it is closer to. If the judge prefers the other response once the order is
+swapped, the order decided the comparison.
 """
 
 from typing import NamedTuple
@@ -29,16 +29,16 @@ __all__ = [
 
 MOST_ROUNDS = 1000
 TOLERANCE = 1e-11
-"""What a strength may be off, as a share of itself, and is left as it is; so who is equal at first stays so."""
+"""Largest relative error of a strength that is not corrected, so that equal strengths stay equal."""
 LEAST, MOST = 1e-6, 1e6
-"""A prior, and the wins of one over another: beyond these, strengths leave what floats can tell apart."""
+"""Limits of the prior, and of wins of one over another: beyond them floats cannot distinguish the strengths."""
 _TIE = 0.5
 
 
 def outcomes(first: ArrayLike, second: ArrayLike) -> FloatArray:
-    """What both orders come to: 1 where the response is preferred in both, 0 where the other one is, else 0.5.
+    """Return 1 where the response is preferred in both orders, 0 where the other one is, else 0.5.
 
-    So a flip is a tie, and a preference beside a tie is one too.
+    So a flip counts as a tie, and so does a preference in one order with a tie in the other.
 
     Args:
         first: preferences where the response is shown first, in [0, 1], of any shape.
@@ -47,24 +47,24 @@ def outcomes(first: ArrayLike, second: ArrayLike) -> FloatArray:
     Raises:
         PlanError: a preference outside [0, 1] or NaN, or shapes that do not fit.
     """
-    first, second = _both(first, second)
-    won, lost = (first > _TIE) & (second > _TIE), (first < _TIE) & (second < _TIE)
-    return np.where(won, 1.0, np.where(lost, 0.0, 0.5))
+    first, second = _check_preferences(first, second)
+    is_win, is_loss = (first > _TIE) & (second > _TIE), (first < _TIE) & (second < _TIE)
+    return np.where(is_win, 1.0, np.where(is_loss, 0.0, 0.5))
 
 
 def flips(first: ArrayLike, second: ArrayLike) -> BoolArray:
-    """Where each order prefers another response; arguments and errors as for `outcomes`."""
-    first, second = _both(first, second)
+    """Return where each order prefers another response; arguments and errors as for `outcomes`."""
+    first, second = _check_preferences(first, second)
     return np.asarray(((first > _TIE) & (second < _TIE)) | ((first < _TIE) & (second > _TIE)))
 
 
 class Position(NamedTuple):
-    """What the order did over many comparisons: `pairs` = `consistent` + `flips` + `wavering`.
+    """Position bias over many comparisons: `pairs` = `consistent` + `flips` + `wavering`.
 
-    `consistent` are those of which both orders say the same, `ties` those of them that are a tie in both; `wavering`
-    those that are a tie in one order alone. `toward_first` and `toward_second` are the flips to whoever was shown
-    first, or second. `decided` are the verdicts, two a pair, that prefer a response, and `first` those of them that
-    prefer the one shown first.
+    `consistent` counts pairs with the same result in both orders, and `ties` those of them that are a tie in both;
+    `wavering` counts pairs that are a tie in one order only. `toward_first` and `toward_second` are the flips in favour
+    of the response shown first, or second. `decided` counts the verdicts, two for each pair, that prefer a response,
+    and `first` those of them that prefer the response shown first.
     """
 
     pairs: int
@@ -79,16 +79,16 @@ class Position(NamedTuple):
 
     @property
     def preference_for_first(self) -> float | None:
-        """Share of the decided verdicts in which the one shown first won; None where none is decided.
+        """Return the share of decided verdicts that prefer the response shown first; None if none is decided.
 
-        Over pairs in both orders it is 0.5 where the order does nothing, whatever the responses are like.
+        Over pairs in both orders it is 0.5 if the order has no effect, whatever the responses are.
         """
         return self.first / self.decided if self.decided else None
 
 
 def position(first: ArrayLike, second: ArrayLike) -> Position:
-    """The figures of position bias over comparisons in both orders; arguments and errors as for `outcomes`."""
-    first, second = _both(first, second)
+    """Return the counts of position bias over comparisons in both orders; arguments and errors as for `outcomes`."""
+    first, second = _check_preferences(first, second)
     toward_first, toward_second = (first > _TIE) & (second < _TIE), (first < _TIE) & (second > _TIE)
     tied_first, tied_second = first == _TIE, second == _TIE
     flipped = _count(toward_first) + _count(toward_second)
@@ -107,7 +107,7 @@ def position(first: ArrayLike, second: ArrayLike) -> Position:
 
 
 class Strengths(NamedTuple):
-    """How strong each response is, [n], of mean 1; after how many rounds; and whether none would move on."""
+    """Strength of each response, [n], of mean 1; the number of rounds; and whether one more would change none."""
 
     strength: FloatArray
     rounds: int
@@ -115,59 +115,65 @@ class Strengths(NamedTuple):
 
 
 def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
-    """Strengths p under which i beats j with probability p_i / (p_i + p_j) (Bradley & Terry 1952).
+    """Return strengths p under which i beats j with probability p_i / (p_i + p_j) (Bradley & Terry 1952).
 
-    Each p_i has a Gamma prior of shape 1 + a and rate a (Caron & Doucet 2012), so that there is one answer also where
-    a response won all or nothing, and where few pairs were compared: the posterior's mode, at which
+    Each p_i has a Gamma prior of shape 1 + a and rate a (Caron & Doucet 2012), so that the solution is unique also
+    where a response won all or nothing, and where few pairs were compared. It is the mode of the posterior, at which
 
         p_i (Σ_j n_ij / (p_i + p_j) + a) = Σ_j w_ij + a          n_ij = w_ij + w_ji
 
-    and the mean is 1. It is what choix's `mm_pairwise` gives as alpha = a, found by Newton's method in log p with + - *
-    / alone: choix takes logarithms, whose bits differ by machine, so that no reward could rest on them; and the MM
-    algorithm takes thousands of rounds where one wins over all.
+    and the mean is 1. It equals the result of choix's `mm_pairwise` with alpha = a. It is computed by Newton's method
+    in log p with + - * / only: choix takes logarithms, whose bits differ by machine, so that no reward could depend on
+    them, and the MM algorithm takes thousands of rounds where one response wins against all.
 
     Args:
         wins: how often i (row) beat j (column), [n, n], at least 0; a tie is half a win for each. Its diagonal is 0.
         prior: a, from `LEAST` to `MOST`; the larger it is, the nearer all strengths are to 1.
 
     Returns:
-        The strengths, above 0; 1 for whoever was compared with nobody. They are settled when a round would move
-        none by more than `TOLERANCE` of itself; after `MOST_ROUNDS` they are taken as they are.
+        The strengths, above 0; 1 for a response that was never compared. They are settled when a round would change
+        none by more than `TOLERANCE` of itself; after `MOST_ROUNDS` rounds they are returned as they are.
 
     Raises:
-        PlanError: no square matrix, an entry below 0 or above `MOST`, a win over oneself, or another prior.
+        PlanError: no square matrix, an entry below 0 or above `MOST`, a win over oneself, or a prior out of range.
     """
-    won = nonnegative("wins", wins)
-    shaped("wins", won, (len(won), len(won)) if won.ndim else (0, 0))
-    if won.diagonal().any():
+    win_counts = nonnegative("wins", wins)
+    shaped("wins", win_counts, (len(win_counts), len(win_counts)) if win_counts.ndim else (0, 0))
+    if win_counts.diagonal().any():
         raise PlanError("wins has a number on its diagonal: nobody is compared with itself")
     if not LEAST <= prior <= MOST:
         raise PlanError(f"prior is {prior}: a number from {LEAST:g} to {MOST:g} is needed")
-    if (won > MOST).any():
-        raise PlanError(f"wins holds {won.max():g}: {MOST:g} of one over another are the most")
-    compared, gained = won + won.T, np.asarray(total(won)) + prior
-    strength, rounds, settled = np.ones(len(won)), 0, False
+    if (win_counts > MOST).any():
+        raise PlanError(f"wins holds {win_counts.max():g}: {MOST:g} of one over another are the most")
+    compared, wins_with_prior = win_counts + win_counts.T, np.asarray(total(win_counts)) + prior
+    strength, rounds, settled = np.ones(len(win_counts)), 0, False
     while rounds < MOST_ROUNDS and not settled:
-        step = _newton(compared, gained, strength, prior)
-        farthest = np.max(np.abs(step), initial=0.0)
-        rounds, settled = rounds + 1, bool(farthest <= TOLERANCE)
+        step = _newton_step(compared, wins_with_prior, strength, prior)
+        largest_step = np.max(np.abs(step), initial=0.0)
+        rounds, settled = rounds + 1, bool(largest_step <= TOLERANCE)
         if not settled:
-            half = step * min(0.5, 0.25 / farthest)
-            strength = strength * ((1.0 + half) / (1.0 - half))  # e^step to the third order, and exact where it is 0
+            half = step * min(0.5, 0.25 / largest_step)
+            strength = strength * ((1.0 + half) / (1.0 - half))  # e^step to the third order, exact where the step is 0
     return Strengths(strength, rounds, settled)
 
 
-def _newton(compared: FloatArray, gained: FloatArray, strength: FloatArray, prior: float) -> FloatArray:
-    """Newton's step in log p. No longer than 0.5 anywhere, it always leads uphill (self-concordance, Bach 2010)."""
+def _newton_step(compared: FloatArray, wins_with_prior: FloatArray, strength: FloatArray, prior: float) -> FloatArray:
+    """Return Newton's step in log p.
+
+    A step of at most 0.5 in each coordinate always leads uphill (self-concordance, Bach 2010).
+    """
     share = strength[:, None] / (strength[:, None] + strength)  # the probability to win
-    slope = gained - total(compared * share) - prior * strength
-    bend = compared * share * share.T
-    curvature = np.diag(np.asarray(total(bend)) + prior * strength) - bend
-    return _solved(curvature, slope)
+    slope = wins_with_prior - total(compared * share) - prior * strength
+    pair_curvature = compared * share * share.T
+    curvature = np.diag(np.asarray(total(pair_curvature)) + prior * strength) - pair_curvature
+    return _solve(curvature, slope)
 
 
-def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """x where matrix x = right, by elimination row by row: the diagonal outweighs the rest, so no row is exchanged."""
+def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
+    """Return x with matrix x = right, by elimination row by row.
+
+    The matrix is diagonally dominant, so no rows are exchanged.
+    """
     matrix, x = matrix.copy(), right.copy()
     size = len(x)
     for row in range(size):
@@ -180,7 +186,7 @@ def _solved(matrix: FloatArray, right: FloatArray) -> FloatArray:
     return x
 
 
-def _both(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
     one, other = unit("first", first), unit("second", second)
     shaped("second", other, one.shape)
     return one, other

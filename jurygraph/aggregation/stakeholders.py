@@ -1,8 +1,8 @@
-"""DecompR: whose needs count how much, fixed before any response is seen.
+"""DecompR: weights of stakeholders, fixed before any response is seen.
 
     d_i = Σ_hard α + γ Σ_soft α + β s_i          w_i = exp(d_i/τ) / Σ_j exp(d_j/τ)          R = Σ_i w_i û_i
 
-Beside the reward stand four figures of the group: mean, minimum, Gini and Jain, and what each one gives up.
+The module also has four statistics of the group (mean, minimum, Gini and Jain), and the sacrifice of each stakeholder.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Restrictiveness = Sequence[ArrayLike] | FloatArray
 def difficulty(
     hard: Restrictiveness, soft: Restrictiveness, conflict: ArrayLike, gamma: float = 0.5, beta: float = 0.5
 ) -> FloatArray:
-    """d_i = Σ_hard α + γ Σ_soft α + β s_i: Eq. 9 of DecompR.
+    """Return d_i = Σ_hard α + γ Σ_soft α + β s_i: Eq. 9 of DecompR.
 
     Args:
         hard: restrictiveness α >= 0 of each stakeholder's hard constraints: one list for each of the n stakeholders
@@ -47,15 +47,15 @@ def difficulty(
             raise PlanError(f"{name} is {discount}: a number strictly between 0 and 1 is needed")
     tension = nonnegative("conflict", conflict)
     shaped("conflict", tension, (tension.size,))
-    restricted, preferred = _summed("hard", hard), _summed("soft", soft)
-    shaped("hard", restricted, tension.shape)
-    shaped("soft", preferred, tension.shape)
-    return restricted + gamma * preferred + beta * tension
+    hard_sum, soft_sum = _sum_restrictiveness("hard", hard), _sum_restrictiveness("soft", soft)
+    shaped("hard", hard_sum, tension.shape)
+    shaped("soft", soft_sum, tension.shape)
+    return hard_sum + gamma * soft_sum + beta * tension
 
 
-def _summed(name: str, given: Restrictiveness) -> FloatArray:
-    """Σ α for each stakeholder, from lists of α or from sums."""
-    rows = list(given)
+def _sum_restrictiveness(name: str, restrictiveness: Restrictiveness) -> FloatArray:
+    """Return Σ α for each stakeholder, from lists of α or from sums."""
+    rows = list(restrictiveness)
     if not rows or all(np.ndim(row) == 0 for row in rows):
         return nonnegative(name, rows)
     for i, row in enumerate(rows):
@@ -65,13 +65,13 @@ def _summed(name: str, given: Restrictiveness) -> FloatArray:
 
 
 def weights(d: ArrayLike, temperature: float = 5.0) -> FloatArray:
-    """w_i = exp(d_i/τ) / Σ_j exp(d_j/τ): Eq. 10 of DecompR.
+    """Return w_i = exp(d_i/τ) / Σ_j exp(d_j/τ): Eq. 10 of DecompR.
 
-    Computed once, when a plan is made, one `math.exp` for each stakeholder: NumPy's differs by CPU.
+    Computed once, when a plan is made, with one `math.exp` for each stakeholder, because NumPy's exp differs by CPU.
 
     Args:
         d: difficulties [n], finite.
-        temperature: τ > 0; infinity is uniform, near 0 only the hardest counts.
+        temperature: τ > 0; infinity gives uniform weights; near 0 only the hardest stakeholder counts.
 
     Returns:
         w [n], at least 0, sum 1.
@@ -91,7 +91,7 @@ def weights(d: ArrayLike, temperature: float = 5.0) -> FloatArray:
 
 
 def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | FloatArray:
-    """R = Σ w û: Eq. 2 of DecompR.
+    """Return R = Σ w û: Eq. 2 of DecompR.
 
     Args:
         w: weights [n], at least 0, sum 1 within 1e-9.
@@ -114,67 +114,67 @@ def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | FloatArray:
 
 
 def sacrifice(solo: ArrayLike, joint: ArrayLike) -> FloatArray:
-    """(U_solo - U_joint) / U_solo: what each gives up by sharing, the relative form of Eq. 8 that Table 4 shows.
+    """Return (U_solo - U_joint) / U_solo, the relative loss by sharing: the relative form of Eq. 8, as in Table 4.
 
     Args:
-        solo: utilities that stakeholders would have alone, [n], above 0.
-        joint: utilities that they have together, [n], on the same scale.
+        solo: utilities of the stakeholders alone, [n], above 0.
+        joint: utilities of the stakeholders together, [n], on the same scale.
 
     Returns:
-        The share that is lost, [n]; negative where somebody gains.
+        The share that each stakeholder loses, [n]; negative for a stakeholder who gains.
 
     Raises:
         PlanError: values that are not finite, a solo utility that is not above 0, or shapes that do not fit.
     """
-    alone, together = finite("solo", solo), finite("joint", joint)
-    shaped("joint", together, alone.shape)
-    if not (alone > 0.0).all():
+    solo_utility, joint_utility = finite("solo", solo), finite("joint", joint)
+    shaped("joint", joint_utility, solo_utility.shape)
+    if not (solo_utility > 0.0).all():
         raise PlanError("solo holds a utility that is not above 0: what nobody has cannot be lost")
-    return (alone - together) / alone
+    return (solo_utility - joint_utility) / solo_utility
 
 
 def group_utility(u: ArrayLike) -> np.float64 | FloatArray:
-    """Mean utility of the group; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
-    utilities = _members(finite("u", u))
+    """Return the mean utility of the group; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
+    utilities = _check_members(finite("u", u))
     average_member: np.float64 | FloatArray = total(utilities) / utilities.shape[-1]
     return average_member
 
 
 def minimum(u: ArrayLike) -> np.float64 | FloatArray:
-    """Utility of the worst-off member; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
-    # + 0.0: which of -0.0 and 0.0 is the smaller depends on the CPU
-    worst: np.float64 | FloatArray = np.min(_members(finite("u", u)), axis=-1) + 0.0
+    """Return the utility of the worst-off member; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
+    # + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
+    worst: np.float64 | FloatArray = np.min(_check_members(finite("u", u)), axis=-1) + 0.0
     return worst
 
 
 def gini(u: ArrayLike) -> np.float64 | FloatArray:
-    """Gini coefficient Σ_ij |u_i - u_j| / (2 n Σ u), in [0, 1): 0 where all members fare alike, all at 0 included.
+    """Return the Gini coefficient Σ_ij |u_i - u_j| / (2 n Σ u), in [0, 1): 0 if all utilities are equal (also all 0).
 
-    u [n] or [R, n], finite and at least 0 -> scalar or [R]. It depends on where the scale's zero lies.
+    u [n] or [R, n], finite and at least 0 -> scalar or [R]. It depends on the zero point of the scale.
     """
-    utilities = _members(nonnegative("u", u))
+    utilities = _check_members(nonnegative("u", u))
     gaps = total(total(np.abs(utilities[..., :, None] - utilities[..., None, :])))
-    return _share(gaps, 2.0 * utilities.shape[-1] * total(utilities), empty=0.0)
+    return _divide(gaps, 2.0 * utilities.shape[-1] * total(utilities), empty=0.0)
 
 
 def jain(u: ArrayLike) -> np.float64 | FloatArray:
-    """Jain's fairness index (Σ u)² / (n Σ u²), in [1/n, 1]: 1 where all members fare alike, all at 0 included.
+    """Return Jain's fairness index (Σ u)² / (n Σ u²), in [1/n, 1]: 1 if all utilities are equal (also all 0).
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R].
     """
-    utilities = _members(nonnegative("u", u))
+    utilities = _check_members(nonnegative("u", u))
     summed = total(utilities)
-    return _share(summed * summed, utilities.shape[-1] * total(utilities * utilities), empty=1.0)
+    return _divide(summed * summed, utilities.shape[-1] * total(utilities * utilities), empty=1.0)
 
 
-def _members(u: FloatArray) -> FloatArray:
+def _check_members(u: FloatArray) -> FloatArray:
     if u.ndim not in (1, 2) or not u.shape[-1]:
         raise PlanError(f"u has shape {u.shape}: [n] or [R, n] with at least one member is needed")
     return u
 
 
-def _share(part: np.float64 | FloatArray, whole: np.float64 | FloatArray, empty: float) -> np.float64 | FloatArray:
-    """part / whole, and `empty` where the whole is 0."""
-    none = np.equal(whole, 0.0)
-    shares: FloatArray = np.where(none, empty, part / np.where(none, 1.0, whole))
+def _divide(part: np.float64 | FloatArray, whole: np.float64 | FloatArray, empty: float) -> np.float64 | FloatArray:
+    """Return part / whole, and `empty` where the whole is 0."""
+    is_empty = np.equal(whole, 0.0)
+    shares: FloatArray = np.where(is_empty, empty, part / np.where(is_empty, 1.0, whole))
     return shares[()]

@@ -1,4 +1,4 @@
-"""Votes of several judges, or of one judge several times: what more than half of the seats say."""
+"""Votes of several judges, or of one judge several times: the value with a strict majority of the seats."""
 
 from typing import NamedTuple
 
@@ -12,22 +12,22 @@ __all__ = ["Majority", "strict_majority"]
 
 
 class Majority(NamedTuple):
-    """The values [R] that won, 0.0 where none did, and where one did, [R]."""
+    """The winning values [R] (0.0 where none won), and where a value won, [R]."""
 
     value: FloatArray
     decided: NDArray[np.bool_]
 
 
 def strict_majority(value: FloatArray, cast: NDArray[np.bool_], seats: NDArray[np.bool_]) -> Majority:
-    """The value that more than half of the seats voted for; a tie, or too many abstentions, decide nothing.
+    """Return the value that more than half of the seats voted for; a tie or too many abstentions decide nothing.
 
-    Who abstains withholds the vote from every value, and keeps the seat: one vote left of three is no majority (our
-    reading of the majority over seeds in "Aggregate vs. Personalized Judges").
+    An abstaining judge votes for no value but keeps the seat: one vote left of three is no majority (our reading of the
+    majority over seeds in "Aggregate vs. Personalized Judges").
 
     Args:
         value: the votes, [R,K].
         cast: where a vote was cast, [R,K].
-        seats: who was asked, [R,K].
+        seats: which judges were to vote, [R,K].
     """
     voted = cast & seats
     half = np.asarray(total(np.where(seats, 0.5, 0.0)))

@@ -31,38 +31,38 @@ from jurygraph.sources.complaint import nearest_name
 RUBRIC, STAKEHOLDERS = "rubric", "stakeholders"
 GATE_ORDER = ("precision", "format", "repetition")
 MOST_RESIDUAL = 0.2
-"""What a stakeholder's residual checklist may hold of the mass of û_i at most (DecompR)."""
+"""Maximum share of a stakeholder's residual checklist in the weight of û_i (DecompR)."""
 ROUNDING = 1e-9
 
 
 def short_name(name: str) -> str:
-    """The component's name for an evaluator: the last part of its own."""
+    """Return the component's name for an evaluator: the last part of the evaluator's name."""
     return name.rpartition(".")[2]
 
 
 def component_names(config: Config, seats: Mapping[str, Seat]) -> list[str]:
-    """Every component that the config and its evaluators give; `seats` are the evaluators', by their names.
+    """Return every component of the config and its evaluators; `seats` are the evaluators' by name.
 
-    Raises ConfigError where two share a name.
+    Raises ConfigError if two share a name.
     """
-    givers: dict[str, str] = {}
+    evaluator_of: dict[str, str] = {}
     for name, seat in seats.items():
         home = home_of(name, seat.audience)
-        first = givers.setdefault(home, name)
+        first = evaluator_of.setdefault(home, name)
         if first != name and {seats[first].audience, seat.audience} not in ({"criterion"}, {"stakeholder"}):
             raise ConfigError(f"{first!r} and {name!r} would both give component {home!r}: `name` one otherwise")
-    return sorted({*givers, *config.components})
+    return sorted({*evaluator_of, *config.components})
 
 
 def home_of(evaluator: str, audience: Audience) -> str:
-    """The component that an evaluator's verdicts enter unless the config says otherwise."""
+    """Return the component that an evaluator's verdicts enter by default."""
     short = short_name(evaluator)
     own = evaluator.replace(".", "-") if short in (RUBRIC, STAKEHOLDERS) else short
     return {"criterion": RUBRIC, "stakeholder": STAKEHOLDERS}.get(audience, own)
 
 
 def check_recipe(config: Config, seats: Mapping[str, Seat]) -> None:
-    """Refuse a recipe that no task could be planned under. Raises ConfigError.
+    """Raise ConfigError for a recipe that cannot be planned for any task.
 
     `seats` are those of the config's evaluators, by name.
     """
@@ -71,27 +71,27 @@ def check_recipe(config: Config, seats: Mapping[str, Seat]) -> None:
         _refuse_unknown(f"reward.{name}", name, known)
     _check_weights(list(weigh_components(config, known).values()))
     kinds = [gate.kind for gate in config.gates]
-    for place, gate in enumerate(config.gates):
+    for index, gate in enumerate(config.gates):
         if kinds.count(gate.kind) > 1:
             raise ConfigError(f"gates: there are two of kind {gate.kind!r}; keep one")
-        for name in _read_by(gate):
-            _refuse_unknown(f"gates[{place}]", name, known)
+        for name in _gate_components(gate):
+            _refuse_unknown(f"gates[{index}]", name, known)
 
 
 def _check_weights(weights: Sequence[float]) -> None:
     if not any(weights):
         raise ConfigError("reward: every weight is 0, so nothing would count; give one component a weight")
-    if _overflow(weights):
+    if _overflows(weights):
         raise ConfigError("reward: the sum of the weights is larger than any number; make them smaller")
 
 
 @np.errstate(over="ignore")
-def _overflow(weights: Sequence[float]) -> bool:
+def _overflows(weights: Sequence[float]) -> bool:
     return not np.isfinite(aggregation.total(np.abs(weights)))
 
 
-def _read_by(gate: Gate) -> tuple[str, ...]:
-    """The components that a gate looks at."""
+def _gate_components(gate: Gate) -> tuple[str, ...]:
+    """Return the components that a gate depends on."""
     return (gate.component, *(gate.auxiliary if isinstance(gate, PrecisionShaping) else ()))
 
 
@@ -103,7 +103,7 @@ def _refuse_unknown(where: str, name: str, known: Sequence[str]) -> None:
 
 
 def weigh_components(config: Config, names: Sequence[str]) -> dict[str, float]:
-    """The signed weight of every component; one that `reward` leaves out has weight 0. ConfigError if none is given."""
+    """Return every component's signed weight, 0 if `reward` leaves it out. Raises ConfigError without any weight."""
     if config.reward:
         return {name: config.reward.get(name, 0.0) for name in names}
     if len(names) == 1:
@@ -120,33 +120,33 @@ def freeze_specs(
     weights: Mapping[str, float],
     difficulty: Mapping[str, Any],
 ) -> tuple[Spec, ...]:
-    """One spec for every component that this task has, in the order of their names. Raises PlanError.
+    """Return one spec for every component of this task, in the order of their names. Raises PlanError.
 
     `seats` and `combiners` are by name; `weights` and `difficulty` are those of the task's stakeholders.
     """
-    freeze = _Freezer(task, survey, config, seats, combiners)
-    specs = [freeze.own(name, component) for name, component in config.components.items()]
-    homes = {name: home_of(name, seats[name].audience) for name in freeze.asked}
+    builder = _SpecBuilder(task, survey, config, seats, combiners)
+    specs = [builder.configured_spec(name, component) for name, component in config.components.items()]
+    homes = {name: home_of(name, seats[name].audience) for name in builder.questions}
     for home in sorted(set(homes.values()) - set(config.components)):
-        sources = [name for name, its in homes.items() if its == home]
-        specs.append(freeze.default(home, sources, weights, difficulty))
-    _refuse_absent(task, config.gates, freeze.weight, [spec.name for spec in specs])
+        sources = [name for name, target in homes.items() if target == home]
+        specs.append(builder.default_spec(home, sources, weights, difficulty))
+    _refuse_absent(task, config.gates, builder.weight, [spec.name for spec in specs])
     return tuple(sorted(specs, key=lambda spec: spec.name))
 
 
 def _refuse_absent(task: Task, gates: Iterable[Gate], weight: Mapping[str, float], present: Sequence[str]) -> None:
     counted = [name for name in weight if weight[name]]
-    for name in [*counted, *(name for gate in gates for name in _read_by(gate))]:
+    for name in [*counted, *(name for gate in gates for name in _gate_components(gate))]:
         if name not in present:
-            why = {RUBRIC: "rubric", STAKEHOLDERS: "stakeholders"}.get(name, "question")
+            kind = {RUBRIC: "rubric", STAKEHOLDERS: "stakeholders"}.get(name, "question")
             raise PlanError(
-                f"task {task.id!r}: the reward counts component {name!r}, but the task has no {why} for it; complete "
+                f"task {task.id!r}: the reward counts component {name!r}, but the task has no {kind} for it; complete "
                 "the task, or leave the component out of `reward` and `gates`"
             )
 
 
-class _Freezer:
-    """Makes the specs of one task."""
+class _SpecBuilder:
+    """Builds the specs of one task."""
 
     def __init__(
         self,
@@ -162,78 +162,102 @@ class _Freezer:
         self.combiners = combiners
         self.by_id = {question.id: question for question in survey.questions}
         self.weight = weigh_components(config, component_names(config, seats))
-        self.asked: dict[str, dict[str | None, list[Question]]] = {}
+        self.questions: dict[str, dict[str | None, list[Question]]] = {}
         for question in survey.questions:
             member = survey.views[question.view].member
-            self.asked.setdefault(question.evaluator, {}).setdefault(member, []).append(question)
+            self.questions.setdefault(question.evaluator, {}).setdefault(member, []).append(question)
 
-    def own(self, name: str, component: ComponentConfig) -> Spec:
-        """A component that the config spells out."""
-        inputs = {key: self._input(name, key, component.inputs[key]) for key in sorted(component.inputs)}
-        return self._spec(name, component.combiner, inputs, component.params)
+    def configured_spec(self, name: str, component: ComponentConfig) -> Spec:
+        """Return the spec of a component that the config defines."""
+        inputs = {key: self._configured_input(name, key, component.inputs[key]) for key in sorted(component.inputs)}
+        return self._build_spec(name, component.combiner, inputs, component.params)
 
-    def default(
+    def default_spec(
         self, home: str, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
     ) -> Spec:
-        """The component of an evaluator, or of all that ask about criteria or stakeholders."""
+        """Return the default component of an evaluator, or of all evaluators for criteria or for stakeholders."""
         audience = self.seats[sources[0]].audience
         if audience == "criterion":
-            return self._rubric(sources)
+            return self._rubric_spec(sources)
         if audience == "stakeholder":
-            return self._stakeholders(sources, weights, difficulty)
-        return self._of_one(home, sources[0])
+            return self._stakeholder_spec(sources, weights, difficulty)
+        return self._evaluator_spec(home, sources[0])
 
-    def _of_one(self, home: str, source: str) -> Spec:
-        """The component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
-        seat, asked = self.seats[source], self.asked[source]
+    def _evaluator_spec(self, home: str, source: str) -> Spec:
+        """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
+        seat, questions_of = self.seats[source], self.questions[source]
         counts = self.weight[home] != 0 or home in {gate.component for gate in self.config.gates}
-        stated = InputConfig(of=source, gated=None if counts else "missing")
+        input_config = InputConfig(of=source, gated=None if counts else "missing")
         where = f"write components: {{{home}: {{inputs: {{{home}: {{of: {source}, gated: ...}}}}}}}}"
-        groups = {source: [q for each in asked.values() for q in each]}
+        groups = {source: [q for questions in questions_of.values() for q in questions]}
         if seat.audience == "reviewer":
             panel, where = self.config.panel, "panel.gated"
-            told = {"reduce": panel.reduce, "confident": panel.confidence, "gated": panel.gated or stated.gated}
-            stated, groups = stated.model_copy(update=told), {str(member): own for member, own in asked.items()}
+            changes = {
+                "reduce": panel.reduce,
+                "confident": panel.confidence,
+                "gated": panel.gated or input_config.gated,
+            }
+            input_config, groups = (
+                input_config.model_copy(update=changes),
+                {str(member): questions for member, questions in questions_of.items()},
+            )
         elif seat.shares:
-            groups = _by_share(groups[source])
-        inputs = {key: self._shared(where, own, stated) for key, own in sorted(groups.items())}
+            groups = _group_by_share(groups[source])
+        inputs = {
+            key: self._weighted_input(where, questions, input_config) for key, questions in sorted(groups.items())
+        }
         if seat.shares and seat.audience != "reviewer":
-            inputs = {key: one.model_copy(update={"mass": _sum(one.weights)}) for key, one in inputs.items()}
-        return self._spec(home, seat.combiner, inputs, {})
+            inputs = {
+                key: spec_input.model_copy(update={"mass": _sum(spec_input.weights)})
+                for key, spec_input in inputs.items()
+            }
+        return self._build_spec(home, seat.combiner, inputs, {})
 
-    def _shared(self, where: str, asked: Sequence[Question], stated: InputConfig) -> Input:
-        """Questions as an input, each with what its evaluator says that it weighs."""
-        one = _input(where, asked, stated)
-        weights = [self._share(self.by_id[name]) for name in one.questions]
-        return one.model_copy(update={"weights": tuple(weights)})
+    def _weighted_input(self, where: str, questions: Sequence[Question], input_config: InputConfig) -> Input:
+        """Return questions as an input, each with the weight that its evaluator declares."""
+        spec_input = _build_input(where, questions, input_config)
+        weights = [self._share(self.by_id[name]) for name in spec_input.questions]
+        return spec_input.model_copy(update={"weights": tuple(weights)})
 
     def _share(self, question: Question) -> float:
         shares = self.seats[question.evaluator].shares
         return shares.get(first_part(question.subject), 1.0)
 
-    def _stakeholders(
+    def _stakeholder_spec(
         self, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
     ) -> Spec:
-        stated = self.config.weights
-        inputs = {s: self._member(sources, "weights.gated", s, w, stated.gated) for s, w in sorted(weights.items())}
-        inputs = {s: one.model_copy(update={"weights": self._layered(s, one)}) for s, one in inputs.items()}
+        weights_config = self.config.weights
+        inputs = {
+            s: self._member_input(sources, "weights.gated", s, w, weights_config.gated)
+            for s, w in sorted(weights.items())
+        }
+        inputs = {
+            s: spec_input.model_copy(update={"weights": self._layer_weights(s, spec_input)})
+            for s, spec_input in inputs.items()
+        }
         params: dict[str, Any] = {}
         if difficulty:
-            settings = {"gamma": stated.gamma, "beta": stated.beta, "temperature": stated.temperature}
+            settings = {
+                "gamma": weights_config.gamma,
+                "beta": weights_config.beta,
+                "temperature": weights_config.temperature,
+            }
             params = {"difficulty": difficulty, "calibration": settings}
         for kind in ("hard", "soft"):
-            places = {s: self._about(s, one.questions, kind) for s, one in inputs.items()}
-            params |= {kind: found} if (found := {s: at for s, at in places.items() if at}) else {}
-        params |= {"cap": stated.cap} if "hard" in params else {}
-        params |= {"floor": stated.floor} if stated.welfare == "egalitarian" else {}
-        return self._spec(STAKEHOLDERS, stated.welfare, inputs, params)
+            positions = {
+                s: self._constraint_positions(s, spec_input.questions, kind) for s, spec_input in inputs.items()
+            }
+            params |= {kind: by_member} if (by_member := {s: p for s, p in positions.items() if p}) else {}
+        params |= {"cap": weights_config.cap} if "hard" in params else {}
+        params |= {"floor": weights_config.floor} if weights_config.welfare == "egalitarian" else {}
+        return self._build_spec(STAKEHOLDERS, weights_config.welfare, inputs, params)
 
-    def _layered(self, member: str, one: Input) -> tuple[float, ...]:
-        """What each question weighs: its layer's share, divided among the questions of the layer."""
+    def _layer_weights(self, member: str, spec_input: Input) -> tuple[float, ...]:
+        """Return the weight of each question: its layer's share, divided among the questions of the layer."""
         shares = self.config.weights.layers
         if not shares:
-            return one.weights
-        layers = [self.by_id[question].layer for question in one.questions]
+            return spec_input.weights
+        layers = [self.by_id[question].layer for question in spec_input.questions]
         for layer in layers:
             if layer not in shares:
                 raise PlanError(
@@ -242,59 +266,65 @@ class _Freezer:
                 )
         return tuple(shares[layer] / layers.count(layer) for layer in layers)
 
-    def _about(self, member: str, questions: Sequence[str], kind: str) -> list[int]:
-        """The places of the questions that are about a constraint of this kind."""
-        person = next(one for one in self.task.stakeholders if one.id == member)
+    def _constraint_positions(self, member: str, questions: Sequence[str], kind: str) -> list[int]:
+        """Return the positions of the questions about a constraint of this kind."""
+        person = next(stakeholder for stakeholder in self.task.stakeholders if stakeholder.id == member)
         constraints = {constraint.id for constraint in person.constraints if constraint.kind == kind}
-        return [place for place, name in enumerate(questions) if self.by_id[name].subject in constraints]
+        return [position for position, name in enumerate(questions) if self.by_id[name].subject in constraints]
 
-    def _rubric(self, sources: Sequence[str]) -> Spec:
+    def _rubric_spec(self, sources: Sequence[str]) -> Spec:
         rubric = self.task.rubric
         assert rubric is not None  # there are questions about its criteria
         weight = {c.id: c.weight for c in rubric.criteria}
         gated = self.config.rubric.gated
-        inputs = {c: self._member(sources, "rubric.gated", c, w, gated) for c, w in sorted(weight.items())}
+        inputs = {c: self._member_input(sources, "rubric.gated", c, w, gated) for c, w in sorted(weight.items())}
         params = {"edges": [e.model_dump() for e in rubric.edges], "kappa": self.config.rubric.kappa}
-        return self._spec(RUBRIC, self.config.rubric.aggregation, inputs, params)
+        return self._build_spec(RUBRIC, self.config.rubric.aggregation, inputs, params)
 
-    def _member(self, sources: Sequence[str], where: str, member: str, weight: float, gated: Gated | None) -> Input:
-        """What all that ask about a criterion or stakeholder say of it."""
-        asked = [q for source in sources for q in self.asked[source].get(member, ())]
-        if not asked:
+    def _member_input(
+        self, sources: Sequence[str], where: str, member: str, weight: float, gated: Gated | None
+    ) -> Input:
+        """Return the questions of all these evaluators about a criterion or stakeholder as an input."""
+        questions = [q for source in sources for q in self.questions[source].get(member, ())]
+        if not questions:
             raise PlanError(
                 f"task {self.task.id!r}: nobody asks about {member!r}; let an evaluator of that audience do so, or "
                 "leave it out of the task"
             )
-        stated = InputConfig(of=sources[0], mass=abs(weight), gated=gated)
-        return _input(where, asked, stated, 1.0 if weight > 0 else -1.0)
+        input_config = InputConfig(of=sources[0], mass=abs(weight), gated=gated)
+        return _build_input(where, questions, input_config, 1.0 if weight > 0 else -1.0)
 
-    def _input(self, component: str, key: str, stated: InputConfig) -> Input:
+    def _configured_input(self, component: str, key: str, input_config: InputConfig) -> Input:
         where = f"components.{component}.inputs.{key}"
-        if stated.of in self.asked:
-            asked = [q for each in self.asked[stated.of].values() for q in each]
-            return self._shared(f"{where}.gated", asked, self._heard(stated, stated.of))
-        if stated.of in self.by_id:
-            question = self.by_id[stated.of]
-            return _input(f"{where}.gated", [question], self._heard(stated, question.evaluator))
-        near = nearest_name(stated.of, [*self.asked, *self.by_id])
+        if input_config.of in self.questions:
+            questions = [q for member_questions in self.questions[input_config.of].values() for q in member_questions]
+            return self._weighted_input(
+                f"{where}.gated", questions, self._with_confidence(input_config, input_config.of)
+            )
+        if input_config.of in self.by_id:
+            question = self.by_id[input_config.of]
+            return _build_input(f"{where}.gated", [question], self._with_confidence(input_config, question.evaluator))
+        near = nearest_name(input_config.of, [*self.questions, *self.by_id])
         hint = f"did you mean {near!r}?" if near else f"there are {', '.join(self.by_id)}"
-        raise PlanError(f"{where}: {stated.of!r} is not asked of task {self.task.id!r}; {hint}")
+        raise PlanError(f"{where}: {input_config.of!r} is not asked of task {self.task.id!r}; {hint}")
 
-    def _heard(self, stated: InputConfig, evaluator: str) -> InputConfig:
-        """The input with the confidence that the panel asks of reviewers' judges, unless it states its own."""
-        if stated.confident is not None or self.seats[evaluator].audience != "reviewer":
-            return stated
-        return stated.model_copy(update={"confident": self.config.panel.confidence})
+    def _with_confidence(self, input_config: InputConfig, evaluator: str) -> InputConfig:
+        """Return the input with the panel's minimum confidence for reviewers, unless it has its own."""
+        if input_config.confident is not None or self.seats[evaluator].audience != "reviewer":
+            return input_config
+        return input_config.model_copy(update={"confident": self.config.panel.confidence})
 
-    def _spec(self, name: str, combiner: str, inputs: dict[str, Input], params: Mapping[str, Any]) -> Spec:
-        made = self.combiners[combiner]
-        if made.keeps_columns:
-            inputs = {key: one.model_copy(update={"reduce": None}) for key, one in inputs.items()}
+    def _build_spec(self, name: str, combiner: str, inputs: dict[str, Input], params: Mapping[str, Any]) -> Spec:
+        implementation = self.combiners[combiner]
+        if implementation.keeps_columns:
+            inputs = {key: spec_input.model_copy(update={"reduce": None}) for key, spec_input in inputs.items()}
         self._check_inputs(name, combiner, inputs)
         try:
             with told_of(f"combiner {combiner!r}"):
-                frozen = made.freeze(inputs, params)
-                made.fits([self.by_id[name] for one in inputs.values() for name in one.questions], frozen)
+                frozen = implementation.freeze(inputs, params)
+                implementation.fits(
+                    [self.by_id[name] for spec_input in inputs.values() for name in spec_input.questions], frozen
+                )
         except PlanError as error:
             if error.args and not str(error).startswith("task "):
                 error.args = (f"task {self.task.id!r}, component {name!r}: {error}",)
@@ -303,21 +333,21 @@ class _Freezer:
         return Spec(
             name=name,
             weight=weight,
-            direction=-1 if weight < 0 or (weight == 0 and _penalises(name, self.config.gates)) else 1,
+            direction=-1 if weight < 0 or (weight == 0 and _is_penalty(name, self.config.gates)) else 1,
             combiner=combiner,
-            version=made.version,
+            version=implementation.version,
             inputs=inputs,
             params=frozen,
         )
 
     def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, Input]) -> None:
-        if _overflow([one.mass for one in inputs.values()]):
+        if _overflows([spec_input.mass for spec_input in inputs.values()]):
             raise PlanError(
                 f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number; make "
                 "them smaller"
             )
-        for key, one in inputs.items() if name == STAKEHOLDERS or combiner == STAKEHOLDERS else ():
-            share = self._residual_share(one)
+        for key, spec_input in inputs.items() if name == STAKEHOLDERS or combiner == STAKEHOLDERS else ():
+            share = self._residual_share(spec_input)
             if share > MOST_RESIDUAL + ROUNDING:
                 raise PlanError(
                     f"task {self.task.id!r}: residual questions hold {100 * share:.3g} % of the weight of stakeholder "
@@ -325,40 +355,40 @@ class _Freezer:
                     "share the weight out by weights.layers, or ask fewer residual questions"
                 )
 
-    def _residual_share(self, stated: Input) -> float:
-        """What questions of layer `residual` hold of an input's absolute weight; a folded question weighs once."""
-        asked = [self.by_id[name] for name in stated.questions]
+    def _residual_share(self, spec_input: Input) -> float:
+        """Return the share of layer `residual` in an input's absolute weight; a folded question counts once."""
+        questions = [self.by_id[name] for name in spec_input.questions]
         sizes = [
-            abs(weight) * (question.samples if stated.reduce is None else 1)
-            for question, weight in zip(asked, stated.weights, strict=True)
+            abs(weight) * (question.samples if spec_input.reduce is None else 1)
+            for question, weight in zip(questions, spec_input.weights, strict=True)
         ]
-        residual = [size if q.layer == "residual" else 0.0 for q, size in zip(asked, sizes, strict=True)]
+        residual = [size if q.layer == "residual" else 0.0 for q, size in zip(questions, sizes, strict=True)]
         return float(aggregation.total(residual) / aggregation.total(sizes))
 
 
-def _input(where: str, asked: Iterable[Question], stated: InputConfig, sign: float = 1.0) -> Input:
-    questions = sorted(asked, key=lambda q: q.id)
-    if stated.gated is None and any(q.when for q in questions):
+def _build_input(where: str, questions: Iterable[Question], input_config: InputConfig, sign: float = 1.0) -> Input:
+    ordered = sorted(questions, key=lambda q: q.id)
+    if input_config.gated is None and any(q.when for q in ordered):
         raise PlanError(
-            f"{where}: question {next(q.id for q in questions if q.when)!r} may be left out by its `when`: say whether "
+            f"{where}: question {next(q.id for q in ordered if q.when)!r} may be left out by its `when`: say whether "
             "it then counts as `missing` or as `zero`"
         )
     return Input(
-        questions=tuple(q.id for q in questions),
-        weights=(sign,) * len(questions),
-        reduce=stated.reduce,
-        confident=stated.confident or 0.0,
-        mass=stated.mass,
-        gated=stated.gated or "missing",
+        questions=tuple(q.id for q in ordered),
+        weights=(sign,) * len(ordered),
+        reduce=input_config.reduce,
+        confident=input_config.confident or 0.0,
+        mass=input_config.mass,
+        gated=input_config.gated or "missing",
     )
 
 
 def first_part(subject: str) -> str:
-    """What a question's subject belongs to: all of it, or what stands before its first slash."""
+    """Return the part of a question's subject before its first slash, or all of it."""
     return subject.partition("/")[0]
 
 
-def _by_share(questions: Iterable[Question]) -> dict[str, list[Question]]:
+def _group_by_share(questions: Iterable[Question]) -> dict[str, list[Question]]:
     groups: dict[str, list[Question]] = {}
     for question in questions:
         groups.setdefault(first_part(question.subject), []).append(question)
@@ -369,12 +399,12 @@ def _sum(weights: Sequence[float]) -> float:
     return float(aggregation.total(weights))
 
 
-def _penalises(name: str, gates: Iterable[Gate]) -> bool:
+def _is_penalty(name: str, gates: Iterable[Gate]) -> bool:
     return any(isinstance(gate, RepetitionControl) and gate.component == name for gate in gates)
 
 
 def decision_of(config: Config, specs: tuple[Spec, ...], combiners: Mapping[str, Combiner]) -> Decision:
-    """The decision: the specs, and the rest of the recipe. `combiners` are by name."""
+    """Return the decision: the specs, and the rest of the recipe. `combiners` are by name."""
     decision = Decision(
         specs=specs,
         gates=tuple(sorted(config.gates, key=lambda gate: GATE_ORDER.index(gate.kind))),

@@ -1,4 +1,4 @@
-"""Writing rewards down: from what is known of many responses, as arrays, to one `Reward` each, with its reasons."""
+"""Reward records: from arrays over many responses to one `Reward` for each, with its notes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,11 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """What is known of some responses before their rewards are written down; arrays are [R].
+    """Results for some responses before their rewards are built; arrays are [R].
 
-    `partial` is as if what was not judged had never been asked; `low` and `high` bound what it could make of the
-    reward; `lost` says where the rule itself fails the reward; `dropped` are the questions left out for all.
+    `partial` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the reward
+    over all values of the missing verdicts; `lost` marks rewards that the rule itself fails; `dropped` are the
+    questions left out for all.
     """
 
     components: Mapping[str, Component]
@@ -33,7 +34,7 @@ class Judged:
 
 
 class Row(NamedTuple):
-    """A reward without what its decision says anyway: components and terms have their places instead of names."""
+    """A reward without the fields that its decision implies: components and terms have positions instead of names."""
 
     value: float | None
     status: str
@@ -50,7 +51,7 @@ class Row(NamedTuple):
 
     @classmethod
     def of(cls, reward: Reward) -> "Row":
-        """A reward's row."""
+        """Return a reward's row."""
         return cls(
             value=reward.value,
             status=reward.status,
@@ -62,13 +63,13 @@ class Row(NamedTuple):
             counts=reward.counts,
             parts=reward.parts,
             figures=reward.figures,
-            adjustments=[(one.name, one.before, one.after) for one in reward.adjustments],
+            adjustments=[(step.name, step.before, step.after) for step in reward.adjustments],
             notes=reward.notes,
         )
 
     def reward(self, decision: Decision) -> Reward:
-        """The reward, under the decision that gave it."""
-        # One mapping: pydantic reads it faster than `model_construct` sets fields, and refuses what is no number.
+        """Return the reward, under its decision."""
+        # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
         return Reward.model_validate(
             {
                 **self._asdict(),
@@ -86,88 +87,91 @@ def _term(spec: Spec, value: float | None) -> dict[str, Any]:
 
 
 def reward_rows(decision: Decision, judged: Judged, counts: Sequence[Counts], alone: Sequence[bool]) -> list[Row]:
-    """The rewards of all rows. For each, `counts` and whether it was `alone`, with nothing to be compared with."""
+    """Return the rewards of all rows.
+
+    For each row, `counts` counts its verdicts by status, and `alone` is true if it had no response to be compared with.
+    """
     rows, coverage = len(counts), judged.coverage
-    failed = judged.lost | _below(coverage, decision.min_coverage) | (coverage == 0.0)
-    open_ = judged.low < judged.high  # what was not judged could still change the reward
-    degraded = _below(coverage, 1.0) | open_ | np.array(alone, dtype=np.bool_) | bool(judged.dropped)
-    status = np.where(failed, "failed", np.where(degraded, "degraded", "ok")).tolist()
-    why = zip(status, coverage.tolist(), judged.lost.tolist(), open_.tolist(), alone, strict=True)
+    is_failed = judged.lost | _is_below(coverage, decision.min_coverage) | (coverage == 0.0)
+    is_open = judged.low < judged.high  # missing verdicts could still change the reward
+    is_degraded = _is_below(coverage, 1.0) | is_open | np.array(alone, dtype=np.bool_) | bool(judged.dropped)
+    status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
+    why = zip(status, coverage.tolist(), judged.lost.tolist(), is_open.tolist(), alone, strict=True)
     columns: dict[str, Iterable[Any]] = {
-        "value": _numbers(judged.fused.value, ~failed),
+        "value": _to_numbers(judged.fused.value, ~is_failed),
         "status": status,
-        "partial": _numbers(judged.partial_fused.value, coverage > 0.0),
+        "partial": _to_numbers(judged.partial_fused.value, coverage > 0.0),
         "coverage": coverage.tolist(),
         "range": zip(judged.low.tolist(), judged.high.tolist(), strict=True),
-        "components": _places(decision, judged.partial),
-        "terms": _places(decision, judged.components),
+        "components": _component_rows(decision, judged.partial),
+        "terms": _component_rows(decision, judged.components),
         "counts": counts,
-        "parts": _named({name: one.parts for name, one in judged.components.items()}, rows),
-        "figures": _figures(judged.components, rows),
+        "parts": _named_numbers({name: component.parts for name, component in judged.components.items()}, rows),
+        "figures": _diagnostics(judged.components, rows),
         "adjustments": _adjustments(judged.fused, rows),
-        "notes": (() if word == "ok" else _notes(decision, judged.dropped, *known) for word, *known in why),
+        "notes": (() if word == "ok" else _notes(decision, judged.dropped, *reasons) for word, *reasons in why),
     }
     return list(map(Row._make, zip(*(columns[name] for name in Row._fields), strict=True)))
 
 
-def _rows(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
-    """Columns by name as one mapping for each row."""
+def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
+    """Convert columns by name to one mapping for each row."""
     return (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
 
 
-def _numbers(values: Floats, there: Bools) -> list[float | None]:
-    """The values where there are any, else None."""
+def _to_numbers(values: Floats, is_present: Bools) -> list[float | None]:
+    """Return the values as a list, with None where there is none."""
     numbers = np.asarray(values, dtype=np.float64).tolist()
     return (
         numbers
-        if there.all()
-        else [value if shown else None for value, shown in zip(numbers, there.tolist(), strict=True)]
+        if is_present.all()
+        else [value if is_shown else None for value, is_shown in zip(numbers, is_present.tolist(), strict=True)]
     )
 
 
-def _below(coverage: Floats, asked: float) -> Bools:
-    """Whether less was judged than is asked for; four fifths of five weights of 0.3 are not less than 0.8."""
-    return np.less(coverage, asked - ROUNDING)
+def _is_below(coverage: Floats, required: float) -> Bools:
+    """Return where coverage is too low, with tolerance: four of five weights of 0.3 are not less than 0.8."""
+    return np.less(coverage, required - ROUNDING)
 
 
-def _places(decision: Decision, components: Mapping[str, Component]) -> Iterable[tuple[float | None, ...]]:
-    """In every row, what each component is, in the decision's order."""
+def _component_rows(decision: Decision, components: Mapping[str, Component]) -> Iterable[tuple[float | None, ...]]:
+    """Return each row's components, in the decision's order."""
     ordered = (components[spec.name] for spec in decision.specs)
-    return zip(*(_numbers(one.value, one.present) for one in ordered), strict=True)
+    return zip(*(_to_numbers(component.value, component.present) for component in ordered), strict=True)
 
 
-def _named(components: Mapping[str, Mapping[str, Floats]], rows: int) -> Iterable[dict[str, Any]]:
-    """In every row, the named numbers of the components that have some."""
-    shown = {
-        name: _rows({one: np.asarray(value, dtype=np.float64).tolist() for one, value in numbers.items()})
+def _named_numbers(components: Mapping[str, Mapping[str, Floats]], rows: int) -> Iterable[dict[str, Any]]:
+    """Return each row's named numbers, of the components that have some."""
+    columns = {
+        name: _transpose({key: np.asarray(value, dtype=np.float64).tolist() for key, value in numbers.items()})
         for name, numbers in components.items()
         if numbers
     }
-    return _rows(shown) if shown else [{}] * rows
+    return _transpose(columns) if columns else [{}] * rows
 
 
-def _figures(components: Mapping[str, Component], rows: int) -> Iterable[dict[str, Any]]:
-    """In every row, the figures of the components; NaN stands where there is nothing to tell."""
-    named = _named({name: one.figures for name, one in components.items()}, rows)
-    if not any(np.isnan(value).any() for one in components.values() for value in one.figures.values()):
+def _diagnostics(components: Mapping[str, Component], rows: int) -> Iterable[dict[str, Any]]:
+    """Return each row's diagnostics of the components, without NaN, which marks a value that is not available."""
+    named = _named_numbers({name: component.figures for name, component in components.items()}, rows)
+    if not any(np.isnan(value).any() for component in components.values() for value in component.figures.values()):
         return named
-    told = ({n: {k: v for k, v in own.items() if v == v} for n, own in row.items()} for row in named)
-    return ({name: own for name, own in row.items() if own} for row in told)
+    cleaned = ({n: {k: v for k, v in numbers.items() if v == v} for n, numbers in row.items()} for row in named)
+    return ({name: numbers for name, numbers in row.items() if numbers} for row in cleaned)
 
 
 def _adjustments(fused: Fused, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
-    """In every row, the steps that changed its reward."""
+    """Return the steps that changed each row's reward."""
     steps = [zip([name] * rows, before.tolist(), after.tolist(), strict=True) for name, before, after in fused.changes]
     changed = ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))
     return changed if steps else [()] * rows
 
 
 def _notes(
-    decision: Decision, dropped: frozenset[str], coverage: float, lost: bool, open_: bool, alone: bool
+    decision: Decision, dropped: frozenset[str], coverage: float, is_failed: bool, is_open: bool, is_alone: bool
 ) -> list[str]:
-    """Why a reward is degraded or failed."""
+    """Return why a reward is degraded or failed."""
     notes = []
-    if lost:
+    if is_failed:
         rule = (
             "a failure" if decision.rule == "strict" else "a penalty that was not judged, by no fault of the response,"
         )
@@ -178,9 +182,9 @@ def _notes(
         notes.append(f"{coverage:.3g} of the weight was judged, and {decision.min_coverage:g} is asked for")
     elif coverage < 1.0 - ROUNDING:
         notes.append(f"{coverage:.3g} of the weight was judged; the rest counts as the {decision.rule} rule says")
-    elif open_:
+    elif is_open:
         notes.append("what a gate or a comparison looks at was not judged, and could still change the reward")
-    if alone:
+    if is_alone:
         notes.append("the group has one response, so nothing could be compared")
     notes += [f"{name} was dropped for the whole group, because it was not judged for all" for name in sorted(dropped)]
     return notes

@@ -1,6 +1,6 @@
-"""From verdicts to numbers: what was asked, what came of it, and how a rule fills what did not come.
+"""The table of verdicts: outcomes and scores as arrays, and the rules that fill unjudged cells.
 
-A `Table` holds, for every question, one row for each response of the group and one column for each sample, opponent or
+A `Table` has, for every question, one row for each response of the group and one column for each sample, opponent or
 variant. `cells` turns an input of a spec into `Cells` for a combiner, filled by the decision's rule.
 """
 
@@ -20,12 +20,12 @@ from jurygraph.schema.safety import STOPS
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
 JUDGED = (OK, STOPPED)
-"""A verdict is there: an evaluator gave it, or what stopped the response before."""
+"""Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before."""
 MET_FROM = 0.5
-"""The score from which something is met, where the judge says no more; and from which it was found in a response."""
+"""The lowest score at which a criterion counts as met, and as found in a response, without an explicit decision."""
 
 Variants = Mapping[str, Mapping[str, int]]
-"""By the id of a response, the columns of its variants, by theirs."""
+"""{response id: {variant id: column}}."""
 
 Scenario = Literal["counted", "low", "high", "partial"]
 """How unjudged cells are filled: by the rule, all by 0, all by 1, or not at all (they leave the denominator)."""
@@ -33,8 +33,11 @@ Scenario = Literal["counted", "low", "high", "partial"]
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """One question's verdicts, [R,K] each: value, the judges' own decisions, what became of each, and how sure the
-    judges were, 1 where nobody says."""
+    """One question's verdicts as arrays, [R,K] each.
+
+    `value` is the score, `met` the judges' own decisions, `outcome` a code of this module, and `sure` the judges'
+    confidence, 1 where there is none.
+    """
 
     value: Floats
     met: Bools
@@ -44,16 +47,19 @@ class Columns:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Verdicts as numbers; the rows stand for the responses, of a group in canonical order."""
+    """Verdicts as arrays; the rows are the responses, of a group in canonical order."""
 
     rows: int
     columns: Mapping[str, Columns]
 
-    def cells(self, stated: Input, rule: str, direction: int, scenario: Scenario) -> Cells:
-        """One input of a spec as cells, filled; `direction` is -1 where more of the component means less reward."""
+    def cells(self, spec_input: Input, rule: str, direction: int, scenario: Scenario) -> Cells:
+        """Return one input of a spec as cells, filled.
+
+        `direction` is -1 where a larger component means a lower reward.
+        """
         pieces = [
-            _filled(self.heard(name, stated), weight, stated, rule, direction, scenario)
-            for name, weight in zip(stated.questions, stated.weights, strict=True)
+            _fill_cells(self.heard(name, spec_input), weight, spec_input, rule, direction, scenario)
+            for name, weight in zip(spec_input.questions, spec_input.weights, strict=True)
         ]
         if len(pieces) == 1:
             return pieces[0]
@@ -63,126 +69,138 @@ class Table:
             judged=np.concatenate([p.judged for p in pieces], axis=1),
             live=np.concatenate([p.live for p in pieces], axis=1),
             weight=np.concatenate([p.weight for p in pieces]),
-            mass=stated.mass,
+            mass=spec_input.mass,
         )
 
-    def heard(self, name: str, stated: Input) -> Columns:
-        """A question's verdicts as far as an input hears them: sure enough, and a majority of them where it wants one.
+    def heard(self, name: str, spec_input: Input) -> Columns:
+        """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
-        What was discarded, and what has no majority, counts as abstained from; a failure among it as that failure.
+        A discarded verdict counts as an abstention, and so does a missing majority; a failure among the votes counts as
+        that failure.
         """
         columns = self.columns[name]
-        if stated.confident > 0.0:
-            columns = _discarded(columns, stated.confident)
-        return _by_majority(columns) if stated.reduce == "majority" and columns.value.shape[1] > 1 else columns
+        if spec_input.confident > 0.0:
+            columns = _discard_unsure(columns, spec_input.confident)
+        return (
+            _reduce_to_majority(columns) if spec_input.reduce == "majority" and columns.value.shape[1] > 1 else columns
+        )
 
-    def unheard(self, stated: Input) -> tuple[Floats, Floats]:
-        """How many verdicts of an input were discarded, and how many of its questions have no majority, [R] each."""
-        discarded, divided = [], []
-        for name in stated.questions:
-            columns, heard = self.columns[name], self.heard(name, stated)
-            lost = judged(columns.outcome) & (columns.sure < stated.confident)
-            discarded.append(aggregation.total(np.where(lost, 1.0, 0.0)))
-            asked = judged(columns.outcome).any(axis=1)
-            wanted = stated.reduce == "majority" and columns.value.shape[1] > 1
-            divided.append(np.where(asked & unjudged(heard.outcome).any(axis=1) & wanted, 1.0, 0.0))
-        return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(divided, axis=0))
+    def unheard(self, spec_input: Input) -> tuple[Floats, Floats]:
+        """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
+        discarded, undecided = [], []
+        for name in spec_input.questions:
+            columns, effective = self.columns[name], self.heard(name, spec_input)
+            is_discarded = judged(columns.outcome) & (columns.sure < spec_input.confident)
+            discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
+            is_judged = judged(columns.outcome).any(axis=1)
+            needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
+            undecided.append(np.where(is_judged & unjudged(effective.outcome).any(axis=1) & needs_majority, 1.0, 0.0))
+        return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
 
     def marked(self, questions: Iterable[str], outcome: int) -> "Table":
-        """The table with every cell of these questions that was asked set to one outcome."""
+        """Return the table with every requested cell of these questions set to one outcome."""
         columns = dict(self.columns)
         for name in questions:
-            old = columns[name]
-            columns[name] = replace(old, outcome=np.where(old.outcome == ABSENT, ABSENT, outcome).astype(np.int8))
+            previous = columns[name]
+            columns[name] = replace(
+                previous, outcome=np.where(previous.outcome == ABSENT, ABSENT, outcome).astype(np.int8)
+            )
         return Table(self.rows, columns)
 
-    def judged(self, stated: Input) -> tuple[Floats, Floats]:
-        """The weight of an input that was judged, and that was asked for, [R]; a folded question weighs once."""
-        settled = (*JUDGED, NOT_APPLICABLE) if stated.gated == "zero" else JUDGED
-        judged, asked = [], []
-        for name, weight in zip(stated.questions, stated.weights, strict=True):
-            outcome = self.heard(name, stated).outcome
-            known = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
-            wanted = known + aggregation.total(np.where(unjudged(outcome), 1.0, 0.0))
-            if stated.reduce is not None:
-                known, wanted = known / np.maximum(wanted, 1.0), np.minimum(wanted, 1.0)
-            judged.append(abs(weight) * known)
-            asked.append(abs(weight) * wanted)
-        return np.asarray(aggregation.total(judged, axis=0)), np.asarray(aggregation.total(asked, axis=0))
+    def judged(self, spec_input: Input) -> tuple[Floats, Floats]:
+        """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
+        settled = (*JUDGED, NOT_APPLICABLE) if spec_input.gated == "zero" else JUDGED
+        judged_weights, requested = [], []
+        for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
+            outcome = self.heard(name, spec_input).outcome
+            judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
+            requested_count = judged_count + aggregation.total(np.where(unjudged(outcome), 1.0, 0.0))
+            if spec_input.reduce is not None:
+                judged_count, requested_count = (
+                    judged_count / np.maximum(requested_count, 1.0),
+                    np.minimum(requested_count, 1.0),
+                )
+            judged_weights.append(abs(weight) * judged_count)
+            requested.append(abs(weight) * requested_count)
+        return np.asarray(aggregation.total(judged_weights, axis=0)), np.asarray(aggregation.total(requested, axis=0))
 
-    def outcomes(self, stated: Input) -> tuple[NDArray[np.int8], Floats]:
-        """What became of every cell of an input, [R,K], and the cells' weights, [K]."""
-        found = [self.heard(name, stated).outcome for name in stated.questions]
-        weights = [np.full(o.shape[1], w) for o, w in zip(found, stated.weights, strict=True)]
-        return np.concatenate(found, axis=1), np.concatenate(weights)
+    def outcomes(self, spec_input: Input) -> tuple[NDArray[np.int8], Floats]:
+        """Return the outcome of every cell of an input, [R,K], and the cells' weights, [K]."""
+        outcomes = [self.heard(name, spec_input).outcome for name in spec_input.questions]
+        weights = [np.full(o.shape[1], w) for o, w in zip(outcomes, spec_input.weights, strict=True)]
+        return np.concatenate(outcomes, axis=1), np.concatenate(weights)
 
 
 def lay_out(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]) -> Table:
-    """The table of a group's verdicts. `responses` are ids in canonical order; the verdicts' order does not matter."""
+    """Return the table of a group's verdicts, in any order. `responses` are ids in canonical order."""
     row = {name: i for i, name in enumerate(responses)}
     by_question: dict[str, list[Verdict]] = defaultdict(list)
     for verdict in verdicts:
         by_question[verdict.question].append(verdict)
-    shown = {of: _variants(of, questions, by_question) for of in sorted({q.of for q in questions})}
-    return Table(len(row), {q.id: _columns(q, row, by_question[q.id], shown[q.of]) for q in questions})
+    shown = {of: _variant_columns(of, questions, by_question) for of in sorted({q.of for q in questions})}
+    return Table(len(row), {q.id: _build_columns(q, row, by_question[q.id], shown[q.of]) for q in questions})
 
 
-def _columns(question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict], variants: Variants) -> Columns:
-    placed = _placed(question, row, verdicts, variants)
+def _build_columns(
+    question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict], variants: Variants
+) -> Columns:
+    placed = _assign_cells(question, row, verdicts, variants)
     width = 1 + max((column for _, column in placed), default=0)
     value = np.zeros((len(row), width))
     met = np.zeros((len(row), width), dtype=np.bool_)
     outcome = np.zeros((len(row), width), dtype=np.int8)
     sure = np.ones((len(row), width))
-    for place, (verdict, mirrored) in placed.items():
-        value[place], met[place], outcome[place] = _mirrored_mark(verdict) if mirrored else mark_of(verdict)
-        sure[place] = 1.0 if verdict.confidence is None else verdict.confidence
+    for cell, (verdict, mirrored) in placed.items():
+        value[cell], met[cell], outcome[cell] = _encode_mirrored(verdict) if mirrored else mark_of(verdict)
+        sure[cell] = 1.0 if verdict.confidence is None else verdict.confidence
     return Columns(value, met, outcome, sure)
 
 
-def _discarded(columns: Columns, confident: float) -> Columns:
-    """What judges who were not sure enough said is as if they had abstained; no gate is ever unsure."""
-    lost = (columns.outcome == OK) & (columns.sure < confident)
-    return replace(columns, outcome=np.where(lost, ABSTAINED, columns.outcome).astype(np.int8))
+def _discard_unsure(columns: Columns, confident: float) -> Columns:
+    """Return the columns with verdicts below the confidence as abstentions; verdicts of gates are never discarded."""
+    is_unsure = (columns.outcome == OK) & (columns.sure < confident)
+    return replace(columns, outcome=np.where(is_unsure, ABSTAINED, columns.outcome).astype(np.int8))
 
 
-def _by_majority(columns: Columns) -> Columns:
-    """What more than half of those who were asked say, as one column."""
-    there = judged(columns.outcome)
-    asked = there | unjudged(columns.outcome)
-    won = strict_majority(columns.value, there, asked)
-    agreed = aggregation.total(np.where(there & (columns.value == won.value[:, None]) & columns.met, 1.0, 0.0))
-    votes = aggregation.total(np.where(there & (columns.value == won.value[:, None]), 1.0, 0.0))
-    stopped = (columns.outcome == STOPPED).any(axis=1)
+def _reduce_to_majority(columns: Columns) -> Columns:
+    """Return the value that more than half of the requested votes have, as one column."""
+    is_judged = judged(columns.outcome)
+    is_requested = is_judged | unjudged(columns.outcome)
+    majority = strict_majority(columns.value, is_judged, is_requested)
+    agreed = aggregation.total(np.where(is_judged & (columns.value == majority.value[:, None]) & columns.met, 1.0, 0.0))
+    votes = aggregation.total(np.where(is_judged & (columns.value == majority.value[:, None]), 1.0, 0.0))
+    is_stopped = (columns.outcome == STOPPED).any(axis=1)
     worst = np.where(unjudged(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
     outcome = np.where(
-        won.decided, np.where(stopped, STOPPED, OK), np.where(asked.any(axis=1), worst, _unasked(columns))
+        majority.decided,
+        np.where(is_stopped, STOPPED, OK),
+        np.where(is_requested.any(axis=1), worst, _unrequested_outcome(columns)),
     )
-    met = won.decided & (np.asarray(agreed) * 2 >= votes)
+    met = majority.decided & (np.asarray(agreed) * 2 >= votes)
     sure = np.ones((len(outcome), 1))
-    return Columns(won.value[:, None], met[:, None], outcome.astype(np.int8)[:, None], sure)
+    return Columns(majority.value[:, None], met[:, None], outcome.astype(np.int8)[:, None], sure)
 
 
-def _unasked(columns: Columns) -> NDArray[np.int8]:
-    """Why nobody was asked, [R]: staged screening, or there was nothing to ask about."""
-    left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
-    return np.where(left_out, NOT_APPLICABLE, ABSENT).astype(np.int8)
+def _unrequested_outcome(columns: Columns) -> NDArray[np.int8]:
+    """Return why no vote was requested, [R]: staged screening (NOT_APPLICABLE), or nothing to judge (ABSENT)."""
+    is_left_out = (columns.outcome == NOT_APPLICABLE).any(axis=1)
+    return np.where(is_left_out, NOT_APPLICABLE, ABSENT).astype(np.int8)
 
 
 def mark_of(verdict: Verdict) -> tuple[float, bool, int]:
-    """A verdict as it counts: its score, whether it is met, and what became of it (a code of this module).
+    """Return a verdict as numbers: its score, whether it is met, and its outcome (a code of this module).
 
-    Where the judge gave no decision of its own, a score of 0.5 or more is met; without a score: 0.0 and not met.
+    If the judge made no decision of its own, a score of 0.5 or more is met; without a score: 0.0 and not met.
     """
     if verdict.score is None:
         return 0.0, False, outcome_of(verdict.status, verdict.failure.cause if verdict.failure else None)
     met = verdict.score >= MET_FROM if verdict.met is None else verdict.met
-    score = verdict.score + 0.0  # never -0.0: which of the two is the smaller depends on the CPU
+    score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
     return score, met, judged_outcome(verdict.gated_by)
 
 
-def _mirrored_mark(verdict: Verdict) -> tuple[float, bool, int]:
-    """A verdict on an unordered pair as it counts for the second of them."""
+def _encode_mirrored(verdict: Verdict) -> tuple[float, bool, int]:
+    """Return a verdict on an unordered pair as numbers, for the second response."""
     if verdict.score is None:
         return mark_of(verdict)
     score = 1.0 - verdict.score
@@ -190,23 +208,23 @@ def _mirrored_mark(verdict: Verdict) -> tuple[float, bool, int]:
 
 
 def judged_outcome(gated_by: str | None) -> int:
-    """What became of a verdict that is ok: it was judged, or something about the response stopped that before."""
+    """Return the outcome of a verdict that is ok: STOPPED if a gate stopped the response before, else OK."""
     return STOPPED if gated_by in STOPS else OK
 
 
-def _placed(
+def _assign_cells(
     question: Question, row: Mapping[str, int], verdicts: Sequence[Verdict], variants: Variants
 ) -> dict[tuple[int, int], tuple[Verdict, bool]]:
-    """Where each verdict stands, and whether it is read from the second response's side.
+    """Return the verdict of each cell, and whether it is mirrored for the second response.
 
-    One that was settled without asking stands for every variant of its response.
+    A verdict that was settled without a judgement fills the cells of every variant of its response.
     """
     placed: dict[tuple[int, int], tuple[Verdict, bool]] = {}
     for verdict in verdicts:
-        mine = row[verdict.about]
+        own_row = row[verdict.about]
         if not verdict.responses:
             for column in range(max(1, len(variants.get(verdict.about, ())))):
-                placed[mine, column * question.samples + verdict.sample] = (verdict, False)
+                placed[own_row, column * question.samples + verdict.sample] = (verdict, False)
             continue
         if question.scope == "group":
             column = 0
@@ -214,26 +232,26 @@ def _placed(
             column = row[verdict.responses[1]]
         else:
             column = variants.get(verdict.about, {}).get(verdict.responses[0], 0)
-        place = column * question.samples + verdict.sample
-        placed[mine, place] = (verdict, False)
+        own_column = column * question.samples + verdict.sample
+        placed[own_row, own_column] = (verdict, False)
         if question.scope == "pair" and question.pairs == "unordered" and verdict.responses:
-            placed[column, mine * question.samples + verdict.sample] = (verdict, True)
+            placed[column, own_row * question.samples + verdict.sample] = (verdict, True)
     return placed
 
 
-def _variants(of: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[Verdict]]) -> Variants:
-    """The column of every variant in a material: its place, by id, among those of its parent that anybody was shown."""
+def _variant_columns(of: str, questions: Iterable[Question], verdicts: Mapping[str, Sequence[Verdict]]) -> Variants:
+    """Return the column of every variant that was shown: its position, by id, among those of its parent."""
     if of == "submitted":
         return {}
     shown: dict[str, set[str]] = defaultdict(set)
     for question in questions:
         for verdict in verdicts[question.id] if question.of == of else ():
             shown[verdict.about].update(verdict.responses)
-    return {about: {name: place for place, name in enumerate(sorted(names))} for about, names in shown.items()}
+    return {about: {name: column for column, name in enumerate(sorted(names))} for about, names in shown.items()}
 
 
 def outcome_of(status: Status, cause: Cause | None) -> int:
-    """What became of a verdict that is not ok, as a code of this module; `cause` is that of its failure, if any."""
+    """Return the outcome of a verdict that is not ok, as a code; `cause` is that of its failure, if any."""
     if status == "not_applicable":
         return NOT_APPLICABLE
     if status == "abstained":
@@ -241,62 +259,66 @@ def outcome_of(status: Status, cause: Cause | None) -> int:
     return FAILED_BY_INFRASTRUCTURE if cause == "infrastructure" else FAILED_BY_RESPONSE
 
 
-def _filled(columns: Columns, weight: float, stated: Input, rule: str, direction: int, scenario: Scenario) -> Cells:
-    """One question's cells under a scenario, folded into one column if the input says so."""
+def _fill_cells(
+    columns: Columns, weight: float, spec_input: Input, rule: str, direction: int, scenario: Scenario
+) -> Cells:
+    """Return one question's cells in a scenario, folded into one column if the input requires it."""
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
-    live = columns.outcome != ABSENT if stated.gated == "zero" else applies
-    stopped = columns.outcome == STOPPED
-    there = ~applies | judged(columns.outcome)
+    is_live = columns.outcome != ABSENT if spec_input.gated == "zero" else applies
+    is_stopped = columns.outcome == STOPPED
+    is_settled = ~applies | judged(columns.outcome)
     if scenario == "partial":
-        live = live & there
-    penalty = weight * direction < 0
-    fill = _fill(rule, scenario, penalty)
-    value = np.where(there, np.where(stopped, float(penalty), columns.value), fill)
-    met = np.where(there, np.where(stopped, penalty, columns.met), fill >= MET_FROM)
-    decided = there & ~stopped  # what a gate stopped supports no gain, and lessens no penalty
-    if stated.reduce is not None and value.shape[1] > 1:
-        value, met, decided, live = _folded(value, met, decided, live, stated.reduce)
-    return Cells(value, met, decided, live, np.full(value.shape[1], weight), stated.mass)
+        is_live = is_live & is_settled
+    is_penalty = weight * direction < 0
+    fill = _fill_value(rule, scenario, is_penalty)
+    value = np.where(is_settled, np.where(is_stopped, float(is_penalty), columns.value), fill)
+    met = np.where(is_settled, np.where(is_stopped, is_penalty, columns.met), fill >= MET_FROM)
+    is_decided = is_settled & ~is_stopped  # a stopped response supports no gain and reduces no penalty
+    if spec_input.reduce is not None and value.shape[1] > 1:
+        value, met, is_decided, is_live = _fold_columns(value, met, is_decided, is_live, spec_input.reduce)
+    return Cells(value, met, is_decided, is_live, np.full(value.shape[1], weight), spec_input.mass)
 
 
-def _fill(rule: str, scenario: Scenario, penalty: bool) -> float:
-    """What an unjudged cell counts: under `gear` 0 for both kinds, else 0 for a gain and 1 for a penalty."""
+def _fill_value(rule: str, scenario: Scenario, is_penalty: bool) -> float:
+    """Return the value of an unjudged cell: under `gear` 0 for both kinds, else 0 for a gain and 1 for a penalty."""
     if scenario == "counted":
-        return 1.0 if penalty and rule != "gear" else 0.0
+        return 1.0 if is_penalty and rule != "gear" else 0.0
     return 1.0 if scenario == "high" else 0.0
 
 
-def _folded(value: Floats, met: Bools, judged: Bools, live: Bools, reduce: str) -> tuple[Floats, Bools, Bools, Bools]:
-    """The live columns of a question as one column; a row without any is as if it had one that is not live."""
+def _fold_columns(
+    value: Floats, met: Bools, judged: Bools, live: Bools, reduce: str
+) -> tuple[Floats, Bools, Bools, Bools]:
+    """Return the live columns of a question as one column; a row without any becomes one column that is not live."""
     count = np.asarray(aggregation.total(np.where(live, 1.0, 0.0)))
-    some = np.greater(count, 0.0)
-    divisor = np.where(some, count, 1.0)
+    has_live = np.greater(count, 0.0)
+    divisor = np.where(has_live, count, 1.0)
     if reduce == "mean":
         folded = aggregation.total(np.where(live, value, 0.0)) / divisor
     elif reduce == "min":
-        folded = np.where(some, np.min(np.where(live, value, 1.0), axis=1), 0.0)
+        folded = np.where(has_live, np.min(np.where(live, value, 1.0), axis=1), 0.0)
     else:
         folded = np.max(np.where(live, value, 0.0), axis=1)
     agreed = aggregation.total(np.where(live & met, 1.0, 0.0))
     decided = np.asarray(agreed * 2 >= divisor)
-    complete = np.where(some, (judged | ~live).all(axis=1), judged.all(axis=1))
-    return folded[:, None], decided[:, None], complete[:, None], some[:, None]
+    complete = np.where(has_live, (judged | ~live).all(axis=1), judged.all(axis=1))
+    return folded[:, None], decided[:, None], complete[:, None], has_live[:, None]
 
 
 def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
-    """Under `drop-criterion`, what counts and is unjudged for some response: dropped for the whole group."""
+    """Return the questions dropped for the group under `drop-criterion`: they count, and a response lacks a verdict."""
     if decision.group_rule != "drop-criterion":
         return frozenset()
-    inputs = [one for spec in decision.counting for one in spec.inputs.values()]
-    counting = ((name, table.heard(name, one)) for one in inputs for name in one.questions)
-    return frozenset(name for name, heard in counting if unjudged(heard.outcome).any())
+    inputs = [spec_input for spec in decision.counting for spec_input in spec.inputs.values()]
+    counting = ((name, table.heard(name, spec_input)) for spec_input in inputs for name in spec_input.questions)
+    return frozenset(name for name, columns in counting if unjudged(columns.outcome).any())
 
 
 def judged(outcome: NDArray[np.int8]) -> Bools:
-    """Which cells hold a verdict."""
+    """Return which cells have a verdict."""
     return np.asarray((outcome == OK) | (outcome == STOPPED))
 
 
 def unjudged(outcome: NDArray[np.int8]) -> Bools:
-    """Which cells were asked for and not judged."""
+    """Return which cells were requested and not judged."""
     return (outcome >= ABSTAINED) & (outcome <= FAILED_BY_INFRASTRUCTURE)

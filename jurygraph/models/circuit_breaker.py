@@ -1,10 +1,10 @@
 """A circuit breaker that waits: during an outage of the model server requests pause, and one at a time probes it.
 
-closed     requests pass; `after` faults in a row that suggest an outage open the circuit
+closed     requests pass; `after` consecutive faults that suggest an outage open the circuit
 open       requests wait; one at a time is sent as a probe, after 0.5, 1, 2, … and at most 30 seconds
-given up   `wait` seconds after the circuit opened: requests fail at once, but for a probe now and then
+given up   `wait` seconds after the circuit opened: requests fail at once, except for an occasional probe
 
-Any answer of the server closes the circuit, a refusal too. Libraries for circuit breakers refuse requests while the
+Any answer of the server closes the circuit, also a refusal. Libraries for circuit breakers reject requests while the
 circuit is open instead of holding them, so none fits.
 """
 
@@ -20,10 +20,10 @@ from jurygraph.models.faults import Fault, wait_for_turn
 log = logging.getLogger(__name__)
 
 OUTAGE_KINDS = frozenset({"connection", "timeout", "server", "unreadable"})
-"""Faults that suggest that the server is away; a proxy may answer in its place, with a page that nobody can read."""
+"""Faults that suggest that the server is down; a proxy may answer in its place, with an unreadable page."""
 
-_NOT_SENT = frozenset({"deadline", "budget"})
-"""Faults of our own, which tell nothing about the server."""
+_LOCAL_KINDS = frozenset({"deadline", "budget"})
+"""Faults of this process, which are no evidence about the server."""
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
 """Seconds before the first probe, and between two at most; they double with each probe."""
@@ -34,11 +34,11 @@ class CircuitBreaker:
 
         with await breaker.admit(until) as attempt:
             return await send()
-        # the server is away: ask to be admitted again
+        # the server is away: request admission again
 
-    An attempt that fails because of an outage leaves its `with` block without an error, to be made again once the
-    server answers: it does not count as one of a request's attempts. Every other error passes. Made anywhere, used in
-    one event loop at a time; in a new loop the circuit is closed.
+    An attempt that fails because of an outage leaves its `with` block without an error, to be repeated once the server
+    answers: it does not count as one of a request's attempts. Every other error is raised. May be created anywhere, but
+    used in one event loop at a time; in a new loop the circuit is closed.
     """
 
     def __init__(self, after: int = 8, wait: float = 300.0) -> None:
@@ -58,11 +58,11 @@ class CircuitBreaker:
         self._probe_at = self._limit = 0.0
 
     async def admit(self, until: float | None = None, may_repeat: bool = True) -> "Attempt":
-        """Return leave to send one request, at once or when the server answers again, or as a probe.
+        """Return permission to send one request, at once or when the server answers again, or as a probe.
 
-        Whoever waits longest probes next. Without `may_repeat` the error of an outage passes, unless it is a probe's.
-        Raises `Fault` of kind `deadline` where `until`, a time of the running loop, comes first, and of kind `outage`
-        once waiting was given up.
+        The request that has waited longest probes next. Without `may_repeat` the error of an outage is raised, except
+        for a probe. Raises `Fault` of kind `deadline` if `until`, a time of the running loop, comes first, and of kind
+        `outage` once the wait was given up.
         """
         self._enter_loop()
         if not self._open:
@@ -76,7 +76,7 @@ class CircuitBreaker:
         return Attempt(self, until, may_repeat, is_probe)
 
     def _enter_loop(self) -> None:
-        """Forget who waited in an event loop before this one: they are gone with it."""
+        """Discard the state and waiting requests of an earlier event loop, which ended with it."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop:
             self._loop, self._timer = loop, None
@@ -84,13 +84,13 @@ class CircuitBreaker:
             self._reset()
 
     def _withdraw(self, turn: "asyncio.Future[bool]") -> None:
-        """Pass the probe on where it was given to somebody who left at that moment."""
+        """Pass on a probe that was granted to a request at the moment of its cancellation."""
         if turn.done() and not turn.cancelled() and turn.exception() is None and turn.result():
             self._probing = False
             self._schedule_probe()
 
     def _schedule_probe(self) -> None:
-        """Let the next one who waits probe when it is time."""
+        """Schedule the probe of the next waiting request."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -106,10 +106,10 @@ class CircuitBreaker:
                 return
 
     def end(self, attempt: "Attempt", error: BaseException | None) -> bool:
-        """Take note of how an attempt ended; return whether it is to be made again because of an outage."""
+        """Record how an attempt ended; return whether it is to be repeated because of an outage."""
         if attempt.is_probe and attempt.outage == self.outages:
             self._probing = False
-        if error is not None and not _tells_of_server(error, attempt.until):
+        if error is not None and not _is_evidence(error, attempt.until):
             self._schedule_probe()
             return False
         if not isinstance(error, Fault) or error.kind not in OUTAGE_KINDS:
@@ -120,11 +120,11 @@ class CircuitBreaker:
                 self._continue_outage(error)
             return not self._given_up and attempt.may_repeat
         if attempt.outage != self.outages:
-            return attempt.may_repeat  # it was sent before an outage that is over
+            return attempt.may_repeat  # sent before an outage that has ended
         return self._count_failure(error) and attempt.may_repeat
 
     def _count_failure(self, fault: Fault) -> bool:
-        """Count a failure in a row; return whether it opens the circuit."""
+        """Count a consecutive failure; return whether it opens the circuit."""
         now = _now()
         self._since = self._since if self._failures else now
         self._failures += 1
@@ -136,7 +136,7 @@ class CircuitBreaker:
         return not self._given_up
 
     def _continue_outage(self, fault: Fault) -> None:
-        """Plan the next probe after one that failed, or give up where there is no time for another."""
+        """Plan the next probe after a failed one, or give up if there is no time for another."""
         if self._given_up:
             self._fail_waiting()
         elif _now() >= self._limit:
@@ -145,11 +145,11 @@ class CircuitBreaker:
         self._plan_probe(fault)
         if not self._announced and not self._given_up:
             self._announced = True
-            away, left = _now() - self._since, self._limit - _now()
+            seconds_down, seconds_left = _now() - self._since, self._limit - _now()
             log.warning(
                 "the model server has not answered for %.0f s (%s): requests wait for up to %.0f s more while one at a "
                 "time tries again; Ctrl-C stops, and the same command goes on",
-                *(away, fault.kind, left),
+                *(seconds_down, fault.kind, seconds_left),
             )
 
     def _plan_probe(self, fault: Fault) -> None:
@@ -163,7 +163,7 @@ class CircuitBreaker:
         self._schedule_probe()
 
     def _give_up(self) -> None:
-        """Fail all who wait, and whoever comes before the server answers."""
+        """Fail all waiting requests, and later ones until the server answers."""
         self._given_up = True
         log.warning(
             "the model server has not answered for %.0f s: what it is asked fails from here on, until it answers",
@@ -178,7 +178,7 @@ class CircuitBreaker:
                 turn.set_exception(self._outage_fault())
 
     def _close(self) -> None:
-        """Let all who wait pass: the server has answered."""
+        """Let all waiting requests pass: the server has answered."""
         if self._announced:
             log.warning("the model server answers again, after %.0f s", _now() - self._since)
         waiting, self._waiting = self._waiting, deque()
@@ -189,12 +189,12 @@ class CircuitBreaker:
                 turn.set_result(False)
 
     def _outage_fault(self) -> Fault:
-        how = "see to the server, and have it asked again; calls.outage.wait says how long one is waited for"
-        return Fault("outage", f"the model server has not answered for {_now() - self._since:.0f} s; {how}")
+        advice = "see to the server, and have it asked again; calls.outage.wait says how long one is waited for"
+        return Fault("outage", f"the model server has not answered for {_now() - self._since:.0f} s; {advice}")
 
 
 class Attempt:
-    """Leave to send one request, to be used as a context manager around the sending."""
+    """Permission to send one request, used as a context manager around the sending."""
 
     def __init__(self, breaker: CircuitBreaker, until: float | None, may_repeat: bool, is_probe: bool = False) -> None:
         self.outage = breaker.outages
@@ -210,12 +210,12 @@ class Attempt:
         return self._breaker.end(self, error)
 
 
-def _tells_of_server(error: BaseException, until: float | None) -> bool:
-    """Whether an error says that the server answers or that it does not.
+def _is_evidence(error: BaseException, until: float | None) -> bool:
+    """Return whether an error shows that the server is up or down.
 
-    A timeout at the deadline of a group does not: the server may not have had the time that it needs.
+    A timeout at the deadline of a group does not: the server may have had too little time.
     """
-    if not isinstance(error, Fault) or error.kind in _NOT_SENT:
+    if not isinstance(error, Fault) or error.kind in _LOCAL_KINDS:
         return False
     return error.kind != "timeout" or until is None or _now() < until
 

@@ -1,4 +1,4 @@
-"""The one way to a model: what is known is not asked, what is asked is asked once, within its limits, and kept.
+"""The path of every model request: stored replies are reused, equal requests are merged, and replies are kept.
 
 run store → cache → limiter → circuit breaker → budget → backend, retried as a whole → run store → cache
 """
@@ -26,12 +26,12 @@ from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, canonical
 
 _UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model", "unrecorded"})
-"""Kinds of faults after which nobody sends a bill."""
+"""Kinds of faults after which the provider charges nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How a model may be asked: times in seconds, for one attempt and for a whole group of responses."""
+    """Limits of requests to a model: times in seconds, for one attempt and for a whole group of responses."""
 
     timeout: float = 60.0
     deadline: float | None = None
@@ -40,9 +40,9 @@ class Limits:
 
 
 class Gateway:
-    """Asks one model. Made anywhere, used in one event loop at a time; `close` it there.
+    """Sends requests to one model. Created anywhere, used in one event loop at a time; `close` it there.
 
-    What is asked is kept in `sink` before it is used.
+    Replies are kept in `sink` before they are used.
     """
 
     def __init__(
@@ -69,75 +69,76 @@ class Gateway:
         self.sink: CallSink = sink or Nowhere()
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
-        self._flying: dict[str, asyncio.Task[Answered]] = {}
+        self._pending: dict[str, asyncio.Task[Answered]] = {}
         self._unstored: dict[str, Stored] = {}
 
     async def ask(self, request: Request, until: float | None = None) -> Answered:
-        """The reply to a request, from wherever it is known; equal requests at the same time are one. Raises `Fault`.
+        """Return the reply to a request, from the store, the cache or the model. Raises `Fault`.
 
-        `until` is a time of the running loop. Nobody is ended by the deadline of another who asks the same.
+        Equal concurrent requests are sent once. `until` is a time of the running loop. The deadline of one caller does
+        not end the equal request of another.
         """
         key = request.digest
-        while (flying := self._flying.get(key)) is not None:
+        while (pending := self._pending.get(key)) is not None:
             try:
                 async with asyncio.timeout_at(until):
-                    return await asyncio.shield(flying)
+                    return await asyncio.shield(pending)
             except TimeoutError:
                 raise too_late() from None
             except Fault as fault:
                 if fault.kind != "deadline":
                     raise
-        own = self._flying[key] = asyncio.create_task(self._answered(request, until))
-        own.add_done_callback(partial(self._landed, key))
-        return await asyncio.shield(own)
+        task = self._pending[key] = asyncio.create_task(self._resolve(request, until))
+        task.add_done_callback(partial(self._on_done, key))
+        return await asyncio.shield(task)
 
     @property
     def has_cache(self) -> bool:
-        """Whether replies are kept for other runs too."""
+        """Return whether replies are kept for other runs too."""
         return self._cache is not None
 
     def known(self, request: Request) -> bool:
-        """Whether the reply is kept already: then nothing is sent."""
+        """Return whether the reply is already stored, so that nothing is sent."""
         key = request.digest
         return self.sink.find(key) is not None or (self._cache is not None and self._cache.get(key) is not None)
 
     def forget(self, key: str) -> None:
-        """Keep a reply that was of no use from other runs, which may have more luck; this one has it for good."""
+        """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
         self._unstored.pop(key, None)
         if self._cache is not None:
             self._cache.drop(key)
 
     async def settle(self) -> None:
-        """Wait for what is under way: it is paid for, and kept once it is there."""
-        while self._flying:
-            await asyncio.gather(*self._flying.values(), return_exceptions=True)
+        """Wait for requests under way: they are paid for, and their replies are kept."""
+        while self._pending:
+            await asyncio.gather(*self._pending.values(), return_exceptions=True)
 
     async def close(self) -> None:
-        """Give up what is under way, and let go of the backend. May be called more than once."""
-        flying = list(self._flying.values())
-        for task in flying:
+        """Cancel requests under way, and close the backend. May be called more than once."""
+        pending = list(self._pending.values())
+        for task in pending:
             task.cancel()
-        await asyncio.gather(*flying, return_exceptions=True)
+        await asyncio.gather(*pending, return_exceptions=True)
         await self.backend.close()
         if self._cache is not None:
-            self._put_away()
+            self._store_replies()
             self._cache.close()
         if self._recorder is not None:
             self._recorder.close()
 
-    def _landed(self, key: str, done: "asyncio.Task[Answered]") -> None:
-        del self._flying[key]
+    def _on_done(self, key: str, done: "asyncio.Task[Answered]") -> None:
+        del self._pending[key]
         if not done.cancelled():
-            done.exception()  # whoever asked may have left
+            done.exception()  # mark the error as retrieved: the callers may have been cancelled
 
-    async def _answered(self, request: Request, until: float | None) -> Answered:
-        """The reply from where it is known, else from the model; recorded either way, so that a replay has it."""
-        answered = await self._known(request) or await self._asked(request, until)
+    async def _resolve(self, request: Request, until: float | None) -> Answered:
+        """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
+        answered = await self._find_stored(request) or await self._request_model(request, until)
         if self._recorder is not None:
             self._recorder.add(request, answered.reply, answered.call.cost)
         return answered
 
-    async def _known(self, request: Request) -> Answered | None:
+    async def _find_stored(self, request: Request) -> Answered | None:
         key = request.digest
         known = self.sink.find(key)
         if known is not None:
@@ -145,48 +146,48 @@ class Gateway:
         stored = self._cache.get(key) if self._cache else None
         if stored is None:
             return None
-        reply = self._clean(stored.reply)  # whoever stored it may have known fewer secrets
-        answered = Answered(reply, _call(request, reply, stored.cost, cache_hit=True, attempts=0))
-        await self.sink.keep(self._clean_request(request), answered)
+        reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
+        answered = Answered(reply, _build_call(request, reply, stored.cost, cache_hit=True, attempts=0))
+        await self.sink.keep(self._redact_request(request), answered)
         return answered
 
-    async def _asked(self, request: Request, until: float | None) -> Answered:
+    async def _request_model(self, request: Request, until: float | None) -> Answered:
         start, sent, repeats = monotonic(), 0, 0
         load = _Load(size_of(request), reply_limit(request.parameters, self.limits.max_tokens))
 
         async def once() -> Answered:
             nonlocal sent, repeats
-            while True:  # until an attempt ends otherwise than by an outage of the server
+            while True:  # repeat attempts that end in an outage of the server
                 async with self._limiter.turn(load.tokens, until) as turn:
-                    may_repeat = repeats < self.limits.retries.attempts  # else an overloaded server is asked for ever
-                    with await self._admitted(turn, until, may_repeat) as attempt:
+                    may_repeat = repeats < self.limits.retries.attempts  # bounds requests to an overloaded server
+                    with await self._admit(turn, until, may_repeat) as attempt:
                         sent += 1
-                        reply = self._clean(await self._sent(request, load, turn, until))
-                        bill = cost(self.price, reply.tokens_in, reply.tokens_out)
-                        call = _call(request, reply, bill, attempts=sent, latency=monotonic() - start)
+                        reply = self._redact_reply(await self._send(request, load, turn, until))
+                        cost_of_call = cost(self.price, reply.tokens_in, reply.tokens_out)
+                        call = _build_call(request, reply, cost_of_call, attempts=sent, latency=monotonic() - start)
                         answered = Answered(reply, call)
-                        # Within the turn: no more calls than there are turns wait to be durable.
-                        await self.sink.keep(self._clean_request(request), answered)
+                        # Kept within the turn, so that at most as many calls as turns wait to be durable.
+                        await self.sink.keep(self._redact_request(request), answered)
                         return answered
                     repeats += not attempt.is_probe
 
         try:
             answered, _ = await attempted(once, self.limits.retries, until)
         except Fault as fault:
-            raise self._redacted(fault) from None
+            raise self._redact_fault(fault) from None
         if not self._unstored:
-            asyncio.get_running_loop().call_soon(self._put_away)
+            asyncio.get_running_loop().call_soon(self._store_replies)
         self._unstored[request.digest] = Stored(answered.reply, answered.call.cost)
         return answered
 
-    def _redacted(self, fault: Fault) -> Fault:
-        """A fault without secrets that a server may have sent back, and without the errors that led to it."""
+    def _redact_fault(self, fault: Fault) -> Fault:
+        """Return a fault without secrets that a server may have echoed, and without the errors that caused it."""
         clean = Fault(fault.kind, self.redactor.text(str(fault)), fault.retry_after)
         clean.attempts = fault.attempts
         return clean
 
-    def _clean_request(self, request: Request) -> Request:
-        """A request as it is kept: without secrets. It was sent, and has its digest, as its prompt says."""
+    def _redact_request(self, request: Request) -> Request:
+        """Return a request without secrets, to be stored. It was sent with them, and its digest includes them."""
         if not any(self.redactor.finds(message.content) for message in request.messages):
             return request
         messages = [
@@ -194,22 +195,26 @@ class Gateway:
         ]
         return request.model_copy(update={"messages": tuple(messages)})
 
-    def _clean(self, reply: Reply) -> Reply:
-        """A reply without secrets that a server may have sent back, in tokens neither."""
-        given = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
-        changed = {name: clean for name, text in given.items() if (clean := self.redactor.text(text)) != text}
+    def _redact_reply(self, reply: Reply) -> Reply:
+        """Return a reply without secrets that a server may have echoed, in text and tokens."""
+        texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
+        changed = {name: clean for name, text in texts.items() if (clean := self.redactor.text(text)) != text}
         if not changed and not self._finds_in_tokens(reply.tokens):
             return reply
         return reply.model_copy(update={**changed, "tokens": ()})
 
     def _finds_in_tokens(self, tokens: Sequence[Token]) -> bool:
-        spelled, others = (token.text for token in tokens), (other for token in tokens for other, _ in token.others)
-        return bool(tokens) and (self.redactor.finds("".join(spelled)) or self.redactor.finds("\n".join(others)))
+        texts, alternatives = (
+            (token.text for token in tokens),
+            (alternative for token in tokens for alternative, _ in token.others),
+        )
+        return bool(tokens) and (self.redactor.finds("".join(texts)) or self.redactor.finds("\n".join(alternatives)))
 
-    async def _admitted(self, turn: Turn, until: float | None, may_repeat: bool) -> Attempt:
-        """Leave to send, once the server is not known to be away. Who waits for that keeps the turn: so do the probes.
+    async def _admit(self, turn: Turn, until: float | None, may_repeat: bool) -> Attempt:
+        """Return permission to send, once the circuit breaker admits the request.
 
-        No deadlock can come of it: the next to probe is always one who has a turn.
+        The request keeps its turn while it waits. This cannot deadlock: the next request to probe the server has a
+        turn.
         """
         try:
             return await self._breaker.admit(until, may_repeat)
@@ -217,9 +222,9 @@ class Gateway:
             self._limiter.used(turn, 0)  # nothing is sent
             raise
 
-    async def _sent(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reply:
-        """One attempt, within the limits: what it may cost is reserved before it is sent."""
-        with await self._reserved(request, load, turn, until) as reserved:
+    async def _send(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reply:
+        """Make one attempt within the limits; its possible cost is reserved before it is sent."""
+        with await self._reserve(request, load, turn, until) as reserved:
             try:
                 reply = await self.backend.complete(request, _time_left(self.limits.timeout, until))
             except Fault as fault:
@@ -236,8 +241,8 @@ class Gateway:
         self._limiter.served(turn)
         return reply
 
-    async def _reserved(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reservation:
-        """What an attempt may cost, set aside while there is time to make it."""
+    async def _reserve(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reservation:
+        """Reserve the highest cost of an attempt, while there is time to make it."""
         try:
             _time_left(self.limits.timeout, until)
             async with asyncio.timeout_at(until):
@@ -248,37 +253,37 @@ class Gateway:
             self._limiter.used(turn, 0)  # nothing is sent
             raise too_late() if isinstance(error, TimeoutError) else error from None
 
-    def _put_away(self) -> None:
-        """What has come since the last turn of the loop goes into the cache, in one transaction."""
+    def _store_replies(self) -> None:
+        """Store the replies since the last turn of the loop in the cache, in one transaction."""
         unstored, self._unstored = self._unstored, {}
         if self._cache is not None and unstored:
             self._cache.put(unstored)
 
 
-_BYTES_A_TOKEN = 4
-"""About so many in most texts: what a limit of tokens a minute is reckoned with before the reply says it."""
+_BYTES_PER_TOKEN = 4
+"""Approximate for most texts: used for the limit on tokens per minute until the reply has the exact count."""
 
 
 class _Load(NamedTuple):
-    """What a request weighs: bytes that the model reads, and the most tokens that it writes."""
+    """Size of a request: bytes that the model reads, and the most tokens that it writes."""
 
     size: int
     longest: int
 
     @property
     def tokens(self) -> int:
-        """About so many in all."""
-        return self.size // _BYTES_A_TOKEN + self.longest
+        """Return the estimated total of tokens."""
+        return self.size // _BYTES_PER_TOKEN + self.longest
 
 
 def size_of(request: Request) -> int:
-    """Bytes of all that the model reads: its messages, and a schema that a provider may put before them."""
+    """Return the bytes of all that the model reads: its messages, and a schema that a provider may add to them."""
     schema = request.answer if request.form == "native" else None
     return size_of_messages(request) + (0 if schema is None else len(canonical(schema)))
 
 
 def size_of_messages(request: Request) -> int:
-    """Bytes of the messages alone."""
+    """Return the bytes of the messages alone."""
     return sum(len(message.content.encode("utf-8", "replace")) for message in request.messages)
 
 
@@ -291,8 +296,14 @@ def _time_left(timeout: float, until: float | None) -> float:
     return min(timeout, left)
 
 
-def _call(
-    request: Request, reply: Reply, bill: float | None, *, cache_hit: bool = False, attempts: int, latency: float = 0.0
+def _build_call(
+    request: Request,
+    reply: Reply,
+    cost_of_call: float | None,
+    *,
+    cache_hit: bool = False,
+    attempts: int,
+    latency: float = 0.0,
 ) -> Call:
     return Call(
         id=request.digest,
@@ -305,7 +316,7 @@ def _call(
         prompt_version=request.prompt_version,
         tokens_in=reply.tokens_in,
         tokens_out=reply.tokens_out,
-        cost=bill,
+        cost=cost_of_call,
         latency=latency,
         cache_hit=cache_hit,
         attempts=attempts,

@@ -92,8 +92,8 @@ class TestMarginals:
             sizes.append(len(p))
             return whole(graph, p, *rest)
 
-        whole = gear.Graph._propagated
-        monkeypatch.setattr(gear.Graph, "_propagated", propagated)
+        whole = gear.Graph._propagate
+        monkeypatch.setattr(gear.Graph, "_propagate", propagated)
         monkeypatch.setattr(_rubric_graph, "ROWS_AT_ONCE", at_once)
         p = np.linspace(0.1, 0.9, 25).reshape(5, 5)
         judged = p > 0.3

@@ -18,11 +18,11 @@ ROOM = Path(jurygraph.graphs.__file__).parent
 # Not NumPy's: the name of a field (`reduce`), and of a variable.
 FOLDS = frozenset({"reduce"})
 ALLOWED = {
-    "decide": {"_listens": FOLDS},
-    "table": dict.fromkeys(("Table.heard", "Table.unheard", "Table.judged", "_filled", "_folded"), FOLDS),
+    "decide": {"_is_selective": FOLDS},
+    "table": dict.fromkeys(("Table.heard", "Table.unheard", "Table.judged", "_fill_cells", "_fold_columns"), FOLDS),
     "routing": {"_reduce": FOLDS},
     "tracing": {"_describe_scores": {"mean"}},
-    "recipe": dict.fromkeys(("_input", "_Freezer._of_one", "_Freezer._residual_share"), FOLDS),
+    "recipe": dict.fromkeys(("_build_input", "_SpecBuilder._evaluator_spec", "_SpecBuilder._residual_share"), FOLDS),
 }
 
 

@@ -1,5 +1,5 @@
-"""Consensus that keeps disagreement (STABLEVAL): what annotators say together, how each of them errs, and how sure the
-scores are that follow."""
+"""Consensus that keeps disagreement (STABLEVAL): class posteriors of items, errors of annotators, scores with
+intervals."""
 
 from jurygraph.aggregation.consensus.agents import AgentScore
 from jurygraph.aggregation.consensus.fitting import PRESETS, Preset, dawid_skene, fit

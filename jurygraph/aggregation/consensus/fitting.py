@@ -1,4 +1,4 @@
-"""Consensus of annotators: Dawid and Skene's model with Dirichlet priors, read as STABLEVAL reads it."""
+"""Consensus of annotators: Dawid and Skene's model with Dirichlet priors, as STABLEVAL uses it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -29,8 +29,8 @@ PRESETS: Mapping[Preset, Settings] = MappingProxyType(
         "paper-synthetic": Settings(replace(_PAPER, prior_confusion=1.0, watched="confusion"), "uniform", 0.8),
     }
 )
-"""`converged` runs until nothing moves; `paper` is the truncated estimate of STABLEVAL's tables of real votes, and
-`paper-synthetic` that of its simulations."""
+"""`converged` runs until the estimate no longer changes; `paper` is the truncated estimate of STABLEVAL's tables of
+real votes, and `paper-synthetic` that of its simulations."""
 
 
 def fit(
@@ -50,34 +50,34 @@ def fit(
     gold: Mapping[Any, Any] | None = None,
     start: Consensus | None = None,
 ) -> Consensus:
-    """What annotators say together, and how each of them errs (STABLEVAL, Algorithm 1).
+    """Estimate the classes of items and the confusion matrices of annotators (STABLEVAL, Algorithm 1).
 
-    Each item has a true class z, and annotator r says o of class c with probability π_r[c, o]. Both are estimated by
-    EM; the posterior γ of z is kept, not its likeliest class. Repeated rows all count.
+    Each item has a true class z, and annotator r gives label o to class c with probability π_r[c, o]. Both are
+    estimated by EM; the result has the posterior γ of z, not its likeliest class. Repeated rows all count.
 
     Args:
-        item, annotator, label: row by row, [rows]; codes, or anything else that can be told apart. A label that is
-            None, NaN or "" is an abstention.
-        preset: what is not given otherwise; see `PRESETS`.
-        n_classes: K, where labels are 0 … K-1. Without it, and without `classes`, those that occur, sorted.
+        item, annotator, label: row by row, [rows]; codes, or any other hashable values. A label that is None, NaN or ""
+            is an abstention.
+        preset: settings for all arguments that are left out; see `PRESETS`.
+        n_classes: K, where labels are 0 … K-1. Without it and `classes`, the classes are the labels that occur, sorted.
         classes: the labels, from low to high.
         prior_mu, prior_confusion: Dirichlet α of the class shares and of each row of π, at least 1 (1 is none).
-        diagonal: the diagonal of π at the start, in (0, 1).
-        tol: greatest change of a posterior in one step at which the estimate has converged.
-        max_iter: steps at most.
-        accelerated: whether steps are extrapolated (SQUAREM). Nearly always they end where the plain steps do; of
-            several optima they may end in another one.
-        gold: items whose class is known; their posterior is certain, and they count in every M-step.
+        diagonal: the initial diagonal of π, in (0, 1).
+        tol: largest change in one step (by default of a posterior) at which the estimate has converged.
+        max_iter: maximum number of steps.
+        accelerated: extrapolate steps (SQUAREM). They nearly always end at the same optimum as plain steps; if there
+            are several optima, they may end at another one.
+        gold: known class by item; the posterior of these items is certain, and they count in every M-step.
         start: an earlier estimate with the same classes to start from; annotators that it lacks start as usual.
 
     Raises:
-        PlanError: labels off the scale, lists of different lengths, one class alone, or settings out of range.
+        PlanError: labels off the scale, lists of different lengths, only one class, or settings out of range.
     """
-    votes = encode(item, annotator, label, _scale(n_classes, classes))
-    given = {"prior_mu": prior_mu, "prior_confusion": prior_confusion, "tol": tol, "max_iter": max_iter}
-    own = {name: value for name, value in (given | {"accelerated": accelerated}).items() if value is not None}
-    stated = settings(preset, diagonal, **own)
-    return estimate(votes, stated, known_classes(votes, gold or {}), start)
+    votes = encode(item, annotator, label, _label_scale(n_classes, classes))
+    limits = {"prior_mu": prior_mu, "prior_confusion": prior_confusion, "tol": tol, "max_iter": max_iter}
+    overrides = {name: value for name, value in (limits | {"accelerated": accelerated}).items() if value is not None}
+    em_settings = settings(preset, diagonal, **overrides)
+    return estimate(votes, em_settings, known_classes(votes, gold or {}), start)
 
 
 def dawid_skene(
@@ -89,36 +89,36 @@ def dawid_skene(
     *,
     classes: Sequence[Key] | None = None,
 ) -> Credited:
-    """Hard labels: the likeliest class of each item in the same `fit`, for certain (ties to the lowest)."""
+    """Return hard labels: the likeliest class of each item from the same `fit`, as certain (ties to the lowest)."""
     return fit(item, annotator, label, preset, n_classes, classes=classes).hard()
 
 
 def settings(preset: Preset, diagonal: float | None = None, **own: Any) -> Settings:
-    """A preset with settings of one's own. Raises PlanError where one is out of its range."""
+    """Return a preset with some rules replaced. Raises PlanError for an unknown preset or a value out of range."""
     if preset not in PRESETS:
         raise PlanError(f"preset {preset!r} is none of {', '.join(PRESETS)}")
-    stated = PRESETS[preset]
-    stated = stated._replace(
-        rules=replace(stated.rules, **own), diagonal=stated.diagonal if diagonal is None else diagonal
+    em_settings = PRESETS[preset]
+    em_settings = em_settings._replace(
+        rules=replace(em_settings.rules, **own), diagonal=em_settings.diagonal if diagonal is None else diagonal
     )
-    _check(stated)
-    return stated
+    _check_settings(em_settings)
+    return em_settings
 
 
-def _check(stated: Settings) -> None:
-    rules = stated.rules
+def _check_settings(em_settings: Settings) -> None:
+    rules = em_settings.rules
     for name, alpha in (("prior_mu", rules.prior_mu), ("prior_confusion", rules.prior_confusion)):
         if not 1.0 <= alpha < np.inf:
             raise PlanError(f"{name} is {alpha}: at least 1 is needed, which is no prior")
-    if not 0.0 < stated.diagonal < 1.0:
-        raise PlanError(f"diagonal is {stated.diagonal}: more than 0 and less than 1 is needed")
+    if not 0.0 < em_settings.diagonal < 1.0:
+        raise PlanError(f"diagonal is {em_settings.diagonal}: more than 0 and less than 1 is needed")
     if not 0.0 < rules.tol < 1.0:
         raise PlanError(f"tol is {rules.tol}: more than 0 and less than 1 is needed")
     if rules.max_iter < 1:
         raise PlanError(f"max_iter is {rules.max_iter}: at least 1 is needed")
 
 
-def _scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key] | None:
+def _label_scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key] | None:
     if n_classes is None:
         return classes
     if classes is not None:
@@ -130,13 +130,13 @@ def _scale(n_classes: int | None, classes: Sequence[Key] | None) -> Sequence[Key
     return range(int(n_classes))
 
 
-def estimate(votes: Votes, stated: Settings, known: IndexArray, start: Consensus | None = None) -> Consensus:
-    """`fit` of rows that are codes already. `known` [N] is the class of a gold item, -1 of any other."""
+def estimate(votes: Votes, em_settings: Settings, known: IndexArray, start: Consensus | None = None) -> Consensus:
+    """Fit rows that are already codes. `known` [N] is the class of a gold item, -1 for any other."""
     k = len(votes.classes)
     if k < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}: nothing to tell apart; name the whole scale")
     rows = patterns(votes, known + 1)
-    fitted = fit_patterns(votes, rows, stated, known, start)
+    fitted = fit_patterns(votes, rows, em_settings, known, start)
     posterior = np.where((rows.of >= 0)[:, None], fitted.posterior.T[rows.of], fitted.model.prior)
     posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     return Consensus(
@@ -147,23 +147,25 @@ def estimate(votes: Votes, stated: Settings, known: IndexArray, start: Consensus
         log_likelihood=fitted.log_likelihood,
         converged=fitted.converged,
         iterations=fitted.iterations,
-        settings=stated,
+        settings=em_settings,
         gold=known,
-        warnings=doubts(votes, fitted, stated.rules),
+        warnings=doubts(votes, fitted, em_settings.rules),
     )
 
 
-def fit_patterns(votes: Votes, rows: Patterns, stated: Settings, truth: IndexArray, start: Consensus | None) -> Fitted:
-    """The estimate of patterns. `truth` [N] as `known` of `estimate`."""
+def fit_patterns(
+    votes: Votes, rows: Patterns, em_settings: Settings, truth: IndexArray, start: Consensus | None
+) -> Fitted:
+    """Fit patterns. `truth` [N] is `known` of `estimate`."""
     k = len(votes.classes)
     known = np.empty(len(rows.weight), dtype=np.intp)
     labelled = rows.of >= 0
     known[rows.of[labelled]] = truth[labelled]
     voted = starting.likeliest(rows, k, known)
-    first = starting.near_identity(rows, voted, known, stated)
+    first = starting.near_identity(rows, voted, known, em_settings)
     if start is not None:
         first = starting.warm(first, votes, start)
-    return Problem(rows, k, stated.rules, known).run(first, voted)
+    return Problem(rows, k, em_settings.rules, known).run(first, voted)
 
 
 def _by_annotator(model: Model, k: int) -> FloatArray:

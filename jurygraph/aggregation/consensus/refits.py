@@ -1,4 +1,4 @@
-"""Intervals that also count how unsure the confusions are: items are drawn anew, and everything is estimated anew."""
+"""Intervals that include the uncertainty of the confusions: items are resampled, and everything is refitted."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ PUBLISHED_SEED = 42
 
 
 class Refits(NamedTuple):
-    """95 % intervals of resamples: of each agent's score, and of each annotator's accuracy, leniency and strictness."""
+    """95 % intervals over resamples: of agents' scores, and of annotators' accuracy, leniency and strictness."""
 
     agents: Mapping[Key, AgentScore]
     annotators: Mapping[Key, tuple[Interval, Interval, Interval]]
@@ -30,7 +30,7 @@ class Refits(NamedTuple):
 
 @dataclass(frozen=True)
 class _Refit:
-    """What is done with each resample. `whole` is the estimate of all items, `start` what each begins from."""
+    """Refits one resample. `whole` is the estimate of all items, `start` the estimate from which each refit begins."""
 
     whole: Consensus
     start: Consensus | None
@@ -38,9 +38,11 @@ class _Refit:
     agent: IndexArray
     values: FloatArray
 
-    def figures(self, times: IndexArray) -> FloatArray:
-        """Scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A], from how often each item
-        is drawn [N]; NaN for whoever is not in the resample."""
+    def estimates(self, times: IndexArray) -> FloatArray:
+        """Return scores of agents [G], then accuracy, leniency and strictness of annotators, [G+3A].
+
+        `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN.
+        """
         votes, k = self.whole.votes, len(self.whole.classes)
         labelled = self.rows.of >= 0
         weight = np.zeros(len(self.rows.weight))
@@ -49,12 +51,12 @@ class _Refit:
         fitted = fit_patterns(votes, rows, self.whole.settings, self.whole.gold, self.start)
         credit = self.values @ fitted.posterior
         size = np.bincount(self.agent, weights=times)
-        sums = np.bincount(self.agent, weights=times * credit[rows.of])  # 0 times where an item is of no pattern
+        sums = np.bincount(self.agent, weights=times * credit[rows.of])  # items of no pattern are drawn 0 times
         confusion = fitted.model.confusion.reshape(k, -1, k)
         labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
-        own = np.array([one.mean(axis=1) for one in read_cells(confusion.transpose(1, 0, 2))])
-        own[:, labels == 0] = np.nan
-        return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), own.ravel()])
+        quality = np.array([cells.mean(axis=1) for cells in read_cells(confusion.transpose(1, 0, 2))])
+        quality[:, labels == 0] = np.nan
+        return np.concatenate([np.where(size > 0, sums / np.maximum(size, 1.0), np.nan), quality.ravel()])
 
 
 def refit_intervals(
@@ -69,62 +71,65 @@ def refit_intervals(
     jobs: int = 1,
     report: Report | None = None,
 ) -> Refits:
-    """95 % intervals that count what `agent_scores` leaves out: that the confusions were estimated from the same items.
+    """Return 95 % intervals that include the uncertainty of confusions estimated from the same items.
+
+    `agent_scores` leaves that uncertainty out.
 
     Args:
-        fitted: of all items; each resample is fitted by its settings, from where it ended.
+        fitted: the estimate of all items; each resample is fitted with its settings and starts from its result.
         agent, values, prompt: as for `agent_scores`.
-        resamples: how many, at least 2.
-        seed: of the resamples.
-        published: as the authors drew theirs: 10 resamples of `RandomState(42)` in which an item counts once however
-            often it is drawn, each fitted from the start. They are of smaller samples, and so not centred on the score.
-        jobs: processes.
+        resamples: number of resamples, at least 2.
+        seed: seed of the resamples.
+        published: resample as the authors did: 10 resamples of `RandomState(42)` in which an item counts once however
+            often it is drawn, each fitted from the usual start. The samples are smaller, and so the intervals are not
+            centred on the score.
+        jobs: number of processes.
         report: called with 1 after each resample.
 
     Raises:
-        PlanError: as `agent_scores`, or fewer than two resamples.
+        PlanError: as for `agent_scores`, or fewer than two resamples.
     """
     if resamples < 2:
         raise PlanError(f"resamples is {resamples}: at least 2 are needed")
     grouping = grouped_by_agent(fitted.votes, agent, prompt)
-    worth = credit_values(fitted.votes, values)
+    credit_by_class = credit_values(fitted.votes, values)
     rows = patterns(fitted.votes, fitted.gold + 1)
-    work = _Refit(fitted, None if published else fitted, rows, grouping.agent, worth)
-    times = _published(fitted) if published else _drawn(fitted, grouping.prompt, resamples, seed)
-    found = np.array(every(work.figures, times, jobs, report))
-    there = np.isfinite(found).any(axis=0)  # who is in no resample has no interval
-    ends = np.full((2, found.shape[1]), np.nan)
-    ends[:, there] = np.nanpercentile(found[:, there], [2.5, 97.5], axis=0)
+    work = _Refit(fitted, None if published else fitted, rows, grouping.agent, credit_by_class)
+    times = _published_resamples(fitted) if published else _draw_resamples(fitted, grouping.prompt, resamples, seed)
+    samples = np.array(every(work.estimates, times, jobs, report))
+    is_sampled = np.isfinite(samples).any(axis=0)  # an agent or annotator in no resample has no interval
+    ends = np.full((2, samples.shape[1]), np.nan)
+    ends[:, is_sampled] = np.nanpercentile(samples[:, is_sampled], [2.5, 97.5], axis=0)
     low, high = ends.tolist()
     scores = fitted.agent_scores(agent, values, bootstrap=0)
     agents = {
-        one: scores[one]._replace(low=low[place], high=high[place])
-        for place, one in enumerate(grouping.agents)
-        if one in scores
+        name: scores[name]._replace(low=low[index], high=high[index])
+        for index, name in enumerate(grouping.agents)
+        if name in scores
     }
-    many = len(grouping.agents)
-    return Refits(agents, _of_annotators(fitted, low[many:], high[many:]))
+    agent_count = len(grouping.agents)
+    return Refits(agents, _annotator_intervals(fitted, low[agent_count:], high[agent_count:]))
 
 
-def _of_annotators(
+def _annotator_intervals(
     fitted: Consensus, low: list[float], high: list[float]
 ) -> Mapping[Key, tuple[Interval, Interval, Interval]]:
-    many = len(fitted.votes.annotators)
+    count = len(fitted.votes.annotators)
     ends = list(zip(low, high, strict=True))
     return {
-        one: (ends[place], ends[many + place], ends[2 * many + place])
-        for place, one in enumerate(fitted.votes.annotators)
+        name: (ends[index], ends[count + index], ends[2 * count + index])
+        for index, name in enumerate(fitted.votes.annotators)
     }
 
 
-def _published(fitted: Consensus) -> list[IndexArray]:
-    draw, many = np.random.RandomState(PUBLISHED_SEED), len(fitted.items)
-    drawn = [draw.choice(many, many, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
-    return [np.minimum(np.bincount(one, minlength=many), 1) * fitted.votes.labelled for one in drawn]
+def _published_resamples(fitted: Consensus) -> list[IndexArray]:
+    rng, count = np.random.RandomState(PUBLISHED_SEED), len(fitted.items)
+    drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
+    return [np.minimum(np.bincount(items, minlength=count), 1) * fitted.votes.labelled for items in drawn]
 
 
-def _drawn(fitted: Consensus, prompt: IndexArray, resamples: int, seed: int) -> list[IndexArray]:
-    draw = np.random.default_rng(seed)
-    many = int(prompt.max()) + 1
-    drawn = (np.bincount(draw.integers(many, size=many), minlength=many) for _ in range(resamples))
+def _draw_resamples(fitted: Consensus, prompt: IndexArray, resamples: int, seed: int) -> list[IndexArray]:
+    rng = np.random.default_rng(seed)
+    count = int(prompt.max()) + 1
+    drawn = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(resamples))
     return [times[prompt] * fitted.votes.labelled for times in drawn]

@@ -1,4 +1,4 @@
-"""The same work on many resamples or simulations, in one process or several."""
+"""The same function on many resamples or simulations, in one process or several."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -7,26 +7,29 @@ from typing import TypeVar
 
 from jurygraph.errors import PlanError
 
-Given = TypeVar("Given")
-Found = TypeVar("Found")
+Argument = TypeVar("Argument")
+Result = TypeVar("Result")
 Report = Callable[[int], None]
 
 
 def every(
-    work: Callable[[Given], Found], given: Sequence[Given], jobs: int = 1, report: Report | None = None
-) -> list[Found]:
-    """What `work` finds, in the order of what is given. `report` is called with 1 after each; PlanError if no jobs."""
+    work: Callable[[Argument], Result], given: Sequence[Argument], jobs: int = 1, report: Report | None = None
+) -> list[Result]:
+    """Return the results of `work` in the order of `given`.
+
+    `report` is called with 1 after each result. Raises PlanError if `jobs` is less than 1.
+    """
     if jobs < 1:
         raise PlanError(f"jobs is {jobs}: at least 1 is needed")
-    found = []
-    for one in map(work, given) if min(jobs, len(given)) < 2 else _side_by_side(work, given, jobs):
-        found.append(one)
+    results = []
+    for result in map(work, given) if min(jobs, len(given)) < 2 else _run_in_processes(work, given, jobs):
+        results.append(result)
         if report is not None:
             report(1)
-    return found
+    return results
 
 
-def _side_by_side(work: Callable[[Given], Found], given: Sequence[Given], jobs: int) -> Iterator[Found]:
+def _run_in_processes(work: Callable[[Argument], Result], given: Sequence[Argument], jobs: int) -> Iterator[Result]:
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -39,16 +42,16 @@ def _side_by_side(work: Callable[[Given], Found], given: Sequence[Given], jobs: 
 
 @contextmanager
 def _current_folder_not_importable() -> Iterator[None]:
-    """Start processes that import nothing from the current folder: a `pickle.py` there would be run by each."""
-    before = os.environ.get(_SAFE_PATH)
+    """Start processes that import nothing from the current folder: each would run a `pickle.py` found there."""
+    previous = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
         yield
     finally:
-        if before is None:
+        if previous is None:
             del os.environ[_SAFE_PATH]
         else:
-            os.environ[_SAFE_PATH] = before
+            os.environ[_SAFE_PATH] = previous
 
 
 _SAFE_PATH = "PYTHONSAFEPATH"

@@ -1,4 +1,4 @@
-"""What a consensus says: of items, of agents, of annotators."""
+"""The result of a consensus: of items, of agents, of annotators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,16 +14,18 @@ from jurygraph.aggregation.consensus.votes import Key, Votes, encode
 from jurygraph.errors import PlanError
 
 HIGH = 0.3
-"""Above which an item is ambiguous (STABLEVAL, Tables 12, 17, 23, 29)."""
+"""Values above this are high ambiguity (STABLEVAL, Tables 12, 17, 23, 29)."""
 _NORMAL = 1.959963984540054
 
 
 class AnnotatorQuality(NamedTuple):
-    """How an annotator errs: the mean of the diagonal of π (`accuracy`), of its last column (`leniency`: says the
-    highest class, whatever is true), and of its first (`strictness`); with 95 % intervals, and how many labels it gave.
+    """Error rates of an annotator, with 95 % intervals, and the number of its labels.
 
-    The intervals are of the Dirichlet posterior of π where the items' posteriors are taken for the truth, so they are
-    too narrow where these are unsure.
+    `accuracy` is the mean of the diagonal of π, `leniency` of its last column (the highest class, whatever is true),
+    and `strictness` of its first.
+
+    The intervals are those of the Dirichlet posterior of π if the items' posteriors are treated as the truth, so they
+    are too narrow where these are uncertain.
     """
 
     accuracy: float
@@ -51,15 +53,18 @@ class Credited:
         return self.votes.classes
 
     def credit(self, values: ArrayLike | None = None) -> FloatArray:
-        """Σ_c γ_ic v(c), [N]; `values` v [K], c/(K-1) unless given. PlanError where classes have no order."""
+        """Return Σ_c γ_ic v(c), [N]; `values` v [K] is by default c/(K-1). PlanError if the classes have no order."""
         return np.asarray(self.posterior @ credit_values(self.votes, values))
 
     def ambiguity(self) -> FloatArray:
-        """1 - max_c γ_ic, [N], in [0, 1-1/K]; high above .3. (The text says entropy; every table is this.)"""
+        """Return 1 - max_c γ_ic, [N], in [0, 1-1/K]; high above .3.
+
+        The paper's text names the entropy, but all its tables use this.
+        """
         return np.asarray(1.0 - self.posterior.max(axis=1))
 
     def labels(self) -> IndexArray:
-        """The likeliest class of each item, its code, [N]; ties to the lowest."""
+        """Return the code of the likeliest class of each item, [N]; ties go to the lowest."""
         return np.asarray(self.posterior.argmax(axis=1))
 
     def agent_scores(
@@ -70,23 +75,24 @@ class Credited:
         seed: int = 0,
         prompt: ArrayLike | None = None,
     ) -> dict[Key, AgentScore]:
-        """S(a): the mean credit of an agent's items, with a 95 % interval, by agent in the order of appearance.
+        """Return S(a), the mean credit of an agent's items, with a 95 % interval, by agent in the order of appearance.
 
-        Items without a label say nothing of their agent, and an agent without any other is left out.
+        Items without a label do not count, and an agent with no other items is left out.
 
-        The interval is of the mean expected credit over the population that the items, or where given the prompts, are
-        drawn from (Algorithm 1, lines 18-21): percentiles of `bootstrap` resamples with duplicates. How sure the
-        confusions are does not enter; `refitted` tells.
+        The interval is of the mean expected credit over the population from which the items (or the prompts, if passed)
+        are drawn (Algorithm 1, lines 18-21): percentiles of `bootstrap` resamples with replacement. It does not include
+        the uncertainty of the confusions; `refit_intervals` does.
 
         Args:
-            agent: whose item it is, row by row as `item` was given.
-            values: v [K], c/(K-1) unless given.
-            bootstrap: resamples; 0 gives no interval.
-            seed: of the resamples.
-            prompt: what is resampled in place of items, row by row: several items of one prompt stand or fall together.
+            agent: the agent that produced the item, row by row as in `item`.
+            values: v [K], by default c/(K-1).
+            bootstrap: number of resamples; 0 gives no interval.
+            seed: seed of the resamples.
+            prompt: the unit that is resampled in place of items, row by row: all items of one prompt are drawn
+                together.
 
         Raises:
-            PlanError: an item of two agents, or of two prompts, or columns that do not fit.
+            PlanError: an item with two agents or two prompts, or columns that do not fit.
         """
         grouping = grouped_by_agent(self.votes, agent, prompt)
         return intervals(grouping, self.credit(values), bootstrap, seed)
@@ -94,8 +100,12 @@ class Credited:
 
 @dataclass(frozen=True)
 class Consensus(Credited):
-    """A fitted model: class shares `prior` [K], `confusion` [A,K,K] (annotator, true class, label), in the order of
-    `votes.annotators`; `gold` [N] the known class of an item, -1 of any other; `warnings` say what to doubt."""
+    """A fitted model.
+
+    `prior` [K] has the class shares and `confusion` [A,K,K] the confusions (annotator, true class, label), in the order
+    of `votes.annotators`; `gold` [N] is the known class of an item, -1 for any other; `warnings` names reasons for
+    doubt.
+    """
 
     prior: FloatArray
     confusion: FloatArray
@@ -107,27 +117,27 @@ class Consensus(Credited):
     warnings: tuple[str, ...]
 
     def annotators(self) -> dict[Key, AnnotatorQuality]:
-        """How each annotator errs, in the order of appearance."""
+        """Return the error rates of each annotator, in the order of appearance."""
         return quality(self)
 
     def hard(self) -> Credited:
-        """Dawid and Skene's hard labels: the likeliest class of each item for certain."""
+        """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""
         return Credited(self.votes, np.eye(len(self.classes))[self.labels()])
 
     def apply(self, item: ArrayLike, annotator: ArrayLike, label: ArrayLike) -> Credited:
-        """The posterior of new items under the confusions as they are: an online judgement that learns nothing.
+        """Return the posterior of new items under the fitted confusions, without updating them.
 
         Raises:
-            PlanError: an annotator that nothing is known of, or a label off the scale.
+            PlanError: an annotator that was not in the fit, or a label off the scale.
         """
         votes = encode(item, annotator, label, self.classes)
-        known = {one: place for place, one in enumerate(self.votes.annotators)}
-        for one in votes.annotators:
-            if one not in known:
-                raise PlanError(f"nothing is known of annotator {one!r}: it was not in the fit")
-        place = np.array([known[one] for one in votes.annotators])
+        index_of = {name: index for index, name in enumerate(self.votes.annotators)}
+        for name in votes.annotators:
+            if name not in index_of:
+                raise PlanError(f"nothing is known of annotator {name!r}: it was not in the fit")
+        index = np.array([index_of[name] for name in votes.annotators])
         tiny = np.finfo(np.float64).tiny
-        likelihood = np.log(self.confusion + tiny)[place[votes.annotator], :, votes.label]
+        likelihood = np.log(self.confusion + tiny)[index[votes.annotator], :, votes.label]
         joint = np.tile(np.log(self.prior + tiny), (len(votes.items), 1))
         np.add.at(joint, votes.item, likelihood)
         joint = np.exp(joint - joint.max(axis=1, keepdims=True))
@@ -135,12 +145,12 @@ class Consensus(Credited):
 
 
 def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
-    """v [K]. Raises PlanError where none are given and the classes have no order, or where they do not fit."""
+    """Return v [K]. Raises PlanError for values that do not fit, or for none if the classes have no order."""
     k = len(votes.classes)
     if values is not None:
-        given = finite("values", values)
-        shaped("values", given, (k,))
-        return given
+        numbers = finite("values", values)
+        shaped("values", numbers, (k,))
+        return numbers
     if k < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}, which says no credit; name the whole scale, or `values`")
     if not votes.ranked:
@@ -152,27 +162,30 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
 
 
 def read_cells(matrix: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """What accuracy, leniency and strictness are means of: diagonal, last and first column of [A,K,K], [A,K] each."""
+    """Return the cells that accuracy, leniency and strictness average, [A,K] each.
+
+    They are the diagonal, the last and the first column of [A,K,K].
+    """
     return np.einsum("acc->ac", matrix), matrix[:, :, -1], matrix[:, :, 0]
 
 
 def quality(fitted: Consensus) -> dict[Key, AnnotatorQuality]:
-    """The figures of every annotator, from π and from what it rests on."""
+    """Return the error rates of every annotator, from π and the number of labels that support it."""
     votes = fitted.votes
     _, a, k = votes.shape
     code = votes.annotator * k + votes.label
-    seen = np.stack([np.bincount(code, weights=fitted.posterior[votes.item, c], minlength=a * k) for c in range(k)])
-    mass = seen.reshape(k, a, k).sum(axis=2).T + k * (fitted.settings.rules.prior_confusion - 1.0)  # [A,K]
-    spread = fitted.confusion * (1.0 - fitted.confusion) / (mass + 1.0)[:, :, None]
-    means = [one.mean(axis=1) for one in read_cells(fitted.confusion)]
-    wide = [_NORMAL * np.sqrt(one.sum(axis=1)) / k for one in read_cells(spread)]
-    low = np.maximum(0.0, np.subtract(means, wide)).T.tolist()
-    high = np.minimum(1.0, np.add(means, wide)).T.tolist()
+    expected = np.stack([np.bincount(code, weights=fitted.posterior[votes.item, c], minlength=a * k) for c in range(k)])
+    weight = expected.reshape(k, a, k).sum(axis=2).T + k * (fitted.settings.rules.prior_confusion - 1.0)  # [A,K]
+    spread = fitted.confusion * (1.0 - fitted.confusion) / (weight + 1.0)[:, :, None]
+    means = [cells.mean(axis=1) for cells in read_cells(fitted.confusion)]
+    margin = [_NORMAL * np.sqrt(cells.sum(axis=1)) / k for cells in read_cells(spread)]
+    low = np.maximum(0.0, np.subtract(means, margin)).T.tolist()
+    high = np.minimum(1.0, np.add(means, margin)).T.tolist()
     labels = np.bincount(votes.annotator, minlength=a).tolist()
     rows = zip(votes.annotators, np.transpose(means).tolist(), labels, zip(low, high, strict=True), strict=True)
-    return {name: _quality(mean, count, *ends) for name, mean, count, ends in rows}
+    return {name: _build_quality(mean, count, *ends) for name, mean, count, ends in rows}
 
 
-def _quality(mean: Sequence[float], labels: int, low: Sequence[float], high: Sequence[float]) -> AnnotatorQuality:
+def _build_quality(mean: Sequence[float], labels: int, low: Sequence[float], high: Sequence[float]) -> AnnotatorQuality:
     accuracy, leniency, strictness = zip(low, high, strict=True)
     return AnnotatorQuality(mean[0], mean[1], mean[2], labels, accuracy, leniency, strictness)

@@ -1,4 +1,4 @@
-"""How far the ranking of agents hangs on who labelled: annotators are left out, and everything is estimated anew."""
+"""Stability of the ranking of agents: annotators are left out, and everything is estimated again."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,14 +22,16 @@ METHODS: tuple[Method, ...] = ("majority", "dawid-skene", "stableval")
 
 
 class Stability(NamedTuple):
-    """One method under subsets of annotators. The figures need not rank methods alike: report them all.
+    """Stability of one method under subsets of annotators. The statistics may rank methods differently: report all.
 
     Attributes:
-        tau_b: E[τ_b] of the ranking against that by all annotators (STABLEVAL, section 4); NaN where no subset tells.
-        rank_sd: standard deviation (ddof 1) of an agent's rank over the subsets, mean over agents (Tables 9, 14, 26).
-        rank_range: greatest less least rank, mean over agents.
+        tau_b: E[τ_b] between the ranking and that by all annotators (STABLEVAL, section 4); NaN if undefined for all
+            subsets.
+        rank_sd: standard deviation (ddof 1) of an agent's rank over the subsets, averaged over agents (Tables 9, 14,
+            26).
+        rank_range: largest minus smallest rank, averaged over agents.
         score_shift: mean |S_R'(a) - S_R(a)| over subsets and agents (Proposition 2).
-        subsets: how many were drawn.
+        subsets: number of subsets drawn.
     """
 
     tau_b: float
@@ -41,7 +43,7 @@ class Stability(NamedTuple):
 
 @dataclass(frozen=True)
 class _Scoring:
-    """What is done with each subset: scores [M,A'] by method and agent, NaN for an agent that has no item left."""
+    """Scores one subset: scores [M,A'] by method and agent, NaN for an agent without an item in the subset."""
 
     votes: Votes
     agent: IndexArray
@@ -53,14 +55,14 @@ class _Scoring:
 
     def scores(self, kept: BoolArray) -> FloatArray:
         votes = self.votes.by(kept)
-        places = {one: place for place, one in enumerate(self.votes.items)}
-        own = [places[one] for one in votes.items]
-        agent, known = self.agent[own], self.known[own]
+        index_of = {item: index for index, item in enumerate(self.votes.items)}
+        items = [index_of[item] for item in votes.items]
+        agent, known = self.agent[items], self.known[items]
         fitted = estimate(votes, self.settings, known)
-        found = [vote(votes, self.ties, known), fitted.hard(), fitted]
+        results = [vote(votes, self.ties, known), fitted.hard(), fitted]
         size = np.bincount(agent, minlength=self.agents)
-        sums = [np.bincount(agent, weights=one.posterior @ self.values, minlength=self.agents) for one in found]
-        return np.array([np.where(size > 0, one / np.maximum(size, 1), np.nan) for one in sums])
+        sums = [np.bincount(agent, weights=result.posterior @ self.values, minlength=self.agents) for result in results]
+        return np.array([np.where(size > 0, total / np.maximum(size, 1), np.nan) for total in sums])
 
 
 def ranking_stability(
@@ -80,21 +82,21 @@ def ranking_stability(
     jobs: int = 1,
     report: Report | None = None,
 ) -> Mapping[Method, Stability]:
-    """Rankings of agents by random subsets of the annotators, in four figures, for each method.
+    """Return, for each method, the stability of agents' rankings under random subsets of the annotators.
 
     Args:
         item, annotator, label, agent: row by row, as for `fit` and `agent_scores`.
-        subsets: how many are drawn, at least 2: as the published tables drew them, by
+        subsets: number of subsets, at least 2; drawn as in the published tables, by
             `RandomState(seed).choice(annotators in the order of appearance, int(fraction * R), replace=False)`.
-        fraction: of the annotators in a subset, in (0, 1].
+        fraction: share of the annotators in a subset, in (0, 1].
         preset, classes, values: as for `fit` and `agent_scores`.
-        ties: of the majority vote.
+        ties: tie rule of the majority vote.
         gold: as for `fit`.
-        jobs: processes.
-        report: called with the number of subsets that were done since.
+        jobs: number of processes.
+        report: called with the number of subsets completed since the last call.
 
     Raises:
-        PlanError: as `fit`, or a subset that would be empty, or fewer than two agents.
+        PlanError: as for `fit`, or for an empty subset or fewer than two agents.
     """
     votes = encode(item, annotator, label, classes)
     grouping = grouped_by_agent(votes, agent)
@@ -107,55 +109,63 @@ def ranking_stability(
         ties,
         known_classes(votes, gold or {}),
     )
-    kept = _subsets(votes, subsets, fraction, seed)
+    kept = _draw_subsets(votes, subsets, fraction, seed)
     if len(grouping.agents) < 2:
         raise PlanError(f"there is one agent, {grouping.agents[0]!r}: a ranking needs two")
     whole = scoring.scores(np.ones(len(votes.annotators), dtype=np.bool_))
-    scores = np.array(_each_once(scoring, kept, jobs, report))
+    scores = np.array(_score_distinct_subsets(scoring, kept, jobs, report))
     return {method: _stability(scores[:, place], whole[place]) for place, method in enumerate(METHODS)}
 
 
-def _each_once(scoring: _Scoring, kept: list[BoolArray], jobs: int, report: Report | None) -> list[FloatArray]:
-    """The scores of every subset; one that is drawn again, as those of a few annotators are, is not scored again."""
-    places: dict[bytes, int] = {}
-    of = [places.setdefault(one.tobytes(), len(places)) for one in kept]
-    found = every(scoring.scores, [kept[of.index(place)] for place in range(len(places))], jobs, report)
-    if report is not None and len(kept) > len(found):
-        report(len(kept) - len(found))
-    return [found[place] for place in of]
+def _score_distinct_subsets(
+    scoring: _Scoring, kept: list[BoolArray], jobs: int, report: Report | None
+) -> list[FloatArray]:
+    """Return the scores of every subset; repeated subsets (common with few annotators) are scored only once."""
+    index_of: dict[bytes, int] = {}
+    index_of_subset = [index_of.setdefault(subset.tobytes(), len(index_of)) for subset in kept]
+    scores = every(scoring.scores, [kept[index_of_subset.index(index)] for index in range(len(index_of))], jobs, report)
+    if report is not None and len(kept) > len(scores):
+        report(len(kept) - len(scores))
+    return [scores[index] for index in index_of_subset]
 
 
-def _subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[BoolArray]:
-    everyone = len(votes.annotators)
+def _draw_subsets(votes: Votes, subsets: int, fraction: float, seed: int) -> list[BoolArray]:
+    count = len(votes.annotators)
     if subsets < 2:
         raise PlanError(f"subsets is {subsets}: at least 2 are needed")
     if not 0.0 < fraction <= 1.0:
         raise PlanError(f"fraction is {fraction}: more than 0 and at most 1 is needed")
-    size = int(fraction * everyone)
+    size = int(fraction * count)
     if size < 1:
-        raise PlanError(f"a share of {fraction} of {everyone} annotators is nobody; take a larger fraction")
+        raise PlanError(f"a share of {fraction} of {count} annotators is nobody; take a larger fraction")
     if not 0 <= seed < 2**32:
         raise PlanError(f"seed is {seed}: a whole number from 0 to {2**32 - 1} is needed")
-    draw = np.random.RandomState(seed)
-    kept = np.zeros((subsets, everyone), dtype=np.bool_)
+    rng = np.random.RandomState(seed)
+    kept = np.zeros((subsets, count), dtype=np.bool_)
     for row in kept:
-        row[draw.choice(everyone, size, replace=False)] = True
+        row[rng.choice(count, size, replace=False)] = True
     return list(kept)
 
 
 def _stability(scores: FloatArray, whole: FloatArray) -> Stability:
-    """From scores [S,A] of subsets and those of all annotators [A]. An agent counts in the subsets that have it."""
-    ranks = np.array([_ranks(one) for one in scores])
-    there = np.isfinite(ranks)
-    times = there.sum(axis=0)
-    mean = np.where(there, ranks, 0.0).sum(axis=0) / np.maximum(times, 1)
-    squares = np.where(there, (ranks - mean) ** 2, 0.0).sum(axis=0)
-    ranked = times > 1
-    sd = np.sqrt(squares[ranked] / (times[ranked] - 1))
-    seen = times > 0
-    spread = np.where(there, ranks, -np.inf).max(axis=0)[seen] - np.where(there, ranks, np.inf).min(axis=0)[seen]
-    taus = [tau for tau in (tau_b(whole, one) for one in scores) if not np.isnan(tau)]
-    shift = np.abs(scores - whole)[there]
+    """Return the statistics from scores [S,A] of subsets and [A] of all annotators.
+
+    An agent counts in the subsets in which it has a score.
+    """
+    ranks = np.array([_ranks(row) for row in scores])
+    is_ranked = np.isfinite(ranks)
+    rank_count = is_ranked.sum(axis=0)
+    mean = np.where(is_ranked, ranks, 0.0).sum(axis=0) / np.maximum(rank_count, 1)
+    squares = np.where(is_ranked, (ranks - mean) ** 2, 0.0).sum(axis=0)
+    has_spread = rank_count > 1
+    sd = np.sqrt(squares[has_spread] / (rank_count[has_spread] - 1))
+    has_rank = rank_count > 0
+    spread = (
+        np.where(is_ranked, ranks, -np.inf).max(axis=0)[has_rank]
+        - np.where(is_ranked, ranks, np.inf).min(axis=0)[has_rank]
+    )
+    taus = [tau for tau in (tau_b(whole, row) for row in scores) if not np.isnan(tau)]
+    shift = np.abs(scores - whole)[is_ranked]
     return Stability(
         tau_b=float(np.mean(taus)) if taus else float("nan"),
         rank_sd=float(sd.mean()) if len(sd) else float("nan"),
@@ -166,18 +176,18 @@ def _stability(scores: FloatArray, whole: FloatArray) -> Stability:
 
 
 def _ranks(scores: FloatArray) -> FloatArray:
-    """Average ranks, 1 for the greatest; NaN for NaN."""
-    there = np.isfinite(scores)
-    own = scores[there]
+    """Return average ranks, 1 for the largest; NaN for NaN."""
+    is_valid = np.isfinite(scores)
+    finite = scores[is_valid]
     ranks = np.full(len(scores), np.nan)
-    above = np.sort(-own)
-    ranks[there] = (np.searchsorted(above, -own, "left") + np.searchsorted(above, -own, "right") + 1) / 2.0
+    ordered = np.sort(-finite)
+    ranks[is_valid] = (np.searchsorted(ordered, -finite, "left") + np.searchsorted(ordered, -finite, "right") + 1) / 2.0
     return ranks
 
 
 def tau_b(first: FloatArray, second: FloatArray) -> float:
-    """Kendall's τ_b over the entries that both have; NaN where one of them puts all alike."""
+    """Return Kendall's τ_b over the entries that both have; NaN if one of them has no two different values."""
     both = np.isfinite(first) & np.isfinite(second)
-    one, other = (np.sign(np.subtract.outer(each[both], each[both])) for each in (first, second))
-    size = np.sqrt(float((one * one).sum()) * float((other * other).sum()))
-    return float((one * other).sum() / size) if size else float("nan")
+    signs, other_signs = (np.sign(np.subtract.outer(each[both], each[both])) for each in (first, second))
+    size = np.sqrt(float((signs * signs).sum()) * float((other_signs * other_signs).sum()))
+    return float((signs * other_signs).sum() / size) if size else float("nan")

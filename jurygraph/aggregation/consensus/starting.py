@@ -1,4 +1,4 @@
-"""Where an estimate starts: at the majority and near-identity confusions, at gold items, or at an earlier estimate."""
+"""Initial values of an estimate: the majority and near-identity confusions, gold items, or an earlier estimate."""
 
 import numpy as np
 
@@ -11,38 +11,41 @@ from jurygraph.errors import PlanError
 
 
 def likeliest(rows: Patterns, k: int, known: IndexArray) -> FloatArray:
-    """One-hot [K,P]: the class that is `known` [P] (-1: is not), else the hard majority's, ties to the lowest."""
+    """Return one-hot [K,P]: the class in `known` [P], or for -1 the hard majority's, ties to the lowest."""
     size = len(rows.weight)
     counts = np.bincount(rows.code % k * size + rows.row, minlength=k * size).reshape(k, size)
     winner = np.where(known >= 0, known, counts.argmax(axis=0))
     return np.asarray(np.arange(k)[:, None] == winner, dtype=np.float64)
 
 
-def near_identity(rows: Patterns, voted: FloatArray, known: IndexArray, stated: Settings) -> Model:
-    """μ as the settings say, and near-identity confusions, which weigh one label beside those of gold items: so that
-    who is known to say the opposite starts as one who does."""
+def near_identity(rows: Patterns, voted: FloatArray, known: IndexArray, em_settings: Settings) -> Model:
+    """Return μ by the settings, and near-identity confusions with gold labels added.
+
+    The near-identity confusions weigh as much as one label. So an annotator whose gold labels are mostly the opposite
+    class starts with such confusions.
+    """
     k = len(voted)
-    near = np.full((k, k), (1.0 - stated.diagonal) / (k - 1))
-    np.fill_diagonal(near, stated.diagonal)
-    confusion = np.tile(near, (rows.cells // k, 1, 1))
+    identity = np.full((k, k), (1.0 - em_settings.diagonal) / (k - 1))
+    np.fill_diagonal(identity, em_settings.diagonal)
+    confusion = np.tile(identity, (rows.cells // k, 1, 1))
     gold = known[rows.row] >= 0
     if gold.any():
         annotator, label = np.divmod(rows.code[gold], k)
         np.add.at(confusion, (annotator, known[rows.row[gold]], label), rows.weight[rows.row[gold]])
         confusion /= confusion.sum(axis=2, keepdims=True)
-    uniform = stated.prior_start == "uniform"
-    prior = np.full(k, 1.0 / k) if uniform else np.asarray(voted @ rows.weight / rows.weight.sum())
+    is_uniform = em_settings.prior_start == "uniform"
+    prior = np.full(k, 1.0 / k) if is_uniform else np.asarray(voted @ rows.weight / rows.weight.sum())
     return Model(prior, confusion.transpose(1, 0, 2).reshape(k, -1))
 
 
 def warm(first: Model, votes: Votes, earlier: Consensus) -> Model:
-    """What an earlier estimate knows in place of the start. Raises PlanError where its classes are others."""
+    """Return the start with the values of an earlier estimate. Raises PlanError if its classes differ."""
     if list(earlier.votes.classes) != list(votes.classes):
         raise PlanError(f"start: its classes are {list(earlier.votes.classes)}, and here {list(votes.classes)}")
     k = len(votes.classes)
     confusion = first.confusion.reshape(k, -1, k).copy()
-    there = {one: place for place, one in enumerate(earlier.votes.annotators)}
-    for place, one in enumerate(votes.annotators):
-        if one in there:
-            confusion[:, place] = earlier.confusion[there[one]]
+    index_of = {name: index for index, name in enumerate(earlier.votes.annotators)}
+    for index, name in enumerate(votes.annotators):
+        if name in index_of:
+            confusion[:, index] = earlier.confusion[index_of[name]]
     return Model(earlier.prior, confusion.reshape(k, -1))

@@ -1,4 +1,4 @@
-"""Who gave which item which label: rows of anything, as codes."""
+"""Votes: rows of item, annotator and label, encoded as integer codes."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +18,12 @@ MOST_CELLS = 2**28
 
 @dataclass(frozen=True)
 class Votes:
-    """Rows of (item, annotator, label) as codes, in their order; abstentions are left out of `item`, `annotator` and
-    `label` [L].
+    """Rows of (item, annotator, label) as codes, in their order.
 
-    `items` [N], `annotators` [A] and their codes are in the order of their first appearance; `classes` [K] from low to
-    high, where they are `ranked`: stated in that order, or numbers. `of_row` are the items of all rows, with
+    Abstentions are left out of `item`, `annotator` and `label` [L].
+
+    `items` [N], `annotators` [A] and their codes are in the order of first appearance; `classes` [K] run from low to
+    high if they are `ranked`: passed in that order, or numbers. `of_row` has the items of all rows, including
     abstentions.
     """
 
@@ -37,7 +38,7 @@ class Votes:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """N, A, K."""
+        """Return N, A, K."""
         return len(self.items), len(self.annotators), len(self.classes)
 
     @property
@@ -46,30 +47,30 @@ class Votes:
 
     @cached_property
     def repeated(self) -> int:
-        """Rows whose annotator labelled the same item before. They count as any other."""
+        """Return the number of rows whose annotator labelled the same item before. They count as any other."""
         pairs = np.sort(self.item * len(self.annotators) + self.annotator)
         return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
 
     @cached_property
     def labelled(self) -> BoolArray:
-        """The items that have a label, [N]."""
+        """Return which items have a label, [N]."""
         return np.bincount(self.item, minlength=len(self.items)) > 0
 
     @cached_property
     def counts(self) -> IndexArray:
-        """How often each item got each label, [N,K]."""
+        """Return how often each item got each label, [N,K]."""
         n, _, k = self.shape
         return np.bincount(self.item * k + self.label, minlength=n * k).reshape(n, k)
 
     def by(self, annotators: BoolArray) -> "Votes":
-        """The rows of some annotators [A] alone; items without any are left out, classes stay."""
+        """Return the rows of these annotators [A] only; items without a row are left out, the classes are unchanged."""
         rows = annotators[self.annotator]
-        item, items = _by_appearance(self.item[rows])
-        annotator, names = _by_appearance(self.annotator[rows])
+        item, items = _encode_by_appearance(self.item[rows])
+        annotator, names = _encode_by_appearance(self.annotator[rows])
         return replace(
             self,
-            items=[self.items[one] for one in items],
-            annotators=[self.annotators[one] for one in names],
+            items=[self.items[index] for index in items],
+            annotators=[self.annotators[index] for index in names],
             item=item,
             annotator=annotator,
             label=self.label[rows],
@@ -78,127 +79,129 @@ class Votes:
 
 
 def encode(item: ArrayLike, annotator: ArrayLike, label: ArrayLike, classes: Sequence[Key] | None = None) -> Votes:
-    """Rows as codes. A label that is None, NaN or "" is an abstention.
+    """Encode rows. A label that is None, NaN or "" is an abstention.
 
     Args:
-        item, annotator, label: row by row, [rows]; numbers, strings, or anything that can be told apart.
-        classes: the labels that there are, from low to high; those that occur, sorted, unless given.
+        item, annotator, label: row by row, [rows]; numbers, strings, or other hashable values.
+        classes: all labels, from low to high; by default those that occur, sorted.
 
     Raises:
-        PlanError: lists of different lengths or none, a label that is no class, or nothing but abstentions.
+        PlanError: lists of different lengths, empty lists, a label that is no class, or only abstentions.
     """
     if classes is not None and len(classes) ** 2 > MOST_CELLS:
         raise PlanError(
             f"{len(classes)} classes have more than {MOST_CELLS} cells of confusion; join those that are alike"
         )
     rows = [_column("item", item), _column("annotator", annotator), _column("label", label)]
-    if len({len(one) for one in rows}) > 1:
-        sizes = ", ".join(f"{name} {len(one)}" for name, one in zip(("item", "annotator", "label"), rows, strict=True))
+    if len({len(column) for column in rows}) > 1:
+        sizes = ", ".join(
+            f"{name} {len(column)}" for name, column in zip(("item", "annotator", "label"), rows, strict=True)
+        )
         raise PlanError(f"the columns differ in length: {sizes}; give each row all three")
-    said = ~_missing(rows[2])
-    if not said.any():
-        raise PlanError("there is no label: nothing but abstentions" if len(said) else "there are no rows")
-    of_row, items = _coded("item", rows[0])
-    by, annotators = _coded("annotator", rows[1])
-    labels, known, ranked = _labels(rows[2], said, classes)
+    has_label = ~_is_missing(rows[2])
+    if not has_label.any():
+        raise PlanError("there is no label: nothing but abstentions" if len(has_label) else "there are no rows")
+    of_row, items = _encode_values("item", rows[0])
+    by, annotators = _encode_values("annotator", rows[1])
+    labels, known, ranked = _encode_labels(rows[2], has_label, classes)
     if len(annotators) * len(known) ** 2 > MOST_CELLS:
         cells = f"{len(annotators)} annotators and {len(known)} classes"
         raise PlanError(f"{cells} have more than {MOST_CELLS} cells of confusion; join classes that are alike")
-    return Votes(items, annotators, known, ranked, of_row[said], by[said], labels, of_row)
+    return Votes(items, annotators, known, ranked, of_row[has_label], by[has_label], labels, of_row)
 
 
-def _column(name: str, given: ArrayLike) -> NDArray[Any]:
+def _column(name: str, values: ArrayLike) -> NDArray[Any]:
     try:
-        column = np.asarray(given)
+        column = np.asarray(values)
     except ValueError as error:
         raise PlanError(f"{name} is no list: {error}") from error
     if column.ndim != 1:
         raise PlanError(f"{name} has shape {column.shape} where one value a row is needed")
-    if isinstance(given, list | tuple) and column.dtype.kind == "U" and not all(isinstance(one, str) for one in given):
-        return np.array(given, dtype=object)  # 1 and "1" would become the same
+    if isinstance(values, list | tuple) and column.dtype.kind == "U" and not all(isinstance(x, str) for x in values):
+        return np.array(values, dtype=object)  # 1 and "1" would become the same
     return column
 
 
-def code_column(name: str, given: ArrayLike) -> tuple[IndexArray, Sequence[Key]]:
-    """The codes of a column, in the order of first appearance, and what they stand for. PlanError where one is none."""
-    return _coded(name, _column(name, given))
+def code_column(name: str, values: ArrayLike) -> tuple[IndexArray, Sequence[Key]]:
+    """Return the codes of a column, in the order of first appearance, and their values. PlanError if one is empty."""
+    return _encode_values(name, _column(name, values))
 
 
-def _missing(label: NDArray[Any]) -> BoolArray:
+def _is_missing(label: NDArray[Any]) -> BoolArray:
     if label.dtype.kind == "f":
         return np.asarray(np.isnan(label))
     if label.dtype.kind in "US":
         return np.asarray(label == np.zeros((), dtype=label.dtype))
     if label.dtype.kind != "O":
         return np.zeros(len(label), dtype=np.bool_)
-    return np.array([one is None or one == "" or one != one for one in label], dtype=np.bool_)  # NaN is not itself
+    return np.array([x is None or x == "" or x != x for x in label], dtype=np.bool_)  # NaN is not itself
 
 
-def _coded(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequence[Key]]:
-    """Codes in the order of first appearance, and what they stand for."""
-    gone = _missing(values)
-    if gone.any():
-        raise PlanError(f"{name}[{int(np.argmax(gone))}] is empty; name it")
+def _encode_values(name: str, values: NDArray[Any]) -> tuple[IndexArray, Sequence[Key]]:
+    """Return codes in the order of first appearance, and the value of each."""
+    is_missing = _is_missing(values)
+    if is_missing.any():
+        raise PlanError(f"{name}[{int(np.argmax(is_missing))}] is empty; name it")
     if values.dtype.kind == "O":
-        seen: dict[Any, int] = {}
+        code_of: dict[Any, int] = {}
         try:
-            codes = np.array([seen.setdefault(one, len(seen)) for one in values.tolist()])
+            codes = np.array([code_of.setdefault(value, len(code_of)) for value in values.tolist()])
         except TypeError as error:
             raise PlanError(f"{name}: {error}; give numbers or text") from error
-        return codes, list(seen)
-    return _by_appearance(values)
+        return codes, list(code_of)
+    return _encode_by_appearance(values)
 
 
-def _by_appearance(values: NDArray[Any]) -> tuple[IndexArray, Sequence[Any]]:
-    """Codes in the order of first appearance, and the value of each."""
-    known, first, codes = np.unique(values, return_index=True, return_inverse=True)
+def _encode_by_appearance(values: NDArray[Any]) -> tuple[IndexArray, Sequence[Any]]:
+    """Return codes in the order of first appearance, and the value of each."""
+    distinct, first, codes = np.unique(values, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    return place[codes], known[order].tolist()
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return rank[codes], distinct[order].tolist()
 
 
-def _labels(
-    label: NDArray[Any], said: BoolArray, classes: Sequence[Key] | None
+def _encode_labels(
+    label: NDArray[Any], has_label: BoolArray, classes: Sequence[Key] | None
 ) -> tuple[IndexArray, Sequence[Key], bool]:
-    """The codes of what was said, the classes, and whether these are ranked."""
-    codes, seen = _coded("label", label[said])
+    """Return the codes of the labels, the classes, and whether these are ranked."""
+    codes, seen = _encode_values("label", label[has_label])
     if classes is None:
-        known, ranked = _sorted(seen), all(isinstance(one, int | float) for one in seen)
+        known, ranked = _sort_labels(seen), all(isinstance(name, int | float) for name in seen)
     else:
         known, ranked = list(classes), True
     if len(set(known)) < len(known):
         raise PlanError(f"classes: one is there twice in {known}; name each once, from low to high")
-    places = {one: place for place, one in enumerate(known)}
-    for code, one in enumerate(seen):
-        if one not in places:
-            row = int(np.flatnonzero(said)[np.argmax(codes == code)])
-            raise PlanError(f"label[{row}] is {one!r}, which is none of the classes {_listed(known)}")
-    return np.array([places[one] for one in seen])[codes], known, ranked
+    class_codes = {name: class_code for class_code, name in enumerate(known)}
+    for code, name in enumerate(seen):
+        if name not in class_codes:
+            row = int(np.flatnonzero(has_label)[np.argmax(codes == code)])
+            raise PlanError(f"label[{row}] is {name!r}, which is none of the classes {_join_names(known)}")
+    return np.array([class_codes[name] for name in seen])[codes], known, ranked
 
 
-def _listed(known: Sequence[Key]) -> str:
-    shown = ", ".join(map(repr, known[:20]))
-    return shown if len(known) <= 20 else f"{shown}, … ({len(known)})"
+def _join_names(classes: Sequence[Key]) -> str:
+    names = ", ".join(map(repr, classes[:20]))
+    return names if len(classes) <= 20 else f"{names}, … ({len(classes)})"
 
 
-def _sorted(seen: Sequence[Any]) -> list[Any]:
+def _sort_labels(labels: Sequence[Any]) -> list[Any]:
     try:
-        return sorted(seen)
+        return sorted(labels)
     except TypeError:
-        kinds = ", ".join(sorted({type(one).__name__ for one in seen}))
+        kinds = ", ".join(sorted({type(label).__name__ for label in labels}))
         raise PlanError(f"label: no order between {kinds}; write all labels alike, or name them in `classes`") from None
 
 
 def known_classes(votes: Votes, gold: Mapping[Any, Any]) -> IndexArray:
-    """The class of each gold item, -1 of any other, [N]. PlanError where an item or its class is none of these."""
-    places = {one: place for place, one in enumerate(votes.items)} if gold else {}
-    codes = {one: code for code, one in enumerate(votes.classes)}
-    known = np.full(len(votes.items), -1)
-    for one, truth in gold.items():
-        if one not in places:
-            raise PlanError(f"gold: there is no item {one!r}")
-        if truth not in codes:
-            raise PlanError(f"gold: {truth!r} of item {one!r} is none of the classes {list(votes.classes)!r}")
-        known[places[one]] = codes[truth]
-    return known
+    """Return the class of each gold item, -1 for any other, [N]. PlanError for an unknown item or class."""
+    index_of = {item: index for index, item in enumerate(votes.items)} if gold else {}
+    code_of = {label: code for code, label in enumerate(votes.classes)}
+    class_of_item = np.full(len(votes.items), -1)
+    for item, truth in gold.items():
+        if item not in index_of:
+            raise PlanError(f"gold: there is no item {item!r}")
+        if truth not in code_of:
+            raise PlanError(f"gold: {truth!r} of item {item!r} is none of the classes {list(votes.classes)!r}")
+        class_of_item[index_of[item]] = code_of[truth]
+    return class_of_item

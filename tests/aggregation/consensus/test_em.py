@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import em
-from jurygraph.aggregation.consensus.em import Model, Problem, Rules, _leap
+from jurygraph.aggregation.consensus.em import Model, Problem, Rules, _extrapolate
 from jurygraph.aggregation.consensus.fitting import Preset
 from jurygraph.aggregation.consensus.patterns import patterns
 from jurygraph.aggregation.consensus.votes import encode
@@ -54,7 +54,7 @@ def test_a_change_of_tol_is_one_too_many(preset: Preset, monkeypatch: pytest.Mon
         changes.append(float(np.abs(new - old).max()))
         return changes[-1]
 
-    monkeypatch.setattr(em, "_change", measured)
+    monkeypatch.setattr(em, "_largest_change", measured)
     item, annotator, label, _ = drawn(60, 4, 3, seed=11, right=0.6)
     until = consensus.fit(item, annotator, label, preset, max_iter=9, tol=1e-300).iterations
     middle, last = changes[2], changes[-1]
@@ -94,7 +94,7 @@ def models(distance: float, ratio: float, steps: int) -> list[Model]:
 @given(st.floats(-0.05, 0.05).filter(lambda far: abs(far) > 1e-3), st.floats(0.1, 0.9))
 def test_a_leap_along_steps_that_shrink_evenly_lands_where_they_lead(distance: float, ratio: float) -> None:
     """A geometric series: the leap of scheme S3 ends at its limit, at once."""
-    leapt = _leap(*models(distance, ratio, 3))
+    leapt = _extrapolate(*models(distance, ratio, 3))
     (limit,) = models(0.0, 1.0, 1)
     assert leapt is not None
     np.testing.assert_allclose(leapt.prior, limit.prior, atol=1e-9)
@@ -105,21 +105,21 @@ def test_a_leap_along_steps_that_shrink_evenly_lands_where_they_lead(distance: f
 def test_there_is_no_leap_along_steps_that_do_not_shrink_or_that_turn_back(ratio: float) -> None:
     """Without a bend there is no limit to leap to; where the steps turn back, the plain ones are nearer to it."""
     steps = models(0.04, ratio, 3) if ratio < 0 else [*models(0.0, 1.0, 1)] * 3
-    assert _leap(*steps) is None
+    assert _extrapolate(*steps) is None
 
 
 def test_what_would_fall_below_0_stays_where_the_second_step_has_it() -> None:
     first, second, third = (
         Model(np.array([0.5, 0.5]), np.array([[share, 1.0 - share], [0.3, 0.7]])) for share in (0.2, 0.1, 0.06)
     )
-    leapt = _leap(first, second, third)
+    leapt = _extrapolate(first, second, third)
     assert leapt is not None
     far = 0.1 / 0.06  # the first step is 0.1 long, and the second is shorter by 0.06
     share, rest = 0.06, 0.8 + 2 * far * 0.1 - far**2 * 0.06
     assert 0.2 - 2 * far * 0.1 + far**2 * 0.06 > 0.0
     np.testing.assert_allclose(leapt.confusion[0], [1 - rest, rest], atol=1e-9)
     steeper = Model(np.array([0.5, 0.5]), np.array([[0.02, 0.98], [0.3, 0.7]]))
-    leapt = _leap(first, second, steeper)
+    leapt = _extrapolate(first, second, steeper)
     far = 0.1 / 0.02
     assert leapt is not None
     assert 0.2 - 2 * far * 0.1 + far**2 * 0.02 < 0.0

@@ -74,7 +74,7 @@ def test_each_agent_has_draws_of_its_own_and_the_percentiles_of_their_means(
     at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Drawn at once or in portions, with as many resamples as are asked for."""
-    monkeypatch.setattr(agents, "_AT_ONCE", at_once)
+    monkeypatch.setattr(agents, "_DRAWS_PER_BATCH", at_once)
     item, annotator, label, _ = drawn(24, 4, 3, seed=0)
     one = consensus.fit(item, annotator, label)
     agent, prompt = np.array(["a", "b", "c"])[item % 3], item // 6
