@@ -125,7 +125,7 @@ class TestCalls:
         decided: list[str] = []
         monkeypatch.setattr("jurygraph.graphs.score.decide", lambda *_: decided.append("a reward"))
         tasks = write_tasks(tmp_path, [line("a", *TEXTS)])
-        assert calls(forecast(tmp_path / "run", tasks, config(server.url))) == (2, 2, 4)
+        assert calls(forecast(tmp_path / "run", tasks, config(server.url))) == (4, 4, 8)
         assert not decided
 
     def test_tokens_are_reckoned_from_what_is_sent(self, tmp_path: Path, server: Server) -> None:
