@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from benchmarks.figure import Figure, at_least, best_of
 from jurygraph.aggregation.pairwise import bradley_terry
-from jurygraph.judges.few_shot.nearness import Folded
+from jurygraph.judges.few_shot.nearness import NormalizedText
 
 GROUP, PRIOR, CLOSE = 16, 0.1, 1e-11
 TEXTS, WORDS = 200, 120
@@ -44,9 +44,9 @@ def _near_duplicates() -> list[Figure]:
     drawn = Random(0)
     known = ["".join(drawn.choices("abcdefghij ", k=WORDS * 6)) for _ in range(TEXTS)]
     judged = known[0].upper()
-    folded, own = [Folded(text) for text in known], Folded(judged)
+    folded, own = [NormalizedText(text) for text in known], NormalizedText(judged)
     assert [one.near(own) for one in folded] == [True, *[False] * (TEXTS - 1)]
-    ours = best_of(lambda: [Folded(text).near(own) for text in known], repeat=5, number=1)
+    ours = best_of(lambda: [NormalizedText(text).near(own) for text in known], repeat=5, number=1)
     plain = best_of(lambda: [_ratio(text, judged) for text in known[:10]], repeat=3, number=1)
     return [
         at_least("near-duplicates against difflib's ratio", plain / 10 / (ours / TEXTS), "times", 5.0),

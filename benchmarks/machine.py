@@ -9,7 +9,7 @@ from time import process_time
 from benchmarks.figure import Figure, at_most
 from jurygraph import Evaluator, Jury, Response, Task
 from jurygraph.agents.functions import REGISTERED
-from jurygraph.agents.roles import Ask
+from jurygraph.agents.roles import EvaluatorInput
 
 GROUPS, SIZE, ROUNDS = 200, 8, 5
 WAVES = ("first", "second", "third")
@@ -21,7 +21,7 @@ class Constant(Evaluator):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def answer(self, ask: Ask) -> float:
+    async def answer(self, ask: EvaluatorInput) -> float:
         return 0.5
 
 

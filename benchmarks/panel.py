@@ -22,13 +22,13 @@ from benchmarks.figure import Figure, at_most
 from benchmarks.judging_server import QUOTED, judging
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Settings
-from jurygraph.runs.figures.estimate import Load
+from jurygraph.runs.figures.estimate import CallLoad
 from jurygraph.runs.figures.forecast import Forecast
-from jurygraph.runs.making.session import Session
+from jurygraph.runs.making.session import ScoringSession
 from jurygraph.runs.run import Run
 from jurygraph.sources import read_work
 from jurygraph.studies.monitor import Watch
-from jurygraph.studies.monitor.stored import by_number, groups, steps
+from jurygraph.studies.monitor.stored import analyzer_steps, read_groups, steps_by_number
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
 REVIEWERS, JUDGES, RATED = ("ada", "ben", "cyd"), ("zero-shot", "aggregate", "personalized"), 30
@@ -83,12 +83,12 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
     ]
 
 
-def _sent(run: Path) -> Load:
+def _sent(run: Path) -> CallLoad:
     """The calls of a run, and what the server says that they took."""
     with closing(Run.open(run)) as opened:
         calls = [record.content["call"] for record in opened.ledger.records("call")]
     assert all(call["attempts"] == 1 for call in calls), "nothing was cached, and nothing sent again"
-    return Load(len(calls), sum(call["tokens_in"] for call in calls), sum(call["tokens_out"] for call in calls))
+    return CallLoad(len(calls), sum(call["tokens_in"] for call in calls), sum(call["tokens_out"] for call in calls))
 
 
 def _ms(seconds: float, number: int) -> float:
@@ -100,21 +100,21 @@ def _growth(memory: list[float], first: int) -> float:
 
 
 @contextmanager
-def _session(folder: Path, config: dict[str, Any]) -> Iterator[Session]:
+def _session(folder: Path, config: dict[str, Any]) -> Iterator[ScoringSession]:
     with (
         Jury.from_config(config) as jury,
         read_work(folder / "tasks.jsonl") as work,
-        closing(Session(folder / "run", jury, work)) as session,
+        closing(ScoringSession(folder / "run", jury, work)) as session,
     ):
         yield session
 
 
-def _expected(forecast: Forecast) -> Load:
+def _expected(forecast: Forecast) -> CallLoad:
     assert forecast.model is not None, "a model is asked"
     return forecast.model.expected
 
 
-async def _scored(session: Session) -> Spent:
+async def _scored(session: ScoringSession) -> Spent:
     memory: list[float] = []
     start = process_time()
     await session.prepare(lambda count: None)
@@ -131,7 +131,7 @@ def _resident() -> float:
 def _watched(run: Path, tasks: int) -> float:
     """The Data Analyzer over the run, as `watch` has it."""
     start, watching = process_time(), Watch(Settings(), keep=False)
-    for step in steps(by_number(groups(run, None), A_STEP)):
+    for step in analyzer_steps(steps_by_number(read_groups(run, None), A_STEP)):
         watching.feed(step)
     assert watching.report().steps == tasks // A_STEP, "every step was watched"
     return _ms(process_time() - start, tasks * RESPONSES)

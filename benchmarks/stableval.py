@@ -24,12 +24,12 @@ from benchmarks.peer import python_with
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.studies.simulate import PUBLISHED, Setting
-from jurygraph.studies.simulate.calibration import calibration
-from jurygraph.studies.simulate.coverage import Effort, coverage
-from jurygraph.studies.simulate.measured import Measured
+from jurygraph.studies.simulate.calibration import measure_calibration
+from jurygraph.studies.simulate.coverage import CoverageSettings, coverage
+from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.panels import PANELS, Panel, Prior, setting, small_panels
 from jurygraph.studies.simulate.recovery import recovery
-from jurygraph.studies.simulate.thinning import PUBLISHED_KEPT, thinned
+from jurygraph.studies.simulate.thinning import PUBLISHED_KEPT, measure_thinning
 
 ROOT = Path(__file__).resolve().parents[1]
 EXPECTED = ROOT / "tests" / "data" / "stableval" / "synthetic.csv"
@@ -51,7 +51,7 @@ THINNED_SEEDS = range(2000, 2010)
 PANEL_SEEDS = range(200)
 CALIBRATED_SEEDS = range(2000, 2040)
 COVERED_SEEDS = range(2000, 2016)
-EFFORT = Effort(resamples=500, refits=50, population=10_000)
+EFFORT = CoverageSettings(resamples=500, refits=50, population=10_000)
 COVERED_PANELS = (Panel(3, 200), Panel(5, 200), Panel(9, 200))
 STRONGER = {"stableval, prior 2": Prior(2.0, 2.0)}
 
@@ -95,7 +95,7 @@ def _tables() -> Iterator[Figure]:
 
 def _thinned() -> Iterator[Figure]:
     for name, kept in PUBLISHED_KEPT.items():
-        found = thinned(PUBLISHED[name], kept, THINNED_SEEDS, JOBS)
+        found = measure_thinning(PUBLISHED[name], kept, THINNED_SEEDS, JOBS)
         for method, paper in zip(METHODS, TABLE_5[name], strict=True):
             yield Figure(f"Table 5: {name}, {method}", found.mean(method, "tau_b"), "tau_b", f"paper {paper:.3f}")
 
@@ -114,7 +114,7 @@ def _panels() -> Iterator[Figure]:
 def _calibration() -> Iterator[Figure]:
     settings = {"default configuration": Setting()}
     settings |= {f"{one.annotators} annotators, {one.items} items": setting(one) for one in PANELS}
-    for name, (error, confidence, accuracy) in calibration(settings, CALIBRATED_SEEDS, JOBS).items():
+    for name, (error, confidence, accuracy) in measure_calibration(settings, CALIBRATED_SEEDS, JOBS).items():
         told = f"{100 * confidence:.1f} %, {100 * accuracy:.1f} %"
         yield Figure(f"ECE, {name} (said, right)", error, "", told)
 
@@ -125,7 +125,7 @@ def _coverage() -> Iterator[Figure]:
         yield from _covered(name, coverage(one, COVERED_SEEDS, EFFORT, JOBS))
 
 
-def _covered(name: str, found: Measured) -> Iterator[Figure]:
+def _covered(name: str, found: MethodFigures) -> Iterator[Figure]:
     for interval in found.methods:
         for figure in found.figures:
             width = "width" in figure

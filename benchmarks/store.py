@@ -13,11 +13,11 @@ from time import perf_counter
 
 from benchmarks.figure import Figure, at_least, at_most
 from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.graphs.decide import decide, verdicts_of
+from jurygraph.graphs.decide import compute_rewards, group_verdicts_by_response
 from jurygraph.graphs.tracing import group_digest, group_statistics
-from jurygraph.runs.closing import close_record
+from jurygraph.runs.closing import append_close_record
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import Extent, Header, Seat
+from jurygraph.runs.store.header import EvaluatorRecord, Extent, Header
 from jurygraph.runs.store.writer import Writer
 from jurygraph.schema import Plan
 from jurygraph.sources import FileMark
@@ -63,7 +63,8 @@ async def _written(folder: Path) -> tuple[float, float]:
             tasks=FileMark(name="made.jsonl", sha256="0" * 64),
             config=jury.config,
             evaluators={
-                name: Seat(version=one.version, audience=one.audience) for name, one in jury.evaluators.items()
+                name: EvaluatorRecord(version=one.version, audience=one.audience)
+                for name, one in jury.evaluators.items()
             },
             combiners={name: one.version for name, one in jury.combiners.items()},
             asked=Extent(tasks=len(tasks), responses=TRACES),
@@ -88,7 +89,7 @@ async def _written(folder: Path) -> tuple[float, float]:
                     lines.writelines(trace.model_dump_json() + "\n" for trace in traces)
             plain += perf_counter() - start
         writer.close()
-        close_record(run)
+        append_close_record(run)
         run.close()
     return TRACES / seconds, TRACES / plain
 
@@ -118,9 +119,9 @@ def _group(plan: Plan, jury: Jury) -> tuple[list[Trace], list[Response]]:
         for score in [draw.random()]
     ]
     names = [response.id for response in responses]
-    rewards = decide(plan.decision, plan.survey.questions, names, verdicts, jury.combiners)
+    rewards = compute_rewards(plan.decision, plan.survey.questions, names, verdicts, jury.combiners)
     mine, statistics = (
-        verdicts_of(plan.survey.questions, names, verdicts),
+        group_verdicts_by_response(plan.survey.questions, names, verdicts),
         group_statistics(plan.survey.questions, ((v.question, v.score) for v in verdicts)),
     )
     digest = group_digest(responses)

@@ -9,8 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jurygraph.agents.functions import evaluator
-    from jurygraph.agents.judging import InParts, Item, Judging, MetOrNot, OnScale
-    from jurygraph.agents.roles import Ask, Cells, Combiner, Component, Deriver, DeriverAsk, Evaluator
+    from jurygraph.agents.judging import Binary, Item, JudgeEvaluator, PartialCredit, Scale
+    from jurygraph.agents.roles import (
+        Combiner,
+        Component,
+        Deriver,
+        DeriverInput,
+        Evaluator,
+        EvaluatorInput,
+        ScoreMatrix,
+    )
     from jurygraph.errors import (
         BudgetExceeded,
         ConfigError,
@@ -26,6 +34,7 @@ if TYPE_CHECKING:
     from jurygraph.jury import Jury
     from jurygraph.prompts import Prompt, read_prompt
     from jurygraph.schema import (
+        Condition,
         Config,
         Constraint,
         Criterion,
@@ -49,41 +58,39 @@ if TYPE_CHECKING:
         Trace,
         Variant,
         Verdict,
-        When,
     )
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "Ask",
+    "Binary",
     "BudgetExceeded",
-    "Cells",
     "Combiner",
     "Component",
+    "Condition",
     "Config",
     "ConfigError",
     "Constraint",
     "Criterion",
     "Decision",
     "Deriver",
-    "DeriverAsk",
+    "DeriverInput",
     "Edge",
     "Evaluator",
+    "EvaluatorInput",
     "Evidence",
     "Failure",
     "GraphCycleError",
     "GraphError",
-    "InParts",
     "InputError",
     "Item",
-    "Judging",
+    "JudgeEvaluator",
     "Jury",
     "JurygraphError",
     "Material",
     "Message",
-    "MetOrNot",
     "ModelError",
-    "OnScale",
+    "PartialCredit",
     "Plan",
     "PlanError",
     "Prompt",
@@ -92,6 +99,8 @@ __all__ = [
     "Reviewer",
     "Reward",
     "Rubric",
+    "Scale",
+    "ScoreMatrix",
     "Stakeholder",
     "Survey",
     "Task",
@@ -102,7 +111,6 @@ __all__ = [
     "TraceMismatch",
     "Variant",
     "Verdict",
-    "When",
     "evaluator",
     "read_prompt",
 ]

@@ -15,17 +15,17 @@ from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.profile import read_profiles
 from jurygraph.agents.registry import load_combiners, load_deriver, load_evaluator
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
-from jurygraph.agents.user_modules import allow_modules_beside
+from jurygraph.agents.user_modules import allow_modules_in_folder
 from jurygraph.errors import ConfigError, InputError, ModelError
 from jurygraph.graphs import annotate, prepare, score
-from jurygraph.graphs.answering import apart, apart_now, begin_apart, open_evaluator
-from jurygraph.graphs.fitting import refuse_other_plan
+from jurygraph.graphs.answering import open_evaluator, run_isolated, run_isolated_sync, start_isolated
+from jurygraph.graphs.fitting import check_plan_compatibility
 from jurygraph.graphs.loop import Loop
 from jurygraph.graphs.recipe import check_recipe
-from jurygraph.graphs.routing import NOTHING, Recalled, canonical_order
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults, sort_responses
 from jurygraph.graphs.secret_fields import refuse_secrets_in_config
-from jurygraph.graphs.side_by_side import in_order
-from jurygraph.graphs.state import AnnotateInput, PrepareState, Roster, ScoreState
+from jurygraph.graphs.side_by_side import gather_in_order
+from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext, ScoreState
 from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import redacted_errors
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Rubric, Task, Trace
@@ -34,17 +34,17 @@ from jurygraph.sources import parse_config, read_config
 
 if TYPE_CHECKING:
     from jurygraph.models.asking import Request
-    from jurygraph.models.consultation import Consultation
+    from jurygraph.models.consultation import JudgeClient
     from jurygraph.models.gateway import Gateway
     from jurygraph.models.sink import CallSink
     from jurygraph.schema.profile import Profiles, ProfilesLine
 
 T = TypeVar("T")
 Group = tuple[Task, Sequence[Response], Plan]
-Recall = Callable[[Task, Sequence[Response], Plan], Recalled]
-AT_ONCE = 32
+FindKnownResults = Callable[[Task, Sequence[Response], Plan], KnownResults]
+MAX_CONCURRENT_GROUPS = 32
 """Number of groups scored concurrently; more if the config allows more concurrent calls."""
-AHEAD = 8
+MAX_WAITING_GROUPS = 8
 """Number of finished groups that may wait for an earlier one, for each group that is scored concurrently.
 
 Their traces take memory. With 8, a group may take nine times as long as the others before it delays them.
@@ -76,11 +76,11 @@ class Jury:
     ) -> None:
         self.config = config
         refuse_secrets_in_config(config)
-        uses_code_folder = code_folder is not None and allow_modules_beside(config, folder=code_folder)
+        uses_code_folder = code_folder is not None and allow_modules_in_folder(config, folder=code_folder)
         self.code_folder = code_folder if uses_code_folder else None
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
-        self.evaluators, self.derivers = apart_now(lambda: _load(config), config.langsmith)
+        self.evaluators, self.derivers = run_isolated_sync(lambda: _load(config), config.langsmith)
         seats = {name: evaluator.seat for name, evaluator in self.evaluators.items()}
         self.combiners: Mapping[str, Combiner] = load_combiners(config, seats.values())
         check_recipe(config, seats)
@@ -88,7 +88,7 @@ class Jury:
             gateway = _open_gateway(config, sink, max_cost, max_calls)
         self.gateway = gateway
         secrets = () if gateway is None else gateway.backend.secrets
-        self._roster = Roster(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
+        self._roster = RunContext(config, self.evaluators, self.derivers, self.combiners, secrets=tuple(secrets))
         self.domain = None if config.annotation is None else load_domain(config.annotation.domain).name
         self._judge = None if gateway is None else gateway.backend.model
         self.purpose = purpose_of(config.purpose, self._judge)
@@ -135,9 +135,9 @@ class Jury:
         """Return the result of `make` with cached replies; if a reply is missing, None and the first requests."""
         if self.gateway is None:
             return await make(None), []
-        from jurygraph.models.foreseeing import noted_beyond_known
+        from jurygraph.models.foreseeing import caching_recording_gateway
 
-        backend, gateway = noted_beyond_known(self.gateway, AT_ONCE)
+        backend, gateway = caching_recording_gateway(self.gateway, MAX_CONCURRENT_GROUPS)
         try:
             return await make(gateway), []
         except ModelError:
@@ -156,7 +156,7 @@ class Jury:
             raise ConfigError("model: none reads no profiles; name one in the config or with --model")
         gateway = _judge_client(self.gateway, self.config)
         with redacted_errors(self._roster.secrets):
-            return await apart(lambda: read_profiles(task, None, gateway), self.config.langsmith)
+            return await run_isolated(lambda: read_profiles(task, None, gateway), self.config.langsmith)
 
     async def aannotate(self, task: Task, reviewed: Rubric | None = None) -> Rubric:
         """Return a task's rubric with its graph, annotated by the config's `annotation`; known edges are kept.
@@ -178,14 +178,14 @@ class Jury:
     async def _annotate_task(self, task: Task, reviewed: Rubric | None, gateway: "Gateway | None") -> Rubric:
         start, roster = AnnotateInput(task=task, reviewed=reviewed), self._context_with(gateway)
         with redacted_errors(roster.secrets):
-            state = await apart(lambda: self._annotate.ainvoke(start, context=roster), self.config.langsmith)
+            state = await run_isolated(lambda: self._annotate.ainvoke(start, context=roster), self.config.langsmith)
         rubric: Rubric = state["rubric"]
         return rubric
 
     async def _plan_task(self, task: Task, profiles: "ProfilesLine | None", gateway: "Gateway | None") -> Plan:
         start, roster = PrepareState(task=task, stated=profiles), self._context_with(gateway)
         with redacted_errors(roster.secrets):
-            state = await apart(lambda: self._prepare.ainvoke(start, context=roster), self.config.langsmith)
+            state = await run_isolated(lambda: self._prepare.ainvoke(start, context=roster), self.config.langsmith)
         plan: Plan = state["plan"]
         return plan
 
@@ -197,14 +197,18 @@ class Jury:
         if not should_annotate:
             roster = replace(roster, config=roster.config.model_copy(update={"annotation": None}))
         with redacted_errors(roster.secrets):
-            return await apart(lambda: prepare.prepare_directly(start, roster), self.config.langsmith)
+            return await run_isolated(lambda: prepare.prepare_directly(start, roster), self.config.langsmith)
 
-    def _context_with(self, gateway: "Gateway | None") -> Roster:
+    def _context_with(self, gateway: "Gateway | None") -> RunContext:
         """Return the context of a graph run, with a client for the model if there is a gateway."""
         return self._roster if gateway is None else replace(self._roster, gateway=_judge_client(gateway, self.config))
 
     async def ascore(
-        self, task: Task, responses: Sequence[Response], plan: Plan | None = None, recalled: Recalled = NOTHING
+        self,
+        task: Task,
+        responses: Sequence[Response],
+        plan: Plan | None = None,
+        recalled: KnownResults = NO_KNOWN_RESULTS,
     ) -> list[Trace]:
         """Return the traces of a task's whole group of responses, in the order of `responses`.
 
@@ -214,7 +218,11 @@ class Jury:
         return await self._start_scoring(task, responses, plan, recalled)
 
     async def arequests(
-        self, task: Task, responses: Sequence[Response], plan: Plan | None = None, recalled: Recalled = NOTHING
+        self,
+        task: Task,
+        responses: Sequence[Response],
+        plan: Plan | None = None,
+        recalled: KnownResults = NO_KNOWN_RESULTS,
     ) -> "list[Request]":
         """Return the requests for scoring a group, as far as they depend on no reply of the model. Nothing is sent.
 
@@ -228,19 +236,21 @@ class Jury:
             plan, first = await self.aforesee(task)
             if plan is None:
                 return first
-        from jurygraph.models.foreseeing import noted
+        from jurygraph.models.foreseeing import recording_gateway
 
-        backend, gateway = noted(self.gateway, AT_ONCE)
+        backend, gateway = recording_gateway(self.gateway, MAX_CONCURRENT_GROUPS)
         try:
-            await apart(lambda: self._record_requests(task, responses, plan, recalled, gateway), self.config.langsmith)
+            await run_isolated(
+                lambda: self._record_requests(task, responses, plan, recalled, gateway), self.config.langsmith
+            )
         finally:
             await gateway.close()
         return [*first, *backend.requests.values()]
 
     def _start_scoring(
-        self, task: Task, responses: Sequence[Response], plan: Plan | None, recalled: Recalled
+        self, task: Task, responses: Sequence[Response], plan: Plan | None, recalled: KnownResults
     ) -> "asyncio.Task[list[Trace]]":
-        return begin_apart(
+        return start_isolated(
             lambda: self._score_group(task, responses, plan, recalled, self.gateway), self.config.langsmith
         )
 
@@ -249,14 +259,14 @@ class Jury:
         task: Task,
         responses: Sequence[Response],
         plan: Plan | None,
-        recalled: Recalled,
+        recalled: KnownResults,
         gateway: "Gateway | None",
     ) -> list[Trace]:
         _check_group(task, responses)
         if plan is None:
             plan = await self._plan_task(task, None, gateway)
         else:
-            refuse_other_plan(plan, task, self._roster)
+            check_plan_compatibility(plan, task, self._roster)
         limit = RunnableConfig(recursion_limit=2 * len(plan.survey.waves) + 10)
         start = _initial_state(plan, responses, recalled)
         with redacted_errors():
@@ -266,15 +276,15 @@ class Jury:
         return [self._complete_trace(traces[r.id], r) for r in responses]
 
     async def _record_requests(
-        self, task: Task, responses: Sequence[Response], plan: Plan, recalled: Recalled, gateway: "Gateway"
+        self, task: Task, responses: Sequence[Response], plan: Plan, recalled: KnownResults, gateway: "Gateway"
     ) -> None:
         """Send the requests of scoring a group to a gateway that only records them; compute no rewards."""
         _check_group(task, responses)
-        refuse_other_plan(plan, task, self._roster)
+        check_plan_compatibility(plan, task, self._roster)
         start = _initial_state(plan, responses, recalled)
         with redacted_errors():
             self._open()
-            await score.ask_directly(start, self._context_with(gateway))
+            await score.answer_questions(start, self._context_with(gateway))
 
     def _complete_trace(self, trace: Trace, response: Response) -> Trace:
         """Return the trace with the agent and the labels of its response, and the purpose of its reward."""
@@ -282,20 +292,24 @@ class Jury:
         _refuse_training_judge(purpose, self.config.purpose)
         return trace.model_copy(update={"agent": response.agent, "labels": response.labels, "purpose": purpose})
 
-    def ascore_all(self, groups: Iterable[Group], recall: Recall | None = None) -> AsyncIterator[list[Trace]]:
+    def ascore_all(self, groups: Iterable[Group], recall: FindKnownResults | None = None) -> AsyncIterator[list[Trace]]:
         """Yield the traces of many groups, in the order of `groups`; several groups are scored concurrently.
 
         `recall` returns the known verdicts and material of a group; it is called when the group is started. A finished
         group makes room for another, and its traces wait until those before it are yielded; `groups` is read ahead no
         further than this needs. The error of a group is raised in the place of its traces.
         """
-        scoring_tasks = (self._start_scoring(*group, recall(*group) if recall else NOTHING) for group in groups)
-        return in_order(scoring_tasks, self.at_once, AHEAD)
+        scoring_tasks = (
+            self._start_scoring(*group, recall(*group) if recall else NO_KNOWN_RESULTS) for group in groups
+        )
+        return gather_in_order(scoring_tasks, self.at_once, MAX_WAITING_GROUPS)
 
     @property
     def at_once(self) -> int:
         """Return the number of groups that are scored concurrently."""
-        return AT_ONCE if self.gateway is None else max(AT_ONCE, self.config.calls.concurrency)
+        return (
+            MAX_CONCURRENT_GROUPS if self.gateway is None else max(MAX_CONCURRENT_GROUPS, self.config.calls.concurrency)
+        )
 
     def prepare(self, task: Task, profiles: "ProfilesLine | None" = None) -> Plan:
         """Run `aprepare` for callers without an event loop."""
@@ -312,7 +326,7 @@ class Jury:
     def close(self) -> None:
         """Release the evaluators' resources (worker processes) and the event loop. Can be called more than once."""
         for evaluator in self.evaluators.values():
-            apart_now(evaluator.close, self.config.langsmith)
+            run_isolated_sync(evaluator.close, self.config.langsmith)
         self._opened = False
         if self.gateway is not None:
             self._run(self.gateway.close())
@@ -357,10 +371,10 @@ def _open_gateway(config: Config, sink: "CallSink | None", max_cost: float | Non
     return open_gateway(config.model, config.calls, sink=sink, max_cost=max_cost, max_calls=max_calls)
 
 
-def _judge_client(gateway: "Gateway", config: Config) -> "Consultation":
-    from jurygraph.models.consultation import Consultation
+def _judge_client(gateway: "Gateway", config: Config) -> "JudgeClient":
+    from jurygraph.models.consultation import JudgeClient
 
-    return Consultation(gateway, config.calls.parameters, config.safety, project_key())
+    return JudgeClient(gateway, config.calls.parameters, config.safety, project_key())
 
 
 def _load(config: Config) -> tuple[dict[str, Evaluator], dict[str, Deriver]]:
@@ -382,8 +396,8 @@ def _load_named(key: str, load: Callable[[Any], Any], uses: Iterable[Any]) -> di
     return {name: loaded[name] for name in sorted(loaded)}
 
 
-def _initial_state(plan: Plan, responses: Sequence[Response], recalled: Recalled) -> ScoreState:
-    group = canonical_order(responses)
+def _initial_state(plan: Plan, responses: Sequence[Response], recalled: KnownResults) -> ScoreState:
+    group = sort_responses(responses)
     return ScoreState(plan=plan, responses=group, recalled=recalled, wave=0, material=[], verdicts=[])
 
 

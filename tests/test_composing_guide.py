@@ -145,7 +145,7 @@ def test_a_function_gets_the_material_that_it_names(tmp_path: Path) -> None:
     assert short == {"parcel/kind": 1.0, "parcel/stiff": 1.0, "parcel/silent": 0.0}
 
 
-FORMS = {"MetOrNot": jg.MetOrNot(), "OnScale": jg.OnScale(1, 10), "InParts": jg.InParts((1.0, 2.0))}
+FORMS = {"MetOrNot": jg.Binary(), "OnScale": jg.Scale(1, 10), "InParts": jg.PartialCredit((1.0, 2.0))}
 
 
 @pytest.mark.parametrize("form", FORMS)

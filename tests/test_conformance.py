@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import pytest
 
 import jurygraph as jg
-from jurygraph import Ask, Material, Question, Response, Task, TaskView, Verdict
+from jurygraph import EvaluatorInput, Material, Question, Response, Task, TaskView, Verdict
 from jurygraph.conformance import ODD_TEXTS, check_evaluator
 from jurygraph.graphs import planning
 from tests.models.server import serving, status
@@ -74,7 +74,7 @@ def test_a_model_that_fails_is_told_as_what_it_is() -> None:
 @pytest.mark.parametrize(("audience", "members"), [("task", 1), ("stakeholder", 2), ("criterion", 2), ("reviewer", 2)])
 def test_an_evaluator_of_any_audience_passes(planted: ModuleType, audience: Any, members: int) -> None:
     class Good(jg.Evaluator):
-        def answer(self, ask: Ask) -> float:
+        def answer(self, ask: EvaluatorInput) -> float:
             return length(ask.response)
 
     Good.audience = audience
@@ -85,7 +85,7 @@ def test_an_evaluator_of_pairs_passes(planted: ModuleType) -> None:
     class Longer(jg.Evaluator):
         scope = "pair"
 
-        def answer(self, ask: Ask) -> float:
+        def answer(self, ask: EvaluatorInput) -> float:
             first, second = map(length, ask.responses)
             return 0.5 if first == second else float(first > second)
 
@@ -96,7 +96,7 @@ def test_an_evaluator_of_groups_passes(planted: ModuleType) -> None:
     class Share(jg.Evaluator):
         scope = "group"
 
-        def answer(self, ask: Ask) -> Sequence[float]:
+        def answer(self, ask: EvaluatorInput) -> Sequence[float]:
             longest = max(map(length, ask.responses)) or 1.0
             return [length(r) / longest for r in ask.responses]
 
@@ -116,7 +116,7 @@ def test_one_that_asks_a_model_passes_where_there_is_none(planted: ModuleType) -
     class Judge(jg.Evaluator):
         asks_model = True
 
-        def answer(self, ask: Ask) -> float:
+        def answer(self, ask: EvaluatorInput) -> float:
             raise AssertionError("there is no model to ask")
 
     assert held(planted, Judge) == len(RESPONSES) + ODD
@@ -126,13 +126,13 @@ def test_one_that_needs_material_passes_with_its_deriver(planted: ModuleType) ->
     class Words(jg.Deriver):
         gives = "words"
 
-        def derive(self, ask: jg.DeriverAsk) -> Material:
+        def derive(self, ask: jg.DeriverInput) -> Material:
             return Material(name="words", data=len(ask.response.text.split()))
 
     class Wordy(jg.Evaluator):
         needs = ("words",)
 
-        def answer(self, ask: Ask) -> float:
+        def answer(self, ask: EvaluatorInput) -> float:
             return float(ask.material[0]["words"].data > 3)  # type: ignore[operator]
 
     planted.words = Words  # type: ignore[attr-defined]
@@ -172,7 +172,7 @@ def test_a_number_of_verdicts_that_changes_is_caught(planted: ModuleType) -> Non
         def questions(self, view: TaskView) -> list[Question]:
             return [self.question(view, str(i)) for i in range(next(self.plans))]
 
-        def answer(self, ask: Ask) -> float:
+        def answer(self, ask: EvaluatorInput) -> float:
             return 1.0
 
     caught(planted, Growing, "3 verdicts, but 6 asked again")
@@ -184,7 +184,7 @@ class _InCompany(jg.Evaluator):
     def __init__(self) -> None:
         self.together: list[Response] = []
 
-    async def answer(self, ask: Ask) -> float:
+    async def answer(self, ask: EvaluatorInput) -> float:
         self.together.append(ask.response)
         await asyncio.sleep(0.001)
         company = list(self.together)
@@ -221,10 +221,10 @@ def test_a_score_that_depends_on_the_order_of_the_responses_is_caught(
     "first_of", [lambda ask: next(iter(ask.task.facts)), lambda ask: next(iter(ask.response.data))]
 )
 def test_a_score_that_depends_on_the_order_of_keys_is_caught(
-    planted: ModuleType, first_of: Callable[[Ask], str]
+    planted: ModuleType, first_of: Callable[[EvaluatorInput], str]
 ) -> None:
     class Peeking(jg.Evaluator):
-        def answer(self, ask: Ask) -> float:
+        def answer(self, ask: EvaluatorInput) -> float:
             return float(first_of(ask) in ("towns", "town")) if ask.response.data else 0.0
 
     caught(planted, Peeking, "differs with the task's parts in reverse order: score 1.0 / 0.0")
@@ -239,7 +239,7 @@ def test_a_score_that_depends_on_the_order_of_constraints_is_caught(
     class FirstConstraint(jg.Evaluator):
         audience = "stakeholder"
 
-        def answer(self, ask: Ask) -> float:
+        def answer(self, ask: EvaluatorInput) -> float:
             return float(ask.task.about.constraints[0].id == "z")  # type: ignore[union-attr]
 
     caught(
@@ -260,7 +260,7 @@ def test_a_score_that_depends_on_the_order_of_criteria_is_caught(
             self.met = getattr(self, "met", -1) + 1
             return [self.question(view, params={"place": self.met % 2})]
 
-        def answer(self, ask: Ask) -> float:
+        def answer(self, ask: EvaluatorInput) -> float:
             return float(ask.question.params["place"])  # type: ignore[arg-type]
 
     caught(planted, FirstCriterion, "differs with the task's parts in reverse order: score ")

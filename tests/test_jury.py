@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.jury import AHEAD, AT_ONCE
+from jurygraph.jury import MAX_CONCURRENT_GROUPS, MAX_WAITING_GROUPS
 from jurygraph.schema import Config, Response, Task, Trace
 from tests.graphs.cast import TOLD, jury, response, task, told
 from tests.models import judging
@@ -140,7 +140,7 @@ class Opens(Evaluator):
     def close(self) -> None:
         self.log.append("close")
 
-    def answer(self, ask: Ask) -> bool:
+    def answer(self, ask: EvaluatorInput) -> bool:
         self.log.append("answer")
         return True
 
@@ -171,7 +171,7 @@ class Blocks(Evaluator):
 
     asked = threading.Event()
 
-    async def answer(self, ask: Ask) -> float:
+    async def answer(self, ask: EvaluatorInput) -> float:
         Blocks.asked.set()
         await asyncio.Event().wait()
         return 1.0
@@ -199,7 +199,7 @@ class Counts(Evaluator):
 
     now = most = finished = 0
 
-    async def answer(self, ask: Ask) -> Any:
+    async def answer(self, ask: EvaluatorInput) -> Any:
         Counts.now += 1
         Counts.most = max(Counts.most, Counts.now)
         for _ in range(int(ask.response.id[1:]) % 7):
@@ -212,10 +212,10 @@ class Counts(Evaluator):
 def test_many_groups_are_scored_several_at_once_in_the_order_given() -> None:
     Counts.now = Counts.most = 0
     with jury({"use": f"{__name__}:Counts", "name": "tone"}) as made:
-        results = asyncio.run(gathered(made, (numbered(n) for n in range(3 * AT_ONCE))))
-    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * AT_ONCE)]
-    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * AT_ONCE)]
-    assert 1 < Counts.most <= AT_ONCE
+        results = asyncio.run(gathered(made, (numbered(n) for n in range(3 * MAX_CONCURRENT_GROUPS))))
+    assert [traces[0].response_id for traces in results] == [f"r{n}" for n in range(3 * MAX_CONCURRENT_GROUPS)]
+    assert [traces[0].reward.value for traces in results] == [n / 1000 for n in range(3 * MAX_CONCURRENT_GROUPS)]
+    assert 1 < Counts.most <= MAX_CONCURRENT_GROUPS
 
 
 def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
@@ -233,12 +233,12 @@ def test_no_more_groups_are_read_than_are_scored_at_once() -> None:
             await results.aclose()  # type: ignore[attr-defined]
         return len(read)
 
-    assert asyncio.run(first()) == AT_ONCE
+    assert asyncio.run(first()) == MAX_CONCURRENT_GROUPS
     assert asyncio.run(gathered(jury(told("tone")), [])) == []
 
 
 def test_a_model_is_asked_as_much_at_once_as_the_config_says_however_small_the_groups() -> None:
-    at_once = AT_ONCE + 8
+    at_once = MAX_CONCURRENT_GROUPS + 8
     everyone, here = asyncio.Event(), 0
 
     def together(body: dict[str, Any], number: int) -> Answer:
@@ -273,7 +273,7 @@ class Waits(Evaluator):
 
     others = answered = 0
 
-    async def answer(self, ask: Ask) -> Any:
+    async def answer(self, ask: EvaluatorInput) -> Any:
         if ask.response.id == "r0":
             while Waits.answered < Waits.others:
                 await asyncio.sleep(0.001)
@@ -294,15 +294,17 @@ def waiting(others: int) -> jg.Jury:
 
 def test_a_slow_group_does_not_hold_up_those_after_it() -> None:
     async def scene() -> list[list[Trace]]:
-        with waiting(others=3 * AT_ONCE) as made:
+        with waiting(others=3 * MAX_CONCURRENT_GROUPS) as made:
             async with asyncio.timeout(60.0):
-                return await gathered(made, (numbered(n) for n in range(3 * AT_ONCE + 1)))
+                return await gathered(made, (numbered(n) for n in range(3 * MAX_CONCURRENT_GROUPS + 1)))
 
-    assert [traces[0].response_id for traces in asyncio.run(scene())] == [f"r{n}" for n in range(3 * AT_ONCE + 1)]
+    assert [traces[0].response_id for traces in asyncio.run(scene())] == [
+        f"r{n}" for n in range(3 * MAX_CONCURRENT_GROUPS + 1)
+    ]
 
 
 def test_no_more_finished_groups_wait_for_a_slow_one_than_memory_is_meant_to_hold() -> None:
-    most, read = AT_ONCE * (1 + AHEAD), 0
+    most, read = MAX_CONCURRENT_GROUPS * (1 + MAX_WAITING_GROUPS), 0
 
     def groups() -> Iterator[Any]:
         nonlocal read

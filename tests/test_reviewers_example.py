@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.judges.few_shot.nearness import near_duplicate
+from jurygraph.judges.few_shot.nearness import is_near_duplicate
 from jurygraph.schema import CallsConfig
 from jurygraph.sources import read_config, read_tasks
 from tests.cli import conftest as command_line
@@ -266,7 +266,7 @@ def test_no_prompt_shows_the_judged_pair_nor_one_of_its_group_nor_one_that_says_
         for task, response, verdict in scored.verdicts(kind):
             for one in verdict.examples:
                 assert ratings[one.item, one.reviewer].group != task.group
-                assert one.dropped is not None or not near_duplicate(texts[one.item], response.text)
+                assert one.dropped is not None or not is_near_duplicate(texts[one.item], response.text)
     for body in scored.bodies:
         assert response_in(body) not in examples_in(body)
 

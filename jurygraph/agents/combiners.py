@@ -10,20 +10,20 @@ from numpy.typing import ArrayLike
 from pydantic import ValidationError
 
 from jurygraph import aggregation
-from jurygraph.agents.functions import describe
-from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
+from jurygraph.agents.functions import first_validation_error
+from jurygraph.agents.roles import Bools, Combiner, Component, Floats, ScoreMatrix
 from jurygraph.aggregation import gear
 from jurygraph.errors import GraphCycleError, PlanError
-from jurygraph.schema import Edge, Input
+from jurygraph.schema import ComponentInput, Edge
 
 
-def input_means(cells: Mapping[str, Cells]) -> tuple[Floats, Bools]:
+def input_means(cells: Mapping[str, ScoreMatrix]) -> tuple[Floats, Bools]:
     """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
     means = [cells_of_input.mean() for cells_of_input in cells.values()]
     return np.stack([value for value, _ in means], axis=1), np.stack([present for _, present in means], axis=1)
 
 
-def _parts(cells: Mapping[str, Cells], values: Floats) -> dict[str, Floats]:
+def _parts(cells: Mapping[str, ScoreMatrix], values: Floats) -> dict[str, Floats]:
     return {name: values[:, i] for i, name in enumerate(cells)}
 
 
@@ -32,7 +32,7 @@ class Mean(Combiner):
 
     name = "mean"
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         values, present_inputs = input_means(cells)
         size = np.where(present_inputs, np.array([cells_of_input.mass for cells_of_input in cells.values()]), 0.0)
         total = aggregation.total(size)
@@ -46,12 +46,12 @@ class Product(Combiner):
 
     name = "product"
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         if len(inputs) < 2:
             raise PlanError("combiner 'product' multiplies two inputs or more; add one, or use 'mean'")
         return super().freeze(inputs, params)
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         values, applies = input_means(cells)
         product = values[:, 0]
         for column in range(1, values.shape[1]):
@@ -67,7 +67,7 @@ class _Rubric(Combiner):
 
     uses_edges: ClassVar[bool] = True
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa")})
         if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
             raise PlanError(
@@ -85,7 +85,7 @@ class _Rubric(Combiner):
         retention = [_retention(edge, params.get("kappa", 1.0)) for edge in edges]
         return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         p, live = input_means(cells)
         weights = signed_weights(cells)
         q = self._support(cells, judged_criteria(cells), p, params, weights > 0)
@@ -93,7 +93,7 @@ class _Rubric(Combiner):
         return Component(value, present, _parts(cells, q))
 
     def bounds(
-        self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
+        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
     ) -> tuple[Floats, Floats]:
         """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
 
@@ -117,7 +117,7 @@ class _Rubric(Combiner):
 
     @abstractmethod
     def _support(
-        self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
         support a `positive` child [C], and does support any other."""
@@ -130,7 +130,7 @@ class Flat(_Rubric):
     uses_edges = False
 
     def _support(
-        self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         return p
 
@@ -142,7 +142,7 @@ class Gear(_Rubric):
     version = "2"
 
     def _support(
-        self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         return marginals(graph, p, params["retention"], decided, positive)
@@ -167,7 +167,7 @@ class _Hard(_Rubric):
     mode: ClassVar[Literal["local", "transitive"]]
 
     def _support(
-        self, cells: Mapping[str, Cells], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         met = _met(cells)
@@ -200,7 +200,7 @@ def _edges(raw_edges: Iterable[Any]) -> list[Edge]:
     try:
         edges = [Edge.model_validate(edge) for edge in raw_edges]
     except ValidationError as error:
-        raise PlanError(f"edges: {describe(error)}; an edge has a parent, a child and a kind") from error
+        raise PlanError(f"edges: {first_validation_error(error)}; an edge has a parent, a child and a kind") from error
     return sorted(edges, key=lambda edge: (edge.parent, edge.child))
 
 
@@ -210,12 +210,12 @@ def _retention(edge: Edge, kappa: float) -> float:
     return float(gear.retention([edge.kind], kappa, overrides)[0])
 
 
-def signed_weights(cells: Mapping[str, Cells]) -> Floats:
+def signed_weights(cells: Mapping[str, ScoreMatrix]) -> Floats:
     """Return the signed weights of the criteria, [C]."""
     return np.array([criterion.mass if criterion.weight[0] > 0 else -criterion.mass for criterion in cells.values()])
 
 
-def judged_criteria(cells: Mapping[str, Cells]) -> Bools:
+def judged_criteria(cells: Mapping[str, ScoreMatrix]) -> Bools:
     """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
     columns = [
         (criterion.judged | ~criterion.live).all(axis=1) & criterion.live.any(axis=1) for criterion in cells.values()
@@ -223,7 +223,7 @@ def judged_criteria(cells: Mapping[str, Cells]) -> Bools:
     return np.stack(columns, axis=1)
 
 
-def _met(cells: Mapping[str, Cells]) -> Bools:
+def _met(cells: Mapping[str, ScoreMatrix]) -> Bools:
     """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
     columns = []
     for criterion in cells.values():

@@ -11,17 +11,17 @@ from collections.abc import Iterable, Mapping
 from importlib.metadata import entry_points
 from typing import Any
 
-from jurygraph.agents.functions import REGISTERED, Adapted, adapt, is_runnable, source_version, states_version
+from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.schema import Config, DeriverUse, EvaluatorUse, Seat
+from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse
 from jurygraph.sources.complaint import nearest_name
 
-OWN_EVALUATORS = {
+BUILTIN_EVALUATORS = {
     f"maths.{name.lower()}": f"jurygraph.agents.maths.evaluators:{name}"
     for name in ("Accuracy", "Calculation", "Format", "Steps", "Repetition", "Length")
 }
-OWN_EVALUATORS |= {
+BUILTIN_EVALUATORS |= {
     "facts.confirmed": "jurygraph.agents.facts.evaluators:Confirmed",
     "criteria": "jurygraph.agents.judging.criteria:Criteria",
     "preferences": "jurygraph.agents.judging.preferences:Preferences",
@@ -34,11 +34,11 @@ OWN_EVALUATORS |= {
     "similarity": "jurygraph.agents.global_signals.similarity:Similarity",
     "ranker": "jurygraph.agents.global_signals.ranker:Ranker",
 }
-OWN_EVALUATORS |= {
+BUILTIN_EVALUATORS |= {
     name: f"jurygraph.judges.few_shot.constructors:{kind}"
     for name, kind in (("zero-shot", "ZeroShot"), ("aggregate", "Aggregate"), ("personalized", "Personalized"))
 }
-OWN_EVALUATORS |= {
+BUILTIN_EVALUATORS |= {
     "protocols.direct": "jurygraph.judges.protocols.direct:Direct",
     "protocols.rubric": "jurygraph.judges.protocols.rubric:Rubric",
     "protocols.checklist": "jurygraph.judges.protocols.checklist:Checklist",
@@ -47,12 +47,12 @@ OWN_EVALUATORS |= {
     "pairwise": "jurygraph.judges.pairwise.pairs:Pairwise",
     "listwise": "jurygraph.judges.pairwise.lists:Listwise",
 }
-OWN_DERIVERS = {
+BUILTIN_DERIVERS = {
     "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
     "extract": "jurygraph.agents.extraction.deriver:Extract",
     "synthesizer": "jurygraph.agents.data_synthesizer.synthesizer:Synthesizer",
 }
-OWN_COMBINERS = {
+BUILTIN_COMBINERS = {
     "mean": "jurygraph.agents.combiners:Mean",
     "product": "jurygraph.agents.combiners:Product",
     "flat": "jurygraph.agents.combiners:Flat",
@@ -78,14 +78,14 @@ ROLES: tuple[type, ...] = (Evaluator, Deriver, Combiner)
 
 def load_evaluator(use: EvaluatorUse) -> Evaluator:
     """Return the evaluator that the config names, set up with its params. Raises ConfigError if there is none."""
-    evaluator = _make_evaluator(_find("evaluator", use.use, OWN_EVALUATORS, REGISTERED), use)
+    evaluator = _make_evaluator(_find("evaluator", use.use, BUILTIN_EVALUATORS, REGISTERED), use)
     evaluator.name, evaluator.params = use.known_as, use.params
     return evaluator
 
 
 def load_deriver(use: DeriverUse) -> Deriver:
     """Return the deriver that the config names. Raises ConfigError if there is none."""
-    deriver = _make_instance("deriver", use.use, _find("deriver", use.use, OWN_DERIVERS, {}), use.params)
+    deriver = _make_instance("deriver", use.use, _find("deriver", use.use, BUILTIN_DERIVERS, {}), use.params)
     if not isinstance(deriver, Deriver) or not getattr(deriver, "gives", None):
         raise ConfigError(f"{use.use!r} is no deriver: subclass jurygraph.Deriver and say what it `gives`")
     deriver.name, deriver.params = use.known_as, use.params
@@ -94,13 +94,13 @@ def load_deriver(use: DeriverUse) -> Deriver:
 
 def load_combiner(name: str) -> Combiner:
     """Return the combiner of that name. Raises ConfigError if there is none."""
-    combiner = _make_instance("combiner", name, _find("combiner", name, OWN_COMBINERS, {}), {})
+    combiner = _make_instance("combiner", name, _find("combiner", name, BUILTIN_COMBINERS, {}), {})
     if not isinstance(combiner, Combiner):
         raise ConfigError(f"{name!r} is no combiner: subclass jurygraph.Combiner")
     return combiner
 
 
-def load_combiners(config: Config, seats: Iterable[Seat]) -> dict[str, Combiner]:
+def load_combiners(config: Config, seats: Iterable[EvaluatorRecord]) -> dict[str, Combiner]:
     """Return every combiner that decisions under the config may use, by name: the config's own and its evaluators'.
 
     Raises ConfigError if one does not exist.
@@ -118,7 +118,7 @@ def load_combiners(config: Config, seats: Iterable[Seat]) -> dict[str, Combiner]
 
 
 def _make_evaluator(target: Any, use: EvaluatorUse) -> Evaluator:
-    if isinstance(target, Adapted):
+    if isinstance(target, AdaptedEvaluator):
         evaluator = copy.copy(target)
     elif is_runnable(target) or inspect.isroutine(target):
         evaluator = adapt(target, use.use)
@@ -171,7 +171,7 @@ def _check_params(role: str, name: str, kind: type, params: Mapping[str, Any]) -
 def _set_version(instance: Any) -> Any:
     """Give an instance of a user's class without a version of its own one that changes with its module."""
     role = next((role for role in ROLES if isinstance(instance, role)), None)
-    if role is not None and "version" not in vars(instance) and not states_version(type(instance), role):
+    if role is not None and "version" not in vars(instance) and not has_own_version(type(instance), role):
         instance.version = source_version(type(instance))
     return instance
 

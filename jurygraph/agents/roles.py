@@ -21,19 +21,19 @@ from jurygraph.errors import PlanError
 from jurygraph.schema import (
     Audience,
     Branch,
-    Input,
+    ComponentInput,
+    EvaluatorRecord,
     Layer,
     Material,
     Question,
     Response,
     Scope,
-    Seat,
     TaskView,
     Verdict,
 )
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Consultation
+    from jurygraph.models.consultation import JudgeClient
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -52,7 +52,7 @@ BRANCH_OF_AUDIENCE: dict[Audience, Branch] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class EvaluatorInput:
     """Input of an evaluator.
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
@@ -65,7 +65,7 @@ class Ask:
     responses: tuple[Response, ...]
     material: tuple[Materials, ...]
     sample: int = 0
-    gateway: "Consultation | None" = None
+    gateway: "JudgeClient | None" = None
 
     @property
     def response(self) -> Response:
@@ -74,7 +74,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class DeriverAsk:
+class DeriverInput:
     """Input of a deriver: one view, one response, and the material that the deriver needs.
 
     `gateway` gives access to the model; None without one.
@@ -83,7 +83,7 @@ class DeriverAsk:
     task: TaskView
     response: Response
     material: Materials
-    gateway: "Consultation | None" = None
+    gateway: "JudgeClient | None" = None
 
 
 class Evaluator(ABC):
@@ -97,7 +97,7 @@ class Evaluator(ABC):
     An evaluator with `asks_model` abstains if the config's model is `none`. `params` come from the config, which sets
     them after `__init__` received them; they are part of every question, so other params give another question.
     `combiner` and `shares` describe how the evaluator's questions form a component of their own. `rests_on` names what
-    the questions depend on besides the params; a run then keeps it fixed (see `Seat`).
+    the questions depend on besides the params; a run then keeps it fixed (see `EvaluatorRecord`).
     """
 
     name: str
@@ -121,9 +121,9 @@ class Evaluator(ABC):
         return BRANCH_OF_AUDIENCE[self.audience]
 
     @property
-    def seat(self) -> Seat:
+    def seat(self) -> EvaluatorRecord:
         """Return the record of this evaluator that a run stores."""
-        return Seat(
+        return EvaluatorRecord(
             version=self.version,
             audience=self.audience,
             combiner=self.combiner,
@@ -167,10 +167,10 @@ class Evaluator(ABC):
         return Question.model_validate(defaults | fields)
 
     @abstractmethod
-    def answer(self, ask: Ask) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
+    def answer(self, ask: EvaluatorInput) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
         """Return the verdict on the question."""
 
-    async def answer_all(self, asks: Sequence[Ask]) -> Sequence[Any]:
+    async def answer_all(self, asks: Sequence[EvaluatorInput]) -> Sequence[Any]:
         """Return the verdicts on all inputs, in the order of `asks`; called if the evaluator is `together`."""
         raise NotImplementedError(f"evaluator {self.name!r} is `together`, and has no `answer_all`")
 
@@ -181,17 +181,17 @@ class Evaluator(ABC):
         """Release resources. Called when the jury is closed; may be called more than once."""
 
 
-class Together(Evaluator):
+class BatchEvaluator(Evaluator):
     """Base class of evaluators that answer all their inputs in one batch: implement `answer_all`."""
 
     together = True
 
-    async def answer(self, ask: Ask) -> Answer:
+    async def answer(self, ask: EvaluatorInput) -> Answer:
         (verdict,) = await self.answer_all([ask])
         return verdict
 
     @abstractmethod
-    async def answer_all(self, asks: Sequence[Ask]) -> Sequence[Verdict]:
+    async def answer_all(self, asks: Sequence[EvaluatorInput]) -> Sequence[Verdict]:
         """Return the verdicts on all inputs, in the order of `asks`."""
 
 
@@ -215,12 +215,12 @@ class Deriver(ABC):
         return self.params
 
     @abstractmethod
-    def derive(self, ask: DeriverAsk) -> Material | Awaitable[Material]:
+    def derive(self, ask: DeriverInput) -> Material | Awaitable[Material]:
         """Return the material, under the name in `gives`. May be a coroutine; otherwise it runs in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cells:
+class ScoreMatrix:
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
     `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
@@ -275,14 +275,14 @@ class Combiner(ABC):
     def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
         if params:
             raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}; leave it out")
         return {}
 
     @abstractmethod
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         """Return the component of every response.
 
         If every question looks at one response only, each row is computed from that row only: other responses in the
@@ -290,7 +290,7 @@ class Combiner(ABC):
         """
 
     def bounds(
-        self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
+        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
     ) -> tuple[Floats, Floats]:
         """Return the least and greatest component [R], from cells with every unjudged value at 0 and at 1.
 

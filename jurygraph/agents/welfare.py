@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
+from jurygraph.agents.roles import Bools, Combiner, Component, Floats, ScoreMatrix
 from jurygraph.aggregation import stakeholders
 from jurygraph.errors import PlanError
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 
-RECORDED = ("difficulty", "calibration")
+RECORD_ONLY_PARAMS = ("difficulty", "calibration")
 """Params that are stored for the record and do not affect the result."""
 
 
@@ -31,14 +31,14 @@ class _Welfare(Combiner):
 
     takes: Sequence[str] = ()
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         total = float(aggregation.total([cells_of_input.mass for cells_of_input in inputs.values()]))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
             raise PlanError(f"combiner {self.name!r} has masses that sum to {total}; choose masses that sum to 1")
-        known = {*RECORDED, "hard", "soft", "cap", *self.takes}
+        known = {*RECORD_ONLY_PARAMS, "hard", "soft", "cap", *self.takes}
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         columns = [
             _utility(stakeholder_cells, params.get("hard", {}).get(name, ()), params.get("cap"))
             for name, stakeholder_cells in cells.items()
@@ -94,7 +94,7 @@ class Nash(_Welfare):
         return product
 
 
-def _utility(cells: Cells, hard: Sequence[int], cap: float | None) -> tuple[Floats, Bools]:
+def _utility(cells: ScoreMatrix, hard: Sequence[int], cap: float | None) -> tuple[Floats, Bools]:
     """Return û_i [R] and a mask of the rows that have one."""
     utility, has_utility = cells.mean()
     if not len(hard) or cap is None:
@@ -107,7 +107,7 @@ def _utility(cells: Cells, hard: Sequence[int], cap: float | None) -> tuple[Floa
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
 
 
-def _figures(utility: Floats, cells: Mapping[str, Cells], soft: Mapping[str, Sequence[int]]) -> dict[str, Floats]:
+def _figures(utility: Floats, cells: Mapping[str, ScoreMatrix], soft: Mapping[str, Sequence[int]]) -> dict[str, Floats]:
     """Return DecompR's group figures: mean and least û, Gini and Jain, and the share of soft constraints addressed."""
     figures = {
         "group utility": stakeholders.group_utility(utility),

@@ -6,21 +6,21 @@ import numpy as np
 
 from jurygraph.aggregation._inputs import FloatArray
 
-LARGEST = 20
-STATES_AT_ONCE = 1 << 22  # 32 MiB of float64
+MAX_CRITERIA = 20
+STATES_PER_BATCH = 1 << 22  # 32 MiB of float64
 
 # Per criterion, in topological order: its index and its (parent, λ) pairs.
 Conditionals = Sequence[tuple[int, Sequence[tuple[int, float]]]]
 
 
-def enumerated(p: FloatArray, conditionals: Conditionals) -> FloatArray:
+def enumerate_marginals(p: FloatArray, conditionals: Conditionals) -> FloatArray:
     """Return P(z_i = 1) under Π_i P(z_i | z_parents), [R, C], for p [R, C]; each response has 2^C states.
 
     The joint distribution grows by one criterion at a time, in topological order: criteria that come later sum to 1 and
     are left out.
     """
     q = np.empty(p.shape)
-    rows = max(1, STATES_AT_ONCE >> p.shape[1])
+    rows = max(1, STATES_PER_BATCH >> p.shape[1])
     for start in range(0, len(p), rows):
         q[start : start + rows] = _of_rows(p[start : start + rows], conditionals)
     return q

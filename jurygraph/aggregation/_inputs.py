@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from jurygraph.errors import PlanError
 
-Refusal = type[PlanError]
+ErrorType = type[PlanError]
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.intp]
 
 
-def _array(name: str, values: ArrayLike, error: Refusal) -> NDArray[np.generic]:
+def _array(name: str, values: ArrayLike, error: ErrorType) -> NDArray[np.generic]:
     # np.asarray would drop the mask, and masked values are not verdicts.
     if isinstance(values, np.ndarray) and hasattr(values, "mask"):
         raise error(f"{name} is a masked array: give the mask apart, as booleans")
@@ -34,7 +34,7 @@ def _entry(name: str, index: tuple[int, ...]) -> str:
     return f"{name}[{', '.join(map(str, index))}]" if index else name
 
 
-def numbers(name: str, values: ArrayLike, error: Refusal = PlanError) -> FloatArray:
+def as_floats(name: str, values: ArrayLike, error: ErrorType = PlanError) -> FloatArray:
     """Return floats or integers of any shape as float64; booleans, strings and objects are refused."""
     a = _array(name, values, error)
     if a.dtype.kind not in "iuf" and a.size:
@@ -42,9 +42,9 @@ def numbers(name: str, values: ArrayLike, error: Refusal = PlanError) -> FloatAr
     return np.asarray(a, dtype=np.float64)
 
 
-def finite(name: str, values: ArrayLike, error: Refusal = PlanError) -> FloatArray:
+def as_finite(name: str, values: ArrayLike, error: ErrorType = PlanError) -> FloatArray:
     """Return numbers, none of which is NaN or infinite."""
-    a = numbers(name, values, error)
+    a = as_floats(name, values, error)
     is_finite = np.isfinite(a)
     if not is_finite.all():
         index = _first(~is_finite)
@@ -52,18 +52,18 @@ def finite(name: str, values: ArrayLike, error: Refusal = PlanError) -> FloatArr
     return a
 
 
-def nonnegative(name: str, values: ArrayLike) -> FloatArray:
+def as_nonnegative(name: str, values: ArrayLike) -> FloatArray:
     """Return finite numbers of at least 0."""
-    a = finite(name, values)
+    a = as_finite(name, values)
     if (a < 0).any():
         index = _first(a < 0)
         raise PlanError(f"{_entry(name, index)} is {a[index]}: at least 0 is needed")
     return a
 
 
-def unit(name: str, values: ArrayLike, error: Refusal = PlanError) -> FloatArray:
+def as_unit_interval(name: str, values: ArrayLike, error: ErrorType = PlanError) -> FloatArray:
     """Return numbers in [0, 1]; NaN is refused too."""
-    a = numbers(name, values, error)
+    a = as_floats(name, values, error)
     # Two reductions need no temporary array. NaN propagates through both, so it fails the comparison.
     if a.size and not (a.min() >= 0.0 and a.max() <= 1.0):
         index = _first(~((a >= 0.0) & (a <= 1.0)))
@@ -71,14 +71,14 @@ def unit(name: str, values: ArrayLike, error: Refusal = PlanError) -> FloatArray
     return a
 
 
-def share(name: str, value: float, error: Refusal = PlanError) -> float:
+def as_probability(name: str, value: float, error: ErrorType = PlanError) -> float:
     """Return one number in [0, 1]."""
-    a = unit(name, value, error)
-    shaped(name, a, (), error=error)
+    a = as_unit_interval(name, value, error)
+    check_shape(name, a, (), error=error)
     return float(a)
 
 
-def booleans(name: str, values: ArrayLike, error: Refusal = PlanError) -> BoolArray:
+def as_booleans(name: str, values: ArrayLike, error: ErrorType = PlanError) -> BoolArray:
     """Return booleans of any shape; 0 and 1 are refused."""
     a = _array(name, values, error)
     if a.dtype != np.bool_ and a.size:
@@ -86,7 +86,7 @@ def booleans(name: str, values: ArrayLike, error: Refusal = PlanError) -> BoolAr
     return np.asarray(a, dtype=np.bool_)
 
 
-def indices(name: str, values: ArrayLike, n: int, error: Refusal = PlanError) -> IndexArray:
+def as_indices(name: str, values: ArrayLike, n: int, error: ErrorType = PlanError) -> IndexArray:
     """Return integers [E] in 0..n-1."""
     a = _array(name, values, error)
     if a.ndim != 1 or (a.dtype.kind not in "iu" and a.size):
@@ -99,13 +99,13 @@ def indices(name: str, values: ArrayLike, n: int, error: Refusal = PlanError) ->
     return positions
 
 
-def shaped(name: str, a: NDArray[np.generic], *shapes: tuple[int, ...], error: Refusal = PlanError) -> None:
+def check_shape(name: str, a: NDArray[np.generic], *shapes: tuple[int, ...], error: ErrorType = PlanError) -> None:
     """Refuse an array whose shape is not one of `shapes`."""
     if a.shape not in shapes:
         raise error(f"{name} has shape {a.shape} where {' or '.join(map(str, shapes))} is needed")
 
 
-def one_or_many(name: str, a: NDArray[np.generic], width: int, error: Refusal = PlanError) -> None:
+def check_vector_or_matrix(name: str, a: NDArray[np.generic], width: int, error: ErrorType = PlanError) -> None:
     """Refuse an array that is neither [width] nor [R, width]."""
     if a.ndim not in (1, 2) or a.shape[-1] != width:
         raise error(f"{name} has shape {a.shape} where [{width}] or [R, {width}] is needed")

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, numbers
+from jurygraph.aggregation._inputs import FloatArray, as_floats
 
 
 def total(a: ArrayLike, axis: int = -1) -> np.float64 | FloatArray:
@@ -19,7 +19,7 @@ def total(a: ArrayLike, axis: int = -1) -> np.float64 | FloatArray:
     Returns:
         The sums, without that axis; a scalar for a vector; 0.0 where the axis is empty.
     """
-    values = numbers("a", a)
+    values = as_floats("a", a)
     terms = values.T if axis == -1 and values.ndim <= 2 else np.moveaxis(values, axis, 0)  # .T is 10x faster
     result = np.zeros(terms.shape[1:])
     for term in terms:

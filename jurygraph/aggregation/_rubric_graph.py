@@ -11,12 +11,12 @@ from jurygraph.aggregation._inputs import (
     BoolArray,
     FloatArray,
     IndexArray,
-    booleans,
-    indices,
-    one_or_many,
-    shaped,
-    share,
-    unit,
+    as_booleans,
+    as_indices,
+    as_probability,
+    as_unit_interval,
+    check_shape,
+    check_vector_or_matrix,
 )
 from jurygraph.errors import GraphError
 
@@ -80,12 +80,14 @@ class Graph:
         It has 2^C states, so at most 20 criteria are possible; more raise `GraphError`. Arguments, result and other
         errors are those of `marginals`.
         """
-        if self.n > _enumeration.LARGEST:
-            raise GraphError(f"{self.n} criteria have too many states to enumerate: {_enumeration.LARGEST} at most")
+        if self.n > _enumeration.MAX_CRITERIA:
+            raise GraphError(
+                f"{self.n} criteria have too many states to enumerate: {_enumeration.MAX_CRITERIA} at most"
+            )
         scores = self._scores(p)
         factors = self._factors(retention)
         conditionals = [(i, [(j, factors[edge]) for j, edge in incoming]) for i, incoming in self._incoming]
-        return _enumeration.enumerated(np.atleast_2d(scores), conditionals).reshape(scores.shape)
+        return _enumeration.enumerate_marginals(np.atleast_2d(scores), conditionals).reshape(scores.shape)
 
     def hard(
         self, p: ArrayLike, mode: str = "local", met: ArrayLike | None = None, threshold: float = 0.5
@@ -134,12 +136,12 @@ class Graph:
         return q.T
 
     def _scores(self, p: ArrayLike) -> FloatArray:
-        scores = unit("p", p, GraphError)
-        one_or_many("p", scores, self.n, GraphError)
+        scores = as_unit_interval("p", p, GraphError)
+        check_vector_or_matrix("p", scores, self.n, GraphError)
         return scores
 
     def _factors(self, retention: ArrayLike) -> list[float]:
-        factors = unit("retention", retention, GraphError)
+        factors = as_unit_interval("retention", retention, GraphError)
         if factors.shape != self.parents.shape:
             raise GraphError(
                 f"retention has shape {factors.shape} for {self.parents.size} edges: every edge needs its own factor"
@@ -154,17 +156,17 @@ class Graph:
             return None, []
         if judged is None or positive is None:
             raise GraphError("judged and positive belong together: give both or neither")
-        known, signs = booleans("judged", judged, GraphError), booleans("positive", positive, GraphError)
-        shaped("judged", known, (self.n,), scores.shape, error=GraphError)
-        shaped("positive", signs, (self.n,), error=GraphError)
+        known, signs = as_booleans("judged", judged, GraphError), as_booleans("positive", positive, GraphError)
+        check_shape("judged", known, (self.n,), scores.shape, error=GraphError)
+        check_shape("positive", signs, (self.n,), error=GraphError)
         return np.broadcast_to(known, np.atleast_2d(scores).shape), np.where(signs, 0.0, 1.0).tolist()
 
 
 def _parent_decisions(scores: FloatArray, met: ArrayLike | None, threshold: float) -> BoolArray:
     if met is None:
-        return scores >= share("threshold", threshold, GraphError)
-    decisions = booleans("met", met, GraphError)
-    shaped("met", decisions, scores.shape, error=GraphError)
+        return scores >= as_probability("threshold", threshold, GraphError)
+    decisions = as_booleans("met", met, GraphError)
+    check_shape("met", decisions, scores.shape, error=GraphError)
     return decisions
 
 
@@ -184,13 +186,13 @@ def compile_graph(n: int, parents: ArrayLike, children: ArrayLike, names: Sequen
     """
     if n < 1:
         raise GraphError(f"a rubric graph of {n} criteria has nothing to aggregate")
-    heads, tails = indices("parents", parents, n, GraphError), indices("children", children, n, GraphError)
+    heads, tails = as_indices("parents", parents, n, GraphError), as_indices("children", children, n, GraphError)
     if heads.size != tails.size:
         raise GraphError(f"{heads.size} parents but {tails.size} children: an edge has one of each")
     if names is not None and len(names) != n:
         raise GraphError(f"{len(names)} names for {n} criteria")
     edges = list(zip(heads.tolist(), tails.tolist(), strict=True))
-    _topology.refuse_repeats(edges, names)
+    _topology.check_edges(edges, names)
     order = _topology.topological_order(n, edges, names)
     incoming: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     canonical = sorted(range(len(edges)), key=lambda edge: (edges[edge][1], edges[edge][0]))

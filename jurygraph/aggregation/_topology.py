@@ -9,7 +9,7 @@ from jurygraph.errors import GraphCycleError, GraphError
 Edge = tuple[int, int]
 
 
-def refuse_repeats(edges: Sequence[Edge], names: Sequence[str] | None) -> None:
+def check_edges(edges: Sequence[Edge], names: Sequence[str] | None) -> None:
     """Refuse an edge from a criterion to itself, and a second edge between the same two criteria, of any kind."""
     seen: dict[Edge, int] = {}
     for index, (parent, child) in enumerate(edges):

@@ -3,7 +3,15 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, booleans, finite, numbers, one_or_many, shaped, unit
+from jurygraph.aggregation._inputs import (
+    FloatArray,
+    as_booleans,
+    as_finite,
+    as_floats,
+    as_unit_interval,
+    check_shape,
+    check_vector_or_matrix,
+)
 from jurygraph.aggregation._ordered import total
 from jurygraph.errors import GraphError
 
@@ -12,17 +20,17 @@ def normalised_utility(
     name: str, scores: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None
 ) -> np.float64 | FloatArray:
     """Return Σ w s / Σ_{w>0} w over the live criteria; `name` is the caller's name for the scores in error messages."""
-    w = finite("weights", weights, GraphError)
-    shaped("weights", w, (w.size,), error=GraphError)
-    s = numbers(name, scores, GraphError)
-    one_or_many(name, s, w.size, GraphError)
+    w = as_finite("weights", weights, GraphError)
+    check_shape("weights", w, (w.size,), error=GraphError)
+    s = as_floats(name, scores, GraphError)
+    check_vector_or_matrix(name, s, w.size, GraphError)
     gains = np.maximum(w, 0.0)
     if live is not None:
-        mask = booleans("live", live, GraphError)
-        shaped("live", mask, w.shape, s.shape, error=GraphError)
+        mask = as_booleans("live", live, GraphError)
+        check_shape("live", mask, w.shape, s.shape, error=GraphError)
         # Scores of criteria that are not live are not read, so NaN is allowed there.
         s, gains = np.where(mask, s, 0.0), np.where(mask, gains, 0.0)
-    return _quotient(unit(name, s, GraphError) * w, gains)
+    return _quotient(as_unit_interval(name, s, GraphError) * w, gains)
 
 
 def _quotient(earned: FloatArray, gains: FloatArray) -> np.float64 | FloatArray:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, finite, shaped, share, unit
+from jurygraph.aggregation._inputs import FloatArray, as_finite, as_probability, as_unit_interval, check_shape
 from jurygraph.aggregation._ordered import total
 from jurygraph.errors import PlanError
 
@@ -63,10 +63,10 @@ def precision_shaping(
     names = set(auxiliary)
     if names - scores.keys():
         raise PlanError(f"auxiliary names {_join_names(names - scores.keys())}, which no component has")
-    accuracies = unit("accuracy", accuracy)
-    shaped("accuracy", accuracies, next(iter(scores.values())).shape)
-    is_wrong = accuracies < share("threshold", threshold)
-    factor = np.where(is_wrong, share("fraction", fraction), 1.0)
+    accuracies = as_unit_interval("accuracy", accuracy)
+    check_shape("accuracy", accuracies, next(iter(scores.values())).shape)
+    is_wrong = accuracies < as_probability("threshold", threshold)
+    factor = np.where(is_wrong, as_probability("fraction", fraction), 1.0)
     return _signed_sum({name: score * factor if name in names else score for name, score in scores.items()}, weights)
 
 
@@ -77,7 +77,7 @@ def format_gate(r: ArrayLike, fmt: ArrayLike, threshold: float) -> np.float64 | 
     anything else. A reward below 0 becomes 0 as well, so use the gate where rewards are at least 0.
     """
     rewards, formats = _check_pair(r, "fmt", fmt)
-    gated: FloatArray = np.where(formats < share("threshold", threshold), 0.0, rewards)
+    gated: FloatArray = np.where(formats < as_probability("threshold", threshold), 0.0, rewards)
     return gated[()]
 
 
@@ -88,7 +88,9 @@ def repetition_control(r: ArrayLike, repetition: ArrayLike, threshold: float) ->
     for anything else. A reward below 0 moves towards 0 as well, so use the rule where rewards are at least 0.
     """
     rewards, repeated = _check_pair(r, "repetition", repetition)
-    controlled: FloatArray = np.where(repeated > share("threshold", threshold), rewards * (1.0 - repeated), rewards)
+    controlled: FloatArray = np.where(
+        repeated > as_probability("threshold", threshold), rewards * (1.0 - repeated), rewards
+    )
     return controlled[()]
 
 
@@ -124,10 +126,10 @@ def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -
         raise PlanError(f"no component for the weights of {_join_names(weights.keys() - components.keys())}")
     if components.keys() - weights.keys():
         raise PlanError(f"no weight for the components {_join_names(components.keys() - weights.keys())}")
-    scores = {name: finite(name, components[name]) for name in sorted(components)}
+    scores = {name: as_finite(name, components[name]) for name in sorted(components)}
     first, *others = scores
     for name in others:
-        shaped(name, scores[name], scores[first].shape)
+        check_shape(name, scores[name], scores[first].shape)
     if scores[first].ndim > 1:
         raise PlanError(f"{first} has shape {scores[first].shape}: a scalar or [R] is needed")
     return scores
@@ -136,17 +138,17 @@ def _scores(components: Mapping[str, ArrayLike], weights: Mapping[str, float]) -
 def _signed_sum(scores: Mapping[str, FloatArray], weights: Mapping[str, float]) -> np.float64 | FloatArray:
     result = np.zeros(next(iter(scores.values())).shape)
     for name, score in scores.items():
-        weight = finite(f"weights[{name!r}]", weights[name])
-        shaped(f"weights[{name!r}]", weight, ())
+        weight = as_finite(f"weights[{name!r}]", weights[name])
+        check_shape(f"weights[{name!r}]", weight, ())
         result = result + weight * score
     return result[()]
 
 
 def _check_pair(r: ArrayLike, name: str, score: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    rewards, scores = finite("r", r), unit(name, score)
+    rewards, scores = as_finite("r", r), as_unit_interval(name, score)
     if rewards.ndim > 1:
         raise PlanError(f"r has shape {rewards.shape}: a scalar or [R] is needed")
-    shaped(name, scores, rewards.shape)
+    check_shape(name, scores, rewards.shape)
     return rewards, scores
 
 

@@ -15,7 +15,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray, numbers
+from jurygraph.aggregation._inputs import FloatArray, IndexArray, as_floats
 from jurygraph.aggregation._rubric_graph import Graph, compile_graph
 from jurygraph.aggregation._utility import normalised_utility
 from jurygraph.errors import GraphError
@@ -167,7 +167,7 @@ def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | FloatArray:
 
 
 def _count_criteria(p: ArrayLike) -> int:
-    scores = numbers("p", p, GraphError)
+    scores = as_floats("p", p, GraphError)
     if not scores.ndim:
         raise GraphError("p is a single number: [C] or [R, C] is needed")
     return int(scores.shape[-1])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import BoolArray, FloatArray, nonnegative, shaped, unit
+from jurygraph.aggregation._inputs import BoolArray, FloatArray, as_nonnegative, as_unit_interval, check_shape
 from jurygraph.aggregation._ordered import total
 from jurygraph.errors import PlanError
 
@@ -137,8 +137,8 @@ def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:
     Raises:
         PlanError: no square matrix, an entry below 0 or above `MOST`, a win over oneself, or a prior out of range.
     """
-    win_counts = nonnegative("wins", wins)
-    shaped("wins", win_counts, (len(win_counts), len(win_counts)) if win_counts.ndim else (0, 0))
+    win_counts = as_nonnegative("wins", wins)
+    check_shape("wins", win_counts, (len(win_counts), len(win_counts)) if win_counts.ndim else (0, 0))
     if win_counts.diagonal().any():
         raise PlanError("wins has a number on its diagonal: nobody is compared with itself")
     if not LEAST <= prior <= MOST:
@@ -187,8 +187,8 @@ def _solve(matrix: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _check_preferences(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    one, other = unit("first", first), unit("second", second)
-    shaped("second", other, one.shape)
+    one, other = as_unit_interval("first", first), as_unit_interval("second", second)
+    check_shape("second", other, one.shape)
     return one, other
 
 

@@ -11,7 +11,7 @@ from math import exp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, finite, nonnegative, one_or_many, shaped
+from jurygraph.aggregation._inputs import FloatArray, as_finite, as_nonnegative, check_shape, check_vector_or_matrix
 from jurygraph.aggregation._ordered import total
 from jurygraph.errors import PlanError
 
@@ -45,11 +45,11 @@ def difficulty(
     for name, discount in (("gamma", gamma), ("beta", beta)):
         if not 0.0 < discount < 1.0:
             raise PlanError(f"{name} is {discount}: a number strictly between 0 and 1 is needed")
-    tension = nonnegative("conflict", conflict)
-    shaped("conflict", tension, (tension.size,))
+    tension = as_nonnegative("conflict", conflict)
+    check_shape("conflict", tension, (tension.size,))
     hard_sum, soft_sum = _sum_restrictiveness("hard", hard), _sum_restrictiveness("soft", soft)
-    shaped("hard", hard_sum, tension.shape)
-    shaped("soft", soft_sum, tension.shape)
+    check_shape("hard", hard_sum, tension.shape)
+    check_shape("soft", soft_sum, tension.shape)
     return hard_sum + gamma * soft_sum + beta * tension
 
 
@@ -57,11 +57,11 @@ def _sum_restrictiveness(name: str, restrictiveness: Restrictiveness) -> FloatAr
     """Return Σ α for each stakeholder, from lists of α or from sums."""
     rows = list(restrictiveness)
     if not rows or all(np.ndim(row) == 0 for row in rows):
-        return nonnegative(name, rows)
+        return as_nonnegative(name, rows)
     for i, row in enumerate(rows):
         if np.ndim(row) != 1:
             raise PlanError(f"{name}[{i}] is no list of α, but other stakeholders have one: give lists or sums for all")
-    return np.array([total(nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(rows)])
+    return np.array([total(as_nonnegative(f"{name}[{i}]", row)) for i, row in enumerate(rows)])
 
 
 def weights(d: ArrayLike, temperature: float = 5.0) -> FloatArray:
@@ -79,7 +79,7 @@ def weights(d: ArrayLike, temperature: float = 5.0) -> FloatArray:
     Raises:
         PlanError: no stakeholder, a difficulty that is not finite, or a τ that is not above 0.
     """
-    hardness = finite("d", d)
+    hardness = as_finite("d", d)
     if hardness.ndim != 1 or not hardness.size:
         raise PlanError(f"d has shape {hardness.shape}: one number for each of at least one stakeholder is needed")
     if not temperature > 0.0:
@@ -103,13 +103,13 @@ def reward(w: ArrayLike, u: ArrayLike) -> np.float64 | FloatArray:
     Raises:
         PlanError: weights that are negative or do not sum to 1, values that are not finite, or shapes that do not fit.
     """
-    shares = nonnegative("w", w)
-    shaped("w", shares, (shares.size,))
+    shares = as_nonnegative("w", w)
+    check_shape("w", shares, (shares.size,))
     summed = total(shares)
     if not np.abs(summed - 1.0) <= SUM_TOLERANCE:
         raise PlanError(f"w sums to {summed}: weights of stakeholders sum to 1")
-    utilities = finite("u", u)
-    one_or_many("u", utilities, shares.size)
+    utilities = as_finite("u", u)
+    check_vector_or_matrix("u", utilities, shares.size)
     return total(utilities * shares)
 
 
@@ -126,8 +126,8 @@ def sacrifice(solo: ArrayLike, joint: ArrayLike) -> FloatArray:
     Raises:
         PlanError: values that are not finite, a solo utility that is not above 0, or shapes that do not fit.
     """
-    solo_utility, joint_utility = finite("solo", solo), finite("joint", joint)
-    shaped("joint", joint_utility, solo_utility.shape)
+    solo_utility, joint_utility = as_finite("solo", solo), as_finite("joint", joint)
+    check_shape("joint", joint_utility, solo_utility.shape)
     if not (solo_utility > 0.0).all():
         raise PlanError("solo holds a utility that is not above 0: what nobody has cannot be lost")
     return (solo_utility - joint_utility) / solo_utility
@@ -135,7 +135,7 @@ def sacrifice(solo: ArrayLike, joint: ArrayLike) -> FloatArray:
 
 def group_utility(u: ArrayLike) -> np.float64 | FloatArray:
     """Return the mean utility of the group; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
-    utilities = _check_members(finite("u", u))
+    utilities = _check_members(as_finite("u", u))
     average_member: np.float64 | FloatArray = total(utilities) / utilities.shape[-1]
     return average_member
 
@@ -143,7 +143,7 @@ def group_utility(u: ArrayLike) -> np.float64 | FloatArray:
 def minimum(u: ArrayLike) -> np.float64 | FloatArray:
     """Return the utility of the worst-off member; u [n] or [R, n], finite, on any scale -> scalar or [R]."""
     # + 0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
-    worst: np.float64 | FloatArray = np.min(_check_members(finite("u", u)), axis=-1) + 0.0
+    worst: np.float64 | FloatArray = np.min(_check_members(as_finite("u", u)), axis=-1) + 0.0
     return worst
 
 
@@ -152,7 +152,7 @@ def gini(u: ArrayLike) -> np.float64 | FloatArray:
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R]. It depends on the zero point of the scale.
     """
-    utilities = _check_members(nonnegative("u", u))
+    utilities = _check_members(as_nonnegative("u", u))
     gaps = total(total(np.abs(utilities[..., :, None] - utilities[..., None, :])))
     return _divide(gaps, 2.0 * utilities.shape[-1] * total(utilities), empty=0.0)
 
@@ -162,7 +162,7 @@ def jain(u: ArrayLike) -> np.float64 | FloatArray:
 
     u [n] or [R, n], finite and at least 0 -> scalar or [R].
     """
-    utilities = _check_members(nonnegative("u", u))
+    utilities = _check_members(as_nonnegative("u", u))
     summed = total(utilities)
     return _divide(summed * summed, utilities.shape[-1] * total(utilities * utilities), empty=1.0)
 

@@ -3,19 +3,19 @@
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jurygraph.cli.by_task import Found, left_out, tell_left_out
-from jurygraph.cli.text import number, out, out_json, say, table, visible
+from jurygraph.cli.by_task import TaskOutcome, omitted_tasks_json, print_omitted_tasks
+from jurygraph.cli.text import escape_line, format_number, format_table, print_json, print_message, print_result
 
 if TYPE_CHECKING:
     from jurygraph.agents.graph_annotator.statistics import GraphStatistics
-    from jurygraph.runs.figures.bill import Tally
-    from jurygraph.runs.figures.estimate import Estimate
+    from jurygraph.runs.figures.bill import CallCosts
+    from jurygraph.runs.figures.estimate import CallEstimate
     from jurygraph.schema import Rubric, Task
 
 _MOST_LISTED = 12
 
 
-class Forecast(NamedTuple):
+class AnnotationEstimate(NamedTuple):
     """Estimate of a dry run: only the requests that do not depend on earlier replies.
 
     Attributes:
@@ -26,28 +26,28 @@ class Forecast(NamedTuple):
 
     tasks: int
     waiting: int
-    estimate: "Estimate"
+    estimate: "CallEstimate"
 
 
-def print_forecast(forecast: Forecast, as_json: bool) -> None:
+def print_forecast(forecast: AnnotationEstimate, as_json: bool) -> None:
     """Print the estimate of a dry run, as lines or as JSON."""
     from dataclasses import asdict
 
-    from jurygraph.cli.outcome import print_estimate, say_dry
+    from jurygraph.cli.outcome import print_dry_run_note, print_estimate
 
-    say_dry()
+    print_dry_run_note()
     if as_json:
         model = asdict(forecast.estimate)
-        out_json({"tasks": forecast.tasks, "roles_to_ask": forecast.waiting, "model": model})
+        print_json({"tasks": forecast.tasks, "roles_to_ask": forecast.waiting, "model": model})
         return
-    out(f"{forecast.tasks} tasks with a rubric")
+    print_result(f"{forecast.tasks} tasks with a rubric")
     print_estimate(forecast.estimate)
     if forecast.waiting:
         hangs = "which pairs are asked about hangs on these, and is not in it"
-        out(f"{forecast.waiting} rubrics need roles first: {hangs}")
+        print_result(f"{forecast.waiting} rubrics need roles first: {hangs}")
 
 
-def print_graphs(outcomes: "list[Found[Rubric]]", file: str, sent: "Tally | None", as_json: bool) -> None:
+def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, sent: "CallCosts | None", as_json: bool) -> None:
     """Print statistics and edges of the graphs and the requests that were sent, as lines or as JSON."""
     from jurygraph.agents.graph_annotator.statistics import graph_statistics
     from jurygraph.cli.outcome import request_lines
@@ -59,13 +59,13 @@ def print_graphs(outcomes: "list[Found[Rubric]]", file: str, sent: "Tally | None
         content = {
             "statistics": statistics.plain(),
             "graphs": graphs,
-            "left_out": left_out(outcomes),
+            "left_out": omitted_tasks_json(outcomes),
             "requests": requests,
         }
-        out_json({"tasks_file": file, **content})
+        print_json({"tasks_file": file, **content})
         return
     for line in (*_statistics_table(statistics), *_edge_lines(outcomes), *request_lines(sent)):
-        out(line)
+        print_result(line)
 
 
 def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
@@ -80,36 +80,38 @@ def _graph_json(task: "Task", rubric: "Rubric") -> dict[str, Any]:
 def _statistics_table(statistics: "GraphStatistics") -> list[str]:
     rows = [
         ["rubrics", str(statistics.rubrics)],
-        ["criteria per rubric", number(statistics.criteria)],
-        ["candidate edges per rubric", number(statistics.candidates)],
-        ["retained edges per rubric", number(statistics.edges)],
-        ["update size (criteria + edges)", number(statistics.update_size)],
+        ["criteria per rubric", format_number(statistics.criteria)],
+        ["candidate edges per rubric", format_number(statistics.candidates)],
+        ["retained edges per rubric", format_number(statistics.edges)],
+        ["update size (criteria + edges)", format_number(statistics.update_size)],
         ["rubrics with an edge", "-" if statistics.non_empty is None else f"{statistics.non_empty:.2%}"],
-        ["invalid answers per rubric", number(statistics.invalid)],
+        ["invalid answers per rubric", format_number(statistics.invalid)],
     ]
-    return table(["graphs", ""], rows)
+    return format_table(["graphs", ""], rows)
 
 
-def _edge_lines(outcomes: "list[Found[Rubric]]") -> Iterator[str]:
+def _edge_lines(outcomes: "list[TaskOutcome[Rubric]]") -> Iterator[str]:
     """Return a table of the first edges of all graphs; the output file has every edge."""
     rows = [
-        [one.task.id, edge.parent, edge.child, edge.kind, edge.reason, number(edge.confidence)]
+        [one.task.id, edge.parent, edge.child, edge.kind, edge.reason, format_number(edge.confidence)]
         for one in outcomes
         if one.found is not None
         for edge in one.found.edges
     ]
     if rows:
         yield ""
-        yield from table(["task", "parent", "child", "kind", "reason", "confidence"], rows[:_MOST_LISTED], left=5)
+        yield from format_table(
+            ["task", "parent", "child", "kind", "reason", "confidence"], rows[:_MOST_LISTED], left=5
+        )
     if len(rows) > _MOST_LISTED:
         yield f"and {len(rows) - _MOST_LISTED} edges more"
 
 
-def tell_lacking(outcomes: "list[Found[Rubric]]") -> int:
+def print_missing(outcomes: "list[TaskOutcome[Rubric]]") -> int:
     """Print omitted tasks, criteria without a role, pairs without an answer and rejected edges; return how many
     tasks, criteria and pairs are missing.
     """
-    missing = tell_left_out(outcomes)
+    missing = print_omitted_tasks(outcomes)
     for task, rubric in ((one.task, one.found) for one in outcomes if one.found is not None):
         record = rubric.annotation
         if record is None:
@@ -126,6 +128,6 @@ def tell_lacking(outcomes: "list[Found[Rubric]]") -> int:
 def _print_first_entries(label: str, entries: Iterable[str]) -> None:
     listed = list(entries)
     for entry in listed[:3]:
-        say(visible(f"{label}: {entry}", 300))
+        print_message(escape_line(f"{label}: {entry}", 300))
     if len(listed) > 3:
-        say(f"{label}: and {len(listed) - 3} more, which stand in the file")
+        print_message(f"{label}: and {len(listed) - 3} more, which stand in the file")

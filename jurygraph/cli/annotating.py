@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jurygraph.cli.annotated import Forecast, print_forecast, print_graphs, tell_lacking
-from jurygraph.cli.boundary import Exit
-from jurygraph.cli.by_task import Found, ask_each
-from jurygraph.cli.opening import found_config, open_jury
+from jurygraph.cli.annotated import AnnotationEstimate, print_forecast, print_graphs, print_missing
+from jurygraph.cli.boundary import ExitCode
+from jurygraph.cli.by_task import TaskOutcome, run_each
+from jurygraph.cli.opening import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, DryRun, EdgesFrom, MaxCalls, MaxCost, ModelName, TasksFile
-from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.text import say, word
+from jurygraph.cli.printing import redirect_stdout_to_stderr
+from jurygraph.cli.text import print_message, shell_quote
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from jurygraph.sources.task_lines import TaskLines
 
 
-Field = Annotated[
+DomainOption = Annotated[
     str | None,
     typer.Option(metavar="D", help="generic, medical, writing, legal, or a text file.", show_default=False),
 ]
-Votes = Annotated[
+VotesOption = Annotated[
     int | None, typer.Option(min=1, max=15, metavar="K", help="Samples of each answer.", show_default=False)
 ]
 
@@ -36,8 +36,8 @@ def annotate(
     config: ConfigFile = None,
     model: ModelName = None,
     edges_from: EdgesFrom = None,
-    domain: Field = None,
-    votes: Votes = None,
+    domain: DomainOption = None,
+    votes: VotesOption = None,
     dry_run: DryRun = False,
     max_cost: MaxCost = None,
     max_calls: MaxCalls = None,
@@ -65,28 +65,28 @@ def annotate(
         jurygraph score tasks.jsonl --config jury.yaml --edges-from graphs.jsonl --out run
     """
     from jurygraph.cli.delivery import refuse_source, refuse_unwritable
-    from jurygraph.runs.figures.bill import requests
+    from jurygraph.runs.figures.bill import count_requests
 
     refuse_source(file, tasks)
     refuse_unwritable(file)
     overrides = {name: value for name, value in (("domain", domain), ("votes", votes)) if value is not None}
     limits = {"max_cost": max_cost, "max_calls": max_calls}
     with (
-        kept_off_stdout(),
+        redirect_stdout_to_stderr(),
         _open_jury(config, tasks, model, dry_run, overrides, limits) as jury,
         _open_tasks_with_rubrics(tasks) as lines,
     ):
         command = _AnnotateCommand(jury, lines, file, edges_from)
         forecast = command.estimate_requests() if dry_run else None
         outcomes = [] if dry_run else command.write()
-        tally = requests(jury)
+        tally = count_requests(jury)
     if forecast is not None:
         print_forecast(forecast, json)
         return
     print_graphs(outcomes, file, tally, json)
     if tasks != "-":
-        say(f"next: jurygraph score {word(tasks)} --edges-from {word(file)} --out run")
-    raise typer.Exit(Exit.SOME_FAILED if tell_lacking(outcomes) else Exit.DONE)
+        print_message(f"next: jurygraph score {shell_quote(tasks)} --edges-from {shell_quote(file)} --out run")
+    raise typer.Exit(ExitCode.SOME_FAILED if print_missing(outcomes) else ExitCode.DONE)
 
 
 class _AnnotateCommand:
@@ -101,23 +101,23 @@ class _AnnotateCommand:
         self._initial_identity = _file_identity(file)
         self._existing_graphs = _read_existing_graphs(lines, edges_from, file)
 
-    def write(self) -> "list[Found[Rubric]]":
+    def write(self) -> "list[TaskOutcome[Rubric]]":
         """Annotate every rubric and write every line of TASKS, with its graph if there is one; return all outcomes."""
-        from jurygraph.cli.delivery import deliver, packed
-        from jurygraph.sources.edges import annotated_line
+        from jurygraph.cli.delivery import compress_lines, write_output
+        from jurygraph.sources.edges import annotate_line
 
-        outcomes = ask_each(self._jury, self._lines, self._annotate_task, "annotating")
+        outcomes = run_each(self._jury, self._lines, self._annotate_task, "annotating")
         self._refuse_changed()
         self._refuse_left_out(outcomes)
         graphs = {one.task.id: one.found for one in outcomes if one.found is not None}
-        lines = (annotated_line(raw, graphs[name]) if name in graphs else raw for name, raw in self._lines.raw())
-        deliver(self._file, packed(self._file, (line + b"\n" for line in lines)))
+        lines = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in self._lines.raw())
+        write_output(self._file, compress_lines(self._file, (line + b"\n" for line in lines)))
         return outcomes
 
     async def _annotate_task(self, task: "Task") -> "Rubric | None":
         return await self._jury.aannotate(task, self._existing_graphs.get(task.id))
 
-    def estimate_requests(self) -> Forecast:
+    def estimate_requests(self) -> AnnotationEstimate:
         """Estimate the requests that do not depend on earlier replies, without sending any."""
         import asyncio
 
@@ -132,9 +132,9 @@ class _AnnotateCommand:
                 estimator.add(requests)
                 waiting += any(request.prompt == "graph-roles" for request in requests)
             runner.run(gateway.close())
-        return Forecast(len(self._lines), waiting, estimator.estimate())
+        return AnnotationEstimate(len(self._lines), waiting, estimator.estimate())
 
-    def _refuse_left_out(self, outcomes: "list[Found[Rubric]]") -> None:
+    def _refuse_left_out(self, outcomes: "list[TaskOutcome[Rubric]]") -> None:
         """Raise InputError if a task was omitted and the file existed before: it may hold a graph of that task."""
         from jurygraph.errors import InputError
 
@@ -180,7 +180,7 @@ def _open_jury(
         )
 
     try:
-        path = config or found_config(tasks)
+        path = config or find_config(tasks)
     except ConfigError:
         if model is None:
             raise
@@ -221,7 +221,7 @@ def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str)
         graphs.check(lambda name: name in lines.ids, lambda: lines.ids)
         if earlier is not None and (edges_from is None or os.path.samefile(edges_from, earlier)):
             graphs.refuse_other(lines.raw())
-            say(f"{file} is there already: its graphs stay, and what changed since is asked about")
+            print_message(f"{file} is there already: its graphs stay, and what changed since is asked about")
         elif earlier is not None:
             raise InputError(f"{file}: is there already, and --edges-from names another file; name a new one to write")
         return {name: rubric for name in lines.ids if (rubric := graphs.rubric(name)) is not None}

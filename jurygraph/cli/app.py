@@ -24,7 +24,7 @@ from jurygraph.cli import (
     studying,
     watching,
 )
-from jurygraph.cli.text import out
+from jurygraph.cli.text import print_result
 
 app = typer.Typer(
     name="jurygraph",
@@ -40,7 +40,7 @@ def _print_version(requested: bool) -> None:
     if requested:
         from importlib.metadata import version
 
-        out(f"jurygraph {version('jurygraph')}")
+        print_result(f"jurygraph {version('jurygraph')}")
         raise typer.Exit
 
 

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli import outcome
-from jurygraph.cli.boundary import Exit
+from jurygraph.cli.boundary import ExitCode
 from jurygraph.cli.opening import open_jury
 from jurygraph.cli.options import AsJson, Conditions, DryRun, FilesOutside, MaxCalls, MaxCost, ModelName
-from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.text import out, out_json, say, table
+from jurygraph.cli.printing import redirect_stdout_to_stderr
+from jurygraph.cli.text import format_table, print_json, print_message, print_result
 
 if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs.figures.bill import Tally
-    from jurygraph.runs.figures.estimate import Estimate
+    from jurygraph.runs.figures.bill import CallCosts
+    from jurygraph.runs.figures.estimate import CallEstimate
     from jurygraph.runs.proportions import Proportion
     from jurygraph.schema import Response, Task
     from jurygraph.studies.attack.report import ArmReport, AttackReport
@@ -74,19 +74,19 @@ def attack(
         jurygraph attack --config jury.yaml --dry-run
         jurygraph attack --config jury.yaml --suite injection --gate "high<=0.02, honest_rate>=0.9"
     """
-    from jurygraph.runs.figures.gate import Gate
+    from jurygraph.runs.figures.gate import Thresholds
     from jurygraph.studies.attack.report import Figures
 
-    threshold = Gate.parse(",".join(gate), Figures, _GATE_EXAMPLE) if gate else None
+    threshold = Thresholds.parse(",".join(gate), Figures, _GATE_EXAMPLE) if gate else None
     command = _AttackCommand(config, suite, tasks, dry_run, allow_files_outside)
-    with kept_off_stdout(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
+    with redirect_stdout_to_stderr(), open_jury(config, model, dry_run, max_cost=max_cost, max_calls=max_calls) as jury:
         command.run(jury)
     if command.estimate is not None:
         _print_forecast(command.study, command.estimate, json)
         return
     missed = [] if threshold is None else threshold.missed(command.report.figures)
     _print_report(command, json)
-    outcome.say_missed(missed)
+    outcome.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(command.report, jury.config.failure.max_error_rate, bool(missed)))
 
 
@@ -95,29 +95,29 @@ class _AttackCommand:
 
     study: "AttackStudy"
     report: "AttackReport"
-    requests: "Tally | None"
+    requests: "CallCosts | None"
 
     def __init__(self, config: Path, suite: Suite, tasks: str | None, dry_run: bool, files_outside: bool) -> None:
         self.config, self.suite, self.tasks, self.dry_run = config, suite, tasks, dry_run
         self.files_outside = files_outside
-        self.estimate: Estimate | None = None
+        self.estimate: CallEstimate | None = None
 
     def run(self, jury: "Jury") -> None:
         """Judge everything in every arm; in a dry run only estimate the requests."""
         import asyncio
 
         from jurygraph.cli.progress import progress
-        from jurygraph.runs.figures.bill import requests
-        from jurygraph.studies.attack.arms import asking_most
+        from jurygraph.runs.figures.bill import count_requests
+        from jurygraph.studies.attack.arms import largest_arms
 
         self.study = self._study(jury)
-        doing, arms = ("reckoning", asking_most(self.study.arms)) if self.dry_run else ("attacking", self.study.arms)
+        doing, arms = ("reckoning", largest_arms(self.study.arms)) if self.dry_run else ("attacking", self.study.arms)
         with asyncio.Runner() as runner, progress(doing, len(arms) * self.study.responses, "responses") as report:
             if self.dry_run:
                 self.estimate = runner.run(self.study.forecast(report))
             else:
                 self.report = _run_study(self.study, runner, report)
-        self.requests = requests(jury)
+        self.requests = count_requests(jury)
 
     def _study(self, jury: "Jury") -> "AttackStudy":
         """Create the study from the tasks and the suite of attacks. Raises ConfigError that names the config."""
@@ -138,8 +138,8 @@ def _run_study(study: "AttackStudy", runner: "asyncio.Runner", report: Callable[
     try:
         return runner.run(study.run(report))
     except KeyboardInterrupt:
-        say(f"interrupted; {_RESUME_ADVICE}")
-        raise typer.Exit(Exit.INTERRUPTED) from None
+        print_message(f"interrupted; {_RESUME_ADVICE}")
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     except BudgetExceeded as error:
         raise BudgetExceeded(f"{error}; {_RESUME_ADVICE}") from None
 
@@ -150,28 +150,28 @@ _RESUME_ADVICE = "what the cache holds is not asked again by the same command"
 def _read_tasks(path: str, files_outside: bool) -> "list[tuple[Task, tuple[Response, ...]]]":
     """Return the tasks of a file with their responses. Responses are optional, and are treated as honest ones."""
     from jurygraph.schema import TaskLine
-    from jurygraph.sources.fact_files import folder_of_tasks, refuse_file_outside
-    from jurygraph.sources.files import TextFile, temporary_room
+    from jurygraph.sources.fact_files import folder_of_tasks, require_files_inside
+    from jurygraph.sources.files import TextFile, require_temporary_space
     from jurygraph.sources.json_lines import read_lines
 
     tasks, folder = [], None if files_outside else folder_of_tasks(path)
-    with temporary_room(), closing(TextFile(path)) as file:
+    with require_temporary_space(), closing(TextFile(path)) as file:
         for line, task in read_lines(file, TaskLine):
-            refuse_file_outside(file.name, line.number, task.facts, folder)
+            require_files_inside(file.name, line.number, task.facts, folder)
             tasks.append(task.split())
     return tasks
 
 
-def _print_forecast(study: "AttackStudy", estimate: "Estimate", as_json: bool) -> None:
+def _print_forecast(study: "AttackStudy", estimate: "CallEstimate", as_json: bool) -> None:
     from dataclasses import asdict
 
-    outcome.say_dry()
+    outcome.print_dry_run_note()
     counts = {"arms": len(study.arms), "responses": study.responses}
     if as_json:
-        out_json({**counts, "model": asdict(estimate)})
+        print_json({**counts, "model": asdict(estimate)})
         return
-    for line in table(["to do", ""], [[name, str(count)] for name, count in counts.items()]):
-        out(line)
+    for line in format_table(["to do", ""], [[name, str(count)] for name, count in counts.items()]):
+        print_result(line)
     outcome.print_estimate(estimate)
 
 
@@ -179,12 +179,12 @@ def _print_report(command: _AttackCommand, as_json: bool) -> None:
     report, requests = command.report, command.requests
     if as_json:
         requests_json = None if requests is None else requests.plain()
-        out_json({"suite": command.suite.value, **report.plain(), "requests": requests_json})
+        print_json({"suite": command.suite.value, **report.plain(), "requests": requests_json})
         return
     for line in (*_report_lines(report), *outcome.request_lines(requests)):
-        out(line)
+        print_result(line)
     if report.left_out:
-        say(f"not attacked, since no model judges one response by itself there: {', '.join(report.left_out)}")
+        print_message(f"not attacked, since no model judges one response by itself there: {', '.join(report.left_out)}")
 
 
 def _report_lines(report: "AttackReport") -> Iterator[str]:
@@ -208,7 +208,7 @@ def _before_and_after(report: "AttackReport") -> str:
 
 def _arm_table(report: "AttackReport") -> list[str]:
     rows = [_arm_row(_arm_label(name, report), arm) for name, arm in report.arms.items()]
-    return table([*_ATTACK_COLUMNS, *_HONEST_COLUMNS], rows)
+    return format_table([*_ATTACK_COLUMNS, *_HONEST_COLUMNS], rows)
 
 
 _ATTACK_COLUMNS = ("defences", "verdicts", "false", "responses", "false", "stopped", "failed", "abstained")
@@ -247,7 +247,7 @@ def _kind_table(report: "AttackReport", title: str, arms: Sequence[str]) -> Iter
         for kind, own in report.own.kinds.items()
     ]
     yield ""
-    yield from table([title, "verdicts", *(_arm_label(name, report) for name in arms)], rows)
+    yield from format_table([title, "verdicts", *(_arm_label(name, report) for name in arms)], rows)
 
 
 def _attack_lines(report: "AttackReport") -> Iterator[str]:
@@ -261,7 +261,7 @@ def _attack_lines(report: "AttackReport") -> Iterator[str]:
     yield f"with the config's own defences {withstood} of {len(report.own.each)} attacks let nothing through"
     if passed:
         header = ["the others, the worst first", "suite", "kind", "language", "verdicts", "false"]
-        yield from table(header, [_attack_row(report, *item) for item in passed[:_MAX_ATTACKS]], left=4)
+        yield from format_table(header, [_attack_row(report, *item) for item in passed[:_MAX_ATTACKS]], left=4)
     if len(passed) > _MAX_ATTACKS:
         yield f"... and {len(passed) - _MAX_ATTACKS} more (--json)"
 
@@ -278,10 +278,10 @@ def _percentage(proportion: "Proportion") -> str:
     return f"{100 * proportion.rate:.1f} ({100 * proportion.low:.1f}-{100 * proportion.high:.1f})"
 
 
-def _exit_code(report: "AttackReport", most: float, missed: bool) -> Exit:
+def _exit_code(report: "AttackReport", most: float, missed: bool) -> ExitCode:
     if report.error_rate > most:
-        outcome.say_inconclusive(report.error_rate, most)
+        outcome.print_inconclusive(report.error_rate, most)
         for kind, count in report.lost.items():
-            say(f"failed verdicts: {count} of kind {kind}")
-        return Exit.INCONCLUSIVE
-    return Exit.SOME_FAILED if missed else Exit.DONE
+            print_message(f"failed verdicts: {count} of kind {kind}")
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.SOME_FAILED if missed else ExitCode.DONE

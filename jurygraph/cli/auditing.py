@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.boundary import Exit
-from jurygraph.cli.opening import allow_code_of
+from jurygraph.cli.boundary import ExitCode
+from jurygraph.cli.opening import allow_run_modules
 from jurygraph.cli.options import AsJson, FilesOutside, RunFolder
-from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.text import out, out_json, say, visible, word
+from jurygraph.cli.printing import redirect_stdout_to_stderr
+from jurygraph.cli.text import escape_line, print_json, print_message, print_result, shell_quote
 
 if TYPE_CHECKING:
-    from jurygraph.runs.making.erasure import Erased
+    from jurygraph.runs.making.erasure import ErasureResult
     from jurygraph.runs.run import Run
 
 
@@ -50,27 +50,29 @@ def verify(
     from jurygraph.runs.integrity.verification import verify as verify_run
     from jurygraph.runs.run import Run
 
-    with kept_off_stdout(), closing(Run.open(run)) as stored_run:
-        allow_code_of(stored_run)
+    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
+        allow_run_modules(stored_run)
         with progress("verifying", stored_run.ledger.count, "records") as report:
             result = verify_run(stored_run, report, expect_head, signer)
         deep_counts = _verify_deeply(stored_run, allow_files_outside) if deep else None
     if json:
-        out_json({"run": str(run), **result._asdict(), "deep": deep_counts})
+        print_json({"run": str(run), **result._asdict(), "deep": deep_counts})
         return
     counts = f"{result.records} records, {result.texts} texts, {result.erased} erased"
-    out(visible(f"{run} is what was written: {counts}"))
-    out(f"{result.traces} rewards follow from their verdicts, to the last bit")
+    print_result(escape_line(f"{run} is what was written: {counts}"))
+    print_result(f"{result.traces} rewards follow from their verdicts, to the last bit")
     if deep_counts is not None:
-        out(_describe_deep_counts(deep_counts))
+        print_result(_describe_deep_counts(deep_counts))
     if result.base is not None:
-        out(visible(f"the verdicts are those of {result.base}, which was verified as well"))
-    out(f"head    {result.head}")
-    out(f"sealed  {f'by {result.sealed}' if result.sealed else 'no'}")
+        print_result(escape_line(f"the verdicts are those of {result.base}, which was verified as well"))
+    print_result(f"head    {result.head}")
+    print_result(f"sealed  {f'by {result.sealed}' if result.sealed else 'no'}")
     if result.unsigned:
-        say(f"{result.unsigned} erasures came after the seal, and nobody signed them; `seal` signs the run anew")
+        print_message(
+            f"{result.unsigned} erasures came after the seal, and nobody signed them; `seal` signs the run anew"
+        )
     if not result.closed:
-        say("the run is not closed: more may come after this head")
+        print_message("the run is not closed: more may come after this head")
 
 
 def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
@@ -78,12 +80,12 @@ def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
 
     Raises ConfigError that says where modules are looked for.
     """
-    from jurygraph.cli.opening import send_nothing
+    from jurygraph.cli.opening import disable_tracing
     from jurygraph.cli.progress import progress
     from jurygraph.errors import ConfigError
     from jurygraph.runs.integrity.deep import verify_deep
 
-    send_nothing()
+    disable_tracing()
     if not allow_files_outside:
         _refuse_files_outside(run)
     try:
@@ -99,11 +101,11 @@ def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
 def _refuse_files_outside(run: "Run") -> None:
     """Raise InputError if a task names a table file outside the current folder: the run may come from a stranger."""
     from jurygraph.errors import InputError
-    from jurygraph.sources.fact_files import file_outside
+    from jurygraph.sources.fact_files import check_table_files
 
     for record in run.source.ledger.records("task"):
         task = run.task(record.key)
-        outside = None if task is None else file_outside(task.facts, Path())
+        outside = None if task is None else check_table_files(task.facts, Path())
         if outside is not None:
             raise InputError(f"{run.folder}: task {record.key!r}, field {outside.field}: {outside}")
 
@@ -141,19 +143,19 @@ def seal(
     from jurygraph.runs.integrity.sealing import seal as seal_run
     from jurygraph.runs.run import Run
 
-    with kept_off_stdout(), closing(Run.open(run)) as stored_run:
-        allow_code_of(stored_run)
+    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
+        allow_run_modules(stored_run)
         with progress("verifying", stored_run.ledger.count, "records") as report:
             written_seal = seal_run(stored_run, key, report)
     if json:
-        out_json({"run": str(run), **written_seal.model_dump(mode="json")})
+        print_json({"run": str(run), **written_seal.model_dump(mode="json")})
         return
-    out(
-        visible(
+    print_result(
+        escape_line(
             f"{run} is sealed since {written_seal.signed_at}: {written_seal.records} records, head {written_seal.head}"
         )
     )
-    out(f"by {written_seal.public_key}")
+    print_result(f"by {written_seal.public_key}")
 
 
 def close(run: RunFolder, json: AsJson = False) -> None:
@@ -169,10 +171,10 @@ def close(run: RunFolder, json: AsJson = False) -> None:
 
     closed = close_run(run)
     if json:
-        out_json({"run": str(run), **closed._asdict()})
+        print_json({"run": str(run), **closed._asdict()})
         return
-    out(visible(f"{run} is closed: {closed.traces} traces, {closed.records} records"))
-    out(f"head {closed.head}")
+    print_result(escape_line(f"{run} is closed: {closed.traces} traces, {closed.records} records"))
+    print_result(f"head {closed.head}")
 
 
 def erase(
@@ -211,24 +213,24 @@ def erase(
     result = erase_texts(run, "response" if task is None else "task", response or task or "", reason)
     if json:
         paths = {"exports": list(map(str, result.exports)), "files": list(map(str, result.files))}
-        out_json({"run": str(run), **result._asdict(), **paths})
+        print_json({"run": str(run), **result._asdict(), **paths})
     else:
         _print_erased(result)
     for name in result.tasks:
-        command = f"`jurygraph erase {word(run)} --task {word(name)}`"
-        say(f"it also lies in what is written in task {name!r}; {command} erases that")
+        command = f"`jurygraph erase {shell_quote(run)} --task {shell_quote(name)}`"
+        print_message(f"it also lies in what is written in task {name!r}; {command} erases that")
     for path in result.files:
-        say(f"it also lies in {path}, which is no export of this run; remove that by hand")
+        print_message(f"it also lies in {path}, which is no export of this run; remove that by hand")
     for reason_why in result.unreached:
-        say(f"it may still lie in {reason_why}")
+        print_message(f"it may still lie in {reason_why}")
     if result.tasks or result.files or result.unreached:
-        raise typer.Exit(Exit.SOME_FAILED)
+        raise typer.Exit(ExitCode.SOME_FAILED)
 
 
-def _print_erased(result: "Erased") -> None:
-    out(f"erased {result.own} texts, and {result.elsewhere} of others in which it lay")
+def _print_erased(result: "ErasureResult") -> None:
+    print_result(f"erased {result.own} texts, and {result.elsewhere} of others in which it lay")
     for number, where in ((result.replies, "replies from the cache"), (result.calls, "calls from the recording")):
         if number:
-            out(f"removed {number} {where}")
+            print_result(f"removed {number} {where}")
     for path in result.exports:
-        out(visible(f"removed {path}"))
+        print_result(escape_line(f"removed {path}"))

@@ -11,7 +11,7 @@ from jurygraph.cli.streams import redacted_streams
 from jurygraph.errors import BudgetExceeded, JurygraphError, ModelError, TraceMismatch
 
 
-class Exit(IntEnum):
+class ExitCode(IntEnum):
     """Exit codes of the command line."""
 
     DONE = 0
@@ -44,12 +44,14 @@ def _run(argv: Sequence[str] | None) -> None:
     except JurygraphError as error:
         _exit_with_message(str(error), _exit_code(error))
     except OSError as error:
-        _exit_with_message(f"{error.filename or 'a file'}: {error.strerror or error}", Exit.WRONG_INPUT)
+        _exit_with_message(f"{error.filename or 'a file'}: {error.strerror or error}", ExitCode.WRONG_INPUT)
     except Exception as error:  # noqa: BLE001 - the outermost handler: any other exception is a bug
-        from jurygraph.cli.text import visible_lines
+        from jurygraph.cli.text import escape_lines
 
-        sys.stderr.write(visible_lines(traceback.format_exc()))
-        _exit_with_message(f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}", Exit.BUG)
+        sys.stderr.write(escape_lines(traceback.format_exc()))
+        _exit_with_message(
+            f"this is a bug in jurygraph, please report it: {type(error).__name__}: {error}", ExitCode.BUG
+        )
 
 
 class _VisibleFormatter(logging.Formatter):
@@ -57,21 +59,21 @@ class _VisibleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the message with control characters as escapes."""
-        from jurygraph.cli.text import visible_lines
+        from jurygraph.cli.text import escape_lines
 
-        return visible_lines(super().format(record))
+        return escape_lines(super().format(record))
 
 
-def _exit_code(error: JurygraphError) -> Exit:
+def _exit_code(error: JurygraphError) -> ExitCode:
     if isinstance(error, TraceMismatch):
-        return Exit.INTEGRITY
+        return ExitCode.INTEGRITY
     if isinstance(error, ModelError):
-        return Exit.INCONCLUSIVE
-    return Exit.BUDGET if isinstance(error, BudgetExceeded) else Exit.WRONG_INPUT
+        return ExitCode.INCONCLUSIVE
+    return ExitCode.BUDGET if isinstance(error, BudgetExceeded) else ExitCode.WRONG_INPUT
 
 
-def _exit_with_message(message: str, code: Exit) -> None:
-    from jurygraph.cli.text import say
+def _exit_with_message(message: str, code: ExitCode) -> None:
+    from jurygraph.cli.text import print_message
 
-    say(f"error: {message}")
+    print_message(f"error: {message}")
     sys.exit(code)

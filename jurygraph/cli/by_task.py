@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 import typer
 
-from jurygraph.cli.boundary import Exit
-from jurygraph.cli.text import say
+from jurygraph.cli.boundary import ExitCode
+from jurygraph.cli.text import print_message
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 _MAX_WAITING = 8  # finished results that may wait for an earlier task, per task that runs at once
 
 T = TypeVar("T")
-Ask = Callable[["Task"], Awaitable[T | None]]
+TaskRequest = Callable[["Task"], Awaitable[T | None]]
 
 
-class Found(NamedTuple, Generic[T]):
+class TaskOutcome(NamedTuple, Generic[T]):
     """The result for one task, or the reason why there is none.
 
     Attributes:
@@ -36,7 +36,7 @@ class Found(NamedTuple, Generic[T]):
     why: str | None = None
 
 
-def ask_each(jury: "Jury", lines: "TaskLines", ask: Ask[T], doing: str) -> list[Found[T]]:
+def run_each(jury: "Jury", lines: "TaskLines", ask: TaskRequest[T], doing: str) -> list[TaskOutcome[T]]:
     """Return the outcome for every selected task, in the order of the file, with a progress bar labelled `doing`.
 
     Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
@@ -45,45 +45,45 @@ def ask_each(jury: "Jury", lines: "TaskLines", ask: Ask[T], doing: str) -> list[
 
     from jurygraph.cli.outcome import request_lines
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.figures.bill import requests
+    from jurygraph.runs.figures.bill import count_requests
 
     def request_summary() -> str:
-        return "; ".join(request_lines(requests(jury)))
+        return "; ".join(request_lines(count_requests(jury)))
 
     try:
         with progress(doing, len(lines), "tasks", request_summary) as report, asyncio.Runner() as runner:
             return runner.run(_ask_all(jury, lines, ask, report))
     except KeyboardInterrupt:
-        say("interrupted; nothing was written, and the same command goes on with what the cache has")
-        raise typer.Exit(Exit.INTERRUPTED) from None
+        print_message("interrupted; nothing was written, and the same command goes on with what the cache has")
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def left_out(outcomes: Iterable[Found[T]]) -> list[dict[str, Any]]:
+def omitted_tasks_json(outcomes: Iterable[TaskOutcome[T]]) -> list[dict[str, Any]]:
     """Return the omitted tasks as JSON records: task id, line number and reason."""
     return [{"task": one.task.id, "line": one.line, "why": one.why} for one in outcomes if one.why is not None]
 
 
-def tell_left_out(outcomes: Iterable[Found[T]]) -> int:
+def print_omitted_tasks(outcomes: Iterable[TaskOutcome[T]]) -> int:
     """Print each omitted task and the totals to standard error; return the number of omitted tasks."""
     listed = list(outcomes)
     omitted = [one for one in listed if one.why is not None]
     for one in omitted:
-        say(f"left out, line {one.line}: {one.why}")
-    say(f"{len(listed) - len(omitted)} tasks were written, {len(omitted)} left out")
+        print_message(f"left out, line {one.line}: {one.why}")
+    print_message(f"{len(listed) - len(omitted)} tasks were written, {len(omitted)} left out")
     return len(omitted)
 
 
-async def _ask_all(jury: "Jury", lines: "TaskLines", ask: Ask[T], report: Any) -> list[Found[T]]:
+async def _ask_all(jury: "Jury", lines: "TaskLines", ask: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
     import asyncio
 
     from jurygraph.errors import BudgetExceeded, ModelError
-    from jurygraph.graphs.side_by_side import in_order
+    from jurygraph.graphs.side_by_side import gather_in_order
 
     gateway = jury.gateway
     pending = (asyncio.create_task(_ask_one(lines.name, line, task, ask)) for line, task in lines.tasks())
     results = []
     try:
-        async with aclosing(in_order(pending, jury.at_once, _MAX_WAITING)) as outcomes:
+        async with aclosing(gather_in_order(pending, jury.at_once, _MAX_WAITING)) as outcomes:
             async for outcome in outcomes:
                 results.append(outcome)
                 report(1)
@@ -97,18 +97,18 @@ async def _ask_all(jury: "Jury", lines: "TaskLines", ask: Ask[T], report: Any) -
     return results
 
 
-async def _ask_one(name: str, line: int, task: "Task", ask: Ask[T]) -> Found[T]:
+async def _ask_one(name: str, line: int, task: "Task", ask: TaskRequest[T]) -> TaskOutcome[T]:
     """Return the outcome for one task. Only an unreachable model or an exhausted budget fails the whole command."""
     from jurygraph.errors import BudgetExceeded, ModelError, PlanError
     from jurygraph.models.faults import Fault
 
     try:
-        return Found(line, task, await ask(task))
+        return TaskOutcome(line, task, await ask(task))
     except PlanError as error:
-        return Found(line, task, None, str(error))
+        return TaskOutcome(line, task, None, str(error))
     except (ModelError, BudgetExceeded) as error:
         if isinstance(error.__cause__, Fault) and error.__cause__.cause == "response":
-            return Found(line, task, None, str(error))
+            return TaskOutcome(line, task, None, str(error))
         advice = "nothing was written, and the same command tries again, with what the cache keeps of this time"
         error.args = (f"{name}, line {line}: {error}; {advice}",)
         raise

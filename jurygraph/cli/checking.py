@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from jurygraph.cli.boundary import Exit
+from jurygraph.cli.boundary import ExitCode
 from jurygraph.cli.options import AsJson
-from jurygraph.cli.text import out, out_json, visible
+from jurygraph.cli.text import escape_line, print_json, print_result
 
 if TYPE_CHECKING:
     from jurygraph.schema import Config, Task
@@ -50,13 +50,13 @@ def doctor(
     with redirect_stdout(sys.stderr):  # output of user code must not mix with the result
         checks = list(_run_checks(config))
     if json:
-        out_json({"checks": [check._asdict() for check in checks]})
+        print_json({"checks": [check._asdict() for check in checks]})
     else:
         for check in checks:
             mark = {True: "ok", False: "FAILED", None: "-"}[check.works]
-            out(f"{check.name:<14}{mark:<8}{visible(check.detail)}")
+            print_result(f"{check.name:<14}{mark:<8}{escape_line(check.detail)}")
     if any(check.name == "config" and not check.works for check in checks):
-        raise typer.Exit(Exit.WRONG_INPUT)
+        raise typer.Exit(ExitCode.WRONG_INPUT)
 
 
 def _run_checks(config: Path | None) -> Iterator[Check]:
@@ -109,9 +109,9 @@ def _check_write_access() -> Check:
 
 def _check_maths_worker() -> Check:
     """Run one comparison in the worker process that compares answers."""
-    from jurygraph.cli.opening import send_nothing
+    from jurygraph.cli.opening import disable_tracing
 
-    send_nothing()
+    disable_tracing()
     from jurygraph.errors import JurygraphError
     from jurygraph.jury import Jury
     from jurygraph.schema import Response, Task
@@ -128,7 +128,7 @@ def _check_maths_worker() -> Check:
 
 
 def _check_config(path: Path) -> Iterator[Check]:
-    from jurygraph.cli.opening import notes_of, open_jury
+    from jurygraph.cli.opening import jury_notes, open_jury
     from jurygraph.errors import JurygraphError
 
     try:
@@ -137,7 +137,7 @@ def _check_config(path: Path) -> Iterator[Check]:
                 evaluator.open()
             jury.prepare(_example_task(jury.config))
             names = ", ".join(f"{e.name} {e.version}" for e in jury.evaluators.values())
-            notes = notes_of(jury)
+            notes = jury_notes(jury)
     except (JurygraphError, OSError) as error:
         yield Check("config", False, str(error))
         return

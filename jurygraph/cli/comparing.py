@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.boundary import Exit
+from jurygraph.cli.boundary import ExitCode
 from jurygraph.cli.options import AsJson, Conditions
-from jurygraph.cli.outcome import say_missed
-from jurygraph.cli.text import number, out, out_json, table, visible
+from jurygraph.cli.outcome import print_missed_conditions
+from jurygraph.cli.text import escape_line, format_number, format_table, print_json, print_result
 
 if TYPE_CHECKING:
     from jurygraph.runs.figures.comparison import Comparison, Flip
@@ -40,21 +40,21 @@ def compare(
         jurygraph compare before after --gate "mean_delta>-0.01, failed_b<=0"
     """
     from jurygraph.runs.figures.comparison import compare as compare_traces
-    from jurygraph.runs.figures.gate import Gate
+    from jurygraph.runs.figures.gate import Thresholds
     from jurygraph.runs.run import Run
 
-    threshold = Gate.parse(",".join(gate)) if gate else None
+    threshold = Thresholds.parse(",".join(gate)) if gate else None
     with closing(Run.open(run_a)) as a, closing(Run.open(run_b)) as b:
         comparison = compare_traces(_each_trace(a), _each_trace(b), passing=passing)
     if json:
-        out_json(comparison.model_dump(mode="json"))
+        print_json(comparison.model_dump(mode="json"))
     else:
         for line in _comparison_lines(comparison, flips):
-            out(line)
+            print_result(line)
     missed = [] if threshold is None else threshold.missed(comparison)
-    say_missed(missed)
+    print_missed_conditions(missed)
     if missed:
-        raise typer.Exit(Exit.SOME_FAILED)
+        raise typer.Exit(ExitCode.SOME_FAILED)
 
 
 def _each_trace(run: "Run") -> "Iterator[Trace]":
@@ -72,33 +72,39 @@ def _comparison_lines(comparison: "Comparison", flips: int) -> Iterator[str]:
     if comparison.notes:
         yield ""
     for note in comparison.notes:
-        yield f"note: {visible(note)}"
+        yield f"note: {escape_line(note)}"
 
 
 def _figure_table(comparison: "Comparison") -> list[str]:
-    from jurygraph.runs.figures.gate import Figures
+    from jurygraph.runs.figures.gate import ComparisonStatistics
 
     rows = [
         [name, field.description or "", _format_figure(name, getattr(comparison, name))]
-        for name, field in Figures.model_fields.items()
+        for name, field in ComparisonStatistics.model_fields.items()
     ]
-    return table(["figure", f"a response passes with {comparison.passing:g}", "value"], rows, left=2)
+    return format_table(["figure", f"a response passes with {comparison.passing:g}", "value"], rows, left=2)
 
 
 def _format_figure(name: str, figure: float | None) -> str:
     if isinstance(figure, int):
         return str(figure)
-    return _format_p_value(figure) if name.endswith("_p") else number(figure)
+    return _format_p_value(figure) if name.endswith("_p") else format_number(figure)
 
 
 def _format_p_value(p: float | None) -> str:
     """Format a p-value; one too small for four decimals is printed as <0.0001, not 0."""
-    return number(p) if p is None or p >= 0.0001 else "<0.0001"
+    return format_number(p) if p is None or p >= 0.0001 else "<0.0001"
 
 
 def _agent_table(comparison: "Comparison") -> Iterator[str]:
     rows = [
-        [row.agent or "(no agent named)", str(row.n), number(row.mean_a), number(row.mean_b), number(row.mean_delta)]
+        [
+            row.agent or "(no agent named)",
+            str(row.n),
+            format_number(row.mean_a),
+            format_number(row.mean_b),
+            format_number(row.mean_delta),
+        ]
         for row in comparison.agents
     ]
     return _section(["agent", "n", "mean A", "mean B", "B - A"], rows)
@@ -112,7 +118,7 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
             str(row.to_met),
             str(row.to_unmet),
             _format_p_value(row.mcnemar_p),
-            number(row.largest_delta),
+            format_number(row.largest_delta),
             str(row.only_a),
             str(row.only_b),
         ]
@@ -123,7 +129,7 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
 
 
 def _change_table(comparison: "Comparison") -> Iterator[str]:
-    rows = [[c.response_id, number(c.a), number(c.b), number(c.delta)] for c in comparison.changes]
+    rows = [[c.response_id, format_number(c.a), format_number(c.b), format_number(c.delta)] for c in comparison.changes]
     return _section(["largest changes of a reward", "A", "B", "B - A"], rows)
 
 
@@ -134,8 +140,8 @@ def _flip_table(flipped: "Sequence[Flip]", limit: int) -> Iterator[str]:
             f.response_id,
             _opponents(f),
             str(f.sample),
-            number(f.before),
-            number(f.after),
+            format_number(f.before),
+            format_number(f.after),
             _decision_change(f),
         ]
         for f in flipped[:limit]
@@ -157,4 +163,4 @@ def _section(header: list[str], rows: list[list[str]], left: int = 1) -> Iterato
     """Return a table after an empty line, or nothing if there are no rows."""
     if rows:
         yield ""
-        yield from table(header, rows, left)
+        yield from format_table(header, rows, left)

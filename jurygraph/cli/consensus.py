@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, PlotFile
-from jurygraph.cli.text import out, out_json, say
+from jurygraph.cli.text import print_json, print_message, print_result
 
 if TYPE_CHECKING:
     from jurygraph.sources.ratings import VotesFile
-    from jurygraph.studies.consensus import Ballots, ConsensusReport, Reached
+    from jurygraph.studies.consensus import ConsensusReport, FittedConsensus, VoteColumns
 
 
-class Presets(StrEnum):
+class Preset(StrEnum):
     """Presets for fitting the model."""
 
     converged = "converged"
     paper = "paper"
 
 
-class Methods(StrEnum):
+class Method(StrEnum):
     """Methods that score agents and items."""
 
     stableval = "stableval"
@@ -54,10 +54,10 @@ Values = Annotated[
     str | None, typer.Option(metavar="V,W", help="Credit of each class.", show_default="evenly from 0 to 1")
 ]
 PresetName = Annotated[
-    Presets | None, typer.Option(help="How the model is fitted.", show_default="converged; see docs/consensus.md")
+    Preset | None, typer.Option(help="How the model is fitted.", show_default="converged; see docs/consensus.md")
 ]
 MethodName = Annotated[
-    Methods | None,
+    Method | None,
     typer.Option(help="What scores agents and items.", show_default="stableval; majority for a panel too small"),
 ]
 Bootstrap = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples of the agents' intervals; 0: none.")]
@@ -112,7 +112,7 @@ def consensus(
         jurygraph consensus ratings.csv
         jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
     """
-    from jurygraph.studies.consensus import Settings, reach
+    from jurygraph.studies.consensus import Settings, fit_consensus
 
     _refuse_unwritable(artifact, plot, [*ratings, *([gold] if gold else [])])
     columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
@@ -128,7 +128,7 @@ def consensus(
         seed=seed,
         jobs=jobs or os.cpu_count() or 1,
     )
-    reached = reach(ballots, settings)
+    reached = fit_consensus(ballots, settings)
     findings = _measure_consensus(reached)
     _print_findings(findings, compare, json)
     _print_warnings(reached)
@@ -151,22 +151,22 @@ def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[
 
 def _read_ballots(
     ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None, gold: Path | None
-) -> "Ballots":
+) -> "VoteColumns":
     from jurygraph.sources.ratings import read_gold, read_votes
-    from jurygraph.studies.consensus import gather
+    from jurygraph.studies.consensus import collect_votes
 
     files = [read_votes(path, columns) for path in ratings]
     _print_unread_columns(files)
     gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
     gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
-    return gather(files, dimension, _split_list(classes) if classes is not None else (), gold_labels)
+    return collect_votes(files, dimension, _split_list(classes) if classes is not None else (), gold_labels)
 
 
 def _print_unread_columns(files: Sequence["VotesFile"]) -> None:
     for file in files:
         for column, hint in file.unread.items():
             if hint is not None:
-                say(f"{file.path}: column {column!r} is not read; {hint}")
+                print_message(f"{file.path}: column {column!r} is not read; {hint}")
 
 
 def _split_list(text: str) -> list[str]:
@@ -183,7 +183,7 @@ def _parse_values(text: str) -> list[float]:
     return [float(part) for part in _split_list(text)]
 
 
-def _measure_consensus(reached: "Reached") -> "ConsensusReport":
+def _measure_consensus(reached: "FittedConsensus") -> "ConsensusReport":
     from jurygraph.cli.progress import progress
     from jurygraph.studies.consensus import report
 
@@ -194,34 +194,38 @@ def _measure_consensus(reached: "Reached") -> "ConsensusReport":
     return report(reached, stability, refits)
 
 
-def _write_files(reached: "Reached", findings: "ConsensusReport", artifact: Path | None, plot: Path | None) -> None:
-    from jurygraph.cli.delivery import deliver, deliver_file
-    from jurygraph.judges.consensus.learned import confusions_of
-    from jurygraph.sources.confusions import written
+def _write_files(
+    reached: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
+) -> None:
+    from jurygraph.cli.delivery import write_output, write_output_with
+    from jurygraph.judges.consensus.learned import to_confusions
+    from jurygraph.sources.confusions import confusions_to_json
     from jurygraph.studies.consensus.picture import draw
 
     if artifact is not None and reached.stands_in:
-        say(f"{artifact}: is not written, since the majority has no confusions; --method stableval writes the model's")
+        print_message(
+            f"{artifact}: is not written, since the majority has no confusions; --method stableval writes the model's"
+        )
     elif artifact is not None:
-        deliver(str(artifact), [written(confusions_of(reached.model, reached.ballots.classes))])
+        write_output(str(artifact), [confusions_to_json(to_confusions(reached.model, reached.ballots.classes))])
     if plot is not None:
-        deliver_file(str(plot), lambda draft: draw(findings, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw(findings, draft, plot.suffix))
 
 
 def _print_findings(findings: "ConsensusReport", compare: bool, as_json: bool) -> None:
-    from jurygraph.cli.consensus_tables import lines
+    from jurygraph.cli.consensus_tables import consensus_lines
 
     if as_json:
-        out_json(findings.model_dump(mode="json"))
+        print_json(findings.model_dump(mode="json"))
         return
-    for line in lines(findings, compare):
-        out(line)
+    for line in consensus_lines(findings, compare):
+        print_result(line)
 
 
-def _print_warnings(reached: "Reached") -> None:
+def _print_warnings(reached: "FittedConsensus") -> None:
     for warning in reached.warnings:
-        say(warning)
+        print_message(warning)
     if reached.ballots.agent is None:
-        say("no row names an agent: agents have no scores, and stability is not measured")
+        print_message("no row names an agent: agents have no scores, and stability is not measured")
     elif reached.no_stability is not None:
-        say(f"stability is not measured: {reached.no_stability}")
+        print_message(f"stability is not measured: {reached.no_stability}")

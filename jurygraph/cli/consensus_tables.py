@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.text import table, visible
+from jurygraph.cli.text import escape_line, format_table
 
 if TYPE_CHECKING:
     from jurygraph.studies.consensus import ConsensusReport
-    from jurygraph.studies.consensus.findings import Compared
+    from jurygraph.studies.consensus.findings import AgentComparison
 
 _MAX_ROWS = 10
 _METHOD_NAMES = {
@@ -18,7 +18,7 @@ _METHOD_NAMES = {
 _INTERVAL_SOURCES = {"items": "items drawn anew", "prompts": "prompts drawn anew", "refits": "refits of resamples"}
 
 
-def lines(report: "ConsensusReport", compare: bool) -> Iterator[str]:
+def consensus_lines(report: "ConsensusReport", compare: bool) -> Iterator[str]:
     """Return the lines of all tables; with `compare`, also the tables that compare all methods."""
     yield from _heading(report)
     parts = [
@@ -35,15 +35,17 @@ def lines(report: "ConsensusReport", compare: bool) -> Iterator[str]:
 
 
 def _heading(report: "ConsensusReport") -> Iterator[str]:
-    from jurygraph.studies.consensus.ballots import shown
+    from jurygraph.studies.consensus.ballots import format_label
 
     counts = report.counts
-    credit = ", ".join(f"{shown(one)} ({value:g})" for one, value in zip(report.classes, report.values, strict=True))
+    credit = ", ".join(
+        f"{format_label(one)} ({value:g})" for one, value in zip(report.classes, report.values, strict=True)
+    )
     totals = {"labels": counts.rows - counts.abstained, "items": counts.items, "annotators": counts.annotators}
     if counts.gold:
         totals["items of gold"] = counts.gold
     yield ", ".join(f"{name}: {count}" for name, count in totals.items())
-    yield visible(f"classes and their credit: {credit}", 400)
+    yield escape_line(f"classes and their credit: {credit}", 400)
     steps = f"{'converged' if report.converged else 'stopped'} after {report.iterations} steps"
     yield f"method {report.method}; preset {report.preset}, {steps}, log-likelihood {report.log_likelihood:.3f}"
 
@@ -67,7 +69,9 @@ def _agent_table(report: "ConsensusReport") -> list[str]:
     rows = [
         [name, _format_number(one.score), _format_interval((one.low, one.high)), str(one.items)] for name, one in ranked
     ]
-    return table(["agent", "score", f"95 % ({_INTERVAL_SOURCES[report.intervals]})", "items"], rows) if rows else []
+    return (
+        format_table(["agent", "score", f"95 % ({_INTERVAL_SOURCES[report.intervals]})", "items"], rows) if rows else []
+    )
 
 
 def _comparison_table(report: "ConsensusReport") -> list[str]:
@@ -84,10 +88,10 @@ def _comparison_table(report: "ConsensusReport") -> list[str]:
         ]
         for name, one in ranked
     ]
-    return table(["agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC"], rows) if rows else []
+    return format_table(["agent", "MV", "DS", "PEC", "Δ(PEC-MV)", "items", "ranks MV, DS, PEC"], rows) if rows else []
 
 
-def _format_ranks(one: "Compared") -> str:
+def _format_ranks(one: "AgentComparison") -> str:
     from jurygraph.aggregation.consensus.stability import METHODS
 
     return ", ".join(f"{one.ranks[method]:g}" for method in METHODS)
@@ -103,7 +107,7 @@ def _findings_table(report: "ConsensusReport") -> list[str]:
         ["mean ambiguity (PEC)", _format_number(findings.mean_ambiguity)],
         ["highly ambiguous items (> 0.3)", high],
     ]
-    return table(["MV against PEC", ""], rows)
+    return format_table(["MV against PEC", ""], rows)
 
 
 def _annotator_table(report: "ConsensusReport") -> list[str]:
@@ -120,21 +124,24 @@ def _annotator_table(report: "ConsensusReport") -> list[str]:
         for name, one in ranked[:_MAX_ROWS]
     ]
     return [
-        *table(["annotator", "accuracy", "95 %", "leniency", "strictness", "labels"], rows),
+        *format_table(["annotator", "accuracy", "95 %", "leniency", "strictness", "labels"], rows),
         *_omitted_line(len(ranked)),
     ]
 
 
 def _item_table(report: "ConsensusReport") -> list[str]:
-    from jurygraph.studies.consensus.ballots import shown
+    from jurygraph.studies.consensus.ballots import format_label
 
     ranked = sorted(report.items.items(), key=lambda one: (-one[1].ambiguity, one[0]))
     rows = []
     for name, one in ranked[:_MAX_ROWS]:
         likeliest = max(one.posterior)
-        labels = [shown(label) for label, p in zip(report.classes, one.posterior, strict=True) if p == likeliest]
+        labels = [format_label(label) for label, p in zip(report.classes, one.posterior, strict=True) if p == likeliest]
         rows.append([name, _format_number(one.ambiguity), _format_number(likeliest), " or ".join(labels)])
-    return [*table(["most ambiguous items", "ambiguity", "posterior", "class"], rows), *_omitted_line(len(ranked))]
+    return [
+        *format_table(["most ambiguous items", "ambiguity", "posterior", "class"], rows),
+        *_omitted_line(len(ranked)),
+    ]
 
 
 def _stability_table(report: "ConsensusReport") -> list[str]:
@@ -146,7 +153,7 @@ def _stability_table(report: "ConsensusReport") -> list[str]:
     ]
     subsets = next(iter(report.stability.values())).subsets
     header = [f"stability ({subsets} subsets)", "mean τ_b", "mean rank sd", "mean rank range", "mean score shift"]
-    return table(header, rows)
+    return format_table(header, rows)
 
 
 def _agreement_table(report: "ConsensusReport") -> list[str]:
@@ -159,4 +166,4 @@ def _agreement_table(report: "ConsensusReport") -> list[str]:
         ["rows that repeat an item and annotator", str(counts.repeated)],
         ["abstentions, left out", str(counts.abstained)],
     ]
-    return table(["agreement", ""], rows)
+    return format_table(["agreement", ""], rows)

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jurygraph.cli.text import number
-from jurygraph.schema import Spec, Trace
+from jurygraph.cli.text import format_number
+from jurygraph.schema import ComponentSpec, Trace
 
 CONTRAST = "contrast"
 """Name of the combiner that writes these figures."""
 
 
-class Ranked(NamedTuple):
+class RankedContrast(NamedTuple):
     """One contrast and how it was ranked.
 
     Attributes:
@@ -36,10 +36,10 @@ class Ranked(NamedTuple):
 
 
 def _format_margin(margin: float) -> str:
-    return "as much as the response" if margin == 0.0 else f"{number(-margin)} above the response"
+    return "as much as the response" if margin == 0.0 else f"{format_number(-margin)} above the response"
 
 
-def ranked(trace: Trace, spec: Spec) -> list[Ranked]:
+def ranked_contrasts(trace: Trace, spec: ComponentSpec) -> list[RankedContrast]:
     """Return the contrasts of a trace under a component of combiner `contrast`, in the order of their ids."""
     questions = {question for one in spec.inputs.values() for question in one.questions}
     edits = {one.response.id: one.edit for material in trace.material for one in material.variants}
@@ -47,16 +47,16 @@ def ranked(trace: Trace, spec: Spec) -> list[Ranked]:
     figures = trace.reward.figures.get(spec.name, {})
     names = sorted(compared & edits.keys())
     margins = (figures.get(f"pair {pair}") for pair in range(1, len(names) + 1))
-    return [Ranked(name, _as_mapping(edits[name]), margin) for name, margin in zip(names, margins, strict=True)]
+    return [RankedContrast(name, _as_mapping(edits[name]), margin) for name, margin in zip(names, margins, strict=True)]
 
 
 def _as_mapping(edit: Any) -> Mapping[str, Any]:
     return edit if isinstance(edit, Mapping) else {}
 
 
-def contrast_lines(trace: Trace, spec: Spec) -> Iterator[str]:
+def contrast_lines(trace: Trace, spec: ComponentSpec) -> Iterator[str]:
     """Return how many contrasts were ranked the right way, and a line for each that was not."""
-    contrasts = ranked(trace, spec)
+    contrasts = ranked_contrasts(trace, spec)
     if contrasts:
         correct = sum(one.rightly for one in contrasts)
         yield f"{spec.name}: {correct} of {len(contrasts)} contrasts score less than the response"

@@ -11,17 +11,17 @@ from jurygraph.errors import InputError
 _GZIP = 31
 
 
-def deliver(path: str, lines: Iterable[bytes]) -> None:
+def write_output(path: str, lines: Iterable[bytes]) -> None:
     """Write a file completely or not at all; symbolic links are followed. Pipes and devices are written directly.
 
     Raises `InputError` if nothing can be written.
     """
-    from jurygraph.runs.store.drafts import write_whole
+    from jurygraph.runs.store.drafts import write_atomically
 
     existing = _writable_mode(path)
     try:
         if existing is None or (stat.S_ISREG(existing) and not path.startswith(("/dev/", "/proc/"))):
-            write_whole(Path(os.path.realpath(path)), lines, private=False)
+            write_atomically(Path(os.path.realpath(path)), lines, private=False)
         else:
             with open(path, "wb") as file:
                 file.writelines(lines)
@@ -29,36 +29,36 @@ def deliver(path: str, lines: Iterable[bytes]) -> None:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
-def deliver_file(path: str, write: Callable[[Path], None]) -> None:
+def write_output_with(path: str, write: Callable[[Path], None]) -> None:
     """Write a file like `deliver`, for libraries that write by themselves: `write` gets a draft that then replaces the
     file.
 
     Raises `InputError` if nothing can be written, or if the path is a pipe or a device.
     """
-    from jurygraph.runs.store.drafts import draft_of
+    from jurygraph.runs.store.drafts import open_draft
 
     existing = _writable_mode(path)
     if existing is not None and not stat.S_ISREG(existing):
         raise InputError(f"{path}: is no regular file, which this form needs; name another")
     try:
-        with draft_of(Path(os.path.realpath(path)), private=False) as draft:
+        with open_draft(Path(os.path.realpath(path)), private=False) as draft:
             write(draft)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
-def refuse_inside(path: str) -> None:
+def refuse_run_file(path: str) -> None:
     """Raise `InputError` if the path is a file of a run's own, of this run or of another."""
-    from jurygraph.runs.store.folder import LEDGER, OWN
+    from jurygraph.runs.store.folder import LEDGER, RUN_FILES
 
     target = Path(os.path.realpath(path))
-    if target.name in OWN and (target.parent / LEDGER).exists():
+    if target.name in RUN_FILES and (target.parent / LEDGER).exists():
         raise InputError(f"{path}: is a file of the run itself; name another")
 
 
 def refuse_source(path: str, *sources: str) -> None:
     """Raise `InputError` if the path is one of the files that are read, or a file of a run."""
-    refuse_inside(path)
+    refuse_run_file(path)
     for source in sources:
         if os.path.exists(source) and os.path.exists(path) and os.path.samefile(source, path):
             raise InputError(f"{path}: is the file that is read; name another to write")
@@ -66,20 +66,20 @@ def refuse_source(path: str, *sources: str) -> None:
 
 def refuse_unwritable(path: str) -> None:
     """Raise `InputError` if no file can be created at the path; to be called before any work is done."""
-    refuse_inside(path)
+    refuse_run_file(path)
     _writable_mode(path)
 
 
 def refuse_picture(plot: Path | None) -> None:
     """Raise `InputError` if a picture is requested that cannot be drawn or written."""
-    from jurygraph.studies.plots import refuse_undrawable
+    from jurygraph.studies.plots import require_drawable
 
     if plot is not None:
-        refuse_undrawable(plot)
+        require_drawable(plot)
         refuse_unwritable(str(plot))
 
 
-def packed(path: str, lines: Iterable[bytes]) -> Iterable[bytes]:
+def compress_lines(path: str, lines: Iterable[bytes]) -> Iterable[bytes]:
     """Return the bytes for a path: gzipped if it ends in .gz, with the same result every time."""
     return _gzip(lines) if path.endswith(".gz") else lines
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, PlotFile, Resamples
-from jurygraph.cli.text import number, out, out_json, say, table, visible
+from jurygraph.cli.text import escape_line, format_number, format_table, print_json, print_message, print_result
 
 if TYPE_CHECKING:
     from jurygraph.studies.disagreement import DisagreementReport, Samples
-    from jurygraph.studies.disagreement.findings import Contrast
-    from jurygraph.studies.stepwise import Cut
+    from jurygraph.studies.disagreement.findings import GroupDifference
+    from jurygraph.studies.stepwise import StepRule
 
 _MAX_STEPS = 30
 _SERIES_TITLES = {"reward": "mean reward", "disagreement": "mean D_pair", "conflict_rate": "conflict rate"}
@@ -29,10 +29,10 @@ def disagreement(
     ] = None,
     step_label: Annotated[
         str | None,
-        typer.Option(metavar="L", help="Cut into steps by this label of the responses.", show_default=False),
+        typer.Option(metavar="L", help="StepRule into steps by this label of the responses.", show_default=False),
     ] = None,
     every: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=False)
+        int | None, typer.Option(min=1, metavar="N", help="StepRule into steps of N tasks.", show_default=False)
     ] = None,
     percentile: Annotated[
         float, typer.Option(metavar="P", help="Percentile of D_pair above which a response is a conflict.")
@@ -57,24 +57,24 @@ def disagreement(
         jurygraph study disagreement macrm multi-head --step-label step --plot disagreement.svg
     """
     from jurygraph.studies.disagreement import report
-    from jurygraph.studies.stepwise import Cut
+    from jurygraph.studies.stepwise import StepRule
 
-    cut = Cut(step_label, every)
+    cut = StepRule(step_label, every)
     if plot is not None:
         _refuse_undrawable(plot, cut)
     names = tuple(name.strip() for name in components.split(",")) if components is not None else ()
     reports = [report(_read_run(run, cut, names), percentile, resamples, seed) for run in runs]
     if json:
-        out_json({"runs": [one.model_dump(mode="json") for one in reports]})
+        print_json({"runs": [one.model_dump(mode="json") for one in reports]})
     else:
         for line in _report_lines(reports):
-            out(line)
+            print_result(line)
     _print_omissions(reports)
     if plot is not None:
         _draw(reports, plot)
 
 
-def _refuse_undrawable(plot: Path, cut: "Cut") -> None:
+def _refuse_undrawable(plot: Path, cut: "StepRule") -> None:
     from jurygraph.cli.delivery import refuse_picture
     from jurygraph.errors import InputError
 
@@ -84,13 +84,13 @@ def _refuse_undrawable(plot: Path, cut: "Cut") -> None:
 
 
 def _draw(reports: Sequence["DisagreementReport"], plot: Path) -> None:
-    from jurygraph.cli.delivery import deliver_file
+    from jurygraph.cli.delivery import write_output_with
     from jurygraph.studies.disagreement.picture import draw
 
-    deliver_file(str(plot), lambda draft: draw(reports, draft, plot.suffix))
+    write_output_with(str(plot), lambda draft: draw(reports, draft, plot.suffix))
 
 
-def _read_run(folder: Path, cut: "Cut", components: Sequence[str]) -> "Samples":
+def _read_run(folder: Path, cut: "StepRule", components: Sequence[str]) -> "Samples":
     from jurygraph.cli.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.studies.disagreement import read_samples
@@ -102,25 +102,25 @@ def _read_run(folder: Path, cut: "Cut", components: Sequence[str]) -> "Samples":
 def _print_omissions(reports: Sequence["DisagreementReport"]) -> None:
     for one in reports:
         for reason, count in one.left_out.items():
-            say(f"{one.run}: left out, {reason}: {count}")
+            print_message(f"{one.run}: left out, {reason}: {count}")
         if one.split.tied_low:
             ties = (
                 f"{one.split.tied_high} of High-div and {one.split.tied_low} of Low-div have D_pair {one.split.cut:.4g}"
             )
-            say(f"{one.run}: {ties}; the ids decide between them")
+            print_message(f"{one.run}: {ties}; the ids decide between them")
         if one.split.empty:
-            say(
+            print_message(
                 f"{one.run}: {one.split.empty} of {one.split.resamples} resamples held one side alone, and are left out"
             )
     if len({one.components for one in reports}) > 1:
-        say("the runs are compared by different components; name those of all with --components")
+        print_message("the runs are compared by different components; name those of all with --components")
 
 
 def _report_lines(reports: Sequence["DisagreementReport"]) -> Iterator[str]:
     yield from _comparison_table(reports)
     for report in reports:
         yield ""
-        yield visible(
+        yield escape_line(
             f"{report.run}: {', '.join(report.components)}, of {report.samples} responses to {report.tasks} tasks"
         )
         yield ""
@@ -140,36 +140,38 @@ def _comparison_table(reports: Sequence["DisagreementReport"]) -> list[str]:
         [
             one.run,
             str(one.samples),
-            number(one.disagreement),
-            number(one.threshold),
+            format_number(one.disagreement),
+            format_number(one.threshold),
             str(one.conflicts),
-            number(one.conflict_rate),
+            format_number(one.conflict_rate),
         ]
         for one in reports
     ]
-    return table(
+    return format_table(
         ["run", "responses", "mean D_pair", f"τ ({reports[0].percentile:g}th pct)", "conflicts", "conflict rate"], rows
     )
 
 
 def _split_table(report: "DisagreementReport") -> list[str]:
     split = report.split
-    rows = [[row.name, number(row.high), number(row.low), _format_difference(row)] for row in split.rows]
-    return table(["mean", f"High-div ({split.high})", f"Low-div ({split.low})", "difference (95 %)"], rows)
+    rows = [[row.name, format_number(row.high), format_number(row.low), _format_difference(row)] for row in split.rows]
+    return format_table(["mean", f"High-div ({split.high})", f"Low-div ({split.low})", "difference (95 %)"], rows)
 
 
-def _format_difference(row: "Contrast") -> str:
+def _format_difference(row: "GroupDifference") -> str:
     if row.difference_low is None or row.difference_high is None:
-        return number(row.difference)
-    return f"{number(row.difference)} ({number(row.difference_low)} to {number(row.difference_high)})"
+        return format_number(row.difference)
+    return (
+        f"{format_number(row.difference)} ({format_number(row.difference_low)} to {format_number(row.difference_high)})"
+    )
 
 
 def _correlation_table(report: "DisagreementReport") -> list[str]:
     rows = [
-        [f"{pair.first}, {pair.second}", number(pair.pearson), number(pair.spearman), pair.why or ""]
+        [f"{pair.first}, {pair.second}", format_number(pair.pearson), format_number(pair.spearman), pair.why or ""]
         for pair in report.correlations
     ]
-    return table(["correlation", "Pearson", "Spearman", ""], rows)
+    return format_table(["correlation", "Pearson", "Spearman", ""], rows)
 
 
 def _step_table(report: "DisagreementReport") -> Iterator[str]:
@@ -177,13 +179,13 @@ def _step_table(report: "DisagreementReport") -> Iterator[str]:
         [
             f"{step.step:g}",
             str(step.samples),
-            number(step.reward),
-            number(step.disagreement),
-            number(step.conflict_rate),
+            format_number(step.reward),
+            format_number(step.disagreement),
+            format_number(step.conflict_rate),
         ]
         for step in report.steps[:_MAX_STEPS]
     ]
-    yield from table(["step", "responses", *_SERIES_TITLES.values()], rows)
+    yield from format_table(["step", "responses", *_SERIES_TITLES.values()], rows)
     if len(report.steps) > _MAX_STEPS:
         yield f"... and {len(report.steps) - _MAX_STEPS} more (--json)"
 
@@ -192,13 +194,13 @@ def _trend_table(report: "DisagreementReport") -> list[str]:
     rows = [
         [
             _SERIES_TITLES[trend.name],
-            number(trend.first),
-            number(trend.last),
+            format_number(trend.first),
+            format_number(trend.last),
             f"{trend.slope:.2g}",
-            number(trend.kendall),
-            number(trend.p),
-            number(trend.fluctuation),
+            format_number(trend.kendall),
+            format_number(trend.p),
+            format_number(trend.fluctuation),
         ]
         for trend in report.trends
     ]
-    return table(["over steps", "first", "last", "slope", "Kendall τ-b", "p", "mean |change|"], rows)
+    return format_table(["over steps", "first", "last", "slope", "Kendall τ-b", "p", "mean |change|"], rows)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from jurygraph.cli.options import OutFile
-from jurygraph.cli.text import out, say
+from jurygraph.cli.text import print_message, print_result
 
 if TYPE_CHECKING:
     from jurygraph.schema import Task
@@ -26,14 +26,14 @@ class Machine(StrEnum):
     annotate = "annotate"
 
 
-class Drawn(StrEnum):
+class DrawingFormat(StrEnum):
     """Formats in which a rubric graph can be drawn."""
 
     mermaid = "mermaid"
     svg = "svg"
 
 
-class Document(StrEnum):
+class SchemaDocument(StrEnum):
     """Documents that have a JSON Schema."""
 
     tasks = "tasks"
@@ -42,7 +42,10 @@ class Document(StrEnum):
     trace = "trace"
 
 
-_FORMAT_BY_SUFFIX = {".svg": Drawn.svg, **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), Drawn.mermaid)}
+_FORMAT_BY_SUFFIX = {
+    ".svg": DrawingFormat.svg,
+    **dict.fromkeys((".mmd", ".mermaid", ".md", ".txt"), DrawingFormat.mermaid),
+}
 """Format by suffix of the file name."""
 _MAX_LISTED_IDS = 10
 """Maximum number of task ids in an error message."""
@@ -65,7 +68,9 @@ def graph(
     response: Annotated[
         str | None, typer.Option(metavar="ID", help="The response that got them.", show_default=False)
     ] = None,
-    form: Annotated[Drawn | None, typer.Option(help="What to write.", show_default="by -o, else mermaid")] = None,
+    form: Annotated[
+        DrawingFormat | None, typer.Option(help="What to write.", show_default="by -o, else mermaid")
+    ] = None,
     output: OutFile = None,
 ) -> None:
     """Draw a state machine, or the rubric graph of a task.
@@ -99,7 +104,7 @@ def graph(
     _write_drawing(_render(picture, drawing_format), output)
 
 
-def _format_of_name(output: str | None) -> Drawn:
+def _format_of_name(output: str | None) -> DrawingFormat:
     """Return the format that a file name implies. Raises `InputError` if the suffix is unknown."""
     from jurygraph.errors import InputError
 
@@ -108,14 +113,14 @@ def _format_of_name(output: str | None) -> Drawn:
         raise InputError(
             f"-o {output}: ends in none of {', '.join(_FORMAT_BY_SUFFIX)}; name it so, or say what to write with --form"
         )
-    return _FORMAT_BY_SUFFIX.get(suffix, Drawn.mermaid)
+    return _FORMAT_BY_SUFFIX.get(suffix, DrawingFormat.mermaid)
 
 
-def _refuse_svg(form: Drawn | None, drawing_format: Drawn, output: str | None) -> None:
+def _refuse_svg(form: DrawingFormat | None, drawing_format: DrawingFormat, output: str | None) -> None:
     """Raise `InputError` if a state machine is requested as SVG."""
     from jurygraph.errors import InputError
 
-    if drawing_format is Drawn.svg:
+    if drawing_format is DrawingFormat.svg:
         option, remedy = ("--form svg", "leave it out") if form else (f"-o {output}", "name a file that ends in .mmd")
         reason = "state machines are drawn as Mermaid alone"
         raise InputError(f"{option}: {reason}; {remedy}, or draw a rubric with --task or --run")
@@ -146,13 +151,13 @@ def _refuse_contradictory(
 
 def _task_picture(path: str, chosen: str | None) -> "Picture":
     from jurygraph.errors import GraphCycleError, InputError
-    from jurygraph.studies.pictures.picture import picture_of
+    from jurygraph.studies.pictures.picture import build_picture
 
     line, task = _find_task(path, chosen)
     if task.rubric is None:
         raise InputError(f"{path}: task {task.id!r} has no rubric to draw; name another with --id")
     try:
-        return picture_of(task.id, task.rubric)
+        return build_picture(task.id, task.rubric)
     except GraphCycleError as error:
         error.args = (f"{path}, line {line}: task {task.id!r}: {error}; leave out one of these edges",)
         raise
@@ -161,7 +166,7 @@ def _task_picture(path: str, chosen: str | None) -> "Picture":
 def _response_picture(folder: Path, response: str, path: str | None, chosen: str | None) -> "Picture":
     from jurygraph.errors import InputError
     from jurygraph.runs.run import Run
-    from jurygraph.studies.pictures.picture import picture_of
+    from jurygraph.studies.pictures.picture import build_picture
     from jurygraph.studies.pictures.scored import scores_of
 
     stored_run = Run.open(folder)
@@ -171,7 +176,7 @@ def _response_picture(folder: Path, response: str, path: str | None, chosen: str
     if path is not None and _find_task(path, task.id)[1].content_digest != stored_run.plan_of(task.id).task_digest:
         raise InputError(f"{path}: task {task.id!r} is not as it was in {folder}; leave out --task to draw what it was")
     assert task.rubric is not None  # scores_of raises InputError for a task without a rubric
-    return picture_of(task.id, task.rubric, scores)
+    return build_picture(task.id, task.rubric, scores)
 
 
 def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
@@ -181,7 +186,7 @@ def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
     """
     from jurygraph.errors import InputError
     from jurygraph.schema import TaskLine
-    from jurygraph.sources import nearest, shortened
+    from jurygraph.sources import did_you_mean, shorten
     from jurygraph.sources.files import TextFile
     from jurygraph.sources.json_lines import read_lines
 
@@ -194,37 +199,37 @@ def _find_task(path: str, chosen: str | None) -> "tuple[int, Task]":
                 found.append((line.number, task_line.split()[0]))
     if not ids:
         raise InputError(f"{path}: the file is empty; write one task a line, each a JSON object")
-    listed = ", ".join(map(shortened, ids[:_MAX_LISTED_IDS])) + ", …" * (len(ids) > _MAX_LISTED_IDS)
+    listed = ", ".join(map(shorten, ids[:_MAX_LISTED_IDS])) + ", …" * (len(ids) > _MAX_LISTED_IDS)
     if chosen is None and len(ids) > 1:
         raise InputError(f"{path}: holds {len(ids)} tasks; pick one with --id: {listed}")
     if not found:
-        near = nearest(str(chosen), ids) or f"there are {listed}"
+        near = did_you_mean(str(chosen), ids) or f"there are {listed}"
         raise InputError(f"{path}: there is no task {chosen!r}; {near}")
     if len(found) > 1:
         raise InputError(f"{path}: task {chosen!r} stands there {len(found)} times; give each task an id of its own")
     return found[0]
 
 
-def _render(picture: "Picture", form: Drawn) -> str:
+def _render(picture: "Picture", form: DrawingFormat) -> str:
     from jurygraph.studies.pictures.mermaid import mermaid
-    from jurygraph.studies.pictures.svg import svg
+    from jurygraph.studies.pictures.svg import to_svg
 
-    return svg(picture) if form is Drawn.svg else mermaid(picture)
+    return to_svg(picture) if form is DrawingFormat.svg else mermaid(picture)
 
 
 def _write_drawing(text: str, output: str | None) -> None:
     """Print the drawing, or write it to the output file."""
-    from jurygraph.cli.delivery import deliver
+    from jurygraph.cli.delivery import write_output
 
     if output is None:
-        out(text.encode().removesuffix(b"\n"))
+        print_result(text.encode().removesuffix(b"\n"))
         return
-    deliver(output, [text.encode()])
-    say(f"wrote {output}")
+    write_output(output, [text.encode()])
+    print_message(f"wrote {output}")
 
 
 def schema(
-    document: Annotated[Document, typer.Argument(metavar="DOCUMENT", help="Which document.", show_default=False)],
+    document: Annotated[SchemaDocument, typer.Argument(metavar="DOCUMENT", help="Which document.", show_default=False)],
 ) -> None:
     """Print the JSON Schema of tasks, responses, config or trace.
 
@@ -237,10 +242,10 @@ def schema(
     from jurygraph.schema import ResponseLine, TaskLine, Trace
     from jurygraph.sources.config import config_schema
 
-    schemas: Mapping[Document, Callable[[], dict[str, Any]]] = {
-        Document.tasks: TaskLine.model_json_schema,
-        Document.responses: ResponseLine.model_json_schema,
-        Document.config: config_schema,
-        Document.trace: partial(Trace.model_json_schema, mode="serialization"),
+    schemas: Mapping[SchemaDocument, Callable[[], dict[str, Any]]] = {
+        SchemaDocument.tasks: TaskLine.model_json_schema,
+        SchemaDocument.responses: ResponseLine.model_json_schema,
+        SchemaDocument.config: config_schema,
+        SchemaDocument.trace: partial(Trace.model_json_schema, mode="serialization"),
     }
-    out(json.dumps(schemas[document](), indent=2))
+    print_result(json.dumps(schemas[document](), indent=2))

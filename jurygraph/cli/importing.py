@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from jurygraph.cli.options import AsJson
-from jurygraph.cli.text import out, out_json, say, word
+from jurygraph.cli.text import print_json, print_message, print_result, shell_quote
 
 if TYPE_CHECKING:
     from jurygraph.schema import TaskLine
@@ -23,21 +23,21 @@ FORMATS = (*TASK_FORMATS, *VOTE_FORMATS)
 _MAX_EXAMPLES = 5
 
 
-class Only(StrEnum):
+class Selection(StrEnum):
     """Which part of the data to import."""
 
     tasks = "tasks"
     answered = "answered"
 
 
-Travellers = Annotated[
+StakeholdersOption = Annotated[
     str | None,
     typer.Option(
         metavar="F", help="Who travels (travelplanner): lines of {task, stakeholders, tensions}.", show_default=False
     ),
 ]
-Wanted = Annotated[
-    Only | None,
+OnlyOption = Annotated[
+    Selection | None,
     typer.Option(
         help="`tasks`: without responses, to score your own; `answered`: without the tasks that have none, which "
         "`score` refuses.",
@@ -55,8 +55,8 @@ def import_tasks(
     target: Annotated[
         str, typer.Option("-o", "--out", metavar="F", help="Where to write; - for stdout.", show_default=False)
     ],
-    stakeholders: Travellers = None,
-    only: Wanted = None,
+    stakeholders: StakeholdersOption = None,
+    only: OnlyOption = None,
     json: AsJson = False,
 ) -> None:
     """Read a file of another project as TASKS or RATINGS.
@@ -95,13 +95,13 @@ def import_tasks(
         _import_tasks(form, files[0], target, stakeholders, only, json)
 
 
-def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None, only: Only | None) -> None:
+def _refuse_contradictory(form: str, files: list[str], stakeholders: str | None, only: Selection | None) -> None:
     """Raise `InputError` if arguments contradict each other."""
     from jurygraph.errors import InputError
-    from jurygraph.sources import nearest
+    from jurygraph.sources import did_you_mean
 
     if form not in FORMATS:
-        hint = nearest(form, FORMATS) or "known: " + ", ".join(FORMATS)
+        hint = did_you_mean(form, FORMATS) or "known: " + ", ".join(FORMATS)
         raise InputError(f"there is no format {form!r}; {hint}")
     if stakeholders is not None and form != TRAVELPLANNER:
         raise InputError(f"--stakeholders: goes with {TRAVELPLANNER}; leave it out for {form}")
@@ -126,22 +126,24 @@ def _import_votes(form: str, files: list[str], target: str, json: bool) -> None:
         "annotators": len({vote.annotator for vote in votes}),
     }
     if json and target != "-":
-        out_json({"ratings_file": target, **totals})
-    say(f"{totals['votes']} votes of {totals['annotators']} annotators on {totals['items']} items")
+        print_json({"ratings_file": target, **totals})
+    print_message(f"{totals['votes']} votes of {totals['annotators']} annotators on {totals['items']} items")
     if target != "-":
-        say(f"next: jurygraph consensus {word(target)}")
+        print_message(f"next: jurygraph consensus {shell_quote(target)}")
 
 
-def _import_tasks(form: str, file: str, tasks: str, stakeholders: str | None, only: Only | None, json: bool) -> None:
+def _import_tasks(
+    form: str, file: str, tasks: str, stakeholders: str | None, only: Selection | None, json: bool
+) -> None:
     counter = _ImportCounter(only)
     _write(tasks, counter.lines(_read_imported(form, file, stakeholders)))
     if json and tasks != "-":
-        out_json({"tasks_file": tasks, **counter.totals()})
+        print_json({"tasks_file": tasks, **counter.totals()})
     for line in counter.summary_lines():
-        say(line)
+        print_message(line)
     if tasks != "-" and Path(tasks).suffix and not counter.is_partly_answered:
         responses_option = "" if counter.responses else " --responses RESPONSES"
-        say(f"next: jurygraph score {word(tasks)} --config jury.yaml{responses_option} --out run")
+        print_message(f"next: jurygraph score {shell_quote(tasks)} --config jury.yaml{responses_option} --out run")
 
 
 def _read_imported(form: str, file: str, stakeholders: str | None) -> "Iterator[Imported]":
@@ -160,7 +162,7 @@ def _read_imported(form: str, file: str, stakeholders: str | None) -> "Iterator[
 class _ImportCounter:
     """Counts of what was read, updated while lines are written."""
 
-    def __init__(self, only: Only | None) -> None:
+    def __init__(self, only: Selection | None) -> None:
         self._only = only
         self.tasks = self.responses = self.answered = self.omitted = 0
         self._notes: Counter[str] = Counter()
@@ -189,10 +191,10 @@ class _ImportCounter:
                 self._first[text].append(place)
 
     def _select(self, task: "TaskLine") -> "TaskLine | None":
-        if self._only is Only.answered and not task.responses:
+        if self._only is Selection.answered and not task.responses:
             self.omitted += 1
             return None
-        if self._only is Only.tasks:
+        if self._only is Selection.tasks:
             task = task.model_copy(update={"responses": ()})
         self.tasks += 1
         self.responses += len(task.responses)
@@ -229,11 +231,11 @@ def _plural(number: int, noun: str) -> str:
 
 
 def _write(tasks: str, content: Iterator[bytes]) -> None:
-    from jurygraph.cli.delivery import deliver, packed
+    from jurygraph.cli.delivery import compress_lines, write_output
 
     content = chain(list(islice(content, 1)), content)  # an unreadable file fails before a draft is created
     if tasks == "-":
         for line in list(content):
-            out(line.removesuffix(b"\n"))
+            print_result(line.removesuffix(b"\n"))
     else:
-        deliver(tasks, packed(tasks, content))
+        write_output(tasks, compress_lines(tasks, content))

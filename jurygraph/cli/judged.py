@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Set
 
 from jurygraph.cli.contrasts import CONTRAST
-from jurygraph.cli.sides import decided_against, opponent, score_for
-from jurygraph.cli.text import plain, short
-from jurygraph.cli.traces import confidence_needed, samples_of, told_of_examples, too_unsure, was_discarded
-from jurygraph.schema import Decision, Input, Reward, Spec, Trace, Verdict
-from jurygraph.schema.safety import NO_VARIANT, STOPS
+from jurygraph.cli.sides import is_decided_against, opponent, score_for
+from jurygraph.cli.text import format_plain, shorten
+from jurygraph.cli.traces import discard_reason, example_details, is_discarded, required_confidence, sample_counts
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Reward, Trace, Verdict
+from jurygraph.schema.safety import NO_VARIANT, WORST_CASE_GATES
 
 _REASON, _QUOTE = 300, 120
 _WITHOUT_DIRECTION = (CONTRAST, "consensus")
@@ -15,11 +15,11 @@ _WEIGHT_INPUT = ("adaptive", "weight")
 """The combiner and its input whose verdicts set weights: a higher score there does not mean a higher reward."""
 
 
-def judged(trace: Trace, decision: Decision) -> Iterator[str]:
+def verdict_sentences(trace: Trace, decision: Decision) -> Iterator[str]:
     """Return sentences on questions that a gate stopped, on errors in the order of the response, and on verdicts that
     were discarded or are missing.
     """
-    confident = confidence_needed(decision)
+    confident = required_confidence(decision)
     yield from _stopped_sentences(trace)
     yield from dict.fromkeys(
         _loss_sentences(
@@ -44,12 +44,12 @@ def _stopped_sentences(trace: Trace) -> Iterator[str]:
 
 
 def _is_stopped(verdict: Verdict) -> bool:
-    return verdict.gated_by in STOPS and verdict.status == "ok"
+    return verdict.gated_by in WORST_CASE_GATES and verdict.status == "ok"
 
 
 def _without_discarded(trace: Trace, confident: Mapping[str, float]) -> Trace:
     """Return the trace without discarded verdicts."""
-    kept = (v for v in trace.verdicts if not was_discarded(v, confident.get(v.question, 0.0)))
+    kept = (v for v in trace.verdicts if not is_discarded(v, confident.get(v.question, 0.0)))
     return trace.model_copy(update={"verdicts": tuple(kept)})
 
 
@@ -87,7 +87,7 @@ def _is_error(response_id: str, verdict: Verdict, directions: Mapping[str, int])
     """Return True if the judge decided that a merit is missing, or that a fault is present."""
     if directions.get(verdict.question, 0) < 0:
         return verdict.met is True
-    return decided_against(response_id, verdict)
+    return is_decided_against(response_id, verdict)
 
 
 def _question_directions(decision: Decision) -> dict[str, int]:
@@ -117,7 +117,7 @@ def _questions_that_can_rise(decision: Decision, reward: Reward) -> frozenset[st
     )
 
 
-def _inputs_that_can_rise(spec: Spec, parts: Mapping[str, float]) -> list[Input]:
+def _inputs_that_can_rise(spec: ComponentSpec, parts: Mapping[str, float]) -> list[ComponentInput]:
     """Return the inputs of a component, without those that are worth nothing because another makes the product 0."""
     if spec.combiner != "product" or 0 not in parts.values():
         return list(spec.inputs.values())
@@ -133,7 +133,8 @@ def _score_deficit(response_id: str, verdict: Verdict, directions: Mapping[str, 
 
 
 def _score_phrase(response_id: str, verdict: Verdict, manner: str = "") -> str:
-    return f"{_label(response_id, verdict)} scored {plain(score_for(response_id, verdict))}{manner}{_reason(verdict)}"
+    score = format_plain(score_for(response_id, verdict))
+    return f"{_label(response_id, verdict)} scored {score}{manner}{_reason(verdict)}"
 
 
 def _reason(verdict: Verdict) -> str:
@@ -142,7 +143,7 @@ def _reason(verdict: Verdict) -> str:
 
 def _inline_reason(reason: str) -> str:
     """Return a reason for use inside a sentence: shortened, without its own full stop."""
-    return short(reason.rstrip(" ."), _REASON)
+    return shorten(reason.rstrip(" ."), _REASON)
 
 
 def _evidence_start(verdict: Verdict) -> int | None:
@@ -152,7 +153,7 @@ def _evidence_start(verdict: Verdict) -> int | None:
 
 def _quotes(verdict: Verdict) -> str:
     """Quotations that the reason does not hold; none that is said to stand in the response and does not."""
-    true = [short(e.quote, _QUOTE) for e in verdict.evidence if e.verified or e.source != "response"]
+    true = [shorten(e.quote, _QUOTE) for e in verdict.evidence if e.verified or e.source != "response"]
     quotes = [f"“{quote}”" for quote in true[:3] if quote not in _reason(verdict)]
     return f", as in {', '.join(quotes)}" if quotes else ""
 
@@ -162,9 +163,9 @@ def _discarded_sentences(trace: Trace, confident: Mapping[str, float]) -> Iterat
     several = _questions_with_samples(trace)
     for verdict in trace.verdicts:
         needed = confident.get(verdict.question, 0.0)
-        if was_discarded(verdict, needed):
-            score = plain(score_for(trace.response_id, verdict))
-            why = too_unsure(verdict, needed)
+        if is_discarded(verdict, needed):
+            score = format_plain(score_for(trace.response_id, verdict))
+            why = discard_reason(verdict, needed)
             yield f"Discarded: {_sample_label(trace, verdict, several)}: it scored {score}, but {why}."
 
 
@@ -172,13 +173,13 @@ def _example_sentences(trace: Trace) -> Iterator[str]:
     """Return for each sample of a reviewer's judge the past examples that it was shown or not shown."""
     several = _questions_with_samples(trace)
     for verdict in trace.verdicts:
-        if parts := list(told_of_examples(verdict)):
+        if parts := list(example_details(verdict)):
             yield f"{_sample_label(trace, verdict, several)}: {'; '.join(parts)}."
 
 
 def _questions_with_samples(trace: Trace) -> frozenset[str]:
     """Return the questions that have several samples."""
-    return frozenset(question for question, samples in samples_of(trace).items() if samples > 1)
+    return frozenset(question for question, samples in sample_counts(trace).items() if samples > 1)
 
 
 def _unjudged_sentences(trace: Trace) -> Iterator[str]:

@@ -4,24 +4,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from jurygraph.cli.text import number, say, table, visible
+from jurygraph.cli.text import escape_line, format_number, format_table, print_message
 
 if TYPE_CHECKING:
     from jurygraph.aggregation.consensus import AnnotatorQuality
-    from jurygraph.runs.making.learning import Learned
+    from jurygraph.runs.making.learning import LearnedPanel
     from jurygraph.runs.run import Run
     from jurygraph.schema import Config
 
 
-def taught_by(run: "Run", config: "Config", components: Sequence[str]) -> "tuple[Config, Mapping[str, Learned]]":
+def learn_components(
+    run: "Run", config: "Config", components: Sequence[str]
+) -> "tuple[Config, Mapping[str, LearnedPanel]]":
     """Learn the given components of a run, one after another; return the resulting config and results by component."""
     from jurygraph.cli.progress import progress
-    from jurygraph.runs.making.learning import learn
+    from jurygraph.runs.making.learning import learn_confusions
 
-    learned: dict[str, Learned] = {}
+    learned: dict[str, LearnedPanel] = {}
     for component in components:
         with progress("learning", run.tasks_scored, "tasks") as report:
-            learned[component] = learn(run, config, component, report)
+            learned[component] = learn_confusions(run, config, component, report)
         config = learned[component].config
     return config, learned
 
@@ -36,28 +38,28 @@ def refuse_artifact(artifact: Path, learn: Sequence[str]) -> None:
     refuse_unwritable(str(artifact))
 
 
-def keep(artifact: Path | None, learned: "Mapping[str, Learned]") -> None:
+def write_artifact(artifact: Path | None, learned: "Mapping[str, LearnedPanel]") -> None:
     """Print warnings for each learned component, and write its confusions to the artifact if one is named."""
-    from jurygraph.cli.delivery import deliver
-    from jurygraph.sources.confusions import written
+    from jurygraph.cli.delivery import write_output
+    from jurygraph.sources.confusions import confusions_to_json
 
     for component, result in learned.items():
         for warning in result.doubts:
-            say(f"{component}: {warning}")
+            print_message(f"{component}: {warning}")
         if result.confusions is None:
-            say(
+            print_message(
                 f"{component}: the majority of the judges stands" + (", and no artifact is written" if artifact else "")
             )
         elif artifact is not None:
-            deliver(str(artifact), [written(result.confusions)])
+            write_output(str(artifact), [confusions_to_json(result.confusions)])
 
 
-def told(learned: "Mapping[str, Learned]") -> dict[str, Any]:
+def learned_json(learned: "Mapping[str, LearnedPanel]") -> dict[str, Any]:
     """Return the learned results as JSON; an empty object if nothing was learned."""
     return {"learned": {component: _learned_json(one) for component, one in learned.items()}} if learned else {}
 
 
-def _learned_json(result: "Learned") -> dict[str, object]:
+def _learned_json(result: "LearnedPanel") -> dict[str, object]:
     """Return the result for one component as JSON."""
     judges = {
         name: {"accuracy": quality.accuracy, "leniency": quality.leniency, "strictness": quality.strictness}
@@ -67,22 +69,28 @@ def _learned_json(result: "Learned") -> dict[str, object]:
     return {"confusions": digest, "responses": result.responses, "judges": judges, "warnings": list(result.doubts)}
 
 
-def lines(learned: "Mapping[str, Learned]") -> Iterator[str]:
+def learned_table(learned: "Mapping[str, LearnedPanel]") -> Iterator[str]:
     """Return tables of the judges of each learned component."""
     for component, one in learned.items():
         yield from _judge_table(component, one)
 
 
-def _judge_table(component: str, result: "Learned") -> Iterator[str]:
+def _judge_table(component: str, result: "LearnedPanel") -> Iterator[str]:
     if result.confusions is None:
         return
     yield ""
-    yield visible(f"{component}: learned from {result.responses} responses")
+    yield escape_line(f"{component}: learned from {result.responses} responses")
     head = ["judge", "accuracy (95 %)", "leniency", "strictness", "verdicts"]
-    yield from table(
+    yield from format_table(
         head,
         [
-            [name, _format_accuracy(quality), number(quality.leniency), number(quality.strictness), str(quality.labels)]
+            [
+                name,
+                _format_accuracy(quality),
+                format_number(quality.leniency),
+                format_number(quality.strictness),
+                str(quality.labels),
+            ]
             for name, quality in result.judges.items()
         ],
     )
@@ -90,4 +98,4 @@ def _judge_table(component: str, result: "Learned") -> Iterator[str]:
 
 def _format_accuracy(quality: "AnnotatorQuality") -> str:
     low, high = quality.accuracy_interval
-    return f"{number(quality.accuracy)} ({number(low)} to {number(high)})"
+    return f"{format_number(quality.accuracy)} ({format_number(low)} to {format_number(high)})"

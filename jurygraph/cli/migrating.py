@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, NewRun, RunFolder
-from jurygraph.cli.text import out, out_json, visible
+from jurygraph.cli.text import escape_line, print_json, print_result
 
 
 def migrate(
@@ -36,6 +36,6 @@ def migrate(
     ):
         traces = migrate_run(run, new, work, report)
     if json:
-        out_json({"run": str(new), "traces": traces})
+        print_json({"run": str(new), "traces": traces})
         return
-    out(visible(f"{run} is brought over to {new}: {traces} traces"))
+    print_result(escape_line(f"{run} is brought over to {new}: {traces} traces"))

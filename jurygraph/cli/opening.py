@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.streams import also_redact
+from jurygraph.cli.streams import add_secrets
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -30,14 +30,14 @@ def open_jury(
     config = read_config(path, model)
     config = _resolve_domain(config if revised is None else revised(config), path.parent)
     if not config.langsmith:
-        send_nothing()
+        disable_tracing()
     from jurygraph.jury import Jury  # imported after tracing is disabled: its imports may read the environment
 
     if dry_run:
         config = config.model_copy(update={"calls": _read_only_calls(config.calls)})
     try:
         jury = Jury.from_config(config, code_folder=path.resolve().parent, **limits)
-        also_redact(() if jury.gateway is None else jury.gateway.backend.secrets)
+        add_secrets(() if jury.gateway is None else jury.gateway.backend.secrets)
         return jury
     except ConfigError as error:
         key, _, reason = str(error).partition(": ")
@@ -46,7 +46,7 @@ def open_jury(
         raise ConfigError(message) from None
 
 
-def allow_code_of(run: "Run", revised: "Config | None" = None) -> None:
+def allow_run_modules(run: "Run", revised: "Config | None" = None) -> None:
     """Allow imports of the modules that a run's config names, from the folder where they lay when the run was scored.
 
     A `revised` config may name others; if the run recorded no folder, they are searched in the current one. Raises
@@ -54,7 +54,7 @@ def allow_code_of(run: "Run", revised: "Config | None" = None) -> None:
     """
     from importlib.util import find_spec
 
-    from jurygraph.agents.user_modules import allow_modules_beside, code_named_by
+    from jurygraph.agents.user_modules import allow_modules_in_folder, modules_named_in
     from jurygraph.errors import InputError
 
     folder = run.source.code_folder or run.code_folder
@@ -64,10 +64,10 @@ def allow_code_of(run: "Run", revised: "Config | None" = None) -> None:
     if folder is None:
         return
     if folder.is_dir():
-        allow_modules_beside(*configs, folder=folder)
+        allow_modules_in_folder(*configs, folder=folder)
         return
     for config in configs:
-        for key, name in code_named_by(config):
+        for key, name in modules_named_in(config):
             if find_spec(name) is None:
                 problem = f"{key} names {name!r}, which lay in {folder} when the run was scored, and that is not there"
                 raise InputError(f"{run.folder}: {problem}; put it back there, or move both together")
@@ -83,7 +83,7 @@ def _resolve_domain(config: "Config", folder: Path) -> "Config":
     )
 
 
-def notes_of(jury: "Jury") -> list[str]:
+def jury_notes(jury: "Jury") -> list[str]:
     """Return the run's purpose, unless it is training, and the notes of evaluators, each note once."""
     purpose = [] if jury.purpose is None else [f"purpose: {jury.purpose.told}"]
     return list(dict.fromkeys([*purpose, *(note for one in jury.evaluators.values() for note in one.notes)]))
@@ -96,7 +96,7 @@ def _read_only_calls(calls: "CallsConfig") -> "CallsConfig":
     return calls.model_copy(update={"record": None, "cache": calls.cache and default_folder().is_dir()})
 
 
-def send_nothing() -> None:
+def disable_tracing() -> None:
     """Disable LangSmith tracing for this process, whatever the environment says: a command owns its process.
 
     A jury disables it for its own calls; threads started by user code do not have its context.
@@ -104,7 +104,7 @@ def send_nothing() -> None:
     os.environ.update({"LANGSMITH_TRACING": "false", "LANGCHAIN_TRACING_V2": "false"})
 
 
-def found_config(tasks: str) -> Path:
+def find_config(tasks: str) -> Path:
     """Return the config in the folder of the tasks, else in the current folder. Raises ConfigError if there is none."""
     from jurygraph.errors import ConfigError
     from jurygraph.sources.files import TextFile

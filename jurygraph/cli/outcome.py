@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from jurygraph.cli.text import number, out, out_json, say, table
+from jurygraph.cli.text import format_number, format_table, print_json, print_message, print_result
 
 if TYPE_CHECKING:
     from jurygraph.runs.canary import CanaryTally
-    from jurygraph.runs.figures.bill import Bill, Source, Tally
-    from jurygraph.runs.figures.estimate import Estimate
+    from jurygraph.runs.figures.bill import Bill, CallCosts, ReplySource
+    from jurygraph.runs.figures.estimate import CallEstimate
     from jurygraph.runs.figures.forecast import Forecast
-    from jurygraph.runs.figures.gate import Miss
+    from jurygraph.runs.figures.gate import FailedThreshold
     from jurygraph.runs.figures.summary import Summary
 
 
@@ -20,8 +20,8 @@ def result_lines(summary: "Summary") -> list[str]:
         [
             row.agent or "(no agent named)",
             str(row.responses),
-            number(row.mean),
-            number(row.coverage),
+            format_number(row.mean),
+            format_number(row.coverage),
             str(row.ok),
             str(row.degraded),
             str(row.failed),
@@ -33,7 +33,7 @@ def result_lines(summary: "Summary") -> list[str]:
         f"verdicts: {summary.judged} judged + {summary.abstained} abstained + {summary.unanswered} failed"
         f" + {summary.not_applicable} not applicable = {summary.asked} asked"
     )
-    return [*table(header, rows), verdict_counts, *_canary_lines(summary.canaries), *_call_lines(summary.bill)]
+    return [*format_table(header, rows), verdict_counts, *_canary_lines(summary.canaries), *_call_lines(summary.bill)]
 
 
 def _canary_lines(tally: "CanaryTally | None") -> list[str]:
@@ -49,7 +49,7 @@ def _canary_lines(tally: "CanaryTally | None") -> list[str]:
     return [f"{summary} ({share.rate:.1%}; 95 % interval {share.low:.1%} to {share.high:.1%})"]
 
 
-_ORIGINS: dict["Source", tuple[str, str]] = {
+_ORIGINS: dict["ReplySource", tuple[str, str]] = {
     "sent": ("answered by the model", "{}"),
     "cached": ("from the cache", "{} once"),
     "carried": ("carried over from another run", "{} there"),
@@ -68,7 +68,7 @@ def _call_lines(bill: "Bill") -> list[str]:
     return [f"calls: {', '.join(sources)}"] if sources else []
 
 
-def request_lines(requests: "Tally | None") -> list[str]:
+def request_lines(requests: "CallCosts | None") -> list[str]:
     """Return the number of requests that this command sent and their maximum cost, if it could send any."""
     if requests is None:
         return []
@@ -76,7 +76,7 @@ def request_lines(requests: "Tally | None") -> list[str]:
     return [f"requests: {requests.number or 'none'} in this sitting{cost}"]
 
 
-def _format_cost(tally: "Tally", template: str) -> str:
+def _format_cost(tally: "CallCosts", template: str) -> str:
     """Format a cost in US dollars by a template; replies of unknown cost are counted separately."""
     if tally.unpriced == tally.number:
         return "cost unknown"
@@ -84,30 +84,30 @@ def _format_cost(tally: "Tally", template: str) -> str:
     return f"{dollars}, and {tally.unpriced} of unknown cost" if tally.unpriced else dollars
 
 
-def say_inconclusive(error_rate: float, most: float) -> None:
+def print_inconclusive(error_rate: float, most: float) -> None:
     """Print that too many verdicts failed by no fault of the responses."""
     share = f"{error_rate:.1%} of the verdicts failed, by no fault of the responses"
-    say(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
+    print_message(f"inconclusive: {share}; failure.max_error_rate is {most:.1%}")
 
 
-def say_missed(missed: "Sequence[Miss]") -> None:
+def print_missed_conditions(missed: "Sequence[FailedThreshold]") -> None:
     """Print the conditions that do not hold, with the values found."""
     for miss in missed:
         name = miss.condition.name
         actual = f"there is no {name} here" if miss.seen is None else f"{name} is {miss.seen!r}"
-        say(f"gate missed: {miss.condition}, but {actual}")
+        print_message(f"gate missed: {miss.condition}, but {actual}")
 
 
-def say_dry() -> None:
+def print_dry_run_note() -> None:
     """Print that a dry run has no effect."""
-    say("nothing was sent or written")
+    print_message("nothing was sent or written")
 
 
 def print_forecast(expected: "Forecast", unread: int, as_json: bool) -> None:
     """Print the remaining work; `unread` is the number of tasks that need a model's profile or roles first."""
-    say_dry()
+    print_dry_run_note()
     if as_json:
-        out_json({**expected.plain(), **({"tasks_to_read": unread} if unread else {})})
+        print_json({**expected.plain(), **({"tasks_to_read": unread} if unread else {})})
         return
     rows = [
         ["tasks", expected.tasks],
@@ -116,27 +116,27 @@ def print_forecast(expected: "Forecast", unread: int, as_json: bool) -> None:
         ["verdicts, at most", expected.verdicts],
         [f"... of a model{'' if expected.model else ', which abstain under model none'}", expected.asked_of_model],
     ]
-    for line in table(["still to do", ""], [[str(cell) for cell in row] for row in rows]):
-        out(line)
+    for line in format_table(["still to do", ""], [[str(cell) for cell in row] for row in rows]):
+        print_result(line)
     if expected.model is not None:
         print_estimate(expected.model)
     if unread:
         prerequisite = f"the model must first read profiles, or tell roles of criteria, of {unread} tasks"
-        out(f"{prerequisite}: that is in it, and nothing that hangs on it")
+        print_result(f"{prerequisite}: that is in it, and nothing that hangs on it")
 
 
-def print_estimate(model: "Estimate") -> None:
+def print_estimate(model: "CallEstimate") -> None:
     """Print the estimated calls, tokens and cost of a model, and the assumptions."""
-    from jurygraph.runs.figures.estimate import ASSUMED
+    from jurygraph.runs.figures.estimate import ASSUMPTIONS
 
     loads = (model.low, model.expected, model.worst)
     rows = [
         ["calls", *(str(load.calls) for load in loads)],
         ["tokens that it reads", *(str(load.tokens_in) for load in loads)],
         ["tokens that it writes", *(str(load.tokens_out) for load in loads)],
-        ["US dollars", *("unknown" if load.cost is None else number(load.cost) for load in loads)],
+        ["US dollars", *("unknown" if load.cost is None else format_number(load.cost) for load in loads)],
     ]
-    out("")
-    for line in table(["to ask the model", "low", "expected", "worst"], rows):
-        out(line)
-    out(ASSUMED)
+    print_result("")
+    for line in format_table(["to ask the model", "low", "expected", "worst"], rows):
+        print_result(line)
+    print_result(ASSUMPTIONS)

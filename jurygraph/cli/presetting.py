@@ -6,12 +6,12 @@ from typing import Annotated
 import typer
 
 from jurygraph.cli.options import AsJson
-from jurygraph.cli.text import out, out_json
+from jurygraph.cli.text import print_json, print_result
 
 
 def preset(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="The preset to write out.", show_default=False)
+        str | None, typer.Argument(metavar="NAME", help="The preset to write print_result.", show_default=False)
     ] = None,
     model: Annotated[str, typer.Option(metavar="M", help="The model of the config that names it.")] = "none",
     json: AsJson = False,
@@ -27,25 +27,27 @@ def preset(
         jurygraph preset macrm-vanilla-3 > jury.yaml
     """
     from jurygraph.errors import InputError
-    from jurygraph.sources import nearest
+    from jurygraph.sources import did_you_mean
     from jurygraph.sources.config import parse_config
-    from jurygraph.sources.presets import PRESETS, PresetUse, expanded
+    from jurygraph.sources.presets import PRESETS, PresetUse, expand_preset
 
     if name is None:
         if json:
-            out_json(list(PRESETS))
+            print_json(list(PRESETS))
         else:
             for one in PRESETS:
-                out(one)
+                print_result(one)
         return
     if name not in PRESETS:
-        raise InputError(f"there is no preset {name!r}; {nearest(name, PRESETS) or 'known: ' + ', '.join(PRESETS)}")
+        raise InputError(
+            f"there is no preset {name!r}; {did_you_mean(name, PRESETS) or 'known: ' + ', '.join(PRESETS)}"
+        )
     parse_config({"preset": name, "model": model})  # raises ConfigError if the model is invalid
-    config = {"model": model, **expanded(PresetUse(name=name), {"model": model})}
+    config = {"model": model, **expand_preset(PresetUse(name=name), {"model": model})}
     if json:
-        out_json(config)
+        print_json(config)
     else:
-        out(_to_yaml(config).rstrip("\n"))
+        print_result(_to_yaml(config).rstrip("\n"))
 
 
 def _to_yaml(config: dict[str, object]) -> str:

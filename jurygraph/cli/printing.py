@@ -7,7 +7,7 @@ from contextlib import contextmanager, redirect_stdout
 
 
 @contextmanager
-def kept_off_stdout() -> Iterator[None]:
+def redirect_stdout_to_stderr() -> Iterator[None]:
     """Redirect standard output to standard error: Python's prints, and output of child processes and C code."""
     saved = os.dup(1)
     os.dup2(2, 1)

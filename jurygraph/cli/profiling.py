@@ -5,15 +5,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jurygraph.cli.boundary import Exit
-from jurygraph.cli.by_task import Found, ask_each, left_out, tell_left_out
-from jurygraph.cli.opening import found_config, open_jury
+from jurygraph.cli.boundary import ExitCode
+from jurygraph.cli.by_task import TaskOutcome, omitted_tasks_json, print_omitted_tasks, run_each
+from jurygraph.cli.opening import find_config, open_jury
 from jurygraph.cli.options import AsJson, ConfigFile, ModelName, TasksFile
-from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.text import number, out, out_json, say, table, visible, word
+from jurygraph.cli.printing import redirect_stdout_to_stderr
+from jurygraph.cli.text import (
+    escape_line,
+    format_number,
+    format_table,
+    print_json,
+    print_message,
+    print_result,
+    shell_quote,
+)
 
 if TYPE_CHECKING:
-    from jurygraph.runs.figures.bill import Tally
+    from jurygraph.runs.figures.bill import CallCosts
     from jurygraph.schema.profile import Profiles
 
 
@@ -40,31 +48,31 @@ def profiles(
         jurygraph profiles tasks.jsonl --config jury.yaml --out profiles.jsonl
         jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
     """
-    from jurygraph.cli.delivery import deliver, refuse_source
-    from jurygraph.runs.figures.bill import requests
-    from jurygraph.schema.profile import in_text_alone
+    from jurygraph.cli.delivery import refuse_source, write_output
+    from jurygraph.runs.figures.bill import count_requests
+    from jurygraph.schema.profile import is_text_only
     from jurygraph.sources.profiles import profiles_line
     from jurygraph.sources.task_lines import TaskLines
 
     refuse_source(file, tasks)
-    with kept_off_stdout(), open_jury(config or found_config(tasks), model) as jury:
-        with TaskLines(tasks, lambda task: any(map(in_text_alone, task.stakeholders))) as lines:
-            outcomes = ask_each(jury, lines, jury.aread, "reading profiles")
-        tally = requests(jury)
-    deliver(file, [profiles_line(one.task, one.found) for one in outcomes if one.found is not None])
+    with redirect_stdout_to_stderr(), open_jury(config or find_config(tasks), model) as jury:
+        with TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders))) as lines:
+            outcomes = run_each(jury, lines, jury.aread, "reading profiles")
+        tally = count_requests(jury)
+    write_output(file, [profiles_line(one.task, one.found) for one in outcomes if one.found is not None])
     if json:
-        out_json(_profiles_json(file, outcomes, tally))
+        print_json(_profiles_json(file, outcomes, tally))
     else:
         _print_profiles(outcomes, tally)
-    omitted = tell_left_out(outcomes)
+    omitted = print_omitted_tasks(outcomes)
     if not outcomes:
-        say("no profile of TASKS is in text alone: there was nothing to read")
+        print_message("no profile of TASKS is in text alone: there was nothing to read")
     elif tasks != "-":
-        say(f"next: jurygraph score {word(tasks)} --profiles-from {word(file)} --out run")
-    raise typer.Exit(Exit.SOME_FAILED if omitted else Exit.DONE)
+        print_message(f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} --out run")
+    raise typer.Exit(ExitCode.SOME_FAILED if omitted else ExitCode.DONE)
 
 
-def _profiles_json(file: str, outcomes: "list[Found[Profiles]]", tally: "Tally | None") -> dict[str, Any]:
+def _profiles_json(file: str, outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts | None") -> dict[str, Any]:
     """Return all profiles and omitted tasks as JSON."""
     profiles = [
         {"task": one.task.id, **one.found.model_dump(mode="json"), "dropped": one.found.dropped}
@@ -72,36 +80,38 @@ def _profiles_json(file: str, outcomes: "list[Found[Profiles]]", tally: "Tally |
         if one.found is not None
     ]
     requests = None if tally is None else tally.plain()
-    return {"profiles_file": file, "profiles": profiles, "left_out": left_out(outcomes), "requests": requests}
+    return {"profiles_file": file, "profiles": profiles, "left_out": omitted_tasks_json(outcomes), "requests": requests}
 
 
-def _print_profiles(outcomes: "list[Found[Profiles]]", tally: "Tally | None") -> None:
+def _print_profiles(outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts | None") -> None:
     from jurygraph.cli.outcome import request_lines
 
     rows = [row for one in outcomes for row in _constraint_rows(one)]
-    for line in table(["task", "stakeholder", "constraint", "rests on", "kind", "α"], rows, left=5) if rows else ():
-        out(line)
+    for line in (
+        format_table(["task", "stakeholder", "constraint", "rests on", "kind", "α"], rows, left=5) if rows else ()
+    ):
+        print_result(line)
     for line in (*(line for one in outcomes for line in _tension_lines(one)), *request_lines(tally)):
-        out(line)
+        print_result(line)
 
 
-def _constraint_rows(outcome: "Found[Profiles]") -> Iterator[list[str]]:
+def _constraint_rows(outcome: "TaskOutcome[Profiles]") -> Iterator[list[str]]:
     for profile in outcome.found.stakeholders if outcome.found else ():
         for constraint in profile.constraints:
             cells = [
                 f"{constraint.id}: {constraint.text}",
                 constraint.quote,
                 constraint.kind,
-                number(constraint.restrictiveness),
+                format_number(constraint.restrictiveness),
             ]
             yield [outcome.task.id, profile.id, *cells]
 
 
-def _tension_lines(outcome: "Found[Profiles]") -> Iterator[str]:
+def _tension_lines(outcome: "TaskOutcome[Profiles]") -> Iterator[str]:
     """Return lines on tensions, and on constraints that were dropped."""
     if outcome.found is not None:
         for tension in outcome.found.tensions:
             between = " and ".join(tension.between)
-            strength = number(tension.strength)
-            yield visible(f"{outcome.task.id}: tension between {between}: {strength}, {tension.reason}", 300)
-        yield from (visible(f"{outcome.task.id}: dropped of {why}", 300) for why in outcome.found.dropped)
+            strength = format_number(tension.strength)
+            yield escape_line(f"{outcome.task.id}: tension between {between}: {strength}, {tension.reason}", 300)
+        yield from (escape_line(f"{outcome.task.id}: dropped of {why}", 300) for why in outcome.found.dropped)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from jurygraph.cli.text import say
+from jurygraph.cli.text import print_message
 
 _MIN_SHARE, _MIN_SECONDS = 0.1, 2.0
 
@@ -50,4 +50,4 @@ class _ProgressLines:
         if self.done - self._reported >= _MIN_SHARE * self.total and now - self._reported_at >= _MIN_SECONDS:
             self._reported, self._reported_at = self.done, now
             share = f"{self.done} of {self.total} {self.what} ({self.done / self.total:.0%})"
-            say(f"{self.doing}: {share}{'; ' if self.suffix() else ''}{self.suffix()}")
+            print_message(f"{self.doing}: {share}{'; ' if self.suffix() else ''}{self.suffix()}")

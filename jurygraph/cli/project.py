@@ -13,7 +13,7 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli.text import out, say
+from jurygraph.cli.text import print_message, print_result
 
 PACKAGED = "evaluator"
 """Template of a package: it takes the folder's name, as module name and in the form of pyproject.toml."""
@@ -40,15 +40,17 @@ def init(
     source = files("jurygraph.cli") / "templates"
     templates = sorted(entry.name for entry in source.iterdir() if entry.is_dir())
     if template not in templates:
-        from jurygraph.sources import nearest
+        from jurygraph.sources import did_you_mean
 
-        hint = nearest(template, templates) or f"known here: {', '.join(templates)}"
+        hint = did_you_mean(template, templates) or f"known here: {', '.join(templates)}"
         raise InputError(f"there is no template {template!r}; {hint}")
     with as_file(source / template) as content:
         _copy(content, folder, _package_names(folder.resolve().name) if template == PACKAGED else {})
     for name in sorted(path.name for path in folder.iterdir()):
-        out(str(folder / name))
-    say(f"next: jurygraph score {folder / 'tasks.jsonl'} --config {folder / 'jury.yaml'} --out {folder / 'run'}")
+        print_result(str(folder / name))
+    print_message(
+        f"next: jurygraph score {folder / 'tasks.jsonl'} --config {folder / 'jury.yaml'} --out {folder / 'run'}"
+    )
 
 
 def _package_names(folder: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from jurygraph.cli.options import AsJson
-from jurygraph.cli.text import out, out_json, table
+from jurygraph.cli.text import format_table, print_json, print_result
 
 if TYPE_CHECKING:
     from jurygraph.prompts import Prompt
@@ -65,11 +65,11 @@ def list_prompts(json: AsJson = False) -> None:
 
     found = [load_prompt(name) for name in prompt_names()]
     if json:
-        out_json([_prompt_json(prompt) for prompt in found])
+        print_json([_prompt_json(prompt) for prompt in found])
         return
     rows = [[prompt.id, prompt.version, prompt.extends or "-", prompt.purpose] for prompt in found]
-    for line in table(["prompt", "version", "extends", "purpose"], rows, left=4):
-        out(line)
+    for line in format_table(["prompt", "version", "extends", "purpose"], rows, left=4):
+        print_result(line)
 
 
 @prompts.command("show")
@@ -82,7 +82,7 @@ def show_prompt(name: Name) -> None:
     """
     from jurygraph.prompts import prompt_source
 
-    out(prompt_source(name).rstrip("\n"))
+    print_result(prompt_source(name).rstrip("\n"))
 
 
 @prompts.command("render")
@@ -114,10 +114,10 @@ def render_prompt(
 
     messages = _render(load_prompt(name), values)
     if json:
-        out_json([message.model_dump(mode="json") for message in messages])
+        print_json([message.model_dump(mode="json") for message in messages])
         return
     for message in messages:
-        out(f"## {message.role}\n{message.content}\n")
+        print_result(f"## {message.role}\n{message.content}\n")
 
 
 def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
@@ -125,16 +125,16 @@ def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
     from jinja2 import TemplateError
 
     from jurygraph.errors import InputError
-    from jurygraph.prompts import Manner
+    from jurygraph.prompts import RenderOptions
     from jurygraph.safety.fence import project_key
     from jurygraph.safety.known_secrets import process_redactor
-    from jurygraph.sources import shortened
+    from jurygraph.sources import shorten
 
     variables = _load_variables(prompt, file)
     try:
-        return prompt.render(Manner(key=project_key()), **variables).messages
+        return prompt.render(RenderOptions(key=project_key()), **variables).messages
     except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        why = shortened(process_redactor().text(f"{type(error).__name__}: {error}"), _MAX_MESSAGE)
+        why = shorten(process_redactor().text(f"{type(error).__name__}: {error}"), _MAX_MESSAGE)
         raise InputError(f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}") from None
 
 
@@ -146,7 +146,7 @@ def _prompt_json(prompt: "Prompt") -> dict[str, Any]:
 def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
     """Return the variables in a file. Raises `InputError` if they are not those of the prompt."""
     from jurygraph.errors import InputError
-    from jurygraph.sources.complaint import nearest
+    from jurygraph.sources.complaint import did_you_mean
 
     variables: dict[str, Any] = _load_object(file)
     missing = [name for name in prompt.needs if name not in variables]
@@ -155,7 +155,7 @@ def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
         raise InputError(f"{file}: has no {missing[0]!r}; {needed}")
     for name in variables:
         if name not in prompt.needs:
-            hint = nearest(name, prompt.needs) or f"it needs {', '.join(prompt.needs)}"
+            hint = did_you_mean(name, prompt.needs) or f"it needs {', '.join(prompt.needs)}"
             raise InputError(f"{file}: prompt {prompt.id!r} has no variable {name!r}; {hint}")
     try:
         return {name: _validate_variable(name, value) for name, value in variables.items()}
@@ -166,7 +166,7 @@ def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:
 def _validate_variable(name: str, value: Any) -> Any:
     """Validate a variable and return it as its prompt expects it. Raises ValueError that names it."""
     from jurygraph.prompts import Shot
-    from jurygraph.sources.complaint import described
+    from jurygraph.sources.complaint import describe_value
 
     if name in _OBJECT_LISTS:
         entries = _validate_entries(name, value)
@@ -177,7 +177,7 @@ def _validate_variable(name: str, value: Any) -> Any:
         return _validate_kinds(name, value)
     expected, description = _SCALARS.get(name, (str | None, "a text"))
     if not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool):
-        raise ValueError(f"{name}: is {description}, not {described(value)}")
+        raise ValueError(f"{name}: is {description}, not {describe_value(value)}")
     return value
 
 
@@ -192,39 +192,39 @@ def _validate_kinds(name: str, value: Any) -> Any:
 
 
 def _validate_names(name: str, value: Any) -> tuple[str, ...]:
-    from jurygraph.sources.complaint import described
+    from jurygraph.sources.complaint import describe_value
 
     if not isinstance(value, list):
-        raise ValueError(f"{name}: is a list of texts, not {described(value)}")
+        raise ValueError(f"{name}: is a list of texts, not {describe_value(value)}")
     for place, text in enumerate(value):
         if not isinstance(text, str):
-            raise ValueError(f"{name}[{place}]: is a text, not {described(text)}")
+            raise ValueError(f"{name}[{place}]: is a text, not {describe_value(text)}")
     return tuple(value)
 
 
 def _validate_entries(name: str, value: Any) -> list[dict[str, Any]]:
-    from jurygraph.sources.complaint import described
+    from jurygraph.sources.complaint import describe_value
 
     schema = _OBJECT_LISTS[name]
     if not isinstance(value, list) or not (value or schema.may_be_empty):
-        raise ValueError(f"{name}: is a list of objects with {schema}, not {described(value)}")
+        raise ValueError(f"{name}: is a list of objects with {schema}, not {describe_value(value)}")
     return [_validate_entry(f"{name}[{place}]", entry, schema) for place, entry in enumerate(value)]
 
 
 def _validate_entry(place: str, value: Any, schema: _ObjectList) -> dict[str, Any]:
-    from jurygraph.sources.complaint import described, nearest
+    from jurygraph.sources.complaint import describe_value, did_you_mean
 
     if not isinstance(value, dict):
-        raise ValueError(f"{place}: is an object with {schema}, not {described(value)}")
+        raise ValueError(f"{place}: is an object with {schema}, not {describe_value(value)}")
     known = (*schema.texts, *schema.rest)
     for field in value:
         if field not in known:
-            hint = nearest(field, known) or f"it has {', '.join(known)}"
+            hint = did_you_mean(field, known) or f"it has {', '.join(known)}"
             raise ValueError(f"{place}: an entry has no {field!r}; {hint}")
     entry = {**schema.rest, **value}
     for field in (*schema.texts, *(field for field, default in schema.rest.items() if isinstance(default, str))):
         if not isinstance(entry.get(field), str):
-            raise ValueError(f"{place}.{field}: is a text, not {described(entry.get(field))}")
+            raise ValueError(f"{place}.{field}: is a text, not {describe_value(entry.get(field))}")
     return entry
 
 

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from jurygraph.cli.options import AsJson, OutFile, RunFolder
-from jurygraph.cli.text import number, out, out_all, out_json, say, spooled_table, visible
+from jurygraph.cli.text import (
+    escape_line,
+    format_number,
+    print_json,
+    print_message,
+    print_result,
+    print_result_lines,
+    spooled_table,
+)
 
 if TYPE_CHECKING:
     from jurygraph.runs.run import Run
@@ -15,7 +23,7 @@ if TYPE_CHECKING:
 ResponseId = Annotated[str, typer.Option("--response", metavar="ID", help="Id of a response.", show_default=False)]
 
 
-class Form(StrEnum):
+class ExportFormat(StrEnum):
     """Formats in which a run can be exported."""
 
     jsonl = "jsonl"
@@ -51,25 +59,25 @@ def show(
         _show_all(stored_run, limit, json)
         return
     from jurygraph.cli.traces import trace_lines
-    from jurygraph.runs.store.lines import line_of
+    from jurygraph.runs.store.lines import trace_to_json_line
 
     trace = stored_run.find(response)
-    for line in [line_of(trace)] if json else trace_lines(trace, stored_run.decision_of(trace.task_id)):
-        out(line)
+    for line in [trace_to_json_line(trace)] if json else trace_lines(trace, stored_run.decision_of(trace.task_id)):
+        print_result(line)
 
 
 def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
     if as_json:
-        from jurygraph.runs.store.lines import line_of
+        from jurygraph.runs.store.lines import trace_to_json_line
 
         for trace in islice(run.traces(), limit):
-            out(line_of(trace))
+            print_result(trace_to_json_line(trace))
         return
     _show_table(run, limit)
     if not run.closed:
         scored, total = run.tasks_scored, run.header.asked.tasks
         state = f"{scored} of {total} tasks are scored; the same score command goes on"
-        say(f"this run is still being written, or was stopped before it was complete: {state}")
+        print_message(f"this run is still being written, or was stopped before it was complete: {state}")
 
 
 def _show_table(run: "Run", limit: int | None) -> None:
@@ -86,12 +94,12 @@ def _show_table(run: "Run", limit: int | None) -> None:
                 outline.response_id,
                 outline.agent or "-",
                 outline.status,
-                number(outline.value),
-                number(outline.coverage),
+                format_number(outline.value),
+                format_number(outline.coverage),
             ]
-            rows.add([*cells, *(number(components.get(name)) for name in names)])
+            rows.add([*cells, *(format_number(components.get(name)) for name in names)])
         header = ["response", "agent", "status", "reward", "coverage", *names]
-        out_all(rows.lines(header, missing=number(None)))
+        print_result_lines(rows.lines(header, missing=format_number(None)))
 
 
 def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
@@ -108,16 +116,16 @@ def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
     trace = stored_run.find(response)
     lines = sentences(trace, stored_run.decision_of(trace.task_id))
     if json:
-        out_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines})
+        print_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines})
         return
     for sentence in lines:
-        out(visible(sentence))
+        print_result(escape_line(sentence))
 
 
 def export(
     run: RunFolder,
     to: Annotated[
-        Form,
+        ExportFormat,
         typer.Option(
             "--to",
             help="jsonl: the traces; csv, parquet: one row a response; audit-bundle: a zip that proves itself.",
@@ -138,7 +146,7 @@ def export(
         jurygraph export run --to csv -o rewards.csv
         jurygraph export run --to audit-bundle -o run.zip
     """
-    from jurygraph.cli.delivery import deliver, deliver_file, refuse_inside
+    from jurygraph.cli.delivery import refuse_run_file, write_output, write_output_with
     from jurygraph.errors import InputError
     from jurygraph.runs.export import export_csv, export_jsonl, export_parquet
     from jurygraph.runs.integrity.bundle import export_bundle
@@ -146,19 +154,19 @@ def export(
 
     stored_run, output = Run.open(run), None if output == "-" else output
     if output is not None:
-        refuse_inside(output)
-    if to in (Form.parquet, Form.audit_bundle):
+        refuse_run_file(output)
+    if to in (ExportFormat.parquet, ExportFormat.audit_bundle):
         if output is None:
             raise InputError(f"--to {to.value}: is no text for a terminal; name a file with -o")
-        if to is Form.parquet:
-            deliver_file(output, lambda path: export_parquet(stored_run, path))
+        if to is ExportFormat.parquet:
+            write_output_with(output, lambda path: export_parquet(stored_run, path))
         else:
-            deliver_file(output, lambda path: export_bundle(stored_run, path, export_jsonl(stored_run)))
+            write_output_with(output, lambda path: export_bundle(stored_run, path, export_jsonl(stored_run)))
     else:
-        lines = (export_jsonl if to is Form.jsonl else export_csv)(stored_run)
+        lines = (export_jsonl if to is ExportFormat.jsonl else export_csv)(stored_run)
         if output is None:
             for line in lines:
-                out(line.removesuffix(b"\n"))
+                print_result(line.removesuffix(b"\n"))
             return
-        deliver(output, lines)
-    say(f"wrote {output}")
+        write_output(output, lines)
+    print_message(f"wrote {output}")

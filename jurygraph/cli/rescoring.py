@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.learning import keep, lines, refuse_artifact, taught_by, told
-from jurygraph.cli.opening import allow_code_of
+from jurygraph.cli.learning import learn_components, learned_json, learned_table, refuse_artifact, write_artifact
+from jurygraph.cli.opening import allow_run_modules
 from jurygraph.cli.options import AsJson, NewRun, RunFolder
-from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.text import number, out, out_json, say, table, word
+from jurygraph.cli.printing import redirect_stdout_to_stderr
+from jurygraph.cli.text import format_number, format_table, print_json, print_message, print_result, shell_quote
 
 if TYPE_CHECKING:
-    from jurygraph.runs.making.rescoring import Rescored
+    from jurygraph.runs.making.rescoring import RescoringResult
 
 
 def rescore(
@@ -57,29 +57,29 @@ def rescore(
         jurygraph compare run run2
     """
     from jurygraph.cli.progress import progress
+    from jurygraph.runs.making.rescoring import apply_settings
     from jurygraph.runs.making.rescoring import rescore as rescore_run
-    from jurygraph.runs.making.rescoring import with_settings
     from jurygraph.runs.run import Run
 
     if artifact is not None:
         refuse_artifact(artifact, learn or [])
-    with kept_off_stdout(), closing(Run.open(run)) as stored_run:
-        config = with_settings(stored_run.config, settings or [])
-        allow_code_of(stored_run, config)
-        config, learned = taught_by(stored_run, config, learn or [])
+    with redirect_stdout_to_stderr(), closing(Run.open(run)) as stored_run:
+        config = apply_settings(stored_run.config, settings or [])
+        allow_run_modules(stored_run, config)
+        config, learned = learn_components(stored_run, config, learn or [])
         with progress("re-scoring", stored_run.ledger.number("trace"), "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
-    keep(artifact, learned)
+    write_artifact(artifact, learned)
     if json:
-        out_json({"run": str(folder), **result._asdict(), **told(learned)})
+        print_json({"run": str(folder), **result._asdict(), **learned_json(learned)})
         return
-    for line in (*_result_table(result), *lines(learned)):
-        out(line)
-    say(f"side by side:  jurygraph compare {word(run)} {word(folder)}")
+    for line in (*_result_table(result), *learned_table(learned)):
+        print_result(line)
+    print_message(f"side by side:  jurygraph compare {shell_quote(run)} {shell_quote(folder)}")
 
 
-def _result_table(result: "Rescored") -> list[str]:
-    rows = [[str(value) if isinstance(value, int) else number(value)] for value in result]
-    return table(
+def _result_table(result: "RescoringResult") -> list[str]:
+    rows = [[str(value) if isinstance(value, int) else format_number(value)] for value in result]
+    return format_table(
         ["rewards", ""], [[name.replace("_", " "), *row] for name, row in zip(result._fields, rows, strict=True)]
     )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from jurygraph.cli.boundary import Exit
-from jurygraph.cli.opening import found_config, notes_of, open_jury
+from jurygraph.cli.boundary import ExitCode
+from jurygraph.cli.opening import find_config, jury_notes, open_jury
 from jurygraph.cli.options import (
     AsJson,
     ConfigFile,
@@ -21,21 +21,21 @@ from jurygraph.cli.options import (
     ModelName,
     TasksFile,
 )
-from jurygraph.cli.outcome import print_forecast, request_lines, result_lines, say_inconclusive
-from jurygraph.cli.printing import kept_off_stdout
-from jurygraph.cli.text import out, out_json, say, word
+from jurygraph.cli.outcome import print_forecast, print_inconclusive, request_lines, result_lines
+from jurygraph.cli.printing import redirect_stdout_to_stderr
+from jurygraph.cli.text import print_json, print_message, print_result, shell_quote
 
 if TYPE_CHECKING:
     import asyncio
 
     from jurygraph.jury import Jury
-    from jurygraph.runs.figures.bill import Tally
+    from jurygraph.runs.figures.bill import CallCosts
     from jurygraph.runs.figures.forecast import Forecast
     from jurygraph.runs.figures.summary import Summary
     from jurygraph.runs.making.branch import Branch
-    from jurygraph.runs.making.session import Session
+    from jurygraph.runs.making.session import ScoringSession
     from jurygraph.schema import Config
-    from jurygraph.sources import CheckedFiles, Work
+    from jurygraph.sources import TaskSource, ValidatedFiles
     from jurygraph.sources.profiles import ProfilesFile
 
 
@@ -92,7 +92,10 @@ def score(
     files["allow_files_outside"] = allow_files_outside or None
     command = _ScoreCommand(tasks, run, dry_run, config=config, **files, model=model, limit=limit, **limits)
     revised = _evaluation_purpose(rewards_from) if rewards_from else None
-    with kept_off_stdout(), open_jury(config or found_config(tasks), model, dry_run, revised, **limits) as jury:
+    with (
+        redirect_stdout_to_stderr(),
+        open_jury(config or find_config(tasks), model, dry_run, revised, **limits) as jury,
+    ):
         command.run(jury, branch)
     if command.forecast is not None:
         print_forecast(command.forecast, command.unread, json)
@@ -108,7 +111,7 @@ class _ScoreCommand:
     """
 
     summary: "Summary"
-    requests: "Tally | None"
+    requests: "CallCosts | None"
 
     def __init__(self, tasks: str, run: Path, dry_run: bool, **options: Any) -> None:
         self.file, self.folder, self.dry_run, self.options = tasks, run, dry_run, options
@@ -117,12 +120,12 @@ class _ScoreCommand:
 
     def run(self, jury: "Jury", branch: Path | None) -> None:
         """Print the notes of evaluators, then plan and score."""
-        from jurygraph.runs.figures.bill import requests
+        from jurygraph.runs.figures.bill import count_requests
         from jurygraph.sources import read_work
-        from jurygraph.sources.profiles import profiles_of
+        from jurygraph.sources.profiles import open_profiles
 
-        for note in notes_of(jury):
-            say(note)
+        for note in jury_notes(jury):
+            print_message(note)
         carried, profiles_file = None if branch is None else _open_branch(branch), self.options["profiles_from"]
         allow_outside = bool(self.options["allow_files_outside"])
         with (
@@ -133,23 +136,27 @@ class _ScoreCommand:
                 allow_files_outside=allow_outside,
                 checked=_checked_files(self.folder),
             ) as work,
-            profiles_of(profiles_file, work) as profiles,
+            open_profiles(profiles_file, work) as profiles,
         ):
             if work.graphs:
-                say(f"{work.graphs} of {work.extent()[0]} tasks take their graph from {self.options['edges_from']}")
+                print_message(
+                    f"{work.graphs} of {work.extent()[0]} tasks take their graph from {self.options['edges_from']}"
+                )
             self._run_session(jury, work, carried, profiles)
-        self.requests = requests(jury)
+        self.requests = count_requests(jury)
         if carried is not None and not self.dry_run:
-            say(f"{carried.carried} verdicts were carried over from {branch}, {carried.asked} were asked anew")
+            print_message(
+                f"{carried.carried} verdicts were carried over from {branch}, {carried.asked} were asked anew"
+            )
 
     def _run_session(
-        self, jury: "Jury", work: "Work", branch: "Branch | None", profiles: "ProfilesFile | None"
+        self, jury: "Jury", work: "TaskSource", branch: "Branch | None", profiles: "ProfilesFile | None"
     ) -> None:
         import asyncio
 
-        from jurygraph.runs.making.session import Session
+        from jurygraph.runs.making.session import ScoringSession
 
-        session = Session(self.folder, jury, work, self.options["limit"], branch, profiles)
+        session = ScoringSession(self.folder, jury, work, self.options["limit"], branch, profiles)
         with asyncio.Runner() as runner, closing(session):
             self.tasks, self.summary = session.tasks, session.summary
             if self.dry_run:
@@ -165,11 +172,11 @@ class _ScoreCommand:
             return None
         options = {**self.options, "branch": self.folder, "out": _next_free_folder(self.folder)}
         words = [
-            f"--{name.replace('_', '-')}" + ("" if value is True else f" {word(value)}")
+            f"--{name.replace('_', '-')}" + ("" if value is True else f" {shell_quote(value)}")
             for name, value in options.items()
             if value is not None
         ]
-        return " ".join(["jurygraph score", word(self.file), *words])
+        return " ".join(["jurygraph score", shell_quote(self.file), *words])
 
     def plain(self) -> dict[str, Any]:
         """Return the requests of this command, and the command that repeats failures, as JSON."""
@@ -183,17 +190,17 @@ def _next_free_folder(run: Path) -> Path:
     return next(folder for folder in numbered if not folder.exists())
 
 
-def _checked_files(folder: Path) -> "CheckedFiles | None":
+def _checked_files(folder: Path) -> "ValidatedFiles | None":
     """Return the files of a run that is complete; None where there is no such run."""
     from jurygraph.runs.run import Run
-    from jurygraph.sources import CheckedFiles
+    from jurygraph.sources import ValidatedFiles
 
     run = Run.complete(folder)
     if run is None:
         return None
     with closing(run):
         header = run.header
-        return CheckedFiles(header.tasks, header.responses, (header.asked.tasks, header.asked.responses))
+        return ValidatedFiles(header.tasks, header.responses, (header.asked.tasks, header.asked.responses))
 
 
 def _open_branch(folder: Path) -> "Branch":
@@ -220,7 +227,7 @@ def _evaluation_purpose(runs: Sequence[Path]) -> Callable[["Config"], "Config"]:
     return as_evaluation
 
 
-def _estimate(session: "Session", runner: "asyncio.Runner") -> "Forecast":
+def _estimate(session: "ScoringSession", runner: "asyncio.Runner") -> "Forecast":
     """Estimate the remaining requests."""
     from jurygraph.cli.progress import progress
 
@@ -228,58 +235,62 @@ def _estimate(session: "Session", runner: "asyncio.Runner") -> "Forecast":
         return runner.run(session.forecast(report))
 
 
-def _score_remaining(session: "Session", runner: "asyncio.Runner") -> None:
+def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> None:
     """Plan and score the remaining tasks."""
     from jurygraph.cli.progress import progress
 
     if session.finished:
         session.end()
         state = "is complete" if session.done == session.tasks else f"has the first {session.done} tasks"
-        say(f"{session.folder} {state}; nothing is done again")
+        print_message(f"{session.folder} {state}; nothing is done again")
         return
     if session.done:
-        say(f"{session.done} tasks are scored already and stay as they are")
+        print_message(f"{session.done} tasks are scored already and stay as they are")
     try:
         with progress("planning", session.to_plan, "tasks") as report:
             runner.run(session.prepare(report))
     except KeyboardInterrupt:
         advice = f" but {session.answers_kept} answers of the model, with which the same command goes on"
-        say(f"interrupted before anything was scored; nothing was written{advice if session.answers_kept else ''}")
+        print_message(
+            f"interrupted before anything was scored; nothing was written{advice if session.answers_kept else ''}"
+        )
         _say_requests(session)
-        raise typer.Exit(Exit.INTERRUPTED) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     if session.unanswered:
         missing = f"{session.unanswered} pairs or roles of criteria have no answer of their annotator"
-        say(f"graphs: {missing}, and bear no edge; what would rest on them counts as licensed")
+        print_message(f"graphs: {missing}, and bear no edge; what would rest on them counts as licensed")
     try:
         with progress("scoring", session.left.responses, "responses") as report:
             runner.run(session.score(report))
     except KeyboardInterrupt:
-        say(f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there")
+        print_message(
+            f"interrupted; what was scored is kept in {session.folder}, and the same command goes on from there"
+        )
         _say_requests(session)
-        raise typer.Exit(Exit.INTERRUPTED) from None
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
-def _say_requests(session: "Session") -> None:
-    from jurygraph.runs.figures.bill import requests
+def _say_requests(session: "ScoringSession") -> None:
+    from jurygraph.runs.figures.bill import count_requests
 
-    for line in request_lines(requests(session.jury)):
-        say(line)
+    for line in request_lines(count_requests(session.jury)):
+        print_message(line)
 
 
 def _print_result(command: _ScoreCommand, as_json: bool) -> None:
     summary, run = command.summary, command.folder
     if as_json:
-        out_json({"run": str(run), **summary.plain(), **command.plain()})
+        print_json({"run": str(run), **summary.plain(), **command.plain()})
     else:
         for line in (*result_lines(summary), *request_lines(command.requests)):
-            out(line)
+            print_result(line)
         if summary.tasks < command.tasks:
-            out(f"{summary.tasks} of {command.tasks} tasks (--limit)")
+            print_result(f"{summary.tasks} of {command.tasks} tasks (--limit)")
     if summary.lowest is not None:
-        say(f"every reward:    jurygraph show {word(run)}")
+        print_message(f"every reward:    jurygraph show {shell_quote(run)}")
         label = "one that failed:" if summary.failed else "the lowest one: "
-        say(f"{label} jurygraph show {word(run)} --response {word(summary.lowest)}")
-        say(f"in sentences:    jurygraph explain {word(run)} --response {word(summary.lowest)}")
+        print_message(f"{label} jurygraph show {shell_quote(run)} --response {shell_quote(summary.lowest)}")
+        print_message(f"in sentences:    jurygraph explain {shell_quote(run)} --response {shell_quote(summary.lowest)}")
 
 
 _MAX_FAILURES, _MAX_MESSAGE = 3, 160
@@ -287,27 +298,31 @@ _MAX_FAILURES, _MAX_MESSAGE = 3, 160
 
 def _print_failures(command: _ScoreCommand) -> None:
     """Print the kinds of failed verdicts, and the command that repeats those that failed for infrastructure reasons."""
-    from jurygraph.sources import shortened
+    from jurygraph.sources import shorten
 
     for row in command.summary.failures[:_MAX_FAILURES]:
-        say(f"failed verdicts: {row.verdicts} of kind {row.kind}, such as: {shortened(row.message, _MAX_MESSAGE)}")
+        print_message(
+            f"failed verdicts: {row.verdicts} of kind {row.kind}, such as: {shorten(row.message, _MAX_MESSAGE)}"
+        )
     if command.retry_command is not None:
-        say(f"to ask again what failed by no fault of the responses:  {command.retry_command}")
+        print_message(f"to ask again what failed by no fault of the responses:  {command.retry_command}")
 
 
-def _exit_code(command: _ScoreCommand, jury: "Jury") -> Exit:
+def _exit_code(command: _ScoreCommand, jury: "Jury") -> ExitCode:
     """Return the exit code, and print why it is not 0 and what can be done."""
-    summary, code, max_error_rate = command.summary, Exit.DONE, jury.config.failure.max_error_rate
+    summary, code, max_error_rate = command.summary, ExitCode.DONE, jury.config.failure.max_error_rate
     if summary.error_rate > max_error_rate:
-        say_inconclusive(summary.error_rate, max_error_rate)
-        code = Exit.INCONCLUSIVE
+        print_inconclusive(summary.error_rate, max_error_rate)
+        code = ExitCode.INCONCLUSIVE
     elif summary.failed:
-        say(f"{summary.failed} of {summary.responses} rewards failed: they have no value")
+        print_message(f"{summary.failed} of {summary.responses} rewards failed: they have no value")
         if jury.gateway is None and any(one.layer == "model" for one in jury.evaluators.values()):
-            say("model: none answers no question; name a model in the config or with --model")
-        code = Exit.SOME_FAILED
+            print_message("model: none answers no question; name a model in the config or with --model")
+        code = ExitCode.SOME_FAILED
     if summary.canaries is not None and summary.canaries.alarming:
-        say(f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows")
-        code = code or Exit.SOME_FAILED
+        print_message(
+            f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows"
+        )
+        code = code or ExitCode.SOME_FAILED
     _print_failures(command)
     return code

@@ -17,7 +17,7 @@ def score_for(response_id: str, verdict: Verdict) -> float | None:
     return 1.0 - verdict.score
 
 
-def decided_against(response_id: str, verdict: Verdict) -> bool:
+def is_decided_against(response_id: str, verdict: Verdict) -> bool:
     """Return True if the judge's own decision was against this response."""
     if verdict.met is None or verdict.about == response_id:
         return verdict.met is False

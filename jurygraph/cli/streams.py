@@ -20,12 +20,12 @@ _MAX_BUFFERED = 1 << 16  # characters that are buffered before a line ends
 _extra_secrets: set[str] = set()
 
 
-def also_redact(secrets: Sequence[str]) -> None:
+def add_secrets(secrets: Sequence[str]) -> None:
     """Redact these secrets too, in addition to those of the environment: a model's key may have any name."""
     _extra_secrets.update(secrets)
 
 
-def known_redactor() -> "Redactor":
+def current_redactor() -> "Redactor":
     """Return a redactor for the secrets known now: importing user code may have added some to the environment."""
     from jurygraph.safety.known_secrets import process_redactor
 
@@ -103,7 +103,7 @@ class RedactedStream:
     def _emit(self) -> None:
         text, self._buffer, self._size = "".join(self._buffer), [], 0
         if text:
-            self._stream.write(known_redactor().text(text))
+            self._stream.write(current_redactor().text(text))
 
 
 class _RedactedBytes(io.RawIOBase):

@@ -9,7 +9,7 @@ import typer
 
 from jurygraph.cli.disagreeing import disagreement
 from jurygraph.cli.options import AsJson, PlotFile, Resamples, RunFolder
-from jurygraph.cli.text import number, out, out_json, say, table, visible
+from jurygraph.cli.text import escape_line, format_number, format_table, print_json, print_message, print_result
 
 if TYPE_CHECKING:
     from jurygraph.studies.credit.report import CreditReport, Diagnosis, Estimate, Variant
@@ -24,7 +24,7 @@ study = typer.Typer(
 _MAX_LOSSES, _MAX_REASON = 10, 120
 
 
-class Kinds(StrEnum):
+class EdgeKinds(StrEnum):
     """Kinds of edges whose cases count."""
 
     all = "all"
@@ -43,7 +43,7 @@ study.command()(disagreement)
 @study.command()
 def credit(
     run: RunFolder,
-    kinds: Annotated[Kinds, typer.Option(help="Count the cases of these edges alone.")] = Kinds.all,
+    kinds: Annotated[EdgeKinds, typer.Option(help="Count the cases of these edges alone.")] = EdgeKinds.all,
     seeds: Annotated[int, typer.Option(min=0, metavar="N", help="Random graphs to draw of each rubric.")] = 20,
     resamples: Resamples = 1000,
     seed: Annotated[int, typer.Option(min=0, metavar="S", help="Seed of the bootstrap and the random graphs.")] = 0,
@@ -66,40 +66,40 @@ def credit(
         jurygraph study credit run
         jurygraph study credit run --kinds activation --plot credit.svg
     """
-    from jurygraph.cli.delivery import deliver_file, refuse_picture
+    from jurygraph.cli.delivery import refuse_picture, write_output_with
     from jurygraph.cli.progress import progress
     from jurygraph.runs.run import Run
     from jurygraph.studies.credit import ACTIVATION, EDGE_KINDS, PREREQUISITE, CreditStudy, Settings, read_sheets
     from jurygraph.studies.credit.picture import draw
 
     refuse_picture(plot)
-    counted = {Kinds.all: EDGE_KINDS, Kinds.prerequisite: PREREQUISITE, Kinds.activation: ACTIVATION}
+    counted = {EdgeKinds.all: EDGE_KINDS, EdgeKinds.prerequisite: PREREQUISITE, EdgeKinds.activation: ACTIVATION}
     with closing(Run.open(run)) as opened, progress("reading", opened.tasks_scored, "tasks") as report:
         sheets = read_sheets(opened, report)
     measuring = CreditStudy(sheets, Settings(kinds=counted[kinds], seeds=seeds, resamples=resamples, seed=seed))
     with progress("measuring", measuring.size, "passes over a task") as report:
         results = measuring.run(report)
     if json:
-        out_json(results.model_dump(mode="json"))
+        print_json(results.model_dump(mode="json"))
     else:
         for line in _report_lines(results):
-            out(line)
+            print_result(line)
     _print_omissions(results)
     if plot is not None:
-        deliver_file(str(plot), lambda draft: draw(results, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw(results, draft, plot.suffix))
 
 
 def _print_omissions(report: "CreditReport") -> None:
     for reason, count in report.census.left_out.items():
-        say(f"left out, {reason}: {count}")
+        print_message(f"left out, {reason}: {count}")
     if report.census.unjudged:
         edges = f"{report.census.unjudged} of {report.census.edges} edges"
-        say(f"no cases: {edges}, one end of which was not judged or does not apply")
+        print_message(f"no cases: {edges}, one end of which was not judged or does not apply")
     if report.kappa == 0:
-        say("the run has κ = 0, with which GEAR is flat aggregation")
+        print_message("the run has κ = 0, with which GEAR is flat aggregation")
     empty = max(one.empty for each in report.methods.values() for one in (each.leakage, each.preservation))
     if empty:
-        say(f"{empty} of {report.resamples} resamples held no case, and are left out of an interval")
+        print_message(f"{empty} of {report.resamples} resamples held no case, and are left out of an interval")
 
 
 def _report_lines(report: "CreditReport") -> Iterator[str]:
@@ -126,18 +126,18 @@ def _method_table(report: "CreditReport") -> list[str]:
             name,
             _format_interval(one.leakage),
             _format_interval(one.preservation),
-            number(one.reward),
-            number(one.change),
+            format_number(one.reward),
+            format_number(one.change),
         ]
         for name, one in report.methods.items()
     ]
-    return table(["rule", "leakage (95 %)", "preservation (95 %)", "mean reward", "against flat"], rows)
+    return format_table(["rule", "leakage (95 %)", "preservation (95 %)", "mean reward", "against flat"], rows)
 
 
 def _format_interval(estimate: "Estimate") -> str:
     if estimate.low is None or estimate.high is None:
-        return number(estimate.value)
-    return f"{number(estimate.value)} ({number(estimate.low)}-{number(estimate.high)})"
+        return format_number(estimate.value)
+    return f"{format_number(estimate.value)} ({format_number(estimate.low)}-{format_number(estimate.high)})"
 
 
 def _kind_tables(report: "CreditReport") -> Iterator[str]:
@@ -147,7 +147,7 @@ def _kind_tables(report: "CreditReport") -> Iterator[str]:
         rows = [
             [kind, _format_cases(columns[0][kind], name), *_format_values(columns, kind, name)] for kind in columns[0]
         ]
-        yield from table([f"{name} by kind of edge", cases, *report.methods], rows)
+        yield from format_table([f"{name} by kind of edge", cases, *report.methods], rows)
         if name == "leakage":
             yield ""
 
@@ -157,7 +157,7 @@ def _format_cases(one: "Diagnosis", name: str) -> str:
 
 
 def _format_values(columns: "Sequence[Mapping[str, Diagnosis]]", kind: str, name: str) -> list[str]:
-    return [number(getattr(column[kind], name).value) for column in columns]
+    return [format_number(getattr(column[kind], name).value) for column in columns]
 
 
 def _ablation_table(report: "CreditReport") -> Iterator[str]:
@@ -167,18 +167,25 @@ def _ablation_table(report: "CreditReport") -> Iterator[str]:
         rows.append(_variant_row(f"random graphs, {len(ablations.random.each)} seeds", ablations.random.mean))
     rows.append(_variant_row(f"untyped, λ = {ablations.untyped.retention:.4g}", ablations.untyped))
     rows += [_variant_row(f"κ = {kappa}", one) for kappa, one in ablations.kappas.items()]
-    yield from table(["variant of gear", "leakage", "preservation", "mean reward", "against flat"], rows)
+    yield from format_table(["variant of gear", "leakage", "preservation", "mean reward", "against flat"], rows)
     if ablations.random is not None:
         each, random = ablations.random.each.values(), ablations.random
         low, high = min(one.reward for one in each), max(one.reward for one in each)
         yield (
-            f"random graphs give mean rewards from {number(low)} to {number(high)}; {random.as_annotated} of "
+            f"random graphs give mean rewards from {format_number(low)} to {format_number(high)}; "
+            f"{random.as_annotated} of "
             f"{random.graphs} came out as annotated"
         )
 
 
 def _variant_row(name: str, one: "Variant") -> list[str]:
-    return [name, number(one.leakage), number(one.preservation), number(one.reward), number(one.change)]
+    return [
+        name,
+        format_number(one.leakage),
+        format_number(one.preservation),
+        format_number(one.reward),
+        format_number(one.change),
+    ]
 
 
 def _exactness_table(report: "CreditReport") -> list[str]:
@@ -187,12 +194,12 @@ def _exactness_table(report: "CreditReport") -> list[str]:
         ["graph-response pairs", str(exact.pairs)],
         ["left out, above 20 criteria", str(exact.too_large)],
         ["left out, not wholly judged", str(exact.unjudged)],
-        ["criteria a pair", number(exact.criteria)],
+        ["criteria a pair", format_number(exact.criteria)],
         ["marginal MAE", _format_small(exact.marginal_mae)],
         ["reward MAE", _format_small(exact.reward_mae)],
         ["1 - reward correlation", _format_small(_short_of_one(exact.reward_correlation))],
     ]
-    return table(["exact against approximate inference", ""], rows)
+    return format_table(["exact against approximate inference", ""], rows)
 
 
 def _short_of_one(correlation: float | None) -> float | None:
@@ -211,9 +218,9 @@ def _loss_lines(report: "CreditReport") -> Iterator[str]:
         return
     yield "lost most, as a share of the rubric's whole weight"
     for loss in report.losses[:_MAX_LOSSES]:
-        amount = f"{number(loss.lost)} on average, {number(loss.most)} at most (response {loss.worst})"
+        amount = f"{format_number(loss.lost)} on average, {format_number(loss.most)} at most (response {loss.worst})"
         needs = f"needs {loss.parent} ({loss.kind}, λ = {loss.retention:.4g})"
-        yield visible(f"task {loss.task}, {loss.criterion}: {amount}")
-        yield f"    {visible(f'{needs}: {loss.reason}' if loss.reason else needs, _MAX_REASON)}"
+        yield escape_line(f"task {loss.task}, {loss.criterion}: {amount}")
+        yield f"    {escape_line(f'{needs}: {loss.reason}' if loss.reason else needs, _MAX_REASON)}"
     if len(report.losses) > _MAX_LOSSES:
         yield f"... and {len(report.losses) - _MAX_LOSSES} more (--json)"

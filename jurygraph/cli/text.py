@@ -14,14 +14,14 @@ from typing import IO, Any
 import typer
 from rich.cells import cell_len
 
-from jurygraph.cli.boundary import Exit
+from jurygraph.cli.boundary import ExitCode
 from jurygraph.cli.streams import RedactedStream
 from jurygraph.safety.unseen import UNSEEN
 
 
-def visible(text: str, limit: int | None = None) -> str:
+def escape_line(text: str, limit: int | None = None) -> str:
     """Return the text as one line of at most `limit` characters, control and invisible characters as escapes."""
-    line = text if limit is None else short(text, limit)
+    line = text if limit is None else shorten(text, limit)
     if line.isascii() and line.isprintable():  # fast path: true of nearly every id and number
         return line
     return _HIDDEN.sub(_escape, line)
@@ -35,26 +35,26 @@ def _escape(match: re.Match[str]) -> str:
     return json.dumps(match[0])[1:-1]
 
 
-def visible_lines(text: str) -> str:
+def escape_lines(text: str) -> str:
     """Return the text with control and invisible characters as escapes, except line feeds and tabs."""
     return _HIDDEN_IN_LINES.sub(_escape, text)
 
 
-def short(text: str, limit: int) -> str:
+def shorten(text: str, limit: int) -> str:
     """Shorten a text to at most `limit` characters, the last an ellipsis."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-def word(value: object) -> str:
+def shell_quote(value: object) -> str:
     """Quote a path or id for use in a shell command."""
     from pathlib import Path
 
-    from jurygraph.runs.store.folder import typed
+    from jurygraph.runs.store.folder import shell_quote
 
-    return typed(value) if isinstance(value, Path) else shlex.quote(str(value))
+    return shell_quote(value) if isinstance(value, Path) else shlex.quote(str(value))
 
 
-def out(line: str | bytes) -> None:
+def print_result(line: str | bytes) -> None:
     """Print a line of the result. A closed pipe is no error: the command exits with code 141.
 
     On a terminal, control characters are printed as escapes; a file or a pipe gets bytes as they are.
@@ -66,36 +66,36 @@ def out(line: str | bytes) -> None:
             typer.echo(_escape_for_terminal(line) if sys.stdout.isatty() else line)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(Exit.NOBODY_READS) from None
+        raise typer.Exit(ExitCode.NOBODY_READS) from None
 
 
-def out_all(lines: Iterable[str]) -> None:
+def print_result_lines(lines: Iterable[str]) -> None:
     """Print many lines of the result, 500 at a time."""
     lines = iter(lines)
     while batch := list(islice(lines, _BATCH)):
-        out("\n".join(batch))
+        print_result("\n".join(batch))
 
 
 _BATCH = 500
 
 
 def _escape_for_terminal(line: str | bytes) -> str:
-    return visible_lines(line if isinstance(line, str) else line.decode(errors="backslashreplace"))
+    return escape_lines(line if isinstance(line, str) else line.decode(errors="backslashreplace"))
 
 
-def say(line: str) -> None:
+def print_message(line: str) -> None:
     """Print a message to standard error."""
-    typer.echo(visible(line), err=True)
+    typer.echo(escape_line(line), err=True)
 
 
-def out_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     """Print the result as one line of JSON; values are redacted before encoding, so that it stays valid JSON."""
-    from jurygraph.cli.streams import known_redactor
+    from jurygraph.cli.streams import current_redactor
 
-    out(json.dumps(known_redactor().value(value)))
+    print_result(json.dumps(current_redactor().value(value)))
 
 
-def number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """Format with four decimals; a dash for None, and never minus zero."""
     if value is None:
         return "-"
@@ -103,12 +103,12 @@ def number(value: float | None) -> str:
     return "0.0000" if text == "-0.0000" else text
 
 
-def plain(value: float | None) -> str:
+def format_plain(value: float | None) -> str:
     """Format for a sentence: at most four decimals, never minus zero; `none` for None."""
     return "none" if value is None else f"{round(value, 4) + 0.0:.4f}".rstrip("0").rstrip(".")
 
 
-def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Return aligned lines; the first `left` columns are left-aligned, the others, numbers, right-aligned."""
     columns = [_visible_cells(column) for column in zip(header, *rows, strict=True)]
     widths = [_width(column) for column in columns]
@@ -125,7 +125,7 @@ def _visible_cells(cells: Sequence[str]) -> Sequence[str]:
     text = "".join(cells)
     if text.isascii() and text.isprintable() and max(map(len, cells)) <= _MAX_CELL:  # one check for the whole column
         return cells
-    return [visible(cell, _MAX_CELL) for cell in cells]
+    return [escape_line(cell, _MAX_CELL) for cell in cells]
 
 
 def _width(cells: Sequence[str]) -> int:
@@ -195,7 +195,7 @@ class SpooledTable:
 @contextmanager
 def spooled_table(left: int) -> Iterator[SpooledTable]:
     """Yield a table whose rows are kept in a temporary file. Raises `InputError` if the disk is full."""
-    from jurygraph.sources.files import temporary_room
+    from jurygraph.sources.files import require_temporary_space
 
-    with temporary_room(), TemporaryFile("w+", encoding="utf-8") as file:
+    with require_temporary_space(), TemporaryFile("w+", encoding="utf-8") as file:
         yield SpooledTable(file, left)

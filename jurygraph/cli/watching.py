@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from jurygraph.cli.boundary import Exit
+from jurygraph.cli.boundary import ExitCode
 from jurygraph.cli.options import AsJson, PlotFile, RunFolder
-from jurygraph.cli.text import number, out, out_json, say, table, visible
+from jurygraph.cli.text import escape_line, format_number, format_table, print_json, print_message, print_result
 
 if TYPE_CHECKING:
     from jurygraph.agents.data_analyzer import SeriesSummary, Step
@@ -23,11 +23,12 @@ _STATISTICS = ("mean", "sd", "least", "most", "last")
 def watch(
     run: RunFolder,
     step_label: Annotated[
-        str | None, typer.Option(metavar="L", help="Cut into steps by this label of the responses.", show_default=False)
+        str | None,
+        typer.Option(metavar="L", help="Cut into analyzer_steps by this label of the responses.", show_default=False),
     ] = None,
     every: Annotated[
         int | None,
-        typer.Option(min=1, metavar="N", help="Cut into steps of N tasks.", show_default=str(_DEFAULT_EVERY)),
+        typer.Option(min=1, metavar="N", help="Cut into analyzer_steps of N tasks.", show_default=str(_DEFAULT_EVERY)),
     ] = None,
     arl: Annotated[
         float, typer.Option(min=10, metavar="N", help="Steps between false alarms, on average, of all tests together.")
@@ -53,7 +54,7 @@ def watch(
         jurygraph watch run --step-label step
         jurygraph watch run --every 16 --follow --plot watch.svg
     """
-    from jurygraph.cli.delivery import deliver_file, refuse_picture
+    from jurygraph.cli.delivery import refuse_picture, write_output_with
     from jurygraph.errors import InputError
     from jurygraph.studies.monitor.picture import draw
 
@@ -68,41 +69,47 @@ def watch(
     report = analysis.report()
     _print_report(report, json)
     if plot is not None and report.steps:
-        deliver_file(str(plot), lambda draft: draw(report, analysis.history, draft, plot.suffix))
+        write_output_with(str(plot), lambda draft: draw(report, analysis.history, draft, plot.suffix))
     if not completed:
-        raise typer.Exit(Exit.INTERRUPTED)
+        raise typer.Exit(ExitCode.INTERRUPTED)
     if report.adverse:
-        raise typer.Exit(Exit.SOME_FAILED)
+        raise typer.Exit(ExitCode.SOME_FAILED)
 
 
 def _create_watch(run: Path, arl: float, wait: "Wait | None", keep: bool) -> "Watch":
     """Create a watch with the penalties of the run's config. Raises InputError if `arl` is too large."""
-    from jurygraph.agents.data_analyzer import MOST_ARL, Settings
+    from jurygraph.agents.data_analyzer import MAX_ARL, Settings
     from jurygraph.errors import InputError
     from jurygraph.studies.monitor import Watch
-    from jurygraph.studies.monitor.stored import penalties
+    from jurygraph.studies.monitor.stored import penalty_components
 
-    if not arl <= MOST_ARL:
-        raise InputError(f"--arl: is {arl:g}; give a number of steps from 10 to {MOST_ARL:g}")
+    if not arl <= MAX_ARL:
+        raise InputError(f"--arl: is {arl:g}; give a number of steps from 10 to {MAX_ARL:g}")
     settings = Settings(arl=arl)
     try:
-        run_penalties = penalties(run, wait)
+        run_penalties = penalty_components(run, wait)
     except KeyboardInterrupt:
-        say("interrupted; no run had come until then")
-        raise typer.Exit(Exit.INTERRUPTED) from None
+        print_message("interrupted; no run had come until then")
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     return Watch(settings.model_copy(update={"penalties": settings.penalties | run_penalties}), keep=keep)
 
 
 def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -> "Iterator[Step]":
     """Return the run's steps; at the end, print how many of its responses were erased."""
-    from jurygraph.studies.monitor.stored import Erased, by_label, by_number, groups, steps
+    from jurygraph.studies.monitor.stored import (
+        ErasedCounter,
+        analyzer_steps,
+        read_groups,
+        steps_by_label,
+        steps_by_number,
+    )
 
-    erased = Erased()
-    stream = erased.counted(groups(run, wait))
-    yield from steps(by_number(stream, every) if label is None else by_label(stream, label))
+    erased = ErasedCounter()
+    stream = erased.counted(read_groups(run, wait))
+    yield from analyzer_steps(steps_by_number(stream, every) if label is None else steps_by_label(stream, label))
     if erased.count:
         subject = "response was" if erased.count == 1 else "responses were"
-        say(f"{erased.count} {subject} erased; their rewards are watched, their lengths and labels are gone")
+        print_message(f"{erased.count} {subject} erased; their rewards are watched, their lengths and labels are gone")
 
 
 def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
@@ -111,11 +118,11 @@ def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
         for step in steps:
             for alert in analysis.feed(step):
                 if json:
-                    out_json({"alert": alert.model_dump(mode="json")})
+                    print_json({"alert": alert.model_dump(mode="json")})
                 else:
-                    out(f"{'ADVERSE' if alert.adverse else 'change '}  {visible(alert.sentence)}")
+                    print_result(f"{'ADVERSE' if alert.adverse else 'change '}  {escape_line(alert.sentence)}")
     except KeyboardInterrupt:
-        say("interrupted; this is what was seen until then")
+        print_message("interrupted; this is what was seen until then")
         return False
     return True
 
@@ -130,28 +137,30 @@ def _refuse_untested(run: Path, analysis: "Watch", label: str | None) -> None:
 
 
 def _describe_too_few(run: Path, analysis: "Watch", label: str | None) -> str:
-    from jurygraph.agents.data_analyzer import LEAST_STEPS
+    from jurygraph.agents.data_analyzer import MIN_STEPS
 
     count = analysis.analyzer.steps
     steps = f"{count} step{'' if count == 1 else 's'}"
-    problem = f"{run}: has {steps}, and at least {LEAST_STEPS} are needed to test anything"
+    problem = f"{run}: has {steps}, and at least {MIN_STEPS} are needed to test anything"
     return f"{problem}; " + ("score more of them" if label is not None else "make steps smaller with --every N")
 
 
 def _print_report(report: "WatchReport", json: bool) -> None:
     if json:
-        out_json({"report": report.model_dump(mode="json")})
+        print_json({"report": report.model_dump(mode="json")})
         return
     if report.alerts:
-        out("")
-    for line in table(
+        print_result("")
+    for line in format_table(
         ["series", "steps", *_STATISTICS, "trend a step"], [_series_row(series) for series in report.series]
     ):
-        out(line)
+        print_result(line)
     bad, alerts = len(report.adverse), len(report.alerts)
-    out(f"{report.steps} steps; {alerts} alerts, {bad} adverse; a false alarm is expected every {report.arl:g} steps")
+    print_result(
+        f"{report.steps} steps; {alerts} alerts, {bad} adverse; a false alarm is expected every {report.arl:g} steps"
+    )
 
 
 def _series_row(series: "SeriesSummary") -> list[str]:
     trend = "-" if series.trend is None else f"{series.trend:+.2g}"
-    return [series.series, str(series.steps), *(number(getattr(series, name)) for name in _STATISTICS), trend]
+    return [series.series, str(series.steps), *(format_number(getattr(series, name)) for name in _STATISTICS), trend]

@@ -12,20 +12,26 @@ from langgraph.runtime import Runtime
 
 from jurygraph.agents.graph_annotator.annotator import Annotator
 from jurygraph.agents.graph_annotator.answers import CheckedRoles
-from jurygraph.agents.graph_annotator.candidates import candidates
+from jurygraph.agents.graph_annotator.candidates import candidate_pairs
 from jurygraph.agents.graph_annotator.domains import load_domain
-from jurygraph.agents.graph_annotator.graph import cut, elected, frozen, turned_down, unanswered
+from jurygraph.agents.graph_annotator.graph import (
+    elect_edges,
+    freeze_graph,
+    projection_rejections,
+    rejected_edges,
+    unanswered_pairs,
+)
 from jurygraph.agents.graph_annotator.projection import project
-from jurygraph.agents.graph_annotator.standing import Standing, standing
+from jurygraph.agents.graph_annotator.standing import KnownGraph, known_graph
 from jurygraph.errors import GraphCycleError, PlanError
-from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, Roster
+from jurygraph.graphs.state import AnnotateInput, AnnotateOutput, AnnotateState, RunContext
 from jurygraph.schema import Annotation, AnnotationConfig, Rubric, Task
 
-AnnotateGraph = CompiledStateGraph[AnnotateState, Roster, AnnotateInput, AnnotateOutput]
+AnnotateGraph = CompiledStateGraph[AnnotateState, RunContext, AnnotateInput, AnnotateOutput]
 Update = dict[str, Any]
 
 
-async def _roles(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
+async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     rubric = _rubric(state)
     known = _check_standing(state["task"], rubric, state.get("reviewed"))
     unknown = [criterion.id for criterion in rubric.criteria if criterion.id not in known.roles]
@@ -34,11 +40,11 @@ async def _roles(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
 
 
 async def _candidates(state: AnnotateState) -> Update:
-    pairs = candidates(state["roles"])
+    pairs = candidate_pairs(state["roles"])
     return {"candidates": len(pairs), "asked": state["standing"].still_to_ask(pairs)}
 
 
-async def _edges(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
+async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     if not state["asked"]:
         return {"batches": [], "source": None}
     annotator, config = _annotator(state, runtime.context), _annotation_config(runtime.context)
@@ -51,13 +57,13 @@ async def _validate(state: AnnotateState) -> Update:
     if source is None:
         return {"proposed": [], "rejected": [], "unanswered": []}
     return {
-        "proposed": elected(batches, source),
-        "rejected": list(turned_down(batches, source)),
-        "unanswered": list(unanswered(batches)),
+        "proposed": elect_edges(batches, source),
+        "rejected": list(rejected_edges(batches, source)),
+        "unanswered": list(unanswered_pairs(batches)),
     }
 
 
-async def _project(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
+async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     rubric, known, assigned = _rubric(state), state["standing"], state["given"]
     projected = project([*state["proposed"], *known.found, *known.cut], known.by_hand)
     record = Annotation(
@@ -66,21 +72,21 @@ async def _project(state: AnnotateState, runtime: Runtime[Roster]) -> Update:
         roles=assigned.roles,
         unassigned=assigned.unassigned,
         seen={},
-        rejected=(*state["rejected"], *cut(projected)),
+        rejected=(*state["rejected"], *projection_rejections(projected)),
         unanswered=tuple(state["unanswered"]),
     )
-    return {"rubric": frozen(state["task"], rubric, known, state["asked"], projected.kept, record)}
+    return {"rubric": freeze_graph(state["task"], rubric, known, state["asked"], projected.kept, record)}
 
 
-def _check_standing(task: Task, rubric: Rubric, reviewed: Rubric | None) -> Standing:
+def _check_standing(task: Task, rubric: Rubric, reviewed: Rubric | None) -> KnownGraph:
     try:
-        return standing(task, rubric, reviewed)
+        return known_graph(task, rubric, reviewed)
     except GraphCycleError as error:
         error.args = (f"task {task.id!r}: {error}; leave out one of these edges",)
         raise
 
 
-def _prompt_domain(state: AnnotateState, roster: Roster) -> str:
+def _prompt_domain(state: AnnotateState, roster: RunContext) -> str:
     """Return the domain in the annotator's latest prompt: the recorded one where nothing new was requested."""
     record, assigned = state["standing"].record, state["given"]
     if record is not None and not (state["asked"] or assigned.roles or assigned.unassigned):
@@ -95,11 +101,11 @@ def _rubric(state: AnnotateState) -> Rubric:
     return rubric
 
 
-def _annotation_config(roster: Roster) -> AnnotationConfig:
+def _annotation_config(roster: RunContext) -> AnnotationConfig:
     return roster.config.annotation or AnnotationConfig()
 
 
-def _annotator(state: AnnotateState, roster: Roster) -> Annotator:
+def _annotator(state: AnnotateState, roster: RunContext) -> Annotator:
     if roster.gateway is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
@@ -108,7 +114,9 @@ def _annotator(state: AnnotateState, roster: Roster) -> Annotator:
 
 def build() -> AnnotateGraph:
     """Return the compiled graph: roles → candidates → edges → validate → project."""
-    graph = StateGraph(AnnotateState, context_schema=Roster, input_schema=AnnotateInput, output_schema=AnnotateOutput)
+    graph = StateGraph(
+        AnnotateState, context_schema=RunContext, input_schema=AnnotateInput, output_schema=AnnotateOutput
+    )
     graph.add_node("roles", _roles)
     graph.add_node("candidates", _candidates)
     graph.add_node("edges", _edges)

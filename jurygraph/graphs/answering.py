@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 from langsmith import tracing_context
 
-from jurygraph.agents.roles import Ask, DeriverAsk, Evaluator
+from jurygraph.agents.roles import DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, JurygraphError
-from jurygraph.graphs.routing import Job, Slot
-from jurygraph.graphs.state import Roster
-from jurygraph.graphs.taking import NO_MODEL, NOBODY, take_answer, take_material
+from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
+from jurygraph.graphs.state import RunContext
+from jurygraph.graphs.taking import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Material, Survey, Verdict
 
@@ -36,7 +36,7 @@ def _fresh_context(langsmith: bool) -> contextvars.Context:
     return contextvars.Context() if langsmith else _UNTRACED.copy()
 
 
-def begin_apart(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
+def start_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
     """Start work as a task in a fresh context, traced to LangSmith only if `langsmith` is true.
 
     The work inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get
@@ -49,12 +49,12 @@ def begin_apart(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.T
     return asyncio.create_task(run(), context=_fresh_context(langsmith))
 
 
-async def apart(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
+async def run_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
     """Run work in a fresh context (see `begin_apart`) and return its result."""
-    return await begin_apart(work, langsmith)
+    return await start_isolated(work, langsmith)
 
 
-def apart_now(work: Callable[[], T], langsmith: bool) -> T:
+def run_isolated_sync(work: Callable[[], T], langsmith: bool) -> T:
     """Run a synchronous function in a fresh context (see `apart`) and return its result."""
     return _fresh_context(langsmith).run(work)
 
@@ -62,16 +62,16 @@ def apart_now(work: Callable[[], T], langsmith: bool) -> T:
 def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
     """Open an evaluator. Raises ConfigError with its name if it cannot be opened."""
     try:
-        apart_now(evaluator.open, langsmith)
+        run_isolated_sync(evaluator.open, langsmith)
     except JurygraphError:
         raise
     except Exception as error:
         raise ConfigError(f"evaluator {evaluator.name!r} cannot be opened: {type(error).__name__}: {error}") from error
 
 
-async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Verdict]:
+async def answer_slots(slots: Sequence[EvaluatorTask], survey: Survey, roster: RunContext) -> list[Verdict]:
     """Return the verdicts on all slots, stamped, in the order of the slots."""
-    slots_by_evaluator: dict[str, list[Slot]] = {}
+    slots_by_evaluator: dict[str, list[EvaluatorTask]] = {}
     for slot in slots:
         slots_by_evaluator.setdefault(slot.question.evaluator, []).append(slot)
     batches = [(roster.evaluators[name], evaluator_slots) for name, evaluator_slots in slots_by_evaluator.items()]
@@ -81,7 +81,7 @@ async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) ->
             return [await _answer_evaluator(*batches[0], survey, roster)]
         return await asyncio.gather(*(_answer_evaluator(*batch, survey, roster) for batch in batches))
 
-    answers_by_evaluator = await apart(answer_all, roster.config.langsmith)
+    answers_by_evaluator = await run_isolated(answer_all, roster.config.langsmith)
 
     def to_verdicts() -> list[Verdict]:
         redactor = roster.redactor
@@ -89,7 +89,7 @@ async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) ->
             verdict
             for evaluator_slots, answers in zip(slots_by_evaluator.values(), answers_by_evaluator, strict=True)
             for slot, answer in zip(evaluator_slots, answers, strict=True)
-            for verdict in take_answer(slot, answer, survey.views[slot.question.view], redactor)
+            for verdict in validate_answer(slot, answer, survey.views[slot.question.view], redactor)
         ]
 
     return await search_off_loop(
@@ -97,34 +97,38 @@ async def answer_slots(slots: Sequence[Slot], survey: Survey, roster: Roster) ->
     )
 
 
-async def derive_jobs(jobs: Sequence[Job], survey: Survey, roster: Roster) -> list[Material]:
+async def derive_jobs(jobs: Sequence[DerivationTask], survey: Survey, roster: RunContext) -> list[Material]:
     """Return the material of all jobs, in their order."""
 
-    def build_input(job: Job) -> DeriverAsk:
-        return DeriverAsk(survey.views[job.derivation.view], job.response, job.material, roster.gateway)
+    def build_input(job: DerivationTask) -> DeriverInput:
+        return DeriverInput(survey.views[job.derivation.view], job.response, job.material, roster.gateway)
 
-    async def derive(job: Job) -> Any:
+    async def derive(job: DerivationTask) -> Any:
         deriver = roster.derivers[job.derivation.deriver]
         if deriver.asks_model and roster.config.model == "none":
-            return Material(name=deriver.gives, status="failed", failure=NOBODY)
+            return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
         (result,) = await _call_each(deriver.derive, [build_input(job)], False)
         return result
 
-    results = await apart(lambda: asyncio.gather(*map(derive, jobs)), roster.config.langsmith)
+    results = await run_isolated(lambda: asyncio.gather(*map(derive, jobs)), roster.config.langsmith)
 
     def to_material() -> list[Material]:
         redactor = roster.redactor
-        return [take_material(job, result, redactor) for job, result in zip(jobs, results, strict=True)]
+        return [validate_material(job, result, redactor) for job, result in zip(jobs, results, strict=True)]
 
     return await search_off_loop(to_material, max((len(job.response.text) for job in jobs), default=0))
 
 
-async def _answer_evaluator(evaluator: Evaluator, slots: Sequence[Slot], survey: Survey, roster: Roster) -> list[Any]:
+async def _answer_evaluator(
+    evaluator: Evaluator, slots: Sequence[EvaluatorTask], survey: Survey, roster: RunContext
+) -> list[Any]:
     """Return the evaluator's answer for each slot, or the exception that it raised."""
     if evaluator.asks_model and roster.config.model == "none":
-        return [NO_MODEL] * len(slots)
+        return [NO_MODEL_VERDICT] * len(slots)
     inputs = [
-        Ask(slot.question, survey.views[slot.question.view], slot.responses, slot.material, slot.sample, roster.gateway)
+        EvaluatorInput(
+            slot.question, survey.views[slot.question.view], slot.responses, slot.material, slot.sample, roster.gateway
+        )
         for slot in slots
     ]
     if evaluator.together:
@@ -132,7 +136,7 @@ async def _answer_evaluator(evaluator: Evaluator, slots: Sequence[Slot], survey:
     return await _call_each(evaluator.answer, inputs, evaluator.quick)
 
 
-async def _call_batched(evaluator: Evaluator, inputs: Sequence[Ask]) -> list[Any]:
+async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) -> list[Any]:
     """Return the answer of a batch evaluator for each input; its exception takes the place of every answer."""
     (result,) = await _call_each(evaluator.answer_all, [tuple(inputs)], False)
     answers, _ = _start_call(_as_list, result)  # iterating a sequence can run user code too

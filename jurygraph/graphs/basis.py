@@ -3,22 +3,22 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from jurygraph.graphs.routing import rests_on
-from jurygraph.schema import Noun, Survey, digest_of
+from jurygraph.graphs.routing import required_material
+from jurygraph.schema import FrozenModel, Survey, digest_of
 
-WHETHER = frozenset({"when", "samples", "pairs"})
+SCHEDULING_FIELDS = frozenset({"when", "samples", "pairs"})
 """Scheduling fields of a question: if, how often and in which pairs it is judged. A verdict does not depend on them."""
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class InputDigests:
     """Digests of the inputs of a single verdict, by question id, and of a single piece of material, by its name."""
 
     questions: Mapping[str, str]
     material: Mapping[str, str]
 
 
-def basis(survey: Survey) -> Basis:
+def input_digests(survey: Survey) -> InputDigests:
     """Return the basis of every question and of all material.
 
     Two plans can share a verdict on a question, or a piece of material, that has the same basis in both, for responses
@@ -29,10 +29,12 @@ def basis(survey: Survey) -> Basis:
     for wave in survey.waves:
         for name in wave.materials:
             material[name] = _digest_inputs(derivations[name], derivations[name].needs, material)
-    questions = {q.id: _digest_inputs(q, rests_on(q), material) for q in survey.questions}
-    return Basis(questions, material)
+    questions = {q.id: _digest_inputs(q, required_material(q), material) for q in survey.questions}
+    return InputDigests(questions, material)
 
 
-def _digest_inputs(noun: Noun, names: Iterable[str], material: Mapping[str, str]) -> str:
+def _digest_inputs(noun: FrozenModel, names: Iterable[str], material: Mapping[str, str]) -> str:
     """Return the digest of a question or derivation together with the basis of the material that it needs."""
-    return digest_of([noun.model_dump(mode="json", exclude=set(WHETHER)), {name: material[name] for name in names}])
+    return digest_of(
+        [noun.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS)), {name: material[name] for name in names}]
+    )

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
+from jurygraph.agents.roles import Bools, Combiner, Component, Floats, ScoreMatrix
 from jurygraph.errors import PlanError
-from jurygraph.graphs.fusing import Interval, covered, fuse, fuse_bounds, held
-from jurygraph.graphs.rewarding import Judged, Row, reward_rows
+from jurygraph.graphs.fusing import Interval, coverage, fuse, fuse_bounds, require_finite
+from jurygraph.graphs.rewarding import GroupResult, RewardRow, reward_rows
 from jurygraph.graphs.routing import GROUP_OF_ONE, SUBMITTED
 from jurygraph.graphs.table import (
     ABSENT,
@@ -30,19 +30,19 @@ from jurygraph.graphs.table import (
     Columns,
     Scenario,
     Table,
+    build_table,
     dropped_questions,
-    judged,
-    lay_out,
-    unjudged,
+    is_judged,
+    is_unjudged,
 )
-from jurygraph.graphs.taking import take_component, told_of
-from jurygraph.schema import Counts, Decision, Input, Question, Reward, Spec, Verdict
+from jurygraph.graphs.taking import as_plan_error, compute_component
+from jurygraph.schema import ComponentInput, ComponentSpec, Counts, Decision, Question, Reward, Verdict
 
 Combiners = Mapping[str, Combiner]
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class ScoreArrays:
     """Verdicts as arrays [R, K]: a row for each response, a column for each sample of each question, in question order.
 
     Each cell is encoded as by `table.mark_of`; ABSENT where no verdict was requested.
@@ -57,7 +57,7 @@ class Marks:
     sure: Floats
 
 
-def decide(
+def compute_rewards(
     decision: Decision,
     questions: Sequence[Question],
     responses: Sequence[str],
@@ -69,34 +69,36 @@ def decide(
     Raises PlanError if a reward overflows, or if a combiner returns something that is not a number.
     """
     names = sorted(responses)
-    result = _aggregate_group(decision, lay_out(questions, names, verdicts), combiners)
-    verdicts_by_response = verdicts_of(questions, names, verdicts)
+    result = _aggregate_group(decision, build_table(questions, names, verdicts), combiners)
+    verdicts_by_response = group_verdicts_by_response(questions, names, verdicts)
     is_alone = [any(v.gated_by == GROUP_OF_ONE for v in verdicts_by_response[name]) for name in names]
     rows = reward_rows(decision, result, [_count(verdicts_by_response[name]) for name in names], is_alone)
     rewards = {name: row.reward(decision) for name, row in zip(names, rows, strict=True)}
     return tuple(rewards[name] for name in responses)
 
 
-def independent(decision: Decision, questions: Sequence[Question]) -> bool:
+def is_independent(decision: Decision, questions: Sequence[Question]) -> bool:
     """Return whether no reward depends on another response of its group, so that `decide_many` may decide it."""
     is_per_response = all(q.scope == "response" and q.of == SUBMITTED for q in questions)
     return is_per_response and decision.group_rule is None
 
 
-def decide_many(decision: Decision, questions: Sequence[Question], marks: Marks, combiners: Combiners) -> list[Row]:
+def compute_rewards_batch(
+    decision: Decision, questions: Sequence[Question], marks: ScoreArrays, combiners: Combiners
+) -> list[RewardRow]:
     """Return the rewards of all rows, which may belong to different groups and tasks: the same bits as from `decide`.
 
     Requires `independent`. Raises PlanError as `decide` does, and if the number of marks does not match the questions.
     """
-    assert independent(decision, questions), "a reward that depends on its group is decided with its group"
+    assert is_independent(decision, questions), "a reward that depends on its group is decided with its group"
     result = _aggregate_group(decision, _build_table(questions, marks), combiners)
     counts = _count_each(marks.outcome)
-    with collection_paused():
+    with pause_garbage_collection():
         return reward_rows(decision, result, counts, [False] * len(counts))
 
 
 @contextmanager
-def collection_paused() -> Iterator[None]:
+def pause_garbage_collection() -> Iterator[None]:
     """Pause garbage collection.
 
     Records and rewards contain no reference cycles, and searching for some takes longer than creating the records.
@@ -110,7 +112,7 @@ def collection_paused() -> Iterator[None]:
             gc.enable()
 
 
-def _build_table(questions: Sequence[Question], marks: Marks) -> Table:
+def _build_table(questions: Sequence[Question], marks: ScoreArrays) -> Table:
     columns, end = {}, 0
     for question in questions:
         start, end = end, end + question.samples
@@ -123,7 +125,7 @@ def _build_table(questions: Sequence[Question], marks: Marks) -> Table:
     return Table(len(marks.outcome), columns)
 
 
-def verdicts_of(
+def group_verdicts_by_response(
     questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]
 ) -> dict[str, list[Verdict]]:
     """Return each response's verdicts, in canonical order; one on an unordered pair belongs to both responses."""
@@ -137,7 +139,7 @@ def verdicts_of(
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> Judged:
+def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
     dropped = dropped_questions(decision, table)
     counted = table.marked(dropped, ABSENT) if dropped else table
@@ -146,7 +148,7 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
     if _is_complete(decision, table):
         fused = fuse(decision, _values(components), present)
         full_coverage, none_failed = np.ones_like(fused.value), np.zeros_like(fused.value, dtype=np.bool_)
-        return Judged(
+        return GroupResult(
             components, fused, components, fused, fused.value, fused.value, full_coverage, none_failed, dropped
         )
     missing = _has_missing(decision, counted)
@@ -157,11 +159,11 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
     least, most = ({name: span[end] for name, span in spans.items()} for end in (0, 1))
     is_open = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
     bounds = fuse_bounds(decision, least, most, present)
-    low, high = (held("a bound of the reward", np.where(is_open, bound, fused.value)) for bound in bounds)
+    low, high = (require_finite("a bound of the reward", np.where(is_open, bound, fused.value)) for bound in bounds)
     coverage = _coverage(decision, table.marked(dropped, ABSTAINED) if dropped else table)
     is_failed = _is_failed_by_rule(decision, table if decision.rule == "strict" else counted)
     components = _clean_diagnostics(decision, counted, components)
-    return Judged(components, fused, partial, partial_fused, low, high, coverage, is_failed, dropped)
+    return GroupResult(components, fused, partial, partial_fused, low, high, coverage, is_failed, dropped)
 
 
 def _is_complete(decision: Decision, table: Table) -> bool:
@@ -169,13 +171,15 @@ def _is_complete(decision: Decision, table: Table) -> bool:
     return all(
         bool((is_judged | (outcome == ABSENT)).all() and is_judged.any(axis=1).all())
         for outcome in _outcomes(decision, table)
-        for is_judged in [judged(outcome)]
+        for is_judged in [is_judged(outcome)]
     )
 
 
 def _has_missing(decision: Decision, table: Table) -> Bools:
     """Return where a requested verdict was not judged, [R]."""
-    return np.asarray(np.stack([unjudged(outcome).any(axis=1) for outcome in _outcomes(decision, table)]).any(axis=0))
+    return np.asarray(
+        np.stack([is_unjudged(outcome).any(axis=1) for outcome in _outcomes(decision, table)]).any(axis=0)
+    )
 
 
 def _outcomes(decision: Decision, table: Table) -> Iterator[NDArray[np.int8]]:
@@ -185,7 +189,7 @@ def _outcomes(decision: Decision, table: Table) -> Iterator[NDArray[np.int8]]:
         yield table.outcomes(spec_input)[0]
 
 
-def _is_selective(spec_input: Input) -> bool:
+def _is_selective(spec_input: ComponentInput) -> bool:
     """Return whether an input may discard a verdict that was judged."""
     return spec_input.confident > 0.0 or spec_input.reduce == "majority"
 
@@ -198,7 +202,7 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
     components = {}
     for spec in decision.specs:
         cells = _cells(spec, table, decision.rule, scenario)
-        component = take_component(spec.combiner, combiners[spec.combiner], cells, spec.params)
+        component = compute_component(spec.combiner, combiners[spec.combiner], cells, spec.params)
         selective = [spec_input for spec_input in spec.inputs.values() if _is_selective(spec_input)]
         components[spec.name] = (
             replace(component, figures={**component.figures, **_count_discarded(table, selective)})
@@ -228,7 +232,7 @@ def _clean_diagnostics(decision: Decision, table: Table, components: Mapping[str
 _DISCARD_COUNTS = ("discarded", "without a majority")
 
 
-def _count_discarded(table: Table, inputs: Sequence[Input]) -> dict[str, Floats]:
+def _count_discarded(table: Table, inputs: Sequence[ComponentInput]) -> dict[str, Floats]:
     """Return the number of discarded verdicts, and of questions without a majority, [R] each."""
     counts = [table.unheard(spec_input) for spec_input in inputs]
     sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
@@ -247,7 +251,7 @@ def _refuse_nonfinite(decision: Decision, components: Mapping[str, Component]) -
             )
 
 
-def _cells(spec: Spec, table: Table, rule: str, scenario: Scenario) -> dict[str, Cells]:
+def _cells(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
     return {name: table.cells(spec_input, rule, spec.direction, scenario) for name, spec_input in spec.inputs.items()}
 
 
@@ -263,7 +267,7 @@ def _spans(
         cells = (_cells(spec, table, decision.rule, "low"), _cells(spec, table, decision.rule, "high"))
         combiner, value = combiners[spec.combiner], components[spec.name].value
         is_open = np.full_like(missing, missing.any()) if combiner.across else missing
-        with told_of(f"combiner {spec.combiner!r}"):
+        with as_plan_error(f"combiner {spec.combiner!r}"):
             least, most = (np.where(is_open, bound, value) for bound in combiner.bounds(*cells, spec.params))
         spans[spec.name] = least, most
     return spans
@@ -286,10 +290,10 @@ def _merge_partial(
 def _coverage(decision: Decision, table: Table) -> Floats:
     """Return the judged share of the absolute weight, [R]: by component, input weight and weight of cells."""
     shares = {spec.name: _judged_share(spec, table) for spec in decision.specs}
-    return covered(shares, {spec.name: spec.weight for spec in decision.specs})
+    return coverage(shares, {spec.name: spec.weight for spec in decision.specs})
 
 
-def _judged_share(spec: Spec, table: Table) -> tuple[Floats, Bools]:
+def _judged_share(spec: ComponentSpec, table: Table) -> tuple[Floats, Bools]:
     weights, shares = [], []
     for spec_input in spec.inputs.values():
         judged_weight, requested_weight = table.judged(spec_input)

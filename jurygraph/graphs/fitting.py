@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from jurygraph.errors import InputError
-from jurygraph.graphs.state import Roster
+from jurygraph.graphs.state import RunContext
 from jurygraph.schema import Plan, Task, digest_of
 
 
-def refuse_other_plan(plan: Plan, task: Task, roster: Roster) -> None:
+def check_plan_compatibility(plan: Plan, task: Task, roster: RunContext) -> None:
     """Refuse a plan that was made from another task, or with components of other names or versions.
 
     Raises InputError for such a plan, and whatever an evaluator's `check` raises for one of its questions.
@@ -29,7 +29,7 @@ def refuse_other_plan(plan: Plan, task: Task, roster: Roster) -> None:
             raise InputError(f"{problem}; this jury has {version_here}: prepare it again")
 
 
-def _check_basis(plan: Plan, roster: Roster) -> None:
+def _check_basis(plan: Plan, roster: RunContext) -> None:
     """Check that other inputs of derivers and evaluators, such as files, have not changed since the plan was made."""
     for derivation in plan.survey.derivations:
         if derivation.deriver in roster.derivers:

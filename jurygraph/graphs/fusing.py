@@ -9,7 +9,7 @@ from jurygraph import aggregation
 from jurygraph.agents.roles import Bools, Floats
 from jurygraph.aggregation import fusion
 from jurygraph.errors import PlanError
-from jurygraph.schema import Decision, FormatGate, Gate, PrecisionShaping, RepetitionControl
+from jurygraph.schema import Decision, FormatGate, PrecisionShaping, RepetitionControl, RewardGate
 
 Interval = tuple[Floats, Floats]
 Change = tuple[str, Floats, Floats]
@@ -17,7 +17,7 @@ Change = tuple[str, Floats, Floats]
 
 
 @dataclass(frozen=True, slots=True)
-class Fused:
+class FusedRewards:
     """Rewards [R], and the effect of each step after the weighted sum."""
 
     value: Floats
@@ -29,7 +29,7 @@ def fuse(
     values: Mapping[str, Floats],
     present: Mapping[str, Bools],
     spans: Mapping[str, Interval] | None = None,
-) -> Fused:
+) -> FusedRewards:
     """Return R_collab = Σ w_k r_k (MACRM Eq. 3) in the order of the components' names, then F: gates, scale, clip.
 
     `values` and `present` are [R] by component; a component that is not present contributes 0 and opens no gate.
@@ -38,16 +38,16 @@ def fuse(
     """
     weights = {spec.name: spec.weight for spec in decision.specs}
     effective = {name: np.where(present[name], value, 0.0) for name, value in values.items()}
-    reward = held("the weighted sum of the components", fusion.collaborative(effective, weights))
+    reward = require_finite("the weighted sum of the components", fusion.collaborative(effective, weights))
     changes: list[Change] = []
     for name, step in _steps(decision, effective, present, weights, spans or {}):
-        after = held(f"the reward after the {name}", step(reward))
+        after = require_finite(f"the reward after the {name}", step(reward))
         changes.append((name, reward, after))
         reward = after
-    return Fused(reward, tuple(changes))
+    return FusedRewards(reward, tuple(changes))
 
 
-def held(what: str, reward: np.float64 | Floats) -> Floats:
+def require_finite(what: str, reward: np.float64 | Floats) -> Floats:
     """Return the reward, or raise PlanError naming `what` if it is not finite."""
     if not np.isfinite(reward).all():
         raise PlanError(f"{what} overflows: it is larger than any number; make the weights or the scale smaller")
@@ -74,7 +74,7 @@ def _steps(
 
 
 def _make_gate(
-    gate: Gate,
+    gate: RewardGate,
     values: Mapping[str, Floats],
     measures: Sequence[Floats],
     present: Bools,
@@ -130,7 +130,7 @@ def fuse_bounds(
 
 
 def _bounds_after_gate(
-    gate: Gate,
+    gate: RewardGate,
     bounds: Interval,
     span: Interval,
     components: tuple[Mapping[str, Floats], Mapping[str, Floats]],
@@ -173,7 +173,7 @@ def _hull(*arrays: Floats) -> Interval:
     return least, most
 
 
-def covered(shares: Mapping[str, tuple[Floats, Bools]], weights: Mapping[str, float]) -> Floats:
+def coverage(shares: Mapping[str, tuple[Floats, Bools]], weights: Mapping[str, float]) -> Floats:
     """Return the judged share of the absolute weight of the components that apply, [R]; 0 if none applies."""
     weight_columns = np.stack([np.where(shares[name][1], abs(weights[name]), 0.0) for name in weights], axis=1)
     judged = np.stack([shares[name][0] for name in weights], axis=1)

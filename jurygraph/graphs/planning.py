@@ -6,7 +6,7 @@ from graphlib import CycleError, TopologicalSorter
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import PlanError
 from jurygraph.graphs.routing import DATA, GATED_LAYERS, GROUP_OF_ONE, SUBMITTED
-from jurygraph.graphs.taking import told_of
+from jurygraph.graphs.taking import as_plan_error
 from jurygraph.schema import (
     Audience,
     Criterion,
@@ -21,8 +21,8 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
-from jurygraph.schema.safety import STOPS
-from jurygraph.schema.task import by_id
+from jurygraph.schema.safety import WORST_CASE_GATES
+from jurygraph.schema.task import sort_by_id
 from jurygraph.sources.complaint import nearest_name
 
 
@@ -31,9 +31,9 @@ def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]
     members: dict[Audience, Sequence[Stakeholder | Criterion | Reviewer | None]] = {
         "task": (None,),
         "everyone": (None,),
-        "stakeholder": by_id(task.stakeholders),
-        "criterion": by_id(task.rubric.criteria if task.rubric else ()),
-        "reviewer": by_id([Reviewer(id=name) for name in task.reviewers]),
+        "stakeholder": sort_by_id(task.stakeholders),
+        "criterion": sort_by_id(task.rubric.criteria if task.rubric else ()),
+        "reviewer": sort_by_id([Reviewer(id=name) for name in task.reviewers]),
     }
     return tuple(
         _make_view(task, audience, member) for audience in sorted(set(audiences)) for member in members[audience]
@@ -53,7 +53,7 @@ def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | 
         id=task.id,
         audience=audience,
         about=about,
-        people=tuple(map(_without_weights, by_id(task.stakeholders))) if audience == "everyone" else (),
+        people=tuple(map(_without_weights, sort_by_id(task.stakeholders))) if audience == "everyone" else (),
         query=task.query,
         reference=task.reference,
         facts=task.facts,
@@ -64,7 +64,7 @@ def _make_view(task: Task, audience: Audience, about: Stakeholder | Criterion | 
 
 def _without_weights(person: Stakeholder) -> Stakeholder:
     """Return the stakeholder with equal restrictiveness for all constraints, sorted by id."""
-    constraints = tuple(c.model_copy(update={"restrictiveness": 1.0}) for c in by_id(person.constraints))
+    constraints = tuple(c.model_copy(update={"restrictiveness": 1.0}) for c in sort_by_id(person.constraints))
     return person.model_copy(update={"constraints": constraints})
 
 
@@ -115,7 +115,7 @@ def list_questions(
         for view in views:
             if view.audience != evaluator.audience:
                 continue
-            with told_of(f"evaluator {name!r}"):
+            with as_plan_error(f"evaluator {name!r}"):
                 evaluator_questions = evaluator.questions(view)
             for question in evaluator_questions:
                 if question.id in questions:
@@ -148,14 +148,14 @@ def _check_question(question: Question, evaluator: Evaluator, view: TaskView) ->
             f"question {question.id!r} is about another view than the one that its evaluator was given; make it with "
             "`self.question` of that view"
         )
-    if question.id == GROUP_OF_ONE or question.id in STOPS:
+    if question.id == GROUP_OF_ONE or question.id in WORST_CASE_GATES:
         raise PlanError(f"no question is called {question.id!r}, which marks why none is asked: `name` it otherwise")
     if question.of != SUBMITTED and question.scope != "response":
         raise PlanError(f"question {question.id!r} is about variants, so its scope is response, not {question.scope}")
     return question
 
 
-def survey_of(
+def build_survey(
     views: Sequence[TaskView],
     derivations: Sequence[Derivation],
     questions: Sequence[Question],

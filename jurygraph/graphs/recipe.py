@@ -8,21 +8,21 @@ import numpy as np
 from jurygraph import aggregation
 from jurygraph.agents.roles import Combiner
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.graphs.taking import told_of
+from jurygraph.graphs.taking import as_plan_error
 from jurygraph.schema import (
     Audience,
     ComponentConfig,
+    ComponentInput,
+    ComponentSpec,
     Config,
     Decision,
-    Gate,
-    Gated,
-    Input,
+    EvaluatorRecord,
     InputConfig,
     PrecisionShaping,
     Question,
     RepetitionControl,
-    Seat,
-    Spec,
+    RewardGate,
+    SkippedRule,
     Survey,
     Task,
 )
@@ -30,7 +30,7 @@ from jurygraph.sources.complaint import nearest_name
 
 RUBRIC, STAKEHOLDERS = "rubric", "stakeholders"
 GATE_ORDER = ("precision", "format", "repetition")
-MOST_RESIDUAL = 0.2
+MAX_RESIDUAL = 0.2
 """Maximum share of a stakeholder's residual checklist in the weight of û_i (DecompR)."""
 ROUNDING = 1e-9
 
@@ -40,28 +40,28 @@ def short_name(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def component_names(config: Config, seats: Mapping[str, Seat]) -> list[str]:
+def component_names(config: Config, seats: Mapping[str, EvaluatorRecord]) -> list[str]:
     """Return every component of the config and its evaluators; `seats` are the evaluators' by name.
 
     Raises ConfigError if two share a name.
     """
     evaluator_of: dict[str, str] = {}
     for name, seat in seats.items():
-        home = home_of(name, seat.audience)
+        home = default_component(name, seat.audience)
         first = evaluator_of.setdefault(home, name)
         if first != name and {seats[first].audience, seat.audience} not in ({"criterion"}, {"stakeholder"}):
             raise ConfigError(f"{first!r} and {name!r} would both give component {home!r}: `name` one otherwise")
     return sorted({*evaluator_of, *config.components})
 
 
-def home_of(evaluator: str, audience: Audience) -> str:
+def default_component(evaluator: str, audience: Audience) -> str:
     """Return the component that an evaluator's verdicts enter by default."""
     short = short_name(evaluator)
     own = evaluator.replace(".", "-") if short in (RUBRIC, STAKEHOLDERS) else short
     return {"criterion": RUBRIC, "stakeholder": STAKEHOLDERS}.get(audience, own)
 
 
-def check_recipe(config: Config, seats: Mapping[str, Seat]) -> None:
+def check_recipe(config: Config, seats: Mapping[str, EvaluatorRecord]) -> None:
     """Raise ConfigError for a recipe that cannot be planned for any task.
 
     `seats` are those of the config's evaluators, by name.
@@ -69,7 +69,7 @@ def check_recipe(config: Config, seats: Mapping[str, Seat]) -> None:
     known = component_names(config, seats)
     for name in config.reward:
         _refuse_unknown(f"reward.{name}", name, known)
-    _check_weights(list(weigh_components(config, known).values()))
+    _check_weights(list(component_weights(config, known).values()))
     kinds = [gate.kind for gate in config.gates]
     for index, gate in enumerate(config.gates):
         if kinds.count(gate.kind) > 1:
@@ -90,7 +90,7 @@ def _overflows(weights: Sequence[float]) -> bool:
     return not np.isfinite(aggregation.total(np.abs(weights)))
 
 
-def _gate_components(gate: Gate) -> tuple[str, ...]:
+def _gate_components(gate: RewardGate) -> tuple[str, ...]:
     """Return the components that a gate depends on."""
     return (gate.component, *(gate.auxiliary if isinstance(gate, PrecisionShaping) else ()))
 
@@ -102,7 +102,7 @@ def _refuse_unknown(where: str, name: str, known: Sequence[str]) -> None:
         raise ConfigError(f"{where}: there is no component {name!r}; {hint}")
 
 
-def weigh_components(config: Config, names: Sequence[str]) -> dict[str, float]:
+def component_weights(config: Config, names: Sequence[str]) -> dict[str, float]:
     """Return every component's signed weight, 0 if `reward` leaves it out. Raises ConfigError without any weight."""
     if config.reward:
         return {name: config.reward.get(name, 0.0) for name in names}
@@ -111,22 +111,22 @@ def weigh_components(config: Config, names: Sequence[str]) -> dict[str, float]:
     raise ConfigError(f"reward: say how the components count, for instance {{{names[0]}: 1.0}}; there are {names}")
 
 
-def freeze_specs(
+def build_specs(
     task: Task,
     survey: Survey,
     config: Config,
-    seats: Mapping[str, Seat],
+    seats: Mapping[str, EvaluatorRecord],
     combiners: Mapping[str, Combiner],
     weights: Mapping[str, float],
     difficulty: Mapping[str, Any],
-) -> tuple[Spec, ...]:
+) -> tuple[ComponentSpec, ...]:
     """Return one spec for every component of this task, in the order of their names. Raises PlanError.
 
     `seats` and `combiners` are by name; `weights` and `difficulty` are those of the task's stakeholders.
     """
     builder = _SpecBuilder(task, survey, config, seats, combiners)
     specs = [builder.configured_spec(name, component) for name, component in config.components.items()]
-    homes = {name: home_of(name, seats[name].audience) for name in builder.questions}
+    homes = {name: default_component(name, seats[name].audience) for name in builder.questions}
     for home in sorted(set(homes.values()) - set(config.components)):
         sources = [name for name, target in homes.items() if target == home]
         specs.append(builder.default_spec(home, sources, weights, difficulty))
@@ -134,7 +134,9 @@ def freeze_specs(
     return tuple(sorted(specs, key=lambda spec: spec.name))
 
 
-def _refuse_absent(task: Task, gates: Iterable[Gate], weight: Mapping[str, float], present: Sequence[str]) -> None:
+def _refuse_absent(
+    task: Task, gates: Iterable[RewardGate], weight: Mapping[str, float], present: Sequence[str]
+) -> None:
     counted = [name for name in weight if weight[name]]
     for name in [*counted, *(name for gate in gates for name in _gate_components(gate))]:
         if name not in present:
@@ -153,7 +155,7 @@ class _SpecBuilder:
         task: Task,
         survey: Survey,
         config: Config,
-        seats: Mapping[str, Seat],
+        seats: Mapping[str, EvaluatorRecord],
         combiners: Mapping[str, Combiner],
     ) -> None:
         self.task = task
@@ -161,20 +163,20 @@ class _SpecBuilder:
         self.seats = seats
         self.combiners = combiners
         self.by_id = {question.id: question for question in survey.questions}
-        self.weight = weigh_components(config, component_names(config, seats))
+        self.weight = component_weights(config, component_names(config, seats))
         self.questions: dict[str, dict[str | None, list[Question]]] = {}
         for question in survey.questions:
             member = survey.views[question.view].member
             self.questions.setdefault(question.evaluator, {}).setdefault(member, []).append(question)
 
-    def configured_spec(self, name: str, component: ComponentConfig) -> Spec:
+    def configured_spec(self, name: str, component: ComponentConfig) -> ComponentSpec:
         """Return the spec of a component that the config defines."""
         inputs = {key: self._configured_input(name, key, component.inputs[key]) for key in sorted(component.inputs)}
         return self._build_spec(name, component.combiner, inputs, component.params)
 
     def default_spec(
         self, home: str, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
-    ) -> Spec:
+    ) -> ComponentSpec:
         """Return the default component of an evaluator, or of all evaluators for criteria or for stakeholders."""
         audience = self.seats[sources[0]].audience
         if audience == "criterion":
@@ -183,7 +185,7 @@ class _SpecBuilder:
             return self._stakeholder_spec(sources, weights, difficulty)
         return self._evaluator_spec(home, sources[0])
 
-    def _evaluator_spec(self, home: str, source: str) -> Spec:
+    def _evaluator_spec(self, home: str, source: str) -> ComponentSpec:
         """Return the component of one evaluator: an input for each reviewer, for each of its shares, or one for all."""
         seat, questions_of = self.seats[source], self.questions[source]
         counts = self.weight[home] != 0 or home in {gate.component for gate in self.config.gates}
@@ -213,7 +215,7 @@ class _SpecBuilder:
             }
         return self._build_spec(home, seat.combiner, inputs, {})
 
-    def _weighted_input(self, where: str, questions: Sequence[Question], input_config: InputConfig) -> Input:
+    def _weighted_input(self, where: str, questions: Sequence[Question], input_config: InputConfig) -> ComponentInput:
         """Return questions as an input, each with the weight that its evaluator declares."""
         spec_input = _build_input(where, questions, input_config)
         weights = [self._share(self.by_id[name]) for name in spec_input.questions]
@@ -221,11 +223,11 @@ class _SpecBuilder:
 
     def _share(self, question: Question) -> float:
         shares = self.seats[question.evaluator].shares
-        return shares.get(first_part(question.subject), 1.0)
+        return shares.get(subject_root(question.subject), 1.0)
 
     def _stakeholder_spec(
         self, sources: Sequence[str], weights: Mapping[str, float], difficulty: Mapping[str, Any]
-    ) -> Spec:
+    ) -> ComponentSpec:
         weights_config = self.config.weights
         inputs = {
             s: self._member_input(sources, "weights.gated", s, w, weights_config.gated)
@@ -252,7 +254,7 @@ class _SpecBuilder:
         params |= {"floor": weights_config.floor} if weights_config.welfare == "egalitarian" else {}
         return self._build_spec(STAKEHOLDERS, weights_config.welfare, inputs, params)
 
-    def _layer_weights(self, member: str, spec_input: Input) -> tuple[float, ...]:
+    def _layer_weights(self, member: str, spec_input: ComponentInput) -> tuple[float, ...]:
         """Return the weight of each question: its layer's share, divided among the questions of the layer."""
         shares = self.config.weights.layers
         if not shares:
@@ -272,7 +274,7 @@ class _SpecBuilder:
         constraints = {constraint.id for constraint in person.constraints if constraint.kind == kind}
         return [position for position, name in enumerate(questions) if self.by_id[name].subject in constraints]
 
-    def _rubric_spec(self, sources: Sequence[str]) -> Spec:
+    def _rubric_spec(self, sources: Sequence[str]) -> ComponentSpec:
         rubric = self.task.rubric
         assert rubric is not None  # there are questions about its criteria
         weight = {c.id: c.weight for c in rubric.criteria}
@@ -282,8 +284,8 @@ class _SpecBuilder:
         return self._build_spec(RUBRIC, self.config.rubric.aggregation, inputs, params)
 
     def _member_input(
-        self, sources: Sequence[str], where: str, member: str, weight: float, gated: Gated | None
-    ) -> Input:
+        self, sources: Sequence[str], where: str, member: str, weight: float, gated: SkippedRule | None
+    ) -> ComponentInput:
         """Return the questions of all these evaluators about a criterion or stakeholder as an input."""
         questions = [q for source in sources for q in self.questions[source].get(member, ())]
         if not questions:
@@ -294,7 +296,7 @@ class _SpecBuilder:
         input_config = InputConfig(of=sources[0], mass=abs(weight), gated=gated)
         return _build_input(where, questions, input_config, 1.0 if weight > 0 else -1.0)
 
-    def _configured_input(self, component: str, key: str, input_config: InputConfig) -> Input:
+    def _configured_input(self, component: str, key: str, input_config: InputConfig) -> ComponentInput:
         where = f"components.{component}.inputs.{key}"
         if input_config.of in self.questions:
             questions = [q for member_questions in self.questions[input_config.of].values() for q in member_questions]
@@ -314,13 +316,15 @@ class _SpecBuilder:
             return input_config
         return input_config.model_copy(update={"confident": self.config.panel.confidence})
 
-    def _build_spec(self, name: str, combiner: str, inputs: dict[str, Input], params: Mapping[str, Any]) -> Spec:
+    def _build_spec(
+        self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
+    ) -> ComponentSpec:
         implementation = self.combiners[combiner]
         if implementation.keeps_columns:
             inputs = {key: spec_input.model_copy(update={"reduce": None}) for key, spec_input in inputs.items()}
         self._check_inputs(name, combiner, inputs)
         try:
-            with told_of(f"combiner {combiner!r}"):
+            with as_plan_error(f"combiner {combiner!r}"):
                 frozen = implementation.freeze(inputs, params)
                 implementation.fits(
                     [self.by_id[name] for spec_input in inputs.values() for name in spec_input.questions], frozen
@@ -330,7 +334,7 @@ class _SpecBuilder:
                 error.args = (f"task {self.task.id!r}, component {name!r}: {error}",)
             raise
         weight = self.weight[name]
-        return Spec(
+        return ComponentSpec(
             name=name,
             weight=weight,
             direction=-1 if weight < 0 or (weight == 0 and _is_penalty(name, self.config.gates)) else 1,
@@ -340,7 +344,7 @@ class _SpecBuilder:
             params=frozen,
         )
 
-    def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, Input]) -> None:
+    def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
         if _overflows([spec_input.mass for spec_input in inputs.values()]):
             raise PlanError(
                 f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number; make "
@@ -348,14 +352,14 @@ class _SpecBuilder:
             )
         for key, spec_input in inputs.items() if name == STAKEHOLDERS or combiner == STAKEHOLDERS else ():
             share = self._residual_share(spec_input)
-            if share > MOST_RESIDUAL + ROUNDING:
+            if share > MAX_RESIDUAL + ROUNDING:
                 raise PlanError(
                     f"task {self.task.id!r}: residual questions hold {100 * share:.3g} % of the weight of stakeholder "
-                    f"{key!r}, and {100 * MOST_RESIDUAL:g} % is the most; ask it more by facts, checks or a model, "
+                    f"{key!r}, and {100 * MAX_RESIDUAL:g} % is the most; ask it more by facts, checks or a model, "
                     "share the weight out by weights.layers, or ask fewer residual questions"
                 )
 
-    def _residual_share(self, spec_input: Input) -> float:
+    def _residual_share(self, spec_input: ComponentInput) -> float:
         """Return the share of layer `residual` in an input's absolute weight; a folded question counts once."""
         questions = [self.by_id[name] for name in spec_input.questions]
         sizes = [
@@ -366,14 +370,16 @@ class _SpecBuilder:
         return float(aggregation.total(residual) / aggregation.total(sizes))
 
 
-def _build_input(where: str, questions: Iterable[Question], input_config: InputConfig, sign: float = 1.0) -> Input:
+def _build_input(
+    where: str, questions: Iterable[Question], input_config: InputConfig, sign: float = 1.0
+) -> ComponentInput:
     ordered = sorted(questions, key=lambda q: q.id)
     if input_config.gated is None and any(q.when for q in ordered):
         raise PlanError(
             f"{where}: question {next(q.id for q in ordered if q.when)!r} may be left out by its `when`: say whether "
             "it then counts as `missing` or as `zero`"
         )
-    return Input(
+    return ComponentInput(
         questions=tuple(q.id for q in ordered),
         weights=(sign,) * len(ordered),
         reduce=input_config.reduce,
@@ -383,7 +389,7 @@ def _build_input(where: str, questions: Iterable[Question], input_config: InputC
     )
 
 
-def first_part(subject: str) -> str:
+def subject_root(subject: str) -> str:
     """Return the part of a question's subject before its first slash, or all of it."""
     return subject.partition("/")[0]
 
@@ -391,7 +397,7 @@ def first_part(subject: str) -> str:
 def _group_by_share(questions: Iterable[Question]) -> dict[str, list[Question]]:
     groups: dict[str, list[Question]] = {}
     for question in questions:
-        groups.setdefault(first_part(question.subject), []).append(question)
+        groups.setdefault(subject_root(question.subject), []).append(question)
     return groups
 
 
@@ -399,11 +405,11 @@ def _sum(weights: Sequence[float]) -> float:
     return float(aggregation.total(weights))
 
 
-def _is_penalty(name: str, gates: Iterable[Gate]) -> bool:
+def _is_penalty(name: str, gates: Iterable[RewardGate]) -> bool:
     return any(isinstance(gate, RepetitionControl) and gate.component == name for gate in gates)
 
 
-def decision_of(config: Config, specs: tuple[Spec, ...], combiners: Mapping[str, Combiner]) -> Decision:
+def build_decision(config: Config, specs: tuple[ComponentSpec, ...], combiners: Mapping[str, Combiner]) -> Decision:
     """Return the decision: the specs, and the rest of the recipe. `combiners` are by name."""
     decision = Decision(
         specs=specs,

@@ -3,16 +3,16 @@
 from collections.abc import Mapping
 
 from jurygraph.agents.roles import Combiner
-from jurygraph.graphs.recipe import decision_of, freeze_specs
+from jurygraph.graphs.recipe import build_decision, build_specs
 from jurygraph.graphs.weighing import weigh_stakeholders
-from jurygraph.schema import Config, Decision, Seat, Survey, Task
+from jurygraph.schema import Config, Decision, EvaluatorRecord, Survey, Task
 
 
 def redecide(
     task: Task,
     survey: Survey,
     config: Config,
-    seats: Mapping[str, Seat],
+    seats: Mapping[str, EvaluatorRecord],
     combiners: Mapping[str, Combiner],
 ) -> Decision:
     """Return the decision that `prepare` would make for a task and its survey under this config.
@@ -29,4 +29,4 @@ def redecide(
         PlanError: the recipe does not fit the task.
     """
     weights, difficulty = weigh_stakeholders(task, config.weights, [seat.audience for seat in seats.values()])
-    return decision_of(config, freeze_specs(task, survey, config, seats, combiners, weights, difficulty), combiners)
+    return build_decision(config, build_specs(task, survey, config, seats, combiners, weights, difficulty), combiners)

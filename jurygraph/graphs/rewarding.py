@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jurygraph.agents.roles import Bools, Component, Floats
-from jurygraph.graphs.fusing import Fused
-from jurygraph.schema import Counts, Decision, Reward, Spec
+from jurygraph.graphs.fusing import FusedRewards
+from jurygraph.schema import ComponentSpec, Counts, Decision, Reward
 
 ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class GroupResult:
     """Results for some responses before their rewards are built; arrays are [R].
 
     `partial` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the reward
@@ -23,9 +23,9 @@ class Judged:
     """
 
     components: Mapping[str, Component]
-    fused: Fused
+    fused: FusedRewards
     partial: Mapping[str, Component]
-    partial_fused: Fused
+    partial_fused: FusedRewards
     low: Floats
     high: Floats
     coverage: Floats
@@ -33,7 +33,7 @@ class Judged:
     dropped: frozenset[str]
 
 
-class Row(NamedTuple):
+class RewardRow(NamedTuple):
     """A reward without the fields that its decision implies: components and terms have positions instead of names."""
 
     value: float | None
@@ -50,7 +50,7 @@ class Row(NamedTuple):
     notes: Sequence[str]
 
     @classmethod
-    def of(cls, reward: Reward) -> "Row":
+    def of(cls, reward: Reward) -> "RewardRow":
         """Return a reward's row."""
         return cls(
             value=reward.value,
@@ -81,12 +81,14 @@ class Row(NamedTuple):
         )
 
 
-def _term(spec: Spec, value: float | None) -> dict[str, Any]:
+def _term(spec: ComponentSpec, value: float | None) -> dict[str, Any]:
     contribution = None if value is None else spec.weight * value
     return {"name": spec.name, "weight": spec.weight, "value": value, "contribution": contribution}
 
 
-def reward_rows(decision: Decision, judged: Judged, counts: Sequence[Counts], alone: Sequence[bool]) -> list[Row]:
+def reward_rows(
+    decision: Decision, judged: GroupResult, counts: Sequence[Counts], alone: Sequence[bool]
+) -> list[RewardRow]:
     """Return the rewards of all rows.
 
     For each row, `counts` counts its verdicts by status, and `alone` is true if it had no response to be compared with.
@@ -111,7 +113,7 @@ def reward_rows(decision: Decision, judged: Judged, counts: Sequence[Counts], al
         "adjustments": _adjustments(judged.fused, rows),
         "notes": (() if word == "ok" else _notes(decision, judged.dropped, *reasons) for word, *reasons in why),
     }
-    return list(map(Row._make, zip(*(columns[name] for name in Row._fields), strict=True)))
+    return list(map(RewardRow._make, zip(*(columns[name] for name in RewardRow._fields), strict=True)))
 
 
 def _transpose(columns: Mapping[str, Iterable[Any]]) -> Iterator[dict[str, Any]]:
@@ -159,7 +161,7 @@ def _diagnostics(components: Mapping[str, Component], rows: int) -> Iterable[dic
     return ({name: numbers for name, numbers in row.items() if numbers} for row in cleaned)
 
 
-def _adjustments(fused: Fused, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
+def _adjustments(fused: FusedRewards, rows: int) -> Iterable[Sequence[tuple[str, float, float]]]:
     """Return the steps that changed each row's reward."""
     steps = [zip([name] * rows, before.tolist(), after.tolist(), strict=True) for name, before, after in fused.changes]
     changed = ([step for step in row if step[1] != step[2]] for row in zip(*steps, strict=True))

@@ -13,10 +13,11 @@ from typing import Any
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
-from jurygraph.safety.gates import Gated, gated
+from jurygraph.safety.gates import GateResult, stopping_gate
 from jurygraph.schema import (
     Audience,
     Call,
+    Condition,
     Criterion,
     Derivation,
     Failure,
@@ -27,10 +28,9 @@ from jurygraph.schema import (
     Survey,
     TaskView,
     Verdict,
-    When,
 )
 from jurygraph.schema.safety import NO_VARIANT
-from jurygraph.schema.task import words_of
+from jurygraph.schema.task import query_text
 
 GROUP_OF_ONE = "group-of-one"
 SUBMITTED = "submitted"
@@ -42,7 +42,7 @@ GATED_LAYERS = ("model", "residual")
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class EvaluatorTask:
     """One judgement to make.
 
     It has the responses shown, their material, and the ids of the submitted responses that the verdicts are about.
@@ -56,7 +56,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DerivationTask:
     """One derivation for one response."""
 
     derivation: Derivation
@@ -64,32 +64,32 @@ class Job:
     material: Materials
 
 
-Shown = tuple[str, str, tuple[str, ...], int]
+VerdictKey = tuple[str, str, tuple[str, ...], int]
 """Key of a verdict: question id, id of the response it is about, ids of the responses as shown, and sample."""
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class KnownResults:
     """Known results of a group, which are reused: verdicts, material by (name, response id), calls by id.
 
     Only verdicts on responses that were shown are reused: those settled without a judgement are settled again. A
     verdict or material that depends on other material is reused only if that material is still the same.
     """
 
-    verdicts: Mapping[Shown, Verdict]
+    verdicts: Mapping[VerdictKey, Verdict]
     material: Mapping[tuple[str, str], Material]
     calls: Mapping[str, Call] = field(default_factory=dict)
 
 
-NOTHING = Recalled({}, {})
+NO_KNOWN_RESULTS = KnownResults({}, {})
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class WaveWork:
     """The work of a wave: slots by branch, jobs, and verdicts and material that were settled without a judgement."""
 
-    slots: dict[str, list[Slot]] = field(default_factory=dict)
-    jobs: list[Job] = field(default_factory=list)
+    slots: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
+    jobs: list[DerivationTask] = field(default_factory=list)
     settled: list[Verdict] = field(default_factory=list)
     material: list[Material] = field(default_factory=list)
 
@@ -99,7 +99,7 @@ class Work:
         return (["derive"] if self.jobs else []) + sorted(self.slots)
 
 
-def canonical_order(responses: Iterable[Response]) -> tuple[Response, ...]:
+def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
     """Return the group ordered by content: digest of text and data, then id. Labels and agents are removed."""
     return tuple(sorted((r.shown() for r in responses), key=lambda r: (r.content_digest, r.id)))
 
@@ -110,8 +110,8 @@ def next_work(
     responses: Sequence[Response],
     material: Sequence[Material],
     verdicts: Sequence[Verdict],
-    recalled: Recalled = NOTHING,
-) -> tuple[Work, int]:
+    recalled: KnownResults = NO_KNOWN_RESULTS,
+) -> tuple[WaveWork, int]:
     """Return the work of the first wave from `wave` on that has any, and the number of the wave after it."""
     collector = _WorkCollector(survey, responses, material, verdicts, recalled)
     while wave < len(survey.waves) and not collector.work.branches:
@@ -129,17 +129,17 @@ class _WorkCollector:
         responses: Sequence[Response],
         material: Sequence[Material],
         verdicts: Sequence[Verdict],
-        recalled: Recalled,
+        recalled: KnownResults,
     ) -> None:
         self.survey = survey
         self.responses = responses
         self.recalled = recalled
-        self.work = Work()
+        self.work = WaveWork()
         self.material: dict[str, dict[str, Material]] = defaultdict(dict)
         for item in material:
             self.material[item.response][item.name] = item
         self.verdicts = verdicts
-        self.gated: dict[tuple[str, str, str | None], Gated | None] = {}
+        self.gated: dict[tuple[str, str, str | None], GateResult | None] = {}
         self.mirrored = {q.id for q in survey.questions if q.scope == "pair" and q.pairs == "unordered"}
 
     def add(self, wave: int) -> None:
@@ -162,13 +162,15 @@ class _WorkCollector:
                 settled = Material(name=derivation.gives, response=response.id, status="failed", failure=failure)
             elif settled is None or not self._is_unchanged(derivation.needs, [response.id]):
                 shown = self._with_data(response, response, derivation.needs)
-                self.work.jobs.append(Job(derivation, shown, self._select_material(response, derivation.needs)))
+                self.work.jobs.append(
+                    DerivationTask(derivation, shown, self._select_material(response, derivation.needs))
+                )
                 continue
             self.work.material.append(settled)
             self.material[response.id][derivation.gives] = settled
 
     def _route_question(self, question: Question) -> None:
-        stamp = stamps(question, self.survey.views[question.view])
+        stamp = make_stamp(question, self.survey.views[question.view])
         outcomes = {r.id: self._exclusion_verdict(question, r) for r in self.responses}
         askable = [r for r in self.responses if outcomes[r.id] is None]
         if question.scope != "response" and len(askable) == 1:
@@ -180,7 +182,7 @@ class _WorkCollector:
             stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
         )
         slots = [
-            Slot(
+            EvaluatorTask(
                 question,
                 tuple(self._with_data(r, owner, question.needs) for r, owner in zip(shown, owners, strict=True)),
                 tuple(self._select_material(r, question.needs) for r in owners),
@@ -194,12 +196,14 @@ class _WorkCollector:
         if unsettled:
             self.work.slots.setdefault(question.branch, []).extend(unsettled)
 
-    def _recall(self, slot: Slot, stamp: "Stamp") -> bool:
+    def _recall(self, slot: EvaluatorTask, stamp: "Stamp") -> bool:
         """Settle the slot with recalled verdicts, under the present identity; return False if any is missing."""
         question, shown = slot.question, tuple(r.id for r in slot.responses)
         keys = [(question.id, about, shown, slot.sample) for about in slot.about]
         owners = shown if question.of == SUBMITTED else slot.about
-        if not all(key in self.recalled.verdicts for key in keys) or not self._is_unchanged(rests_on(question), owners):
+        if not all(key in self.recalled.verdicts for key in keys) or not self._is_unchanged(
+            required_material(question), owners
+        ):
             return False
         self.work.settled.extend(
             stamp(self.recalled.verdicts[key], about, shown, slot.sample)
@@ -238,7 +242,7 @@ class _WorkCollector:
         stopped = self._gate_verdict(question, response)
         if stopped is not None:
             return stopped
-        failure = self._missing_material(response, rests_on(question))
+        failure = self._missing_material(response, required_material(question))
         if failure is not None:
             status: Status = "abstained" if failure.kind == "no-model" else "failed"
             return Verdict(status=status, failure=failure, reason=failure.message)
@@ -254,16 +258,16 @@ class _WorkCollector:
         if question.layer not in GATED_LAYERS or not self.survey.gates:
             return None
         view = self.survey.views[question.view]
-        query = words_of(view.query)
+        query = query_text(view.query)
         key = response.id, query, view.reference
         if key not in self.gated:
-            self.gated[key] = gated(response.text, self.survey.gates, query=query, reference=view.reference)
+            self.gated[key] = stopping_gate(response.text, self.survey.gates, query=query, reference=view.reference)
         result = self.gated[key]
         if result is None:
             return None
         return _worst_verdict(view, result.gate, result.reason)
 
-    def _screening_verdict(self, when: When, response: Response) -> Verdict | None:
+    def _screening_verdict(self, when: Condition, response: Response) -> Verdict | None:
         """Return None if the question is to be judged, else the verdict that replaces its judgement."""
         verdicts = list(self._verdicts_on(when.question, response))
         judged = [v for v in verdicts if v.status == "ok"]
@@ -320,12 +324,12 @@ class _WorkCollector:
         return {name: self.material[response.id][name] for name in needs}
 
 
-def rests_on(question: Question) -> tuple[str, ...]:
+def required_material(question: Question) -> tuple[str, ...]:
     """Return the names of the material that a question depends on."""
     return question.needs if question.of == SUBMITTED else (*question.needs, question.of)
 
 
-def identity_of(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:
+def question_identity(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:
     """Return the fields that identify the question and its member in every verdict."""
     return {
         "question": question.id,
@@ -341,9 +345,9 @@ def identity_of(question: Question, audience: Audience, member: str | None) -> d
 Stamp = Callable[[Verdict, str, tuple[str, ...], int], Verdict]
 
 
-def stamps(question: Question, view: TaskView) -> Stamp:
+def make_stamp(question: Question, view: TaskView) -> Stamp:
     """Return a function that adds the question's identity to a verdict: `(verdict, about, responses shown, sample)`."""
-    identity = identity_of(question, view.audience, view.member)
+    identity = question_identity(question, view.audience, view.member)
 
     def stamp(verdict: Verdict, about: str, responses: tuple[str, ...], sample: int) -> Verdict:
         return verdict.model_copy(update={**identity, "about": about, "responses": responses, "sample": sample})
@@ -368,11 +372,11 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
     return Verdict.failed("group", "there is nothing left to compare with: the others could not be asked about")
 
 
-def _skip_question(when: When, reason: str) -> Verdict:
+def _skip_question(when: Condition, reason: str) -> Verdict:
     return Verdict(status="not_applicable", gated_by=when.question, reason=reason)
 
 
-def _verdict_without_gate(when: When, verdicts: Sequence[Verdict]) -> Verdict:
+def _verdict_without_gate(when: Condition, verdicts: Sequence[Verdict]) -> Verdict:
     """Return an unjudged verdict, with the cause of its unjudged gate, so that the question is not hidden."""
     failures = [v.failure for v in verdicts if v.failure is not None]
     reason = f"{when.question}, which it depends on, was not judged"
@@ -383,12 +387,12 @@ def _verdict_without_gate(when: When, verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict(status="abstained", gated_by=when.question, failure=failures[0] if failures else None, reason=reason)
 
 
-def _measure(verdict: Verdict, when: When) -> float | None:
+def _measure(verdict: Verdict, when: Condition) -> float | None:
     value = verdict.score if when.on == "score" else verdict.native
     return None if value is None or isinstance(value, str) else float(value)
 
 
-def _reduce(values: Sequence[float], when: When) -> float:
+def _reduce(values: Sequence[float], when: Condition) -> float:
     if when.reduce == "mean":
         return float(aggregation.total(sorted(values))) / len(values)
     if when.reduce == "median":
@@ -405,5 +409,5 @@ _PASSES: Mapping[str, Callable[[float, float], bool]] = {
 }
 
 
-def _passes(value: float, when: When) -> bool:
+def _passes(value: float, when: Condition) -> bool:
     return _PASSES[when.op](value, when.threshold)

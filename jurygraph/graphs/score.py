@@ -10,14 +10,14 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command
 
 from jurygraph.graphs.answering import answer_slots, derive_jobs
-from jurygraph.graphs.decide import decide
+from jurygraph.graphs.decide import compute_rewards
 from jurygraph.graphs.routing import next_work
-from jurygraph.graphs.state import Roster, ScoreOutput, ScoreState
+from jurygraph.graphs.state import RunContext, ScoreOutput, ScoreState
 from jurygraph.graphs.tracing import group_statistics, write_traces
 from jurygraph.safety.evidence import search_off_loop
 from jurygraph.schema import Branch
 
-ScoreGraph = CompiledStateGraph[ScoreState, Roster, ScoreState, ScoreOutput]
+ScoreGraph = CompiledStateGraph[ScoreState, RunContext, ScoreState, ScoreOutput]
 Update = dict[str, Any]
 BRANCHES: tuple[str, ...] = get_args(Branch)
 
@@ -32,12 +32,12 @@ async def _route(state: ScoreState) -> Command[str]:
     return Command(goto=work.branches or ["statistics"], update=update)
 
 
-async def _derive(state: ScoreState, runtime: Runtime[Roster]) -> Update:
+async def _derive(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
     return {"material": await derive_jobs(state["work"].jobs, state["plan"].survey, runtime.context)}
 
 
-def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]:
-    async def answer(state: ScoreState, runtime: Runtime[Roster]) -> Update:
+def _answer_node(branch: str) -> Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]:
+    async def answer(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
         slots = state["work"].slots[branch]
         return {"verdicts": await answer_slots(slots, state["plan"].survey, runtime.context)}
 
@@ -49,24 +49,24 @@ async def _statistics(state: ScoreState) -> Update:
     return {"statistics": group_statistics(state["plan"].survey.questions, scored)}
 
 
-async def _decide(state: ScoreState, runtime: Runtime[Roster]) -> Update:
+async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
     plan, names = state["plan"], [r.id for r in state["responses"]]
-    rewards = decide(plan.decision, plan.survey.questions, names, state["verdicts"], runtime.context.combiners)
+    rewards = compute_rewards(plan.decision, plan.survey.questions, names, state["verdicts"], runtime.context.combiners)
     return {"rewards": rewards}
 
 
-async def _trace(state: ScoreState, runtime: Runtime[Roster]) -> Update:
+async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
     gateway, known = runtime.context.gateway, state["recalled"].calls
     return {"traces": write_traces(state, known if gateway is None else {**known, **gateway.calls})}
 
 
-_NODES: Mapping[str, Callable[[ScoreState, Runtime[Roster]], Awaitable[Update]]] = {
+_NODES: Mapping[str, Callable[[ScoreState, Runtime[RunContext]], Awaitable[Update]]] = {
     "derive": _derive,
     **{branch: _answer_node(branch) for branch in BRANCHES},
 }
 
 
-async def ask_directly(start: ScoreState, roster: Roster) -> None:
+async def answer_questions(start: ScoreState, roster: RunContext) -> None:
     """Ask every question that the compiled graph asks about a group, and compute no rewards.
 
     A dry run records requests only, and the bookkeeping of the graph engine would take most of its time.
@@ -89,7 +89,7 @@ def _add(state: ScoreState, update: Update) -> None:
 
 def build() -> ScoreGraph:
     """Return the compiled graph: every branch has an edge back to `route`, which chooses the next nodes."""
-    graph = StateGraph(ScoreState, context_schema=Roster, output_schema=ScoreOutput)
+    graph = StateGraph(ScoreState, context_schema=RunContext, output_schema=ScoreOutput)
     graph.add_node("route", _route, destinations=("derive", *BRANCHES, "statistics"))
     graph.add_node("derive", _derive)
     for branch in BRANCHES:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.safety.known_secrets import process_redactor, variable_of
+from jurygraph.safety.known_secrets import process_redactor, variable_with_secret
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Config, Decision, Survey, Task
 
@@ -48,7 +48,7 @@ def _named_parts(survey: Survey, decision: Decision) -> Iterator[tuple[str, Any]
 
 
 def _variable_name(value: str) -> str:
-    return variable_of(value, os.environ) or "the model's key"
+    return variable_with_secret(value, os.environ) or "the model's key"
 
 
 def _secret_texts(value: Any, redactor: Redactor, place: str = "") -> Iterator[tuple[str, str]]:

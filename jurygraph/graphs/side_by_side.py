@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def in_order(begun: "Iterable[asyncio.Task[T]]", at_once: int, ahead: int) -> AsyncGenerator[T, None]:
+async def gather_in_order(begun: "Iterable[asyncio.Task[T]]", at_once: int, ahead: int) -> AsyncGenerator[T, None]:
     """Yield the results of tasks in order; the iterable `begun` starts a task each time its next item is taken.
 
     At most `at_once` tasks run at once. A finished task makes room for another, and its result waits until those before

@@ -7,39 +7,39 @@ from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
 from jurygraph.agents.graph_annotator.answers import CheckedRoles
 from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.standing import Standing
-from jurygraph.agents.graph_annotator.voting import Batch, Source
+from jurygraph.agents.graph_annotator.standing import KnownGraph
+from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.agents.roles import Combiner, Deriver, Evaluator
-from jurygraph.graphs.routing import Recalled, Work
+from jurygraph.graphs.routing import KnownResults, WaveWork
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import (
     Config,
     Decision,
     Edge,
+    EvaluatorRecord,
     Material,
     Plan,
     RejectedEdge,
     Response,
     Reward,
     Rubric,
-    Seat,
     Survey,
     Task,
     TaskView,
     Trace,
-    Unanswered,
+    UnansweredPair,
     Verdict,
 )
 from jurygraph.schema.profile import Profiles, ProfilesLine
 from jurygraph.schema.rubric import Role
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Consultation
+    from jurygraph.models.consultation import JudgeClient
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class RunContext:
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
     `gateway` is the client for the model, None without one. `secrets` are known in addition to those of the
@@ -50,7 +50,7 @@ class Roster:
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
-    gateway: "Consultation | None" = None
+    gateway: "JudgeClient | None" = None
     secrets: tuple[str, ...] = ()
 
     @property
@@ -59,7 +59,7 @@ class Roster:
         return process_redactor(self.secrets)
 
     @property
-    def seats(self) -> dict[str, Seat]:
+    def seats(self) -> dict[str, EvaluatorRecord]:
         """Return the record of each evaluator that a run stores, by name."""
         return {name: evaluator.seat for name, evaluator in self.evaluators.items()}
 
@@ -101,16 +101,16 @@ class AnnotateInput(TypedDict, total=False):
 class AnnotateState(AnnotateInput, total=False):
     """The annotate graph's state. It has no field that could hold a response."""
 
-    standing: Standing
+    standing: KnownGraph
     given: CheckedRoles
     roles: dict[str, Role]
     candidates: int
     asked: tuple[Pair, ...]
     batches: list[Batch]
-    source: Source | None
+    source: EdgeSource | None
     proposed: list[Edge]
     rejected: list[RejectedEdge]
-    unanswered: list[Unanswered]
+    unanswered: list[UnansweredPair]
     rubric: Rubric
 
 
@@ -126,10 +126,10 @@ class ScoreState(TypedDict, total=False):
     plan: Plan
     responses: tuple[Response, ...]
     wave: int
-    work: Work
+    work: WaveWork
     material: Annotated[list[Material], operator.add]
     verdicts: Annotated[list[Verdict], operator.add]
-    recalled: Recalled
+    recalled: KnownResults
     statistics: dict[str, Any]
     rewards: tuple[Reward, ...]
     traces: tuple[Trace, ...]

@@ -1,7 +1,7 @@
 """The table of verdicts: outcomes and scores as arrays, and the rules that fill unjudged cells.
 
 A `Table` has, for every question, one row for each response of the group and one column for each sample, opponent or
-variant. `cells` turns an input of a spec into `Cells` for a combiner, filled by the decision's rule.
+variant. `cells` turns an input of a spec into `ScoreMatrix` for a combiner, filled by the decision's rule.
 """
 
 from collections import defaultdict
@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Cells, Floats
+from jurygraph.agents.roles import Bools, Floats, ScoreMatrix
 from jurygraph.aggregation.voting import strict_majority
-from jurygraph.schema import Cause, Decision, Input, Question, Status, Verdict
-from jurygraph.schema.safety import STOPS
+from jurygraph.schema import Cause, ComponentInput, Decision, Question, Status, Verdict
+from jurygraph.schema.safety import WORST_CASE_GATES
 
 ABSENT, OK, ABSTAINED, NO_MODEL, FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE, NOT_APPLICABLE, STOPPED = range(8)
 JUDGED = (OK, STOPPED)
 """Outcomes with a verdict: from an evaluator, or from a gate that stopped the response before."""
-MET_FROM = 0.5
+MET_THRESHOLD = 0.5
 """The lowest score at which a criterion counts as met, and as found in a response, without an explicit decision."""
 
 Variants = Mapping[str, Mapping[str, int]]
@@ -52,7 +52,7 @@ class Table:
     rows: int
     columns: Mapping[str, Columns]
 
-    def cells(self, spec_input: Input, rule: str, direction: int, scenario: Scenario) -> Cells:
+    def cells(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
         """Return one input of a spec as cells, filled.
 
         `direction` is -1 where a larger component means a lower reward.
@@ -63,7 +63,7 @@ class Table:
         ]
         if len(pieces) == 1:
             return pieces[0]
-        return Cells(
+        return ScoreMatrix(
             value=np.concatenate([p.value for p in pieces], axis=1),
             met=np.concatenate([p.met for p in pieces], axis=1),
             judged=np.concatenate([p.judged for p in pieces], axis=1),
@@ -72,7 +72,7 @@ class Table:
             mass=spec_input.mass,
         )
 
-    def heard(self, name: str, spec_input: Input) -> Columns:
+    def heard(self, name: str, spec_input: ComponentInput) -> Columns:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority; a failure among the votes counts as
@@ -85,16 +85,18 @@ class Table:
             _reduce_to_majority(columns) if spec_input.reduce == "majority" and columns.value.shape[1] > 1 else columns
         )
 
-    def unheard(self, spec_input: Input) -> tuple[Floats, Floats]:
+    def unheard(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded, undecided = [], []
         for name in spec_input.questions:
             columns, effective = self.columns[name], self.heard(name, spec_input)
-            is_discarded = judged(columns.outcome) & (columns.sure < spec_input.confident)
+            is_discarded = is_judged(columns.outcome) & (columns.sure < spec_input.confident)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
-            is_judged = judged(columns.outcome).any(axis=1)
+            has_verdicts = is_judged(columns.outcome).any(axis=1)
             needs_majority = spec_input.reduce == "majority" and columns.value.shape[1] > 1
-            undecided.append(np.where(is_judged & unjudged(effective.outcome).any(axis=1) & needs_majority, 1.0, 0.0))
+            undecided.append(
+                np.where(has_verdicts & is_unjudged(effective.outcome).any(axis=1) & needs_majority, 1.0, 0.0)
+            )
         return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
 
     def marked(self, questions: Iterable[str], outcome: int) -> "Table":
@@ -107,14 +109,14 @@ class Table:
             )
         return Table(self.rows, columns)
 
-    def judged(self, spec_input: Input) -> tuple[Floats, Floats]:
+    def judged(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
         settled = (*JUDGED, NOT_APPLICABLE) if spec_input.gated == "zero" else JUDGED
         judged_weights, requested = [], []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
             outcome = self.heard(name, spec_input).outcome
             judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
-            requested_count = judged_count + aggregation.total(np.where(unjudged(outcome), 1.0, 0.0))
+            requested_count = judged_count + aggregation.total(np.where(is_unjudged(outcome), 1.0, 0.0))
             if spec_input.reduce is not None:
                 judged_count, requested_count = (
                     judged_count / np.maximum(requested_count, 1.0),
@@ -124,14 +126,14 @@ class Table:
             requested.append(abs(weight) * requested_count)
         return np.asarray(aggregation.total(judged_weights, axis=0)), np.asarray(aggregation.total(requested, axis=0))
 
-    def outcomes(self, spec_input: Input) -> tuple[NDArray[np.int8], Floats]:
+    def outcomes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
         """Return the outcome of every cell of an input, [R,K], and the cells' weights, [K]."""
         outcomes = [self.heard(name, spec_input).outcome for name in spec_input.questions]
         weights = [np.full(o.shape[1], w) for o, w in zip(outcomes, spec_input.weights, strict=True)]
         return np.concatenate(outcomes, axis=1), np.concatenate(weights)
 
 
-def lay_out(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]) -> Table:
+def build_table(questions: Sequence[Question], responses: Sequence[str], verdicts: Sequence[Verdict]) -> Table:
     """Return the table of a group's verdicts, in any order. `responses` are ids in canonical order."""
     row = {name: i for i, name in enumerate(responses)}
     by_question: dict[str, list[Verdict]] = defaultdict(list)
@@ -151,7 +153,7 @@ def _build_columns(
     outcome = np.zeros((len(row), width), dtype=np.int8)
     sure = np.ones((len(row), width))
     for cell, (verdict, mirrored) in placed.items():
-        value[cell], met[cell], outcome[cell] = _encode_mirrored(verdict) if mirrored else mark_of(verdict)
+        value[cell], met[cell], outcome[cell] = _encode_mirrored(verdict) if mirrored else score_entry(verdict)
         sure[cell] = 1.0 if verdict.confidence is None else verdict.confidence
     return Columns(value, met, outcome, sure)
 
@@ -164,13 +166,15 @@ def _discard_unsure(columns: Columns, confident: float) -> Columns:
 
 def _reduce_to_majority(columns: Columns) -> Columns:
     """Return the value that more than half of the requested votes have, as one column."""
-    is_judged = judged(columns.outcome)
-    is_requested = is_judged | unjudged(columns.outcome)
-    majority = strict_majority(columns.value, is_judged, is_requested)
-    agreed = aggregation.total(np.where(is_judged & (columns.value == majority.value[:, None]) & columns.met, 1.0, 0.0))
-    votes = aggregation.total(np.where(is_judged & (columns.value == majority.value[:, None]), 1.0, 0.0))
+    has_verdict = is_judged(columns.outcome)
+    is_requested = has_verdict | is_unjudged(columns.outcome)
+    majority = strict_majority(columns.value, has_verdict, is_requested)
+    agreed = aggregation.total(
+        np.where(has_verdict & (columns.value == majority.value[:, None]) & columns.met, 1.0, 0.0)
+    )
+    votes = aggregation.total(np.where(has_verdict & (columns.value == majority.value[:, None]), 1.0, 0.0))
     is_stopped = (columns.outcome == STOPPED).any(axis=1)
-    worst = np.where(unjudged(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
+    worst = np.where(is_unjudged(columns.outcome), columns.outcome, ABSTAINED).max(axis=1)
     outcome = np.where(
         majority.decided,
         np.where(is_stopped, STOPPED, OK),
@@ -187,29 +191,29 @@ def _unrequested_outcome(columns: Columns) -> NDArray[np.int8]:
     return np.where(is_left_out, NOT_APPLICABLE, ABSENT).astype(np.int8)
 
 
-def mark_of(verdict: Verdict) -> tuple[float, bool, int]:
+def score_entry(verdict: Verdict) -> tuple[float, bool, int]:
     """Return a verdict as numbers: its score, whether it is met, and its outcome (a code of this module).
 
     If the judge made no decision of its own, a score of 0.5 or more is met; without a score: 0.0 and not met.
     """
     if verdict.score is None:
         return 0.0, False, outcome_of(verdict.status, verdict.failure.cause if verdict.failure else None)
-    met = verdict.score >= MET_FROM if verdict.met is None else verdict.met
+    met = verdict.score >= MET_THRESHOLD if verdict.met is None else verdict.met
     score = verdict.score + 0.0  # never -0.0, because which of -0.0 and 0.0 is the smaller depends on the CPU
-    return score, met, judged_outcome(verdict.gated_by)
+    return score, met, ok_outcome(verdict.gated_by)
 
 
 def _encode_mirrored(verdict: Verdict) -> tuple[float, bool, int]:
     """Return a verdict on an unordered pair as numbers, for the second response."""
     if verdict.score is None:
-        return mark_of(verdict)
+        return score_entry(verdict)
     score = 1.0 - verdict.score
-    return score, score >= MET_FROM, OK
+    return score, score >= MET_THRESHOLD, OK
 
 
-def judged_outcome(gated_by: str | None) -> int:
+def ok_outcome(gated_by: str | None) -> int:
     """Return the outcome of a verdict that is ok: STOPPED if a gate stopped the response before, else OK."""
-    return STOPPED if gated_by in STOPS else OK
+    return STOPPED if gated_by in WORST_CASE_GATES else OK
 
 
 def _assign_cells(
@@ -260,23 +264,23 @@ def outcome_of(status: Status, cause: Cause | None) -> int:
 
 
 def _fill_cells(
-    columns: Columns, weight: float, spec_input: Input, rule: str, direction: int, scenario: Scenario
-) -> Cells:
+    columns: Columns, weight: float, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario
+) -> ScoreMatrix:
     """Return one question's cells in a scenario, folded into one column if the input requires it."""
     applies = (columns.outcome != ABSENT) & (columns.outcome != NOT_APPLICABLE)
     is_live = columns.outcome != ABSENT if spec_input.gated == "zero" else applies
     is_stopped = columns.outcome == STOPPED
-    is_settled = ~applies | judged(columns.outcome)
+    is_settled = ~applies | is_judged(columns.outcome)
     if scenario == "partial":
         is_live = is_live & is_settled
     is_penalty = weight * direction < 0
     fill = _fill_value(rule, scenario, is_penalty)
     value = np.where(is_settled, np.where(is_stopped, float(is_penalty), columns.value), fill)
-    met = np.where(is_settled, np.where(is_stopped, is_penalty, columns.met), fill >= MET_FROM)
+    met = np.where(is_settled, np.where(is_stopped, is_penalty, columns.met), fill >= MET_THRESHOLD)
     is_decided = is_settled & ~is_stopped  # a stopped response supports no gain and reduces no penalty
     if spec_input.reduce is not None and value.shape[1] > 1:
         value, met, is_decided, is_live = _fold_columns(value, met, is_decided, is_live, spec_input.reduce)
-    return Cells(value, met, is_decided, is_live, np.full(value.shape[1], weight), spec_input.mass)
+    return ScoreMatrix(value, met, is_decided, is_live, np.full(value.shape[1], weight), spec_input.mass)
 
 
 def _fill_value(rule: str, scenario: Scenario, is_penalty: bool) -> float:
@@ -311,14 +315,14 @@ def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
         return frozenset()
     inputs = [spec_input for spec in decision.counting for spec_input in spec.inputs.values()]
     counting = ((name, table.heard(name, spec_input)) for spec_input in inputs for name in spec_input.questions)
-    return frozenset(name for name, columns in counting if unjudged(columns.outcome).any())
+    return frozenset(name for name, columns in counting if is_unjudged(columns.outcome).any())
 
 
-def judged(outcome: NDArray[np.int8]) -> Bools:
+def is_judged(outcome: NDArray[np.int8]) -> Bools:
     """Return which cells have a verdict."""
     return np.asarray((outcome == OK) | (outcome == STOPPED))
 
 
-def unjudged(outcome: NDArray[np.int8]) -> Bools:
+def is_unjudged(outcome: NDArray[np.int8]) -> Bools:
     """Return which cells were requested and not judged."""
     return (outcome >= ABSTAINED) & (outcome <= FAILED_BY_INFRASTRUCTURE)

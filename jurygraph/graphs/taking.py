@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 from pydantic import ValidationError
 
-from jurygraph.agents.functions import describe
-from jurygraph.agents.roles import Cells, Combiner, Component
+from jurygraph.agents.functions import first_validation_error
+from jurygraph.agents.roles import Combiner, Component, ScoreMatrix
 from jurygraph.errors import JurygraphError, PlanError, TimeLimitExceeded
-from jurygraph.graphs.routing import Job, Slot, stamps
+from jurygraph.graphs.routing import DerivationTask, EvaluatorTask, make_stamp
 from jurygraph.models.faults import Fault
 from jurygraph.safety.evidence import read_text
 from jurygraph.safety.known_secrets import process_redactor
@@ -27,10 +27,10 @@ from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Cause, Evidence, Failure, Material, TaskView, Verdict
 
 T = TypeVar("T", Verdict, Material)
-NOBODY = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
-NO_MODEL = Verdict(status="abstained", reason=NOBODY.message, failure=NOBODY)
-LONGEST_MESSAGE, LONGEST_KIND = 500, 100
-MOST_SEARCHED, LONGEST_SEARCHED = 100, 10_000
+NO_MODEL_FAILURE = Failure(cause="infrastructure", kind="no-model", message="the config's model is none")
+NO_MODEL_VERDICT = Verdict(status="abstained", reason=NO_MODEL_FAILURE.message, failure=NO_MODEL_FAILURE)
+MAX_MESSAGE_LENGTH, LONGEST_KIND = 500, 100
+MAX_QUOTES_SEARCHED, LONGEST_SEARCHED = 100, 10_000
 """Maximum number of quotations without offsets searched for per verdict, and of characters in each.
 
 Others stay unverified. An evaluator that quotes every line of a long response would cost the square of its length.
@@ -40,16 +40,16 @@ _INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib")
 _NO_TEXT = frozenset({"score", "met", "confidence", "scale", "status"})
 """Fields of a verdict that contain no free text of an evaluator."""
 
-FIELDS = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
+FIELD_NAMES = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
 
 
 class _Malformed(ValueError):
     """The result of user code is not of a permitted kind; the message says why."""
 
 
-def take_answer(slot: Slot, answer: Any, view: TaskView, redactor: Redactor) -> list[Verdict]:
+def validate_answer(slot: EvaluatorTask, answer: Any, view: TaskView, redactor: Redactor) -> list[Verdict]:
     """Return the verdicts of an answer, one for each response that the slot is about, redacted and stamped."""
-    stamp = stamps(slot.question, view)
+    stamp = make_stamp(slot.question, view)
     shown = tuple(r.id for r in slot.responses)
     texts = [response.text for response in slot.responses]
     verdicts = _catch_errors(lambda: [_parse_item(item, redactor) for item in _split_answer(answer, slot)])
@@ -74,17 +74,17 @@ def _with_verified_evidence(verdict: Verdict, text: str) -> Verdict:
     return verdict.model_copy(update={"evidence": _verify_quotes(verdict.evidence, text)})
 
 
-def take_material(job: Job, result: Any, redactor: Redactor) -> Material:
+def validate_material(job: DerivationTask, result: Any, redactor: Redactor) -> Material:
     """Return a result as material about the job's response, redacted; failed material if it is invalid."""
     validated = _catch_errors(lambda: _parse_material(job, result, redactor))
     if isinstance(validated, BaseException):
-        validated = Material(name=job.derivation.gives, status="failed", failure=failure_of(validated, redactor))
+        validated = Material(name=job.derivation.gives, status="failed", failure=to_failure(validated, redactor))
     material: Material = validated.model_copy(update={"response": job.response.id})
     return material
 
 
 @contextmanager
-def told_of(owner: str) -> Iterator[None]:
+def as_plan_error(owner: str) -> Iterator[None]:
     """Re-raise an exception from user code as a PlanError that names its owner."""
     try:
         yield
@@ -95,12 +95,14 @@ def told_of(owner: str) -> Iterator[None]:
         raise PlanError(f"{owner} breaks: {message}; mend it, or name another one") from error
 
 
-def take_component(name: str, combiner: Combiner, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+def compute_component(
+    name: str, combiner: Combiner, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
+) -> Component:
     """Return the component that a combiner computes from the cells.
 
     Raises PlanError naming the combiner if it raises, or does not return one number for each response.
     """
-    with told_of(f"combiner {name!r}"):
+    with as_plan_error(f"combiner {name!r}"):
         component = combiner.combine(cells, params)
         responses = next(iter(cells.values())).value.shape[:1]
         arrays = (component.value, component.present, *component.parts.values(), *component.figures.values())
@@ -109,7 +111,7 @@ def take_component(name: str, combiner: Combiner, cells: Mapping[str, Cells], pa
     return component
 
 
-def failure_of(error: BaseException, redactor: Redactor) -> Failure:
+def to_failure(error: BaseException, redactor: Redactor) -> Failure:
     """Return the failure for an exception.
 
     The response may have provoked a time limit of code that reads it; for all other errors the infrastructure is the
@@ -130,9 +132,9 @@ def failure_of(error: BaseException, redactor: Redactor) -> Failure:
 
 
 def _error_message(error: BaseException, redactor: Redactor) -> str:
-    text = describe(error) if isinstance(error, ValidationError) else str(error)
+    text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
     clean = redactor.text(text[:_MAX_MESSAGE_READ]).encode("utf-8", "backslashreplace").decode("utf-8")
-    return clean[:LONGEST_MESSAGE]
+    return clean[:MAX_MESSAGE_LENGTH]
 
 
 def _user_code_location(error: BaseException) -> str:
@@ -163,11 +165,11 @@ def _parse_item(answer: Any, redactor: Redactor) -> Verdict:
 
 
 def _failed_verdict(error: BaseException, redactor: Redactor) -> Verdict:
-    failure = failure_of(error, redactor)
+    failure = to_failure(error, redactor)
     return Verdict(status="failed", failure=failure, reason=failure.message)
 
 
-def _split_answer(answer: Any, slot: Slot) -> Sequence[Any]:
+def _split_answer(answer: Any, slot: EvaluatorTask) -> Sequence[Any]:
     """Return one answer for each response that a verdict is about."""
     for_all = isinstance(answer, BaseException) or (isinstance(answer, Verdict) and answer.status != "ok")
     if slot.question.scope != "group" or for_all:
@@ -195,7 +197,7 @@ def _parse_verdict(answer: Any) -> Verdict:
     return checked
 
 
-def _parse_material(job: Job, result: Any, redactor: Redactor) -> Material:
+def _parse_material(job: DerivationTask, result: Any, redactor: Redactor) -> Material:
     if isinstance(result, BaseException):
         raise result
     if not isinstance(result, Material):
@@ -218,10 +220,12 @@ def _revalidate(model: T) -> T:
     """
     kind: Any = Verdict if isinstance(model, Verdict) else Material
     try:
-        checked: T = kind.model_validate({name: value for name, value in vars(model).items() if name in FIELDS[kind]})
+        checked: T = kind.model_validate(
+            {name: value for name, value in vars(model).items() if name in FIELD_NAMES[kind]}
+        )
         checked.model_dump_json()
     except ValidationError as error:
-        raise _Malformed(describe(error)) from error
+        raise _Malformed(first_validation_error(error)) from error
     except ValueError as error:
         raise _Malformed(f"it cannot be written as JSON: {error}") from error
     return checked
@@ -238,7 +242,7 @@ def _redact(item: T, shown: Sequence[str], redactor: Redactor) -> T:
     try:
         return type(item).model_validate_json(json.dumps(clean))
     except ValidationError as error:
-        raise _Malformed(f"it holds a secret where none can be struck out: {describe(error)}") from None
+        raise _Malformed(f"it holds a secret where none can be struck out: {first_validation_error(error)}") from None
 
 
 def _verify_quotes(evidence: Sequence[Evidence], text: str) -> tuple[Evidence, ...]:
@@ -254,7 +258,7 @@ def _verify_quotes(evidence: Sequence[Evidence], text: str) -> tuple[Evidence, .
             checked.append(item.model_copy(update={"verified": text[item.start : item.end] == item.quote}))
         else:
             searched += 1
-            checked.append(_locate_quote(item, text) if searched <= MOST_SEARCHED else _mark_unverified(item))
+            checked.append(_locate_quote(item, text) if searched <= MAX_QUOTES_SEARCHED else _mark_unverified(item))
     return tuple(checked)
 
 

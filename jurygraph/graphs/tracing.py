@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import aggregation
-from jurygraph.graphs.decide import verdicts_of
+from jurygraph.graphs.decide import group_verdicts_by_response
 from jurygraph.graphs.state import ScoreState
 from jurygraph.schema import Call, Material, Question, Response, Trace, Verdict, digest_of
 
@@ -36,7 +36,7 @@ def write_traces(state: ScoreState, calls: Mapping[str, Call]) -> tuple[Trace, .
     `calls` are the calls, by id, that the group's verdicts and material may refer to.
     """
     plan, responses = state["plan"], state["responses"]
-    verdicts = verdicts_of(plan.survey.questions, [r.id for r in responses], state["verdicts"])
+    verdicts = group_verdicts_by_response(plan.survey.questions, [r.id for r in responses], state["verdicts"])
     material: dict[str, list[Material]] = defaultdict(list)
     for item in state["material"]:
         material[item.response].append(item)

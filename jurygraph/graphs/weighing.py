@@ -5,11 +5,11 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from jurygraph import aggregation
-from jurygraph.agents.checks.tensions import tensions
+from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.errors import PlanError
 from jurygraph.schema import Audience, Stakeholder, Task, Tension, WeightsConfig
 from jurygraph.schema.profile import ReadTension
-from jurygraph.schema.task import by_id
+from jurygraph.schema.task import sort_by_id
 
 
 def weigh_stakeholders(
@@ -21,7 +21,7 @@ def weigh_stakeholders(
     stakeholders or 'stakeholder' is not among the evaluators' `audiences`. Raises PlanError where a weight is missing
     or underflows to 0, or where the difficulty of a profile is not known.
     """
-    people = by_id(task.stakeholders)
+    people = sort_by_id(task.stakeholders)
     if not people or "stakeholder" not in audiences:
         return {}, {}
     names = [s.id for s in people]
@@ -79,7 +79,7 @@ def _calibrated_weights(
 
 def _restrictiveness(person: Stakeholder, kind: str) -> list[float]:
     """Return α(c) of the constraints of one kind, in the order of their ids."""
-    return [c.restrictiveness for c in by_id(person.constraints) if c.kind == kind]
+    return [c.restrictiveness for c in sort_by_id(person.constraints) if c.kind == kind]
 
 
 class _PairTension(NamedTuple):
@@ -102,7 +102,7 @@ def _pair_tensions(task: Task, people: Sequence[Stakeholder]) -> list[_PairTensi
         if pair in declared:
             strength = float(aggregation.total(sorted(tension.strength for tension in declared[pair])))
             pair_tensions.append(_PairTension(pair, strength, tuple(_reasons(declared[pair]))))
-        elif pulls := tensions(first_person, second_person):
+        elif pulls := find_tensions(first_person, second_person):
             why = tuple(f"{pull.one} and {pull.other}: {pull.why}" for pull in pulls)
             pair_tensions.append(_PairTension(pair, float(aggregation.total([pull.strength for pull in pulls])), why))
     return pair_tensions

@@ -12,7 +12,7 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.agents.combiners import Mean
-from jurygraph.agents.roles import Cells, Component
+from jurygraph.agents.roles import Component, ScoreMatrix
 
 
 class Panel(Mean):
@@ -25,7 +25,7 @@ class Panel(Mean):
 
     name = "panel"
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         mean = super().combine(cells, params)
         means = [replace(matrix, live=matrix.live & matrix.judged).mean() for matrix in cells.values()]
         value = np.stack([value for value, _ in means], axis=1)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue
 
-from jurygraph.schema import Message, Noun
+from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.noun import Count, Id, Number, digest_of
 
 Form = Literal["native", "grammar", "instructed", "text"]
@@ -16,7 +16,7 @@ By the endpoint (`native`), by a grammar in the engine, by instructions in the m
 """
 
 
-class Request(Noun):
+class Request(FrozenModel):
     """One request to a model. Its `digest` is its identity: the key of cache, resume, trace and replay.
 
     `parameters` are all settings for the provider besides the messages (temperature, max_tokens, logprobs, seed, …).
@@ -76,7 +76,7 @@ def _split_piece(piece: str | int, mark: str, number: int) -> Sequence[str | int
     return [first, *(part for text in rest for part in (number, text))]
 
 
-class Token(Noun):
+class Token(FrozenModel):
     """A token of a reply, its log probability, and the alternatives at its position, the most likely first.
 
     Alternatives are kept where they are informative: where a value of a JSON text begins, and everywhere in other
@@ -88,7 +88,7 @@ class Token(Noun):
     others: tuple[tuple[str, Number], ...] = ()
 
 
-class Reply(Noun):
+class Reply(FrozenModel):
     """A model's reply. `finish` is the provider's word for why it ended: `stop`, `length`, `content_filter`, …
 
     `refusal` is the text of a refusal. `served` is the model version that answered. `tokens` are present if log

@@ -11,21 +11,21 @@ from pydantic import BaseModel, JsonValue
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway
-from jurygraph.models.sink import Answered
-from jurygraph.models.structured import answer_schema, instructed, read, repaired
-from jurygraph.prompts import Manner, Prompt
+from jurygraph.models.sink import AnsweredCall
+from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
+from jurygraph.prompts import Prompt, RenderOptions
 from jurygraph.schema import Call, SafetyConfig
 
 R = TypeVar("R")
 T = TypeVar("T", bound=BaseModel)
-Flaw = Callable[[T], str | Awaitable[str | None] | None]
+ReplyCheck = Callable[[T], str | Awaitable[str | None] | None]
 """A check of a reply: returns a message about an error in it, or None if it is valid."""
 
 DEFENDED = SafetyConfig()
 
 
 @dataclass(frozen=True, slots=True)
-class Judged(Generic[T]):
+class ParsedReply(Generic[T]):
     """A reply that validates as the requested pydantic model, and its call."""
 
     value: T
@@ -33,7 +33,7 @@ class Judged(Generic[T]):
     call: Call
 
 
-class Consultation:
+class JudgeClient:
     """The model requests of one group, or one task. `calls` are all calls, new or cached, by id.
 
     `safety` selects the defences; `key` is the project's, for the marks of fences.
@@ -48,7 +48,7 @@ class Consultation:
     ) -> None:
         self.calls: dict[str, Call] = {}
         self.safety = safety
-        self._manner = Manner(safety.fence, safety.reminder, key)
+        self._manner = RenderOptions(safety.fence, safety.reminder, key)
         self._gateway = gateway
         self._parameters = parameters
         self._deadline_time: float | None = None
@@ -87,7 +87,7 @@ class Consultation:
             sample=sample,
             marks=rendered.marks,
         )
-        return instructed(request) if capabilities.form == "instructed" else request
+        return with_instructions(request) if capabilities.form == "instructed" else request
 
     def _request_parameters(self, logprobs: bool, room: int) -> dict[str, JsonValue]:
         """Return the parameters of a request, without log probabilities if the config turns them off."""
@@ -102,7 +102,7 @@ class Consultation:
             parameters = {name: value for name, value in parameters.items() if name not in ("logprobs", "top_logprobs")}
         return parameters
 
-    async def judge(self, request: Request, noun: type[T], flaw: "Flaw[T] | None" = None) -> Judged[T]:
+    async def judge(self, request: Request, noun: type[T], flaw: "ReplyCheck[T] | None" = None) -> ParsedReply[T]:
         """Return the reply parsed as `noun`; a malformed reply is sent back to the model once for repair.
 
         So is a reply for which `flaw` returns a message; if its repair is malformed, the first reply counts. A slow
@@ -117,7 +117,7 @@ class Consultation:
             if fault.kind != "malformed":
                 self._gateway.forget(first.call.id)
                 raise
-            return await self._replace_unusable(first, repaired(request, first.reply, fault), noun)
+            return await self._replace_unusable(first, repair_request(request, first.reply, fault), noun)
         message = flaw(judged.value) if flaw else None
         if isinstance(message, Awaitable):
             message = await message
@@ -125,7 +125,7 @@ class Consultation:
             return judged
         try:
             return await self._ask_for_repair(
-                repaired(request, first.reply, Fault("malformed", message)), noun, first.call
+                repair_request(request, first.reply, Fault("malformed", message)), noun, first.call
             )
         except Fault as fault:
             if fault.cause == "infrastructure":
@@ -133,7 +133,7 @@ class Consultation:
                 raise
             return judged
 
-    async def _replace_unusable(self, first: Answered, repair_request: Request, noun: type[T]) -> Judged[T]:
+    async def _replace_unusable(self, first: AnsweredCall, repair_request: Request, noun: type[T]) -> ParsedReply[T]:
         """Return the repaired reply in place of an unusable one."""
         try:
             return await self._ask_for_repair(repair_request, noun, first.call)
@@ -144,20 +144,22 @@ class Consultation:
             self._gateway.forget(first.call.id)
             raise
 
-    async def _ask_for_repair(self, repair_request: Request, noun: type[T], first: Call) -> Judged[T]:
+    async def _ask_for_repair(self, repair_request: Request, noun: type[T], first: Call) -> ParsedReply[T]:
         second = await self._ask(repair_request)
         call = second.call.model_copy(update={"repairs": first.id})
         self.calls[call.id] = call
-        return self._read_reply(Answered(second.reply, call), noun)
+        return self._read_reply(AnsweredCall(second.reply, call), noun)
 
-    def _read_reply(self, answered: Answered, noun: type[T]) -> Judged[T]:
+    def _read_reply(self, answered: AnsweredCall, noun: type[T]) -> ParsedReply[T]:
         try:
-            return Judged(read(answered.reply, noun, self.safety.whole_reply), answered.reply, answered.call)
+            return ParsedReply(
+                parse_reply(answered.reply, noun, self.safety.whole_reply), answered.reply, answered.call
+            )
         except Fault as fault:
             fault.call = answered.call.id
             raise
 
-    async def _ask(self, request: Request) -> Answered:
+    async def _ask(self, request: Request) -> AnsweredCall:
         answered = await self._gateway.ask(request, self._deadline())
         self.calls[answered.call.id] = answered.call
         return answered

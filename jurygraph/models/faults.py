@@ -30,14 +30,14 @@ from jurygraph.schema import Cause, Failure
 
 T = TypeVar("T")
 
-RETRIED = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
-BY_RESPONSE = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
+RETRYABLE = frozenset({"timeout", "connection", "rate-limit", "server", "unreadable"})
+RESPONSE_KINDS = frozenset({"overflowed", "refused", "truncated", "empty", "malformed"})
 """Kinds that the judged response may have provoked."""
 
 OUT_OF_FUNDS = frozenset({"insufficient_quota", "insufficient_balance", "billing_hard_limit_reached"})
 """Providers' error codes, with a 429 or another 4xx, for which a retry cannot help."""
 
-BROKEN_OFF = ("abort", "error")
+ABORTED = ("abort", "error")
 """Finish reasons of SGLang, vLLM and OpenRouter for a reply that the server, not the model, ended."""
 
 _BY_STATUS = {
@@ -59,7 +59,7 @@ def kind_of_status(status: int) -> str:
     return _BY_STATUS.get(status, "server" if status >= 500 else "rejected")
 
 
-def too_late() -> "Fault":
+def deadline_fault() -> "Fault":
     """Return the fault of a request after the deadline of its group."""
     return Fault("deadline", "the time for this group of responses is over; raise calls.deadline")
 
@@ -74,13 +74,13 @@ async def wait_for_turn(turn: asyncio.Future[T], until: float | None, withdraw: 
             return await turn
     except TimeoutError:
         withdraw()
-        raise too_late() from None
+        raise deadline_fault() from None
     except asyncio.CancelledError:
         withdraw()
         raise
 
 
-def chain(error: BaseException) -> Iterator[BaseException]:
+def exception_chain(error: BaseException) -> Iterator[BaseException]:
     """Yield an error and its causes and contexts, from the last to the first.
 
     Suppressed contexts are included; each error is yielded once, even in a cycle.
@@ -109,12 +109,12 @@ class Fault(ModelError):
     @property
     def cause(self) -> Cause:
         """`response` if the response may have provoked the fault, else `infrastructure`."""
-        return "response" if self.kind in BY_RESPONSE else "infrastructure"
+        return "response" if self.kind in RESPONSE_KINDS else "infrastructure"
 
     @property
     def again(self) -> bool:
         """True if a retry of the same request may succeed."""
-        return self.kind in RETRIED
+        return self.kind in RETRYABLE
 
     @property
     def failure(self) -> Failure:

@@ -2,24 +2,24 @@
 
 from dataclasses import replace
 
-from jurygraph.models.backends.known import Known
-from jurygraph.models.backends.unsent import Unsent
+from jurygraph.models.backends.known import CachedBackend
+from jurygraph.models.backends.unsent import RecordingBackend
 from jurygraph.models.gateway import Gateway
 from jurygraph.models.limiter import Limiter
 
 
-def noted(gateway: Gateway, at_once: int) -> tuple[Unsent, Gateway]:
+def recording_gateway(gateway: Gateway, at_once: int) -> tuple[RecordingBackend, Gateway]:
     """Return a recording backend and a gateway to it that has no cache and no store."""
-    recorder = Unsent(gateway.backend)
+    recorder = RecordingBackend(gateway.backend)
     return recorder, _recording_gateway(recorder, gateway, at_once)
 
 
-def noted_beyond_known(gateway: Gateway, at_once: int) -> tuple[Unsent, Gateway]:
+def caching_recording_gateway(gateway: Gateway, at_once: int) -> tuple[RecordingBackend, Gateway]:
     """Return the same as `noted`, but with the replies that the given gateway has cached or stored."""
-    recorder = Known(gateway)
+    recorder = CachedBackend(gateway)
     return recorder, _recording_gateway(recorder, gateway, at_once)
 
 
-def _recording_gateway(backend: Unsent, gateway: Gateway, at_once: int) -> Gateway:
+def _recording_gateway(backend: RecordingBackend, gateway: Gateway, at_once: int) -> Gateway:
     """Return a gateway with the limits of another, without deadline, cache and store, to another backend."""
     return Gateway(backend, Limiter(at_once), replace(gateway.limits, deadline=None), redactor=gateway.redactor)

@@ -15,12 +15,12 @@ from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget, Reservation
 from jurygraph.models.cache import Cache, Stored
 from jurygraph.models.circuit_breaker import Attempt, CircuitBreaker
-from jurygraph.models.faults import Fault, too_late
-from jurygraph.models.limiter import Limiter, Turn
-from jurygraph.models.prices import Price, cost, most, reply_limit
+from jurygraph.models.faults import Fault, deadline_fault
+from jurygraph.models.limiter import Limiter, RequestSlot
+from jurygraph.models.prices import Price, cost, max_cost, reply_limit
 from jurygraph.models.recording import Recorder
-from jurygraph.models.retries import RetryPolicy, attempted
-from jurygraph.models.sink import Answered, CallSink, Nowhere
+from jurygraph.models.retries import RetryPolicy, call_with_retries
+from jurygraph.models.sink import AnsweredCall, CallSink, NullCallSink
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Call, canonical
@@ -30,7 +30,7 @@ _UNBILLED = frozenset({"rate-limit", "rejected", "unauthorised", "unknown-model"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class RequestLimits:
     """Limits of requests to a model: times in seconds, for one attempt and for a whole group of responses."""
 
     timeout: float = 60.0
@@ -49,7 +49,7 @@ class Gateway:
         self,
         backend: Backend,
         limiter: Limiter,
-        limits: Limits,
+        limits: RequestLimits,
         *,
         price: Price | None = None,
         breaker: CircuitBreaker | None = None,
@@ -66,13 +66,13 @@ class Gateway:
         self._breaker = breaker or CircuitBreaker()
         self.price = price
         self._cache = cache
-        self.sink: CallSink = sink or Nowhere()
+        self.sink: CallSink = sink or NullCallSink()
         self._recorder = recorder
         self.redactor = process_redactor(backend.secrets) if redactor is None else redactor
-        self._pending: dict[str, asyncio.Task[Answered]] = {}
+        self._pending: dict[str, asyncio.Task[AnsweredCall]] = {}
         self._unstored: dict[str, Stored] = {}
 
-    async def ask(self, request: Request, until: float | None = None) -> Answered:
+    async def ask(self, request: Request, until: float | None = None) -> AnsweredCall:
         """Return the reply to a request, from the store, the cache or the model. Raises `Fault`.
 
         Equal concurrent requests are sent once. `until` is a time of the running loop. The deadline of one caller does
@@ -84,7 +84,7 @@ class Gateway:
                 async with asyncio.timeout_at(until):
                     return await asyncio.shield(pending)
             except TimeoutError:
-                raise too_late() from None
+                raise deadline_fault() from None
             except Fault as fault:
                 if fault.kind != "deadline":
                     raise
@@ -126,19 +126,19 @@ class Gateway:
         if self._recorder is not None:
             self._recorder.close()
 
-    def _on_done(self, key: str, done: "asyncio.Task[Answered]") -> None:
+    def _on_done(self, key: str, done: "asyncio.Task[AnsweredCall]") -> None:
         del self._pending[key]
         if not done.cancelled():
             done.exception()  # mark the error as retrieved: the callers may have been cancelled
 
-    async def _resolve(self, request: Request, until: float | None) -> Answered:
+    async def _resolve(self, request: Request, until: float | None) -> AnsweredCall:
         """Return the stored reply, else the model's; recorded in both cases, so that a replay has it."""
         answered = await self._find_stored(request) or await self._request_model(request, until)
         if self._recorder is not None:
             self._recorder.add(request, answered.reply, answered.call.cost)
         return answered
 
-    async def _find_stored(self, request: Request) -> Answered | None:
+    async def _find_stored(self, request: Request) -> AnsweredCall | None:
         key = request.digest
         known = self.sink.find(key)
         if known is not None:
@@ -147,15 +147,15 @@ class Gateway:
         if stored is None:
             return None
         reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
-        answered = Answered(reply, _build_call(request, reply, stored.cost, cache_hit=True, attempts=0))
+        answered = AnsweredCall(reply, _build_call(request, reply, stored.cost, cache_hit=True, attempts=0))
         await self.sink.keep(self._redact_request(request), answered)
         return answered
 
-    async def _request_model(self, request: Request, until: float | None) -> Answered:
+    async def _request_model(self, request: Request, until: float | None) -> AnsweredCall:
         start, sent, repeats = monotonic(), 0, 0
-        load = _Load(size_of(request), reply_limit(request.parameters, self.limits.max_tokens))
+        load = _Load(request_size(request), reply_limit(request.parameters, self.limits.max_tokens))
 
-        async def once() -> Answered:
+        async def once() -> AnsweredCall:
             nonlocal sent, repeats
             while True:  # repeat attempts that end in an outage of the server
                 async with self._limiter.turn(load.tokens, until) as turn:
@@ -165,14 +165,14 @@ class Gateway:
                         reply = self._redact_reply(await self._send(request, load, turn, until))
                         cost_of_call = cost(self.price, reply.tokens_in, reply.tokens_out)
                         call = _build_call(request, reply, cost_of_call, attempts=sent, latency=monotonic() - start)
-                        answered = Answered(reply, call)
+                        answered = AnsweredCall(reply, call)
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
                         await self.sink.keep(self._redact_request(request), answered)
                         return answered
                     repeats += not attempt.is_probe
 
         try:
-            answered, _ = await attempted(once, self.limits.retries, until)
+            answered, _ = await call_with_retries(once, self.limits.retries, until)
         except Fault as fault:
             raise self._redact_fault(fault) from None
         if not self._unstored:
@@ -210,7 +210,7 @@ class Gateway:
         )
         return bool(tokens) and (self.redactor.finds("".join(texts)) or self.redactor.finds("\n".join(alternatives)))
 
-    async def _admit(self, turn: Turn, until: float | None, may_repeat: bool) -> Attempt:
+    async def _admit(self, turn: RequestSlot, until: float | None, may_repeat: bool) -> Attempt:
         """Return permission to send, once the circuit breaker admits the request.
 
         The request keeps its turn while it waits. This cannot deadlock: the next request to probe the server has a
@@ -222,7 +222,7 @@ class Gateway:
             self._limiter.used(turn, 0)  # nothing is sent
             raise
 
-    async def _send(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reply:
+    async def _send(self, request: Request, load: "_Load", turn: RequestSlot, until: float | None) -> Reply:
         """Make one attempt within the limits; its possible cost is reserved before it is sent."""
         with await self._reserve(request, load, turn, until) as reserved:
             try:
@@ -241,17 +241,17 @@ class Gateway:
         self._limiter.served(turn)
         return reply
 
-    async def _reserve(self, request: Request, load: "_Load", turn: Turn, until: float | None) -> Reservation:
+    async def _reserve(self, request: Request, load: "_Load", turn: RequestSlot, until: float | None) -> Reservation:
         """Reserve the highest cost of an attempt, while there is time to make it."""
         try:
             _time_left(self.limits.timeout, until)
             async with asyncio.timeout_at(until):
                 return await self.budget.reserve_when_free(
-                    most(self.price, load.size, len(request.messages), load.longest)
+                    max_cost(self.price, load.size, len(request.messages), load.longest)
                 )
         except (Fault, TimeoutError) as error:
             self._limiter.used(turn, 0)  # nothing is sent
-            raise too_late() if isinstance(error, TimeoutError) else error from None
+            raise deadline_fault() if isinstance(error, TimeoutError) else error from None
 
     def _store_replies(self) -> None:
         """Store the replies since the last turn of the loop in the cache, in one transaction."""
@@ -276,7 +276,7 @@ class _Load(NamedTuple):
         return self.size // _BYTES_PER_TOKEN + self.longest
 
 
-def size_of(request: Request) -> int:
+def request_size(request: Request) -> int:
     """Return the bytes of all that the model reads: its messages, and a schema that a provider may add to them."""
     schema = request.answer if request.form == "native" else None
     return size_of_messages(request) + (0 if schema is None else len(canonical(schema)))
@@ -292,7 +292,7 @@ def _time_left(timeout: float, until: float | None) -> float:
         return timeout
     left = until - asyncio.get_running_loop().time()
     if left <= 0:
-        raise too_late()
+        raise deadline_fault()
     return min(timeout, left)
 
 

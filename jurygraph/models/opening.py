@@ -18,7 +18,7 @@ from jurygraph.models.backend import Backend
 from jurygraph.models.budget import Budget
 from jurygraph.models.cache import Cache, default_folder
 from jurygraph.models.circuit_breaker import CircuitBreaker
-from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.models.prices import Price, Prices
 from jurygraph.models.recording import Recorder
@@ -27,7 +27,7 @@ from jurygraph.models.sink import CallSink
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.schema import CallsConfig
 
-FREE = Price(input=0.0, output=0.0)
+FREE_PRICE = Price(input=0.0, output=0.0)
 _FREE_KINDS = ("gguf", "replay")
 _UNCACHED = ("gguf", "replay", "langchain")
 """Kinds that are not cached: those that cost nothing, and a user's own model, whose settings no request contains."""
@@ -54,7 +54,9 @@ def open_gateway(
         raise ConfigError("model: the address of its server holds a secret, which every call would keep; give it apart")
     kind = model.partition(":")[0]
     price = (
-        FREE if kind in _FREE_KINDS else Prices(config.prices, _PRICE_TABLES.get(backend.provider)).of(backend.model)
+        FREE_PRICE
+        if kind in _FREE_KINDS
+        else Prices(config.prices, _PRICE_TABLES.get(backend.provider)).of(backend.model)
     )
     if max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"
@@ -62,7 +64,7 @@ def open_gateway(
     return Gateway(
         backend,
         Limiter(config.concurrency, config.requests_per_minute, config.tokens_per_minute),
-        Limits(config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)),
+        RequestLimits(config.timeout, config.deadline, config.max_tokens, RetryPolicy(config.attempts)),
         price=price,
         breaker=CircuitBreaker(config.outage.after, config.outage.wait),
         budget=Budget(max_cost, max_calls),

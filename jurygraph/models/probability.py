@@ -34,7 +34,7 @@ def p_true(reply: Reply, path: Sequence[str | int]) -> float | None:
     probability to the word that is not among them; and if the tokens do not spell the text. They may spell more around
     it: a server removes fences and thoughts from the text.
     """
-    offset = place_of(reply.text, path) if reply.tokens else None
+    offset = offset_of(reply.text, path) if reply.tokens else None
     if offset is None or not reply.text.startswith(("true", "false"), offset):
         return None
     alternatives = _alternatives_at(reply, offset)
@@ -60,7 +60,7 @@ def p_yes(reply: Reply) -> float | None:
     )
 
 
-def spelled(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
+def token_texts(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
     """Return the texts of tokens from their bytes: a character that is split belongs to the token in which it ends.
 
     The texts are returned unchanged if a token has no bytes, or if the bytes are not UTF-8.
@@ -74,7 +74,7 @@ def spelled(tokens: Sequence[tuple[str, Sequence[int] | None]]) -> list[str]:
     return texts if texts and len(texts) == len(tokens) else [text for text, _ in tokens]
 
 
-def telling(text: str, tokens: Sequence[str]) -> Collection[int]:
+def value_token_indices(text: str, tokens: Sequence[str]) -> Collection[int]:
     """Return the indices of a reply's tokens at which a JSON value begins, or the characters of a string value.
 
     Returns all indices if the text is no JSON object or list, or if the tokens do not spell it.
@@ -88,7 +88,7 @@ def telling(text: str, tokens: Sequence[str]) -> Collection[int]:
     return {bisect_right(ends, start) for start in starts}
 
 
-def place_of(text: str, path: Sequence[str | int]) -> int | None:
+def offset_of(text: str, path: Sequence[str | int]) -> int | None:
     """Return the offset in characters at which the value at `path` begins in a JSON text; None if there is none."""
     try:
         offset = _skip_space(text, 0)

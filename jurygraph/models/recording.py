@@ -12,23 +12,23 @@ from pydantic import Field
 from jurygraph.errors import InputError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.safety.redaction import Redactor
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Id
-from jurygraph.sources.complaint import Complaint
-from jurygraph.sources.files import Place, TextFile
+from jurygraph.sources.complaint import Problem
+from jurygraph.sources.files import ByteRange, TextFile
 from jurygraph.sources.formats import GZIP
-from jurygraph.sources.json_lines import read_lines, refuse
+from jurygraph.sources.json_lines import raise_line_error, read_lines
 
 log = logging.getLogger(__name__)
 
-_CHANGED_LINE = Complaint(("key",), "is not the digest of the request", "the line was changed; record the call again")
+_CHANGED_LINE = Problem(("key",), "is not the digest of the request", "the line was changed; record the call again")
 _START = b'{"key":'
 """Start of each recorded line: a file that begins otherwise is not a recording, and is never truncated."""
 
 _MAX_LINE = 256 << 20  # most bytes of a line
 
 
-class Recorded(Noun):
+class Recorded(FrozenModel):
     """One call. `key` is its request's digest; `cost` is in US dollars, None if unknown."""
 
     key: Id
@@ -45,7 +45,7 @@ class Recording(NamedTuple):
     torn: bool
 
 
-def recorded(path: str | Path) -> Recording:
+def read_recording(path: str | Path) -> Recording:
     """Read a recording. Raises `InputError` with file and line if a line is no call, or was changed afterwards.
 
     A last line without an end that is not valid JSON is torn: the writing process was killed.
@@ -56,11 +56,11 @@ def recorded(path: str | Path) -> Recording:
         try:
             for line, call in read_lines(file, Recorded):
                 if call.key != call.request.digest:
-                    refuse(file.name, line.number, _CHANGED_LINE)
+                    raise_line_error(file.name, line.number, _CHANGED_LINE)
                 calls.setdefault(call.key, call)
                 size = sum(line.place)
         except InputError:
-            if not _is_torn(file.read(Place(size, _MAX_LINE))):
+            if not _is_torn(file.read(ByteRange(size, _MAX_LINE))):
                 raise
             return Recording(calls, size, torn=True)
     return Recording(calls, size, torn=False)
@@ -88,7 +88,7 @@ class Recorder:
     def __init__(self, path: str | Path, redactor: Redactor) -> None:
         self._path = Path(path)
         self._redactor = redactor
-        recording = recorded(path) if self._path.exists() else Recording({}, 0, torn=False)
+        recording = read_recording(path) if self._path.exists() else Recording({}, 0, torn=False)
         self._keys = set(recording.calls)
         try:
             self._file = _open_for_append(self._path)

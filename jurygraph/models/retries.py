@@ -17,7 +17,7 @@ from tenacity import (
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault
-from jurygraph.models.retry_after import LONGEST
+from jurygraph.models.retry_after import MAX_WAIT
 
 T = TypeVar("T")
 
@@ -42,7 +42,9 @@ class RetryPolicy:
             raise ConfigError(f"retries: 0 <= first <= longest must hold; they are {self.first} and {self.longest} s")
 
 
-async def attempted(once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None) -> tuple[T, int]:
+async def call_with_retries(
+    once: Callable[[], Awaitable[T]], policy: RetryPolicy, until: float | None = None
+) -> tuple[T, int]:
     """Call `once` with retries; return its result and the number of calls.
 
     A `Fault` is retried if a retry may succeed, no sooner than its `retry_after`, and not at all if that is more than
@@ -88,7 +90,7 @@ def _retry_loop(policy: RetryPolicy, until: float) -> AsyncRetrying:
 
 def _should_retry(error: BaseException) -> bool:
     """Return True if another attempt may succeed, and may start soon enough."""
-    return isinstance(error, Fault) and error.again and _requested_wait(error) <= LONGEST
+    return isinstance(error, Fault) and error.again and _requested_wait(error) <= MAX_WAIT
 
 
 def _final_fault(fault: Fault, attempts: int) -> Fault:
@@ -96,9 +98,10 @@ def _final_fault(fault: Fault, attempts: int) -> Fault:
 
     Its message says so if the provider asks for a longer wait than `LONGEST`.
     """
-    if fault.again and _requested_wait(fault) > LONGEST:
+    if fault.again and _requested_wait(fault) > MAX_WAIT:
         problem = (
-            f"the provider asks to be left alone for {_requested_wait(fault):.0f} s, and {LONGEST:.0f} s are waited at "
+            f"the provider asks to be left alone for {_requested_wait(fault):.0f} s, and "
+            f"{MAX_WAIT:.0f} s are waited at "
             "most"
         )
         fault = Fault(fault.kind, f"{problem}: {fault}", fault.retry_after)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-LONGEST = 600.0
+MAX_WAIT = 600.0
 """Most seconds to wait on a provider's request; a request that would wait longer fails instead."""
 
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+")

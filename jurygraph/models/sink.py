@@ -6,7 +6,7 @@ from jurygraph.models.asking import Reply, Request
 from jurygraph.schema import Call
 
 
-class Answered(NamedTuple):
+class AnsweredCall(NamedTuple):
     """A reply, and its call."""
 
     reply: Reply
@@ -16,18 +16,18 @@ class Answered(NamedTuple):
 class CallSink(Protocol):
     """Store calls, so that a resumed run repeats no request."""
 
-    def find(self, key: str) -> Answered | None:
+    def find(self, key: str) -> AnsweredCall | None:
         """Return the stored call whose request has this digest, if there is one."""
 
-    async def keep(self, request: Request, answered: Answered) -> None:
+    async def keep(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable when this returns."""
 
 
-class Nowhere:
+class NullCallSink:
     """Store nothing: for a jury that is used from Python without a run."""
 
-    def find(self, key: str) -> Answered | None:
+    def find(self, key: str) -> AnsweredCall | None:
         return None
 
-    async def keep(self, request: Request, answered: Answered) -> None:
+    async def keep(self, request: Request, answered: AnsweredCall) -> None:
         return None

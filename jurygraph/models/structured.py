@@ -17,7 +17,7 @@ from pydantic import BaseModel, JsonValue, ValidationError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Message
-from jurygraph.sources.complaint import Complaint, complaint, quoted, shortened
+from jurygraph.sources.complaint import Problem, describe_validation_error, quote, shorten
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -51,7 +51,7 @@ def answer_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
     return {**root, "$defs": strict.kept()} if recursive else root
 
 
-def read(reply: Reply, noun: type[T], whole: bool = True) -> T:
+def parse_reply(reply: Reply, noun: type[T], whole: bool = True) -> T:
     """Parse the whole reply as `noun`, a pydantic model; only JSON's own white space may surround it.
 
     If not `whole`, the first JSON object in it that validates counts: many programs read replies like this, and the
@@ -64,23 +64,23 @@ def read(reply: Reply, noun: type[T], whole: bool = True) -> T:
     """
     _refuse_unfinished(reply)
     answer = _parse(reply.text, noun)
-    if isinstance(answer, Complaint) and not whole:
+    if isinstance(answer, Problem) and not whole:
         answer = next(_objects_inside(reply.text, noun), answer)
-    if isinstance(answer, Complaint):
+    if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
-        raise Fault("malformed", shortened(f"{location} {answer}", _MAX_MESSAGE))
+        raise Fault("malformed", shorten(f"{location} {answer}", _MAX_MESSAGE))
     return answer
 
 
-def repaired(request: Request, reply: Reply, fault: Fault) -> Request:
+def repair_request(request: Request, reply: Reply, fault: Fault) -> Request:
     """Return the request for the one round of repair: with the reply (its first 4,000 characters) and its error."""
     instruction = f"That cannot be used: {fault}.\nWrite the whole answer again as JSON alone: {_JSON_ALONE}."
-    content = shortened(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"  # empty messages are refused
+    content = shorten(reply.text, _MAX_REPLY) if reply.text.strip() else "(no text)"  # empty messages are refused
     added = (Message(role="assistant", content=content), Message(role="user", content=instruction))
     return request.model_copy(update={"messages": request.messages + added})
 
 
-def instructed(request: Request) -> Request:
+def with_instructions(request: Request) -> Request:
     """Return the request with its schema as instructions, for an endpoint that takes none.
 
     A request without a schema is returned unchanged. The instructions end the last message: everything before them
@@ -111,18 +111,18 @@ def _refuse_unfinished(reply: Reply) -> None:
             "truncated", f"the reply ended at its limit of tokens, after {size}; allow it more (max_tokens, context)"
         )
     if reply.refusal:
-        raise Fault("refused", f"the model refused: {quoted(reply.refusal)}")
+        raise Fault("refused", f"the model refused: {quote(reply.refusal)}")
     if finish in _WITHHELD:
-        raise Fault("refused", f"the provider's filter withheld the reply (finish {quoted(finish)})")
+        raise Fault("refused", f"the provider's filter withheld the reply (finish {quote(finish)})")
     if not reply.text.strip():
         raise Fault("empty", "the reply has no text")
 
 
-def _parse(text: str, noun: type[T]) -> T | Complaint:
+def _parse(text: str, noun: type[T]) -> T | Problem:
     try:
         return _validate(text, noun)
     except RecursionError:
-        return Complaint((), "is nested too deeply", "write it as the schema says")
+        return Problem((), "is nested too deeply", "write it as the schema says")
 
 
 def _objects_inside(text: str, noun: type[T]) -> Iterator[T]:
@@ -133,11 +133,11 @@ def _objects_inside(text: str, noun: type[T]) -> Iterator[T]:
         except (ValueError, RecursionError):
             continue
         answer = _parse(text[opening.start() : end], noun)
-        if not isinstance(answer, Complaint):
+        if not isinstance(answer, Problem):
             yield answer
 
 
-def _validate(text: str, noun: type[T]) -> T | Complaint:
+def _validate(text: str, noun: type[T]) -> T | Problem:
     try:
         answer = noun.model_validate_json(text, strict=True, extra="forbid")
     except ValidationError as error:
@@ -145,12 +145,12 @@ def _validate(text: str, noun: type[T]) -> T | Complaint:
     return _find_flaw(_JSON.decode(text), answer.model_dump(mode="json", round_trip=True, by_alias=True)) or answer
 
 
-def _validation_complaint(error: ValidationError, text: str, noun: type[BaseModel]) -> Complaint:
+def _validation_complaint(error: ValidationError, text: str, noun: type[BaseModel]) -> Problem:
     data = _JSON.decode(text)
-    return _find_flaw(data, data) or complaint(error, noun, data)
+    return _find_flaw(data, data) or describe_validation_error(error, noun, data)
 
 
-def _syntax_complaint(error: ValidationError) -> Complaint | None:
+def _syntax_complaint(error: ValidationError) -> Problem | None:
     """Return why a text is no JSON; None if it is JSON and another error was found."""
     if error.error_count() > 1:
         return None
@@ -158,24 +158,24 @@ def _syntax_complaint(error: ValidationError) -> Complaint | None:
     if first["type"] not in ("json_invalid", "string_unicode") or first["loc"]:
         return None
     problem = first["msg"].removeprefix("Invalid JSON: ")
-    return Complaint((), f"is not valid JSON: {problem}", f"write one JSON value, {_JSON_ALONE}")
+    return Problem((), f"is not valid JSON: {problem}", f"write one JSON value, {_JSON_ALONE}")
 
 
-def _find_flaw(data: Any, dumped: Any) -> Complaint | None:
+def _find_flaw(data: Any, dumped: Any) -> Problem | None:
     """Return an error that validation does not catch, None if there is none.
 
     `dumped` is `data` as parsed and dumped by the pydantic model. An error is a complaint in the place of a value, a
     field left to its default, or a boolean for a number, since Python accepts True for 1.
     """
-    if isinstance(data, Complaint):
+    if isinstance(data, Problem):
         return data
     if isinstance(data, bool) is not isinstance(dumped, bool):
-        return Complaint((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
+        return Problem((), f"is {json.dumps(data)}", "write a value of the type that is asked for")
     if isinstance(data, dict):
         dumped = dumped if isinstance(dumped, dict) else data
         missing = next((name for name in dumped if name not in data), None)
         if missing is not None:
-            return Complaint((missing,), "is missing", "write every field")
+            return Problem((missing,), "is missing", "write every field")
         return _first_flaw((name, part, dumped.get(name, part)) for name, part in data.items())
     if isinstance(data, list):
         dumped = dumped if isinstance(dumped, list) and len(dumped) == len(data) else data
@@ -183,38 +183,38 @@ def _find_flaw(data: Any, dumped: Any) -> Complaint | None:
     return None
 
 
-def _first_flaw(parts: Iterable[tuple[str | int, Any, Any]]) -> Complaint | None:
+def _first_flaw(parts: Iterable[tuple[str | int, Any, Any]]) -> Problem | None:
     for step, data, dumped in parts:
         flaw = _find_flaw(data, dumped)
         if flaw is not None:
-            return Complaint((step, *flaw.path), flaw.problem, flaw.remedy)
+            return Problem((step, *flaw.path), flaw.problem, flaw.remedy)
     return None
 
 
-def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Complaint:
+def _require_unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any] | Problem:
     values = dict(pairs)
     if len(values) == len(pairs):
         return values
     twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-    return Complaint((twice,), "stands twice in one object", "keep one of them")
+    return Problem((twice,), "stands twice in one object", "keep one of them")
 
 
-def _reject_constant(name: str) -> Complaint:
-    return Complaint((), f"is {name}, which is not JSON", "write a number")
+def _reject_constant(name: str) -> Problem:
+    return Problem((), f"is {name}, which is not JSON", "write a number")
 
 
-def _parse_real(digits: str) -> float | Complaint:
+def _parse_real(digits: str) -> float | Problem:
     value = float(digits)
     if math.isinf(value):
-        return Complaint((), f"is {shortened(digits)}, which no 64-bit float holds", "write a smaller number")
+        return Problem((), f"is {shorten(digits)}, which no 64-bit float holds", "write a smaller number")
     if value == 0 and digits[0] == "-":
-        return Complaint((), f"is {shortened(digits)}", "write 0")
+        return Problem((), f"is {shorten(digits)}", "write 0")
     return value
 
 
-def _parse_whole(digits: str) -> int | Complaint:
+def _parse_whole(digits: str) -> int | Problem:
     value = _parse_real(digits)
-    return value if isinstance(value, Complaint) else int(digits)
+    return value if isinstance(value, Problem) else int(digits)
 
 
 _JSON = json.JSONDecoder(

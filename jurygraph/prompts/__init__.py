@@ -2,10 +2,10 @@
 
 from jurygraph.prompts.examples import Shot
 from jurygraph.prompts.library import (
-    USUAL,
-    Manner,
+    DEFAULT_OPTIONS,
     Prompt,
-    Rendered,
+    RenderedPrompt,
+    RenderOptions,
     load_prompt,
     parse_prompt,
     prompt_names,
@@ -14,10 +14,10 @@ from jurygraph.prompts.library import (
 from jurygraph.prompts.own import read_prompt
 
 __all__ = [
-    "USUAL",
-    "Manner",
+    "DEFAULT_OPTIONS",
     "Prompt",
-    "Rendered",
+    "RenderOptions",
+    "RenderedPrompt",
     "Shot",
     "load_prompt",
     "parse_prompt",

@@ -16,7 +16,7 @@ class Shot(NamedTuple):
     reason: str = ""
 
 
-def lay_out(shots: Sequence[Shot], fence: Fence, template: str) -> str:
+def render_examples(shots: Sequence[Shot], fence: Fence, template: str) -> str:
     """Render the examples one after another by `template` (Jinja)."""
     return "\n\n".join(_render_shot(template, *_fence_shot(shot, fence)) for shot in shots)
 

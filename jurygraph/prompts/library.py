@@ -10,11 +10,11 @@ from pydantic import Field
 from ruamel.yaml import YAML
 
 from jurygraph.errors import InputError
-from jurygraph.prompts.examples import Shot, lay_out
+from jurygraph.prompts.examples import Shot, render_examples
 from jurygraph.safety.fence import Fence
-from jurygraph.schema import Message, Noun
+from jurygraph.schema import FrozenModel, Message
 from jurygraph.schema.noun import Id
-from jurygraph.sources.complaint import nearest
+from jurygraph.sources.complaint import did_you_mean
 
 Role = Message.model_fields["role"].annotation
 _HEADING = "## "
@@ -27,7 +27,7 @@ _ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class RenderOptions:
     """Options of rendering: `fence` puts foreign text inside a fence, made with `key`; `reminder` puts the question
     after the response instead of before it."""
 
@@ -36,21 +36,21 @@ class Manner:
     key: bytes = b""
 
 
-USUAL = Manner()
+DEFAULT_OPTIONS = RenderOptions()
 
 
-class Rendered(NamedTuple):
+class RenderedPrompt(NamedTuple):
     """Messages, and the marks of the fences in them, in the order in which they were drawn."""
 
     messages: tuple[Message, ...]
     marks: tuple[str, ...]
 
 
-class Prompt(Noun):
+class Prompt(FrozenModel):
     """A prompt: its purpose, the variables that it needs, and its messages as templates.
 
     Tasks, rubrics and responses are values of its variables, never templates themselves. Every template may also test
-    the variables `fence` and `reminder` (see `Manner`). A prompt that `extends` another is the `question` in it, and
+    the variables `fence` and `reminder` (see `RenderOptions`). A prompt that `extends` another is its `question`, and
     needs that one's variables too.
     """
 
@@ -85,16 +85,16 @@ class Prompt(Noun):
         """Return undeclared variables of the templates. Raises `jinja2.TemplateSyntaxError` if one is invalid."""
         return frozenset(name for _, _, used in self._templates for name in used).difference(self.variables)
 
-    def render(self, manner: Manner = USUAL, **variables: Any) -> Rendered:
+    def render(self, manner: RenderOptions = DEFAULT_OPTIONS, **variables: Any) -> RenderedPrompt:
         """Return the messages. Raises `jinja2.UndefinedError` if a variable is missing."""
         base = self.base
         if base is None:
             return self._render_sections(manner, variables)
         (question,), marks = self._render_question(manner, variables)
         rendered = base.render(manner, **{**variables, _QUESTION: question.content.strip()})
-        return Rendered(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
+        return RenderedPrompt(rendered.messages, tuple(dict.fromkeys((*marks, *rendered.marks))))
 
-    def _render_question(self, manner: Manner, variables: Mapping[str, Any]) -> Rendered:
+    def _render_question(self, manner: RenderOptions, variables: Mapping[str, Any]) -> RenderedPrompt:
         """Render the question part; cached if the variables are hashable, since many responses share a question."""
         key = manner, *(variables.get(name, _ABSENT) for name in self.variables)
         if not _is_hashable(key):
@@ -105,7 +105,7 @@ class Prompt(Noun):
             self._questions[key] = self._render_sections(manner, variables)
         return self._questions[key]
 
-    def _render_sections(self, manner: Manner, variables: Mapping[str, Any]) -> Rendered:
+    def _render_sections(self, manner: RenderOptions, variables: Mapping[str, Any]) -> RenderedPrompt:
         fence = Fence(manner.key, manner.fence)
         filled = {**variables, "fence": manner.fence, "reminder": manner.reminder, _FENCE: fence}
         constant_messages = self._constant_messages[manner.fence, manner.reminder]
@@ -113,10 +113,10 @@ class Prompt(Noun):
             _build_message(role, template.render(filled)) if varies else constant_messages[index]
             for index, (role, template, varies) in enumerate(self._templates)
         )
-        return Rendered(messages, tuple(fence.marks))
+        return RenderedPrompt(messages, tuple(fence.marks))
 
     @cached_property
-    def _questions(self) -> dict[Any, Rendered]:
+    def _questions(self) -> dict[Any, RenderedPrompt]:
         return {}
 
     @cached_property
@@ -179,7 +179,7 @@ def _fence_text(context: Any, text: str, name: str) -> str:
 
 def _few_shot(context: Any, shots: Sequence[Shot]) -> str:
     ((_, template),) = load_prompt("example").sections
-    return lay_out(shots, context[_FENCE], template)
+    return render_examples(shots, context[_FENCE], template)
 
 
 def prompt_names() -> tuple[str, ...]:
@@ -192,7 +192,7 @@ def prompt_source(name: str) -> str:
     """Return the source of a prompt. Raises `InputError` if there is none of that name."""
     if name not in prompt_names():
         known = prompt_names()
-        raise InputError(f"there is no prompt {name!r}; {nearest(name, known) or 'there are ' + ', '.join(known)}")
+        raise InputError(f"there is no prompt {name!r}; {did_you_mean(name, known) or 'there are ' + ', '.join(known)}")
     return files("jurygraph.prompts").joinpath(f"{name}.md").read_text(encoding="utf-8")
 
 

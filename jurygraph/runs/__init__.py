@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from jurygraph.runs.figures.comparison import Comparison, compare
     from jurygraph.runs.integrity.verification import verify
     from jurygraph.runs.making.rescoring import rescore
-    from jurygraph.runs.making.session import Session
+    from jurygraph.runs.making.session import ScoringSession
     from jurygraph.runs.run import Run
 
-__all__ = ["Comparison", "Run", "Session", "compare", "rescore", "verify"]
+__all__ = ["Comparison", "Run", "ScoringSession", "compare", "rescore", "verify"]
 
 _MODULES = {
     "Comparison": "figures.comparison",

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.graphs.routing import GATED_LAYERS
-from jurygraph.graphs.table import MET_FROM
+from jurygraph.graphs.table import MET_THRESHOLD
 from jurygraph.runs.proportions import Proportion
-from jurygraph.runs.store.chain import Draft, Record, named
+from jurygraph.runs.store.chain import Draft, Record, record_label
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
-from jurygraph.safety.gates import gated
+from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Call, CanaryConfig, Plan, Response, SafetyConfig, Suite, Task, Trace, Verdict, digest_of
-from jurygraph.schema.task import words_of
+from jurygraph.schema.task import query_text
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
@@ -109,7 +109,7 @@ class Canaries:
     def kept(self, canary: Canary, trace: Trace) -> Draft:
         """Count a judged canary, and return its record, keyed by the task's id, with response and verdicts as texts."""
         assert trace.plan is not None
-        result = result_of(trace.plan, trace.verdicts)
+        result = count_verdicts(trace.plan, trace.verdicts)
         self.tally.add(result)
         calls = [call.model_dump(mode="json") for call in trace.calls]
         body = {"attack": canary.attack.id, **result._asdict(), "calls": calls}
@@ -131,11 +131,13 @@ def check_canaries(ledger: Ledger, plan_of: Callable[[str], Plan]) -> None:
         task = ledger.require("task", record.key)
         if verdicts_text is None or not ledger.texts({task.seq: task.content["texts"]})[task.seq]:
             continue
-        result = result_of(
+        result = count_verdicts(
             plan_of(record.key), [Verdict.model_validate(verdict) for verdict in json.loads(verdicts_text)]
         )
         if result != _stored_result(record):
-            raise TraceMismatch(f"{ledger.path}, {named(record)}: its verdicts come to {result}; it has been changed")
+            raise TraceMismatch(
+                f"{ledger.path}, {record_label(record)}: its verdicts come to {result}; it has been changed"
+            )
 
 
 def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfig) -> Canary | None:
@@ -154,11 +156,11 @@ def canary_for(task: Task, plan: Plan, config: CanaryConfig, safety: SafetyConfi
         return None
     first = int(hash_digits[_BITS:], 16) % len(texts)
     candidates = texts[first:] + texts[:first]
-    query = words_of(task.query)
+    query = query_text(task.query)
     passing = (
         candidate
         for candidate in candidates
-        if not gated(candidate[1], safety.gates, query=query, reference=task.reference)
+        if not stopping_gate(candidate[1], safety.gates, query=query, reference=task.reference)
     )
     attack, text = next(passing, candidates[0])
     return Canary(attack, Response(id=f"canary/{attack.id}", text=text))
@@ -169,7 +171,7 @@ def _load_attacks(suite: Suite | Literal["all"]) -> tuple[Attack, ...]:
     return load_attacks(suite)
 
 
-def result_of(plan: Plan, verdicts: Iterable[Verdict]) -> CanaryResult:
+def count_verdicts(plan: Plan, verdicts: Iterable[Verdict]) -> CanaryResult:
     """Return the counts of the verdicts on a canary; failed and abstained verdicts do not count as judged.
 
     Questions for which a high score only lowers the reward are left out: a high score gives no credit there.
@@ -183,4 +185,4 @@ def result_of(plan: Plan, verdicts: Iterable[Verdict]) -> CanaryResult:
     penalties = {question for question, _ in inputs} - {question for question, good in inputs if good}
     counted = [verdict for verdict in verdicts if verdict.layer in GATED_LAYERS and verdict.question not in penalties]
     scores = [verdict.score for verdict in counted if verdict.score is not None]
-    return CanaryResult(len(counted), len(scores), sum(score >= MET_FROM for score in scores))
+    return CanaryResult(len(counted), len(scores), sum(score >= MET_THRESHOLD for score in scores))

@@ -6,10 +6,10 @@ from typing import NamedTuple
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.folder import require
+from jurygraph.runs.store.folder import require_run
 
 
-class Closed(NamedTuple):
+class ClosedRun(NamedTuple):
     """The state of a closed run: its numbers of traces and records, and its head."""
 
     traces: int
@@ -17,24 +17,24 @@ class Closed(NamedTuple):
     head: str
 
 
-def close_run(folder: Path) -> Closed:
+def close_run(folder: Path) -> ClosedRun:
     """Close a run that will not be continued; a run that is already closed is left unchanged.
 
     Raises `InputError` where there is no run, or where another process writes it.
     """
-    require(folder)
+    require_run(folder)
     run = Run.to_write(folder)
     if run is None:
         raise InputError(f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` makes it")
     try:
         if not run.closed:
-            close_record(run)
-        return Closed(run.ledger.number("trace"), run.ledger.count, run.ledger.head.hex())
+            append_close_record(run)
+        return ClosedRun(run.ledger.number("trace"), run.ledger.count, run.ledger.head.hex())
     finally:
         run.close()
 
 
-def close_record(run: Run) -> None:
+def append_close_record(run: Run) -> None:
     """Append the closing record of a run: its number of traces, and the head before this record."""
     body = {"traces": run.ledger.number("trace"), "head": run.ledger.head.hex()}
     run.ledger.append(Draft("close", "", body))

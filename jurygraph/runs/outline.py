@@ -10,7 +10,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import Record, named
+from jurygraph.runs.store.chain import Record, record_label
 from jurygraph.runs.store.packing import Body, unpack_message
 
 
@@ -122,4 +122,4 @@ def _read_body(run: Run, record: Record) -> Body:
         problem = f"states no {_REQUIRED_KEYS[record.kind]}"
     except (KeyError, TypeError, ValueError) as error:
         problem = f"cannot be read ({type(error).__name__}: {error})"
-    raise TraceMismatch(f"{run.ledger.path}, {named(record)}: {problem}; it has been changed")
+    raise TraceMismatch(f"{run.ledger.path}, {record_label(record)}: {problem}; it has been changed")

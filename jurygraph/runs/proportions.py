@@ -3,13 +3,13 @@
 import math
 from typing import Self
 
-from jurygraph.schema.noun import Count, Noun, Unit
+from jurygraph.schema.noun import Count, FrozenModel, Unit
 
 _Z = 1.959963984540054
 """The 0.975 quantile of the standard normal distribution."""
 
 
-class Proportion(Noun):
+class Proportion(FrozenModel):
     """A count out of `n`, the proportion, and its 95 % interval [low, high]; the latter are None where n is 0."""
 
     hits: Count

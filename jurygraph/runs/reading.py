@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.decide import verdicts_of
+from jurygraph.graphs.decide import group_verdicts_by_response
 from jurygraph.runs.store.chain import Record
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import (
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jurygraph.runs.run import Run
 
 
-class Scored(NamedTuple):
+class ScoredResponse(NamedTuple):
     """A trace and its response; the response is None where it was erased."""
 
     trace: Trace
@@ -37,12 +37,12 @@ class _StoredRecord(NamedTuple):
     texts: Mapping[int, bytes]
 
 
-def was_erased(verdict: Verdict) -> bool:
+def is_erased(verdict: Verdict) -> bool:
     """Return whether the reason or a quotation of a verdict was erased."""
     return ERASED in (verdict.reason, *(evidence.quote for evidence in verdict.evidence))
 
 
-def read_group(run: "Run", group: Record) -> list[Scored]:
+def read_group(run: "Run", group: Record) -> list[ScoredResponse]:
     """Return the traces of a group; `group` is its record in the run that holds the verdicts.
 
     Raises `TraceMismatch` where a record does not follow the one before it, or cannot be read.
@@ -62,7 +62,7 @@ def _read_stored(ledger: Ledger, group: Record) -> list[_StoredRecord]:
     return [_StoredRecord(record, body, texts[record.seq]) for record, body in records]
 
 
-def _unpack_group(run: "Run", group: _StoredRecord, stored: Sequence[_StoredRecord]) -> list[Scored]:
+def _unpack_group(run: "Run", group: _StoredRecord, stored: Sequence[_StoredRecord]) -> list[ScoredResponse]:
     task_id = group.record.key
     shape, decision = run.shape_of(task_id), run.decision_of(task_id)
     lists = read_shared_lists(group.body)
@@ -71,7 +71,7 @@ def _unpack_group(run: "Run", group: _StoredRecord, stored: Sequence[_StoredReco
         for trace in stored
         for body in trace.body["verdicts"]
     ]
-    verdicts_by_response = verdicts_of(shape.questions, [trace.record.key for trace in stored], verdicts)
+    verdicts_by_response = group_verdicts_by_response(shape.questions, [trace.record.key for trace in stored], verdicts)
     shared = {
         "task_id": task_id,
         "group": group.texts.get(0, ERASED.encode()).decode(),
@@ -83,7 +83,7 @@ def _unpack_group(run: "Run", group: _StoredRecord, stored: Sequence[_StoredReco
 
 def _unpack_trace(
     run: "Run", shared: Mapping[str, Any], decision: Decision, stored: _StoredRecord, verdicts: Sequence[Verdict]
-) -> Scored:
+) -> ScoredResponse:
     record, body, texts = stored
     about = unpack_about(body, texts)
     own_record = run.own(record)
@@ -105,8 +105,8 @@ def _unpack_trace(
     )
     text = texts.get(body["response"])
     if text is None:
-        return Scored(trace, None)
-    return Scored(trace, Response(id=record.key, text=text.decode(), data=about["data"], agent=trace.agent))
+        return ScoredResponse(trace, None)
+    return ScoredResponse(trace, Response(id=record.key, text=text.decode(), data=about["data"], agent=trace.agent))
 
 
 def _plan_digest(run: "Run", task_id: str) -> str:

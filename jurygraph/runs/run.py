@@ -10,27 +10,27 @@ from typing import IO, TYPE_CHECKING
 from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import Draft, Record
-from jurygraph.runs.store.drafts import remove_leftovers, write_whole
+from jurygraph.runs.store.drafts import remove_leftovers, write_atomically
 from jurygraph.runs.store.header import Header, header_draft, read_header
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.lock import hold, release
+from jurygraph.runs.store.lock import acquire, release
 from jurygraph.runs.store.packing import (
     Body,
     Shape,
     pack_reward,
     pack_trace,
-    read_beside,
+    read_planning_results,
     read_views,
     shared_lists,
     task_text,
 )
 from jurygraph.schema import Call, Config, Decision, Plan, Purpose, Response, Task, Trace
-from jurygraph.schema.plan import as_planned
+from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.purpose import purpose_of
-from jurygraph.sources import nearest
+from jurygraph.sources import did_you_mean
 
 if TYPE_CHECKING:
-    from jurygraph.runs.reading import Scored
+    from jurygraph.runs.reading import ScoredResponse
 
 
 class Run:
@@ -52,7 +52,7 @@ class Run:
     def open(cls, folder: str | Path) -> "Run":
         """Open the run in a folder for reading. Raises `InputError` where there is none."""
         folder = Path(folder)
-        place.require(folder)
+        place.require_run(folder)
         ledger = _open_ledger(folder)
         if ledger is None:
             raise InputError(f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` makes it")
@@ -73,11 +73,11 @@ class Run:
         Raises `InputError` where another process writes it, or where the folder holds something other than a run.
         """
         if not (folder / place.LEDGER).exists():
-            if (folder / place.FIRST_FORM).exists():
-                place.require(folder)
+            if (folder / place.VERSION_1_FILE).exists():
+                place.require_run(folder)
             place.refuse_foreign(folder)
             return None
-        lock = hold(folder / place.LOCK)
+        lock = acquire(folder / place.LOCK)
         try:
             ledger = _open_ledger(folder, write=True)
             if ledger is not None:
@@ -92,22 +92,22 @@ class Run:
     def create(cls, folder: Path, header: Header, run_id: str) -> "Run":
         """Create and lock a new run. It exists once it is committed; closed before, it leaves nothing behind."""
         folder = folder.resolve()
-        created = place.make(folder)
+        created = place.create_folder(folder)
         place.refuse_links(folder)
-        lock = hold(folder / place.LOCK)
+        lock = acquire(folder / place.LOCK)
         try:
             ledger = Ledger.create(folder / place.LEDGER)
         except BaseException:
-            place.unmake(folder, created)
+            place.remove_folder(folder, created)
             release(lock)
             raise
         text = place.config_text(header.config)
-        run = cls(folder, ledger, header.model_copy(update={"config_file": place.digest(text)}), lock)
+        run = cls(folder, ledger, header.model_copy(update={"config_file": place.sha256_hex(text)}), lock)
         run._created_folders = created
         try:
             if ledger.count:
                 raise InputError(f"{folder}: another process made a run there first; start again to go on with it")
-            write_whole(folder / place.CONFIG, text)
+            write_atomically(folder / place.CONFIG, text)
             ledger.append(header_draft(run.header, run_id))
         except BaseException:
             run.close()
@@ -125,7 +125,7 @@ class Run:
             return
         self.ledger.settle()
         if not self.ledger.count:
-            place.unmake(self.folder, self._created_folders)
+            place.remove_folder(self.folder, self._created_folders)
         self._release()
 
     def _release(self) -> None:
@@ -219,7 +219,7 @@ class Run:
 
     def drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
         """Return the records of a task's whole group, ready to be appended."""
-        from jurygraph.graphs.rewarding import Row
+        from jurygraph.graphs.rewarding import RewardRow
 
         response_by_id = {response.id: response for response in responses}
         shape = Shape.of(plan.survey)
@@ -229,7 +229,7 @@ class Run:
             group["shown"] = list(shared)
         drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
         for number, trace in enumerate(traces, start=1):
-            reward = pack_reward(Row.of(trace.reward))
+            reward = pack_reward(RewardRow.of(trace.reward))
             body, texts = pack_trace(trace, response_by_id[trace.response_id], shape, reward, number, shared)
             drafts.append(Draft("trace", trace.response_id, body, texts))
         return drafts
@@ -254,7 +254,11 @@ class Run:
     def planned_task(self, task_id: str) -> Task | None:
         """Return a task with the content of its profiles and its rubric's graph; None where its texts were erased."""
         content = self.task_content(task_id)
-        return None if content is None else as_planned(Task.model_validate(content["task"]), **read_beside(content))
+        return (
+            None
+            if content is None
+            else with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
+        )
 
     def plan_of(self, task_id: str) -> Plan:
         """Return the plan of a task, with the decision of this run. Raises `InputError` where its texts were erased."""
@@ -268,7 +272,7 @@ class Run:
             task_digest=task.content_digest,
             survey=self.shape_of(task_id).survey(read_views(content)),
             decision=self.decision_of(task_id),
-            **read_beside(content),
+            **read_planning_results(content),
         )
 
     def planning_calls(self) -> Iterator[Call]:
@@ -284,7 +288,7 @@ class Run:
         """Return the decision of a task."""
         return self.decision(self.ledger.require("task", task_id).content["decision"])
 
-    def scored(self) -> "Iterator[Scored]":
+    def scored(self) -> "Iterator[ScoredResponse]":
         """Yield every trace with its response, in the order of the tasks."""
         for group in self.source.ledger.records("group", up_to=self.extent):
             yield from self.group(group)
@@ -293,13 +297,13 @@ class Run:
         """Yield every trace, in the order of the tasks."""
         return (scored.trace for scored in self.scored())
 
-    def group(self, group: Record) -> "list[Scored]":
+    def group(self, group: Record) -> "list[ScoredResponse]":
         """Return the traces of a group; `group` is its record in the run that holds the verdicts."""
         from jurygraph.runs.reading import read_group
 
         return read_group(self, group)
 
-    def group_of(self, task_id: str) -> "list[Scored]":
+    def group_of(self, task_id: str) -> "list[ScoredResponse]":
         """Return the traces of a task's group."""
         return self.group(self.source.ledger.require("group", task_id))
 
@@ -316,11 +320,11 @@ class Run:
         record = self.source.ledger.find("trace", response_id)
         if record is None:
             self._require_all()
-            hint = nearest(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
+            hint = did_you_mean(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
         group = self.source.ledger.at(record.seq - record.content["group"])
         trace = next(scored.trace for scored in self.group(group) if scored.trace.response_id == response_id)
-        plan = self.plan_of(group.key) if read_beside(self.task_content(group.key) or {}) else None
+        plan = self.plan_of(group.key) if read_planning_results(self.task_content(group.key) or {}) else None
         return trace if plan is None else trace.model_copy(update={"plan": plan})
 
     def _require_all(self) -> None:

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import re2
 
-from jurygraph.safety.disguises import View, views
-from jurygraph.safety.folding import folded
-from jurygraph.safety.signs import SIGNS, Sign, Signal, signals
+from jurygraph.safety.disguises import View, find_views
+from jurygraph.safety.folding import fold_text
+from jurygraph.safety.signs import SIGNS, Sign, Signal, find_signs
 
 _Combination = tuple[frozenset[Sign], int]
 """Signs that count when they occur together, and the number of characters that the passage may have (0: no limit)."""
@@ -75,12 +75,12 @@ class Address(NamedTuple):
     hidden: str
 
 
-def addressed(text: str, read: str, query: str, reference: str) -> Address | None:
+def find_address(text: str, read: str, query: str, reference: str) -> Address | None:
     """Return the first passage in which a text addresses its grader; None if there is none. `read` is the folded text.
 
     Signs that the query or the reference shows or asks for do not count.
     """
-    for view in views(text, read):
+    for view in find_views(text, read):
         for signs, passage in _find_combinations(view):
             if signs.isdisjoint(_allowed_signs(query, reference)):
                 return Address(passage, view.hidden)
@@ -94,7 +94,7 @@ def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
     """
     combinations = _HIDDEN_COMBINATIONS_BY_SIGN if view.hidden else _COMBINATIONS_BY_SIGN
     last: dict[Sign, Signal] = {}
-    for signal in signals(view.read, spaced=not view.run_together):
+    for signal in find_signs(view.read, spaced=not view.run_together):
         last[signal.sign] = signal
         for signs, within in combinations[signal.sign]:
             if signs <= last.keys():
@@ -127,9 +127,9 @@ def _allowed_signs(query: str, reference: str) -> frozenset[Sign]:
 
     Cached, since all responses of a group have the same task.
     """
-    folded_query = folded(query)
+    folded_query = fold_text(query)
     shown_signs = (
-        signs for text in (folded_query, folded(reference)) for signs, _ in _find_combinations(View(text.encode()))
+        signs for text in (folded_query, fold_text(reference)) for signs, _ in _find_combinations(View(text.encode()))
     )
     return frozenset().union(
         *shown_signs, *(signs for pattern, signs in _SIGNS_BY_TOPIC if re2.search(pattern, folded_query) is not None)

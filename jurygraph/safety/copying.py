@@ -4,9 +4,9 @@ from functools import lru_cache
 
 from rapidfuzz.distance import Indel
 
-from jurygraph.safety.folding import folded, letters
+from jurygraph.safety.folding import fold_text, letters_and_digits
 
-SHORTEST = 60
+MIN_LETTERS = 60
 """Minimum number of letters of a reference for a copy of it to be suspicious. Digits do not count: correct solutions of
 a problem share all of theirs. On GSM8K, where models learnt to write as references do, some correct solutions of up to
 56 letters equal the reference letter by letter."""
@@ -23,23 +23,27 @@ _RUN_LENGTH = 16
 _MAX_SHARE_IN_QUERY = 0.5
 
 
-def copied(read: str, reference: str, query: str) -> str | None:
+def describe_copy(read: str, reference: str, query: str) -> str | None:
     """Return how a folded response copies the reference, as a sentence; None if it does not.
 
     A reference that is mostly in the query, as in tasks that correct or quote a text, cannot be copied.
     """
     reference_letters = _letters_of(reference)
     weight = sum(map(str.isalpha, reference_letters))
-    if weight < SHORTEST:
+    if weight < MIN_LETTERS:
         return None
-    description = _describe_likeness(letters(read), reference_letters, weight)
-    return None if description is None or _is_in_query(reference_letters, letters(folded(query))) else description
+    description = _describe_likeness(letters_and_digits(read), reference_letters, weight)
+    return (
+        None
+        if description is None or _is_in_query(reference_letters, letters_and_digits(fold_text(query)))
+        else description
+    )
 
 
 @lru_cache(maxsize=16)
 def _letters_of(reference: str) -> str:
     """Return the letters of a reference. Cached, since all responses of a group have the same reference."""
-    return letters(folded(reference))
+    return letters_and_digits(fold_text(reference))
 
 
 def _describe_likeness(response: str, reference: str, weight: int) -> str | None:

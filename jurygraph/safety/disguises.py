@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import re2
 
-from jurygraph.safety.folding import folded
+from jurygraph.safety.folding import fold_text
 
 
 class View(NamedTuple):
@@ -50,7 +50,7 @@ _BACKWARD_WORDS = re2.compile(rb"erongi|snoitcurtsni|redarg|rotaulave|egduj|eroc
 _DIRECTION_CONTROLS = re2.compile("[\u202d\u202e\u2066\u2067]")
 
 
-def views(text: str, read: str) -> Iterator[View]:
+def find_views(text: str, read: str) -> Iterator[View]:
     """Yield a text and all texts that are hidden in it; `read` is the folded text.
 
     Takes time proportional to the length of the text.
@@ -60,14 +60,14 @@ def views(text: str, read: str) -> Iterator[View]:
     if not read.isascii() and _MIXED.search(content) is not None:
         yield View(read.translate(_LOOKS_LIKE).encode())
     if b"&#" in raw:
-        yield View(folded(unescape(text)).encode())
+        yield View(fold_text(unescape(text)).encode())
     hidden = {
         "in characters that nobody sees": _invisible_text(raw),
         "in a comment": _comment_text(content),
         "in base64": _base64_text(raw),
         "backwards": read[::-1] if _DIRECTION_CONTROLS.search(raw) is not None or _has_backward_words(content) else "",
     }
-    yield from (View(folded(hidden_text).encode(), place) for place, hidden_text in hidden.items() if hidden_text)
+    yield from (View(fold_text(hidden_text).encode(), place) for place, hidden_text in hidden.items() if hidden_text)
     if spaced := b"\n".join(_SEPARATORS.sub(b"", match[0]) for match in _SPACED_LETTERS.finditer(content)):
         yield View(spaced, "in spaced letters", run_together=True)
 

@@ -15,9 +15,9 @@ from itertools import chain
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from jurygraph.safety.folding import folded, visible
-from jurygraph.safety.openings import says_nothing
-from jurygraph.safety.words import cuts_word
+from jurygraph.safety.folding import fold_text, remove_invisible
+from jurygraph.safety.openings import is_empty_talk
+from jurygraph.safety.words import is_within_word
 
 T = TypeVar("T")
 
@@ -55,7 +55,7 @@ _NEVER_COMBINING = (
 
 def _is_steady(char: str) -> bool:
     """Return whether a character is visible, is not a space, and is changed by no Unicode normal form."""
-    return unicodedata.normalize("NFKC", char) == char == visible(char) and not char.isspace()
+    return unicodedata.normalize("NFKC", char) == char == remove_invisible(char) and not char.isspace()
 
 
 _STEADY_CHARACTERS = "".join(filter(_is_steady, map(chr, chain.from_iterable(_NEVER_COMBINING))))
@@ -76,7 +76,7 @@ class Passage(NamedTuple):
     text: str
 
 
-class Text:
+class SearchableText:
     """A text in which quotations are searched; it is folded once, and each search for support is cached."""
 
     def __init__(self, text: str) -> None:
@@ -86,7 +86,7 @@ class Text:
         self.size = max(len(text), len(self._folded))
         """Length in characters, written or folded, whichever is larger: one character may fold to many."""
 
-    def prepared(self) -> "Text":
+    def prepared(self) -> "SearchableText":
         """Return the text itself, after computing everything that takes time proportional to its length."""
         _ = self._short_lines
         return self
@@ -176,7 +176,7 @@ class Text:
             place = self._folded.find(folded_quotation, place + 1)
 
     def _has_cut_word(self, start: int, end: int) -> bool:
-        return any(cuts_word(self._folded, place, self._original_at) for place in (start, end))
+        return any(is_within_word(self._folded, place, self._original_at) for place in (start, end))
 
     def _original_at(self, place: int) -> str:
         """Return the original character that became the one at a place of the folded text."""
@@ -203,7 +203,7 @@ class Text:
 
 @lru_cache(maxsize=1024)
 def _is_filler(words: str) -> bool:
-    return len(words) <= _MAX_FILLER_LENGTH and says_nothing(folded(words))
+    return len(words) <= _MAX_FILLER_LENGTH and is_empty_talk(fold_text(words))
 
 
 # Cache of recent texts, since many verdicts are based on one response
@@ -214,27 +214,27 @@ class RecentTexts:
 
     def __init__(self, most_letters: int) -> None:
         self._max_letters, self._letters = most_letters, 0
-        self._texts: OrderedDict[str, Text] = OrderedDict()
+        self._texts: OrderedDict[str, SearchableText] = OrderedDict()
         self._lock, self._folding = Lock(), Lock()
 
-    def get(self, text: str) -> Text | None:
+    def get(self, text: str) -> SearchableText | None:
         with self._lock:
             known = self._texts.get(text)
             if known is not None:
                 self._texts.move_to_end(text)
             return known
 
-    def read(self, text: str) -> Text:
+    def read(self, text: str) -> SearchableText:
         """Return the text, folded now unless it is known.
 
         Long texts are folded by one thread at a time, so that none is folded twice.
         """
         if len(text) < LONG_TEXT:
-            return self.get(text) or self._keep(Text(text))
+            return self.get(text) or self._keep(SearchableText(text))
         with self._folding:
-            return self.get(text) or self._keep(Text(text).prepared())
+            return self.get(text) or self._keep(SearchableText(text).prepared())
 
-    def _keep(self, read: Text) -> Text:
+    def _keep(self, read: SearchableText) -> SearchableText:
         with self._lock:
             if read.text not in self._texts:
                 self._texts[read.text] = read
@@ -247,12 +247,12 @@ class RecentTexts:
 _RECENT = RecentTexts(most_letters=4_000_000)
 
 
-def read_text(text: str) -> Text:
+def read_text(text: str) -> SearchableText:
     """Return a text in which quotations can be searched; it is folded once and kept for other verdicts on it."""
     return _RECENT.read(text)
 
 
-async def aread_text(text: str) -> Text:
+async def aread_text(text: str) -> SearchableText:
     """Return the same as `read_text`; a long text is folded in a thread, so that the event loop is not blocked."""
     known = _RECENT.get(text)
     if known is not None:
@@ -366,7 +366,7 @@ def _is_joining(letter: str) -> bool:
 def _compatible_form(cluster: str) -> str:
     """Return the NFKC form except for `_NEVER_FOLDED`, with white space as one space, without invisible characters."""
     normalized = unicodedata.normalize("NFC", "".join(map(_decompose, cluster)))
-    return visible(_SPACE.sub(" ", normalized))
+    return remove_invisible(_SPACE.sub(" ", normalized))
 
 
 def _decompose(letter: str) -> str:

@@ -5,7 +5,7 @@ import os
 from dataclasses import dataclass, field
 from itertools import count
 
-MARK = 16
+MARK_LENGTH = 16
 """Length of a mark in hexadecimal digits."""
 
 
@@ -35,19 +35,19 @@ class Fence:
         mark = self._mark(text, name)
         if mark not in self.marks:
             self.marks.append(mark)
-        before, behind = fence_around(text, name)
+        before, behind = fence_parts(text, name)
         return f"{before}{mark}{behind}{mark}>>>"
 
     def _mark(self, text: str, name: str) -> str:
         """Return the first of the marks for this text that is not in it."""
         texts = (f"{turn} {name} {text}".encode("utf-8", "backslashreplace") for turn in count())
-        marks = (hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[:MARK] for content in texts)
+        marks = (hmac.digest(self.key or _NO_KEY, content, "sha256").hex()[:MARK_LENGTH] for content in texts)
         return next(mark for mark in marks if mark not in text)
 
 
 _NO_KEY = b"jurygraph"
 
 
-def fence_around(text: str, name: str) -> tuple[str, str]:
+def fence_parts(text: str, name: str) -> tuple[str, str]:
     """Return the parts before and after the mark in every fence around a text, whatever the mark."""
     return f"<<<{name} ", f"\n{text}\n{name} "

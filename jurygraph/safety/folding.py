@@ -31,12 +31,12 @@ _UNUSUAL = re2.compile(
 _ACCENTS = re.compile("[\u0300-\u036f\u0640\u064b-\u065f\u0670]+")
 
 
-def visible(text: str) -> str:
+def remove_invisible(text: str) -> str:
     """Return a text without its invisible characters."""
     return _INVISIBLE.sub("", text)
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return a text in lower case without accents or invisible characters, in compatibility forms (NFKD, then NFC),
     with plain quotation marks and dashes. White space is kept. Takes time proportional to the length of the text."""
     if text.isascii():
@@ -53,11 +53,11 @@ def _clean(text: str) -> str:
     encodable = text.encode("utf-8", "ignore").decode()
     if _UNUSUAL.search(encodable) is None:
         return encodable
-    plain = _REPLACEABLE.sub(lambda found: _REPLACEMENTS[found[0]], visible(encodable))
+    plain = _REPLACEABLE.sub(lambda found: _REPLACEMENTS[found[0]], remove_invisible(encodable))
     return str(_STACK.sub("", plain))
 
 
-def letters(read: str) -> str:
+def letters_and_digits(read: str) -> str:
     """Return the letters and digits of a folded text, with nothing between them."""
     if read.isascii():
         return read.encode().translate(None, _NON_ALPHANUMERIC).decode()

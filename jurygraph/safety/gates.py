@@ -11,15 +11,15 @@ from typing import NamedTuple
 
 import re2
 
-from jurygraph.safety.addressing import addressed
-from jurygraph.safety.copying import copied
-from jurygraph.safety.folding import INVISIBLE, folded, letters, visible
+from jurygraph.safety.addressing import find_address
+from jurygraph.safety.copying import describe_copy
+from jurygraph.safety.folding import INVISIBLE, fold_text, letters_and_digits, remove_invisible
 from jurygraph.safety.openings import is_bare_opener
 from jurygraph.schema.safety import RESPONSE_GATES, ResponseGate
-from jurygraph.sources.complaint import quoted
+from jurygraph.sources.complaint import quote
 
 
-class Gated(NamedTuple):
+class GateResult(NamedTuple):
     """The gate that stops a response, and the reason, a sentence that quotes the passage."""
 
     gate: ResponseGate
@@ -35,18 +35,20 @@ class _ReadResponse(NamedTuple):
     reference: str
 
 
-def gated(text: str, gates: Collection[ResponseGate], *, query: str = "", reference: str | None = None) -> Gated | None:
+def stopping_gate(
+    text: str, gates: Collection[ResponseGate], *, query: str = "", reference: str | None = None
+) -> GateResult | None:
     """Return the first of these gates, in the order of `RESPONSE_GATES`, that stops a response; None if none does.
 
     Depends on the texts alone, and takes time proportional to their length. Passages that the query or reference
     contains as well do not count against a response.
     """
-    response = _ReadResponse(text, folded(text), query, reference or "")
+    response = _ReadResponse(text, fold_text(text), query, reference or "")
     for gate in RESPONSE_GATES:
         if gate in gates:
             reason = _GATES[gate](response)
             if reason is not None:
-                return Gated(gate, reason)
+                return GateResult(gate, reason)
     return None
 
 
@@ -70,7 +72,7 @@ def _check_empty(response: _ReadResponse) -> str | None:
 
 def _check_punctuation(response: _ReadResponse) -> str | None:
     if _has_only_signs(response.text) and not (_has_only_signs(response.reference) or _is_sign_query(response.query)):
-        return f"there is no word and no figure in it: {quoted(_first_line(response.text))}"
+        return f"there is no word and no figure in it: {quote(_first_line(response.text))}"
     return None
 
 
@@ -79,12 +81,12 @@ def _has_only_signs(text: str) -> bool:
 
 
 def _is_sign_query(query: str) -> bool:
-    return _ASKS_FOR_SIGNS.search(folded(query)) is not None
+    return _ASKS_FOR_SIGNS.search(fold_text(query)) is not None
 
 
 def _has_meaning(text: str) -> bool:
     """Return whether there is a letter, digit or mathematical sign, or a character that represents one, such as ㈱."""
-    return _WORD_CHARACTER.search(text) is not None or any(map(_is_meaningful, set(visible(text))))
+    return _WORD_CHARACTER.search(text) is not None or any(map(_is_meaningful, set(remove_invisible(text))))
 
 
 def _is_meaningful(char: str) -> bool:
@@ -95,7 +97,7 @@ def _is_meaningful(char: str) -> bool:
 
 def _check_opener(response: _ReadResponse) -> str | None:
     if is_bare_opener(response.read) and not _is_expected_word(response):
-        return f"it announces an answer and gives none: {quoted(_first_line(response.text))}"
+        return f"it announces an answer and gives none: {quote(_first_line(response.text))}"
     return None
 
 
@@ -103,26 +105,26 @@ def _is_expected_word(response: _ReadResponse) -> bool:
     """Return whether the opener is a word that the query asks for or that a short reference contains."""
     if len(response.text) > _MAX_WORD_LENGTH:
         return False
-    reference = letters(folded(response.reference))
-    is_in_reference = len(response.reference) <= _MAX_WORD_LENGTH and letters(response.read) in reference
-    return is_in_reference or _ASKS_FOR_WORD.search(folded(response.query)) is not None
+    reference = letters_and_digits(fold_text(response.reference))
+    is_in_reference = len(response.reference) <= _MAX_WORD_LENGTH and letters_and_digits(response.read) in reference
+    return is_in_reference or _ASKS_FOR_WORD.search(fold_text(response.query)) is not None
 
 
 def _check_copy(response: _ReadResponse) -> str | None:
-    description = copied(response.read, response.reference, response.query)
-    return None if description is None else f"{description}: {quoted(_first_line(response.reference))}"
+    description = describe_copy(response.read, response.reference, response.query)
+    return None if description is None else f"{description}: {quote(_first_line(response.reference))}"
 
 
 def _check_address(response: _ReadResponse) -> str | None:
-    address = addressed(response.text, response.read, response.query, response.reference)
+    address = find_address(response.text, response.read, response.query, response.reference)
     if address is None:
         return None
-    return f"it speaks to its grader{address.hidden and f', {address.hidden}'}: {quoted(address.passage)}"
+    return f"it speaks to its grader{address.hidden and f', {address.hidden}'}: {quote(address.passage)}"
 
 
 def _first_line(text: str) -> str:
     """Return the beginning of a text, on one line."""
-    return " ".join(visible(text[:200]).split())
+    return " ".join(remove_invisible(text[:200]).split())
 
 
 _GATES: Mapping[ResponseGate, Callable[[_ReadResponse], str | None]] = {

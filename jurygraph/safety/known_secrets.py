@@ -10,7 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from jurygraph.errors import JurygraphError
-from jurygraph.safety.redaction import SHORTEST, Redactor
+from jurygraph.safety.redaction import MIN_SECRET_LENGTH, Redactor
 
 _NAME_OF_SECRET = re.compile(
     r".*PASSWORD.*"
@@ -40,7 +40,7 @@ def is_placeholder(value: str) -> bool:
     fewer than 12 digits, or a value that consists of the usual placeholders (`test1234`, `your-openai-api-key-here`).
     """
     core = _SEPARATORS.sub("", value)
-    if len(value) < SHORTEST or not core:
+    if len(value) < MIN_SECRET_LENGTH or not core:
         return True
     if core.isalpha() and (core.islower() or core.isupper()) and len(core) < _MIN_WORD_LENGTH:
         return True
@@ -49,7 +49,7 @@ def is_placeholder(value: str) -> bool:
     return _PLACEHOLDER.fullmatch(core) is not None
 
 
-def found_in(environment: Mapping[str, str]) -> list[str]:
+def find_secrets(environment: Mapping[str, str]) -> list[str]:
     """Return the secrets in environment variables, each once.
 
     These are the values of variables that are named like a secret, the secret fields of such values in JSON, and the
@@ -61,9 +61,11 @@ def found_in(environment: Mapping[str, str]) -> list[str]:
     return [secret for secret in secrets if not is_placeholder(secret)]
 
 
-def variable_of(text: str, environment: Mapping[str, str]) -> str | None:
+def variable_with_secret(text: str, environment: Mapping[str, str]) -> str | None:
     """Return the name of a variable whose secret is in the text; None if there is none."""
-    return next((name for name, value in environment.items() if Redactor(found_in({name: value})).finds(text)), None)
+    return next(
+        (name for name, value in environment.items() if Redactor(find_secrets({name: value})).finds(text)), None
+    )
 
 
 def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
@@ -77,7 +79,7 @@ def process_redactor(secrets: Iterable[str] = ()) -> Redactor:
 
 @lru_cache(maxsize=4)
 def _secrets_in(variables: frozenset[tuple[str, str]]) -> frozenset[str]:
-    return frozenset(found_in(dict(variables)))
+    return frozenset(find_secrets(dict(variables)))
 
 
 @lru_cache(maxsize=16)

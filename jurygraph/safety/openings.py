@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import re2
 
-from jurygraph.safety.folding import folded
+from jurygraph.safety.folding import fold_text
 
 _TAGS = "</?(?:think|thinking|thought|reasoning|analysis|scratchpad|solution|answer|output)[ /]*>"
 _MIN_WORDS = 3
@@ -27,7 +27,7 @@ def is_bare_opener(read: str) -> bool:
     return _patterns().openers.fullmatch(read) is not None
 
 
-def says_nothing(read: str) -> bool:
+def is_empty_talk(read: str) -> bool:
     """Return whether a folded text has only openers, fillers ("As requested.") or empty words, or repeats one word."""
     untagged = str(re2.sub(_LAYOUT_TAG, "\n", read))
     words = re2.findall(r"[\pL\pN]+", untagged)
@@ -65,5 +65,5 @@ def _patterns() -> _Patterns:
 
 def _any_of(patterns: Iterable[str]) -> str:
     """Return a pattern for RE2 that matches any of these patterns of `openings.toml`."""
-    plain = folded("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
+    plain = fold_text("|".join(patterns)).replace(" ?:", r"[\s*_]*:").replace(" ", r"[\s*_>#,-]+")
     return f"(?:{plain})"

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from pydantic import JsonValue
 
-SHORTEST = 8
+MIN_SECRET_LENGTH = 8
 """Minimum number of characters of a secret: shorter values occur in texts by chance."""
 
 REDACTED = "[redacted]"
@@ -66,7 +66,7 @@ class Redactor:
     """
 
     def __init__(self, secrets: Iterable[str]) -> None:
-        usable = dict.fromkeys(secret for secret in secrets if len(secret) >= SHORTEST)
+        usable = dict.fromkeys(secret for secret in secrets if len(secret) >= MIN_SECRET_LENGTH)
         self._forms: dict[bytes, _Form] = {}
         written: set[bytes] = set()
         simple: list[bytes] = []
@@ -139,7 +139,7 @@ class Redactor:
                 yield _extend_span(raw, start, end, self._forms[match.group()])
 
 
-def fits_redacted(redacted: str, text: str) -> bool:
+def is_possible_source(redacted: str, text: str) -> bool:
     """Return whether a redacted text may come from a text, that is, has the same pieces in order, with gaps between."""
     first, *others = redacted.split(REDACTED)
     if not others or not text.startswith(first):
@@ -164,7 +164,7 @@ def _is_distinctive(folded: bytes) -> bool:
 
     It must have at least 8 of them, 5 of them different, and both letters and digits or 12 of one kind.
     """
-    if len(folded) < SHORTEST or len(set(folded)) < _MIN_DISTINCT:
+    if len(folded) < MIN_SECRET_LENGTH or len(set(folded)) < _MIN_DISTINCT:
         return False
     if folded.isdigit():
         return len(folded) >= _LONG_NUMBER

@@ -9,15 +9,15 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import re2
 
-from jurygraph.safety.folding import folded
+from jurygraph.safety.folding import fold_text
 
-Said = Literal[
+WordSign = Literal[
     "kept", "forget", "orders", "told", "grader", "full", "passed", "demand", "praise", "work", "office", "behind"
 ]
 """Functions of words; `addressing.toml` lists and explains them."""
 
-Sign = Literal["mark", "token"] | Said
-SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(Said))
+Sign = Literal["mark", "token"] | WordSign
+SIGNS: tuple[Sign, ...] = ("mark", "token", *get_args(WordSign))
 
 _TOKENS = (
     r"<\|[a-z_]{2,24}\|>|\[/?inst\]|<</?sys>>|<(?:start|end)_of_turn>",
@@ -56,7 +56,7 @@ class Signal(NamedTuple):
     end: int
 
 
-def signals(read: bytes, *, spaced: bool = True) -> Iterator[Signal]:
+def find_signs(read: bytes, *, spaced: bool = True) -> Iterator[Signal]:
     """Yield the signs in a folded text from first to last, without overlap.
 
     `spaced` is False if the words of the text have no spaces between them.
@@ -80,7 +80,9 @@ def _sign_patterns(spaced: bool) -> tuple[Any, Any]:
     options.log_errors = False
     languages = tomllib.loads(files("jurygraph.safety").joinpath("addressing.toml").read_bytes().decode())
     expand = _expand_spaced if spaced else _expand_unspaced
-    word_patterns = ([expand(word) for words in languages.values() for word in words[sign]] for sign in get_args(Said))
+    word_patterns = (
+        [expand(word) for words in languages.values() for word in words[sign]] for sign in get_args(WordSign)
+    )
     patterns = ["|".join(alternatives) for alternatives in (_MARKS, _TOKENS, *word_patterns)]
     sign_set = re2.Set.FullMatchSet(options)
     for pattern in patterns:
@@ -91,7 +93,7 @@ def _sign_patterns(spaced: bool) -> tuple[Any, Any]:
 
 def _expand_spaced(pattern: str) -> str:
     """Return the pattern, for whole words if it is ASCII, since RE2 has no other word boundaries."""
-    plain = folded(pattern)
+    plain = fold_text(pattern)
     expanded = f"(?:{_expand_notation(plain, _SPACED)})"
     if not plain.isascii():
         return expanded
@@ -101,7 +103,7 @@ def _expand_spaced(pattern: str) -> str:
 
 
 def _expand_unspaced(pattern: str) -> str:
-    return f"(?:{_expand_notation(folded(pattern), _UNSPACED)})"
+    return f"(?:{_expand_notation(fold_text(pattern), _UNSPACED)})"
 
 
 def _expand_notation(plain: str, notation: Mapping[str, str]) -> str:

@@ -32,7 +32,7 @@ def is_word_letter(char: str) -> bool:
     return not any(first <= ord(char) <= last for first, last in _UNSPACED)
 
 
-def cuts_word(text: str, place: int, written: Callable[[int], str]) -> bool:
+def is_within_word(text: str, place: int, written: Callable[[int], str]) -> bool:
     """Return whether a word or number continues across a place of a folded text.
 
     Letters and digits are one word, also with a hyphen, an underscore or an apostrophe between them, unless a word of

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
-from jurygraph.schema.noun import Flag, Id, Noun, Positive
+from jurygraph.schema.noun import Flag, FrozenModel, Id, Positive
 from jurygraph.schema.task import NonNegative
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
@@ -28,14 +28,14 @@ def _check_variable_name(name: str) -> str:
     return name
 
 
-class Price(Noun):
+class Price(FrozenModel):
     """What a model's tokens cost: US dollars for a million."""
 
     input: NonNegative
     output: NonNegative
 
 
-class OutageConfig(Noun):
+class OutageConfig(FrozenModel):
     """When requests wait for a model server that does not answer, and for how long.
 
     `after` is the number of failures in a row (no connection, no answer in time, 5xx) that count as an outage, `wait`
@@ -46,7 +46,7 @@ class OutageConfig(Noun):
     wait: Positive = 300.0
 
 
-class CallsConfig(Noun):
+class CallsConfig(FrozenModel):
     """How the model is asked, and within which limits; times are in seconds.
 
     `parameters` go to the provider as they are (temperature is 0 unless given). `form` says how replies are held to

@@ -7,8 +7,8 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.schema.calls import CallsConfig
-from jurygraph.schema.noun import Flag, Id, LongId, Noun, Number, Positive, Unit
-from jurygraph.schema.plan import Fold, Gate, Gated, GroupRule, Rule, When
+from jurygraph.schema.noun import Flag, FrozenModel, Id, LongId, Number, Positive, Unit
+from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
 from jurygraph.schema.purpose import PurposeConfig
 from jurygraph.schema.safety import CanaryConfig, SafetyConfig
 from jurygraph.schema.task import NonNegative
@@ -19,7 +19,7 @@ Welfare = Literal["stakeholders", "egalitarian", "nash"]
 """Names of the combiners that aggregate utilities."""
 
 
-class NamedNoun(Noun):
+class NamedModel(FrozenModel):
     """A model that may be written as a bare string, the value of its first field; other fields have their defaults."""
 
     @model_validator(mode="before")
@@ -32,7 +32,7 @@ class NamedNoun(Noun):
         return {"anyOf": [{"type": "string", "minLength": 1}, handler(core)]}
 
 
-class _PluginUse(NamedNoun):
+class _PluginUse(NamedModel):
     """An evaluator or deriver of the config; a bare name means `{use: name}`."""
 
     use: Id
@@ -51,7 +51,7 @@ class EvaluatorUse(_PluginUse):
     `of` names the material whose variants it is asked about instead of the responses, and stands in its name then.
     """
 
-    when: When | None = None
+    when: Condition | None = None
     samples: Annotated[int, Field(strict=True, ge=1)] | None = None
     of: Id | None = None
 
@@ -66,20 +66,20 @@ class DeriverUse(_PluginUse):
     """A deriver by dotted path or entry point."""
 
 
-class InputConfig(NamedNoun):
+class InputConfig(NamedModel):
     """What enters a component: the questions of an evaluator, or one question by its id (`of`).
 
     Of reviewers' judges those are heard that are `confident` enough: as the `panel` says, unless it is stated here.
     """
 
     of: LongId
-    reduce: Fold | None = "mean"
+    reduce: Reduction | None = "mean"
     confident: Unit | None = None
     mass: Positive = 1.0
-    gated: Gated | None = None
+    gated: SkippedRule | None = None
 
 
-class ComponentConfig(Noun):
+class ComponentConfig(FrozenModel):
     """A component of one's own: a combiner over named inputs."""
 
     combiner: Id = "mean"
@@ -87,7 +87,7 @@ class ComponentConfig(Noun):
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class WeightsConfig(Noun):
+class WeightsConfig(FrozenModel):
     """How stakeholders are weighed (DecompR Eqs. 9-10): `fixed` takes the weights given, scaled to sum to 1.
 
     `layers` shares each utility û_i between the layers that are asked, and inside one its questions count alike;
@@ -106,7 +106,7 @@ class WeightsConfig(Noun):
     cap: Unit = 0.5
     welfare: Welfare = "stakeholders"
     floor: Unit = 0.5
-    gated: Gated | None = None
+    gated: SkippedRule | None = None
 
     @model_validator(mode="after")
     def _require_weights_exactly_when_fixed(self) -> Self:
@@ -115,26 +115,26 @@ class WeightsConfig(Noun):
         return self
 
 
-class RubricConfig(Noun):
+class RubricConfig(FrozenModel):
     """How a rubric's criteria become one component (GEAR); `gated`: what a criterion counts that was left out."""
 
     aggregation: Literal["flat", "gear", "hard-local", "hard-transitive"] = "gear"
     kappa: NonNegative = 1.0
-    gated: Gated | None = None
+    gated: SkippedRule | None = None
 
 
-class PanelConfig(Noun):
+class PanelConfig(FrozenModel):
     """How the verdicts of reviewers' judges become a component: those given with less than `confidence` are discarded,
     and of what is left of one question, asked several times, more than half must say the same (Aggregate vs.
     Personalized Judges). `gated` says what a question counts that its `when` left out.
     """
 
     confidence: Unit = 0.8
-    reduce: Fold = "majority"
-    gated: Gated | None = None
+    reduce: Reduction = "majority"
+    gated: SkippedRule | None = None
 
 
-class AnnotationConfig(Noun):
+class AnnotationConfig(FrozenModel):
     """That plans annotate rubrics without edges (GEAR, Appendix A): by an annotator that is told of a `domain`, one of
     ours or a text file of one's own; `batch` pairs of criteria in a request, each asked about `votes` times.
     """
@@ -144,7 +144,7 @@ class AnnotationConfig(Noun):
     batch: Annotated[int, Field(strict=True, ge=1, le=64)] = 12
 
 
-class FailureConfig(Noun):
+class FailureConfig(FrozenModel):
     """What an unjudged question does to the reward, and how many failures make a run inconclusive."""
 
     rule: Rule = "conservative"
@@ -153,7 +153,7 @@ class FailureConfig(Noun):
     group_rule: GroupRule | None = None
 
 
-class Config(Noun):
+class Config(FrozenModel):
     """A jury. Unknown keys are refused; `reward` may be left out when there is one component."""
 
     version: Literal[1] = 1
@@ -163,7 +163,7 @@ class Config(Noun):
     derivers: tuple[DeriverUse, ...] = ()
     components: dict[Id, ComponentConfig] = Field(default_factory=dict)
     reward: dict[Id, Number] = Field(default_factory=dict)
-    gates: tuple[Gate, ...] = ()
+    gates: tuple[RewardGate, ...] = ()
     scale: Positive = 1.0
     clip: tuple[Number, Number] | None = None
     weights: WeightsConfig = WeightsConfig()

@@ -5,14 +5,14 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from jurygraph.schema.noun import Id, Noun, Unit
+from jurygraph.schema.noun import FrozenModel, Id, Unit
 from jurygraph.schema.rating import Label
 
 FORM: Literal["jurygraph-consensus/1"] = "jurygraph-consensus/1"
 _ROUNDING = 1e-9
 
 
-class Confusions(Noun):
+class Confusions(FrozenModel):
     """The class shares and confusion matrices of a fitted consensus, without its items.
 
     `classes` [K] are sorted from low to high, and `prior` [K] are their shares. `annotators` holds a matrix [K][K] by

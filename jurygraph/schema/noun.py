@@ -25,7 +25,7 @@ Flag = Annotated[bool, Field(strict=True)]
 Count = Annotated[int, Field(strict=True, ge=0)]
 
 
-WORKED_OUT = ("digest", "content_digest")
+CACHED_PROPERTIES = ("digest", "content_digest")
 """Cached properties of models, which `model_copy` drops."""
 
 
@@ -42,7 +42,7 @@ def digest_of(value: Any) -> str:
     return hashlib.sha256(canonical(value)).hexdigest()
 
 
-class Noun(BaseModel):
+class FrozenModel(BaseModel):
     """A frozen value. Equal content gives an equal `digest`, on any machine and in any order of keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=False)
@@ -55,6 +55,6 @@ class Noun(BaseModel):
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy as pydantic does, without validation, and drop the cached properties of the old content."""
         copied = super().model_copy(update=update, deep=deep)
-        for name in WORKED_OUT:
+        for name in CACHED_PROPERTIES:
             copied.__dict__.pop(name, None)
         return copied

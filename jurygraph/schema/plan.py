@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
-from jurygraph.schema.noun import Count, Flag, Id, LongId, Noun, Number, Unit
+from jurygraph.schema.noun import Count, Flag, FrozenModel, Id, LongId, Number, Unit
 from jurygraph.schema.profile import Profiles, with_profiles
 from jurygraph.schema.rubric import Rubric
 from jurygraph.schema.safety import ResponseGate
@@ -14,11 +14,11 @@ from jurygraph.schema.verdict import Call, Layer
 Scope = Literal["response", "pair", "group"]
 Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
-Fold = Literal["mean", "min", "max", "majority"]
-Gated = Literal["missing", "zero"]
+Reduction = Literal["mean", "min", "max", "majority"]
+SkippedRule = Literal["missing", "zero"]
 
 
-class When(Noun):
+class Condition(FrozenModel):
     """Ask a question only where another one's verdicts about the same response pass a threshold."""
 
     question: LongId
@@ -28,7 +28,7 @@ class When(Noun):
     on: Literal["score", "native"] = "score"
 
 
-class Question(Noun):
+class Question(FrozenModel):
     """One question about every response (or pair, or group) of the task.
 
     `view` is the digest of the TaskView that the evaluator sees. `of` names the material whose variants are judged
@@ -47,7 +47,7 @@ class Question(Noun):
     scope: Scope = "response"
     of: Id = "submitted"
     needs: tuple[Id, ...] = ()
-    when: When | None = None
+    when: Condition | None = None
     pairs: Pairs = "ordered"
     samples: Annotated[int, Field(strict=True, ge=1)] = 1
     seed: Count = 0
@@ -55,7 +55,7 @@ class Question(Noun):
     standby: Flag = Field(default=False, exclude_if=lambda standby: not standby)
 
 
-class Derivation(Noun):
+class Derivation(FrozenModel):
     """The part of one deriver in a survey: it makes the material `gives` from the material that it `needs`."""
 
     gives: Id
@@ -66,14 +66,14 @@ class Derivation(Noun):
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
 
-class Wave(Noun):
+class Wave(FrozenModel):
     """Work that can run at the same time: names of material to derive and ids of questions to answer."""
 
     materials: tuple[Id, ...] = ()
     questions: tuple[LongId, ...] = ()
 
 
-class Survey(Noun):
+class Survey(FrozenModel):
     """All questions about a task, with their evaluators and material. `views` are keyed by their digests.
 
     `gates` are response gates: for a response that they stop, they answer the questions of layers model and residual
@@ -87,7 +87,7 @@ class Survey(Noun):
     gates: tuple[ResponseGate, ...] = Field(default=(), exclude_if=lambda gates: not gates)
 
 
-class Input(Noun):
+class ComponentInput(FrozenModel):
     """The questions whose verdicts enter a combiner, each with its weight.
 
     `reduce` folds the columns of one question (samples, opponents, variants) into one value; None keeps them all. With
@@ -98,13 +98,13 @@ class Input(Noun):
 
     questions: tuple[LongId, ...]
     weights: tuple[Number, ...]
-    reduce: Fold | None = "mean"
+    reduce: Reduction | None = "mean"
     confident: Unit = Field(default=0.0, exclude_if=lambda confident: confident == 0.0)
     mass: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
-    gated: Gated = "missing"
+    gated: SkippedRule = "missing"
 
 
-class Spec(Noun):
+class ComponentSpec(FrozenModel):
     """One component of the reward: its combiner, its inputs, and its signed weight.
 
     `direction` is -1 where a higher component means a lower reward: an unjudged cell is then filled in the opposite
@@ -116,17 +116,17 @@ class Spec(Noun):
     direction: Literal[1, -1] = 1
     combiner: Id
     version: str
-    inputs: dict[str, Input]
+    inputs: dict[str, ComponentInput]
     params: dict[str, JsonValue] = Field(default_factory=dict)
 
     @field_validator("inputs")
     @classmethod
-    def _sort_by_name(cls, inputs: dict[str, Input]) -> dict[str, Input]:
+    def _sort_by_name(cls, inputs: dict[str, ComponentInput]) -> dict[str, ComponentInput]:
         """Sort inputs by name, because params may refer to inputs by position and a store may reorder keys."""
         return dict(sorted(inputs.items()))
 
 
-class FormatGate(Noun):
+class FormatGate(FrozenModel):
     """The reward is 0 where the component lies below a threshold (MACRM, our reading of F)."""
 
     kind: Literal["format"] = "format"
@@ -134,7 +134,7 @@ class FormatGate(Noun):
     below: Unit
 
 
-class PrecisionShaping(Noun):
+class PrecisionShaping(FrozenModel):
     """The auxiliary components count a fraction of their weight where the answer is wrong (MACRM, our reading)."""
 
     kind: Literal["precision"] = "precision"
@@ -144,7 +144,7 @@ class PrecisionShaping(Noun):
     fraction: Unit
 
 
-class RepetitionControl(Noun):
+class RepetitionControl(FrozenModel):
     """The reward is multiplied by 1 - R_rep where repetition lies above a threshold (MACRM, our reading)."""
 
     kind: Literal["repetition"] = "repetition"
@@ -152,16 +152,16 @@ class RepetitionControl(Noun):
     above: Unit
 
 
-Gate = Annotated[FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")]
+RewardGate = Annotated[FormatGate | PrecisionShaping | RepetitionControl, Field(discriminator="kind")]
 Rule = Literal["conservative", "gear", "strict"]
 GroupRule = Literal["drop-criterion"]
 
 
-class Decision(Noun):
+class Decision(FrozenModel):
     """The rules by which verdicts become a reward: weights, combiners, gates, scale, clip and the failure rule."""
 
-    specs: tuple[Spec, ...]
-    gates: tuple[Gate, ...] = ()
+    specs: tuple[ComponentSpec, ...]
+    gates: tuple[RewardGate, ...] = ()
     scale: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
     clip: tuple[Number, Number] | None = None
     rule: Rule = "conservative"
@@ -170,13 +170,13 @@ class Decision(Noun):
     weights_fixed: Flag = True
 
     @property
-    def counting(self) -> tuple[Spec, ...]:
+    def counting(self) -> tuple[ComponentSpec, ...]:
         """Return the specs that can change a reward: those with a weight other than 0, and those that a gate reads."""
         gates = {gate.component for gate in self.gates}
         return tuple(spec for spec in self.specs if spec.weight != 0 or spec.name in gates)
 
 
-class Plan(Noun):
+class Plan(FrozenModel):
     """A survey and a decision, frozen from the task alone and reused for every response to it.
 
     `task_digest` is the digest of the original task, with unordered parts sorted. `profiles` are the constraints and
@@ -194,11 +194,11 @@ class Plan(Noun):
     calls: tuple[Call, ...] = Field(default=(), exclude=True, repr=False)
 
 
-def with_graph(task: Task, rubric: Rubric | None) -> Task:
+def with_rubric_graph(task: Task, rubric: Rubric | None) -> Task:
     """Return the task with the annotated rubric; unchanged where `rubric` is None."""
     return task if rubric is None else task.model_copy(update={"rubric": rubric})
 
 
-def as_planned(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:
+def with_planning_results(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:
     """Return the task that its plan was made from: with the constraints read from profiles and the rubric's graph."""
-    return with_graph(with_profiles(task, profiles), rubric)
+    return with_rubric_graph(with_profiles(task, profiles), rubric)

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from jurygraph.schema.noun import Flag, Id, Noun
+from jurygraph.schema.noun import Flag, FrozenModel, Id
 
 Kind = Literal["reward", "evaluation"]
 
@@ -20,7 +20,7 @@ _EDITION = re.compile(rf"[-@:](?:{_DATE}|0\d\d|preview|latest|free|v\d+(?::\d+)?
 """The suffix of a model's name that gives its date, revision or edition."""
 
 
-class PurposeConfig(Noun):
+class PurposeConfig(FrozenModel):
     """What the rewards are for. Those of an `evaluation` are not trained on; `reward_judges` names the models that gave
     the rewards in training, and may be empty where none did. A judge that is one of them is refused, unless
     `same_judge` says `allow`; the traces say so then.
@@ -45,7 +45,7 @@ class PurposeConfig(Noun):
         return self
 
 
-class Purpose(Noun):
+class Purpose(FrozenModel):
     """What a trace's reward is for, where that is not training: the judge that was asked, those that gave the rewards
     in training, and whether it is one of them."""
 
@@ -70,11 +70,11 @@ def purpose_of(config: PurposeConfig, judge: str | None, served: Iterable[str] =
     if config.kind == "reward":
         return None
     reward_judges, judge_names = config.reward_judges or (), {judge, *served} - {None}
-    same = any(same_model(str(name), reward_judge) for name in judge_names for reward_judge in reward_judges)
+    same = any(is_same_model(str(name), reward_judge) for name in judge_names for reward_judge in reward_judges)
     return Purpose(kind=config.kind, judge=judge, reward_judges=reward_judges, same_judge=same)
 
 
-def same_model(name: str, other_name: str) -> bool:
+def is_same_model(name: str, other_name: str) -> bool:
     """Return whether two names mean the same model, regardless of vendor, date and edition."""
     return _base_name(name) == _base_name(other_name)
 

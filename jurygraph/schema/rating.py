@@ -4,13 +4,13 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from jurygraph.schema.noun import Id, LongId, Noun, Number
+from jurygraph.schema.noun import FrozenModel, Id, LongId, Number
 
 Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """A class label: a number or a word."""
 
 
-class Rated(Noun):
+class RatedItem(FrozenModel):
     """A rated item, or the output of an agent for it."""
 
     item: Id
@@ -22,7 +22,7 @@ class Rated(Noun):
         return self.item if self.agent is None else f"{self.item}_{self.agent}"
 
 
-class Rating(Rated):
+class Rating(RatedItem):
     """A score by a reviewer, in the units of its dimension."""
 
     reviewer: Id
@@ -35,13 +35,13 @@ class Rating(Rated):
     time: str | Number | None = None
 
 
-class Labelled(Rated):
+class LabelledItem(RatedItem):
     """An item and its label; None without one."""
 
     label: Label | None
 
 
-class Vote(Labelled):
+class Vote(LabelledItem):
     """A label by an annotator; None is an abstention. Items that share a prompt or the like have the same `group`."""
 
     annotator: Id

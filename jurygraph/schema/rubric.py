@@ -4,21 +4,21 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.names import meant, refuse_repeated, shown_name
-from jurygraph.schema.noun import Count, Id, Noun, Number, Positive, Unit
+from jurygraph.schema.names import quote_name, require_unique, suggest_name
+from jurygraph.schema.noun import Count, FrozenModel, Id, Number, Positive, Unit
 
 Role = Literal["core", "additional", "penalty", "applicability"]
 Kind = Literal["weak", "strong", "activation"]
 
 
-class Part(Noun):
+class Part(FrozenModel):
     """One part of a criterion that gives partial credit, and what it weighs beside the others."""
 
     text: str
     weight: Positive = 1.0
 
 
-class Criterion(Noun):
+class Criterion(FrozenModel):
     """One line of a rubric. A negative weight makes it a penalty: its score says that the violation is there.
 
     It is met or not; or to a degree on a `scale`, of which `anchors` describe values or ranges ("7-8"); or as far as
@@ -55,7 +55,7 @@ class Criterion(Noun):
         return [self.text, [part.text for part in self.parts], self.weight > 0]
 
 
-class Edge(Noun):
+class Edge(FrozenModel):
     """`child` counts only as far as `parent` holds (GEAR); `retention` λ overrides the one of its kind.
 
     The rest says why there is an edge, and decides nothing: of one that a person wrote, the `reason` at most; of one
@@ -74,7 +74,7 @@ class Edge(Noun):
     prompt: str = Field(default="", exclude_if=lambda prompt: not prompt)
 
 
-class RejectedEdge(Noun):
+class RejectedEdge(FrozenModel):
     """Something that an annotator said and that is no edge, as it said it, and `why` it is none.
 
     `stage` is what rejected it: the check of each answer, the vote among several, or the projection that leaves no
@@ -92,7 +92,7 @@ class RejectedEdge(Noun):
     why: str
 
 
-class Unanswered(Noun):
+class UnansweredPair(FrozenModel):
     """A pair of which an annotator was asked and gave no answer, and `why`. It bears no edge, and is asked again."""
 
     parent: Id
@@ -100,7 +100,7 @@ class Unanswered(Noun):
     why: str
 
 
-class Annotation(Noun):
+class Annotation(FrozenModel):
     """How a rubric's graph came about: what an annotator saw, and what of its answers bears no edge.
 
     `seen` has a digest of what it saw of each criterion: a pair of which neither changed is not asked about again.
@@ -114,10 +114,10 @@ class Annotation(Noun):
     unassigned: dict[Id, str] = Field(default_factory=dict)
     seen: dict[Id, str]
     rejected: tuple[RejectedEdge, ...] = ()
-    unanswered: tuple[Unanswered, ...] = ()
+    unanswered: tuple[UnansweredPair, ...] = ()
 
 
-class Rubric(Noun):
+class Rubric(FrozenModel):
     """Criteria, and the edges that stop credit from flowing past an unmet prerequisite.
 
     `annotation` tells how the edges came about, where an annotator was asked; it decides nothing.
@@ -130,18 +130,18 @@ class Rubric(Noun):
     @model_validator(mode="after")
     def _check_edges(self) -> Self:
         known = {c.id for c in self.criteria}
-        refuse_repeated("criterion", "criteria[{}].id", [c.id for c in self.criteria])
+        require_unique("criterion", "criteria[{}].id", [c.id for c in self.criteria])
         joined: set[tuple[str, str]] = set()
         for place, edge in enumerate(self.edges):
             for end, name in (("parent", edge.parent), ("child", edge.child)):
                 if name not in known:
-                    problem = f"`edges[{place}].{end}` names {shown_name(name)}, which is no criterion"
-                    raise ValueError(f"{problem}; {meant(name, known)}")
+                    problem = f"`edges[{place}].{end}` names {quote_name(name)}, which is no criterion"
+                    raise ValueError(f"{problem}; {suggest_name(name, known)}")
             if edge.parent == edge.child:
-                problem = f"`edges[{place}]` joins {shown_name(edge.parent)} to itself"
+                problem = f"`edges[{place}]` joins {quote_name(edge.parent)} to itself"
                 raise ValueError(f"{problem}; name two criteria, or leave it out")
             if (edge.parent, edge.child) in joined:
-                pair = f"{shown_name(edge.parent)} -> {shown_name(edge.child)}"
+                pair = f"{quote_name(edge.parent)} -> {quote_name(edge.child)}"
                 raise ValueError(f"`edges[{place}]` joins {pair} again; keep one of them")
             joined.add((edge.parent, edge.child))
         return self

@@ -4,13 +4,13 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from jurygraph.schema.noun import Count, Flag, Noun, Unit
+from jurygraph.schema.noun import Count, Flag, FrozenModel, Unit
 
 ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
 NO_VARIANT = "no-variant"
 """Marks questions about the variants of a response for which no variant could be made."""
-STOPS: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
+WORST_CASE_GATES: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)
 """The names under which a question gets the worst answer without its evaluator, because of the response itself."""
 
 
@@ -22,7 +22,7 @@ Suite = Literal["master-keys", "null", "injection", "reference"]
 """The four suites of attacks by responses on their judge."""
 
 
-class CanaryConfig(Noun):
+class CanaryConfig(FrozenModel):
     """Known-bad responses mixed into a run, so that it tells by itself whether its judge can be fooled.
 
     `rate` is the share of the tasks to which one is given, of which attacks (`suite`), and chosen by `seed`. Where more
@@ -35,7 +35,7 @@ class CanaryConfig(Noun):
     alert: Unit = 0.05
 
 
-class SafetyConfig(Noun):
+class SafetyConfig(FrozenModel):
     """Defences of a judge. Taking one down is for measuring what it does (`jurygraph attack`).
 
     `fence` sets what others wrote between marks that they cannot forge; `reminder` says what is asked behind the

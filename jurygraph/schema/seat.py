@@ -2,11 +2,11 @@
 
 from pydantic import Field
 
-from jurygraph.schema.noun import Id, Noun, Positive
+from jurygraph.schema.noun import FrozenModel, Id, Positive
 from jurygraph.schema.task import Audience
 
 
-class Seat(Noun):
+class EvaluatorRecord(FrozenModel):
     """An evaluator's version and audience, and how its questions form a component of their own.
 
     `combiner` is the combiner of that component. `shares` are the weights of its questions by the first part of their

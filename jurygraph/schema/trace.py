@@ -6,13 +6,13 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.schema.noun import Count, Flag, Noun, Number, Unit, digest_of
+from jurygraph.schema.noun import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan
 from jurygraph.schema.purpose import Purpose
 from jurygraph.schema.verdict import Call, Material, Verdict
 
 
-class Term(Noun):
+class Term(FrozenModel):
     """One summand: the component's value as it counted, times its signed weight."""
 
     name: str
@@ -21,7 +21,7 @@ class Term(Noun):
     contribution: Number | None
 
 
-class Counts(Noun):
+class Counts(FrozenModel):
     """What became of every verdict that was asked for; the four add up to `asked`."""
 
     judged: Count = 0
@@ -35,7 +35,7 @@ class Counts(Noun):
         return self.judged + self.abstained + self.failed + self.not_applicable
 
 
-class Adjustment(Noun):
+class Adjustment(FrozenModel):
     """What a gate, the scale or the clip changed, in the order applied."""
 
     name: str
@@ -43,7 +43,7 @@ class Adjustment(Noun):
     after: Number
 
 
-class Reward(Noun):
+class Reward(FrozenModel):
     """A pure function of the decision and the group's verdicts.
 
     `value` is None when `status` is failed; `partial` is what the judged part alone would give; `range` bounds what
@@ -66,7 +66,7 @@ class Reward(Noun):
     notes: tuple[str, ...] = ()
 
 
-class Trace(Noun):
+class Trace(FrozenModel):
     """One response's reward and all that led to it. `purpose` says what the reward is for, if not to train on.
 
     `digest` covers everything but `previous`, which chains the records of a run, and the calls' latencies. A trace

@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.noun import Count, Flag, Id, LongId, Noun, Number, Unit
+from jurygraph.schema.noun import Count, Flag, FrozenModel, Id, LongId, Number, Unit
 from jurygraph.schema.task import Response
 
 Layer = Literal["fact", "check", "model", "residual", "human"]
@@ -12,7 +12,7 @@ Status = Literal["ok", "abstained", "failed", "not_applicable"]
 Cause = Literal["response", "infrastructure"]
 
 
-class Failure(Noun):
+class Failure(FrozenModel):
     """Why a judgement is missing. `response`: the response may have provoked it; else it is our own trouble."""
 
     cause: Cause
@@ -20,7 +20,7 @@ class Failure(Noun):
     message: str = ""
 
 
-class Evidence(Noun):
+class Evidence(FrozenModel):
     """A quotation, where it stands (offsets in characters), and whether it was found there.
 
     `of` is the place in derived data, as a JSONPath, that rests on it.
@@ -34,7 +34,7 @@ class Evidence(Noun):
     of: str | None = Field(default=None, exclude_if=lambda of: of is None)
 
 
-class ExampleUse(Noun):
+class ExampleUse(FrozenModel):
     """An example from somebody's history, as a judge was to be shown it: shown, or `dropped` for the reason given.
 
     `fingerprint` is the digest of all that the example says, which itself stays in the history.
@@ -47,7 +47,7 @@ class ExampleUse(Noun):
     dropped: str | None = Field(default=None, exclude_if=lambda dropped: dropped is None)
 
 
-class Shrinkage(Noun):
+class Shrinkage(FrozenModel):
     """How far a verdict was drawn to what another judge says: score = (1 - weight) own + weight toward.
 
     `examples` are those that the other judge was to be shown.
@@ -59,7 +59,7 @@ class Shrinkage(Noun):
     examples: tuple[ExampleUse, ...] = Field(default=(), exclude_if=lambda examples: not examples)
 
 
-class Verdict(Noun):
+class Verdict(FrozenModel):
     """One judgement: an estimate in [0, 1], or the reason why there is none.
 
     An evaluator gives `score`, `reason`, `native` and the like; the machine stamps who was asked about what
@@ -112,14 +112,14 @@ class Verdict(Noun):
         return cls(status="failed", failure=failure, reason=message)
 
 
-class Variant(Noun):
+class Variant(FrozenModel):
     """A response made from another one by a stated edit."""
 
     response: Response
     edit: JsonValue = None
 
 
-class Material(Noun):
+class Material(FrozenModel):
     """What a deriver made of one response: structured data or variants of it. Never a score.
 
     `note` says what is to be known of how it was made, such as what was left out.
@@ -142,7 +142,7 @@ class Material(Noun):
         return self
 
 
-class Call(Noun):
+class Call(FrozenModel):
     """One request to a model, as it was made and billed. `cost` is None when the price is not known.
 
     With `cache_hit` nothing was billed, and `cost` is what it cost once. `repairs` is the id of the call whose reply

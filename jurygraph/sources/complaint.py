@@ -16,12 +16,12 @@ Path = tuple[str | int, ...]
 
 _MAX_COMPARED = 10_000
 _FIELD_PREFIX = re.compile(r"`([\w.\[\]]+)` ")
-LARGEST_BITS = 1023
+MAX_INT_BITS = 1023
 """Bits of a whole number that fits a 64-bit float for certain."""
 
 
 @dataclass(frozen=True)
-class Complaint:
+class Problem:
     """One error: the path of the value, the problem, and what would be right."""
 
     path: Path
@@ -34,10 +34,10 @@ class Complaint:
     @property
     def field(self) -> str:
         """The path in its usual notation, with long steps shortened."""
-        return shortened(written(tuple(s if isinstance(s, int) else shortened(s) for s in self.path)), 200)
+        return shorten(format_path(tuple(s if isinstance(s, int) else shorten(s) for s in self.path)), 200)
 
 
-def complaint(error: ValidationError, noun: type[BaseModel], value: Any) -> Complaint:
+def describe_validation_error(error: ValidationError, noun: type[BaseModel], value: Any) -> Problem:
     """Describe why `value` does not validate as `noun`.
 
     An unknown key comes first: it often explains a missing field.
@@ -51,19 +51,19 @@ def complaint(error: ValidationError, noun: type[BaseModel], value: Any) -> Comp
         return _describe_error(deepest, *_locate(deepest, value), noun)
     expected = dict.fromkeys(_EXPECTED[e["type"]] for e in alternatives if e["type"] in _EXPECTED)
     if len(expected) > 1:
-        return Complaint(path, f"is {described(invalid)}", f"write {' or '.join(expected)}")
+        return Problem(path, f"is {describe_value(invalid)}", f"write {' or '.join(expected)}")
     return _describe_error(first, path, invalid, noun)
 
 
-def written(path: Path) -> str:
+def format_path(path: Path) -> str:
     """Return a path in its usual notation: `responses[2].text`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path).removeprefix(".")
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
+def did_you_mean(name: str, known: Iterable[str]) -> str | None:
     """Return a question for the nearest known name, "did you mean …?"; None if no name is near."""
     similar = nearest_name(name, known)
-    return None if similar is None else f"did you mean {shortened(similar)}?"
+    return None if similar is None else f"did you mean {shorten(similar)}?"
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:
@@ -71,27 +71,27 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(name, islice(known, _MAX_COMPARED), n=1, cutoff=0.5)), None)
 
 
-def described(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """Describe the type of a value, with the beginning of it."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+    if isinstance(value, int) and value.bit_length() > MAX_INT_BITS:
         return "a number too large for a 64-bit float"
     if isinstance(value, int | float):
-        return f"the number {shortened(str(value))}" if math.isfinite(value) else "not a finite number"
+        return f"the number {shorten(str(value))}" if math.isfinite(value) else "not a finite number"
     if isinstance(value, str):
-        return f"the text {quoted(value)}"
+        return f"the text {quote(value)}"
     if value is None:
         return "null"
     return "an object" if isinstance(value, Mapping) else "a list"
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return the beginning of a name, in quotes."""
-    return repr(shortened(name))
+    return repr(shorten(name))
 
 
-def shortened(text: str, limit: int = 60) -> str:
+def shorten(text: str, limit: int = 60) -> str:
     """Return the beginning of a long text."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -141,67 +141,65 @@ def _has_step(value: Any, step: str | int) -> bool:
     return isinstance(value, Mapping) and step in value
 
 
-def _describe_error(error: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Complaint:
+def _describe_error(error: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Problem:
     kind, context = error["type"], error.get("ctx", {})
     if kind in _EXPECTED:
-        return Complaint(path, f"is {described(value)}", f"write {_EXPECTED[kind]}")
+        return Problem(path, f"is {describe_value(value)}", f"write {_EXPECTED[kind]}")
     if kind in _BOUNDS:
         key, remedy = _BOUNDS[kind]
-        size = f"has {context['actual_length']} entries" if "actual_length" in context else f"is {described(value)}"
-        return Complaint(path, size, remedy.format(f"{context[key]:g}"))
+        size = (
+            f"has {context['actual_length']} entries" if "actual_length" in context else f"is {describe_value(value)}"
+        )
+        return Problem(path, size, remedy.format(f"{context[key]:g}"))
     return _DESCRIBERS.get(kind, _describe_other)(error, path, value, noun)
 
 
-def _describe_missing(_: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Complaint:
+def _describe_missing(_: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Problem:
     if isinstance(path[-1], int):  # the only lists of a fixed length are pairs
-        return Complaint(path[:-1], f"is a list of {len(value)}", "write a pair of two")
+        return Problem(path[:-1], f"is a list of {len(value)}", "write a pair of two")
     owner = next((n.__name__ for n in _nouns_at(noun, path[:-1])), noun.__name__)
     name = _readable_name(owner)
-    return Complaint(path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it")
+    return Problem(path, "is missing", f"{name} need it" if name.endswith("s") else f"every {name} needs it")
 
 
-def _describe_unknown(_: ErrorDetails, path: Path, __: Any, noun: type[BaseModel]) -> Complaint:
+def _describe_unknown(_: ErrorDetails, path: Path, __: Any, noun: type[BaseModel]) -> Problem:
     known = dict.fromkeys(name for owner in _nouns_at(noun, path[:-1]) for name in owner.model_fields)
-    return Complaint(path, "unknown", nearest(str(path[-1]), known) or f"known here: {', '.join(known)}")
+    return Problem(path, "unknown", did_you_mean(str(path[-1]), known) or f"known here: {', '.join(known)}")
 
 
-def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Complaint:
+def _describe_choice(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
     context = error.get("ctx", {})
     expected = str(context.get("expected", context.get("expected_tags")))
     similar = nearest_name(str(value), re.findall(r"'([^']*)'", expected))
     hint = f"did you mean {similar}? " if similar else ""
-    return Complaint(path, f"is {described(value)}", f"{hint}write {expected}")
+    return Problem(path, f"is {describe_value(value)}", f"{hint}write {expected}")
 
 
-def _describe_tag(error: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Complaint:
+def _describe_tag(error: ErrorDetails, path: Path, value: Any, noun: type[BaseModel]) -> Problem:
     key = str(error.get("ctx", {})["discriminator"]).strip("'")
     if error["type"] == "union_tag_not_found":
-        return Complaint((*path, key), "is missing", f"say which `{key}` it is")
+        return Problem((*path, key), "is missing", f"say which `{key}` it is")
     return _describe_choice(error, (*path, key), value[key], noun)
 
 
-def _describe_empty(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> Complaint:
-    return Complaint(path, "is empty", "write at least one character")
+def _describe_empty(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> Problem:
+    return Problem(path, "is empty", "write at least one character")
 
 
-def _describe_too_long(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Complaint:
+def _describe_too_long(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
     most = error.get("ctx", {})["max_length"]
-    return Complaint(path, f"has {len(value)} characters", f"write at most {most}")
+    return Problem(path, f"has {len(value)} characters", f"write at most {most}")
 
 
-def _describe_not_finite(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> Complaint:
-    return Complaint(path, "is not a finite number", "write a number that a 64-bit float can hold")
+def _describe_not_finite(_: ErrorDetails, path: Path, __: Any, ___: type[BaseModel]) -> Problem:
+    return Problem(path, "is not a finite number", "write a number that a 64-bit float can hold")
 
 
-def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel]) -> Complaint:
+def _describe_custom(error: ErrorDetails, path: Path, _: Any, __: type[BaseModel]) -> Problem:
     """Return a validator's own message; if it begins with a field in backquotes, the error is about that field."""
     message = str(error.get("ctx", {}).get("error", error["msg"]))
     field = _FIELD_PREFIX.match(message)
-    return (
-        Complaint(path, message)
-        if field is None
-        else Complaint((*path, *_parse_path(field[1])), message[field.end() :])
-    )
+    return Problem(path, message) if field is None else Problem((*path, *_parse_path(field[1])), message[field.end() :])
 
 
 def _parse_path(field: str) -> Path:
@@ -209,11 +207,11 @@ def _parse_path(field: str) -> Path:
     return tuple(int(step) if step.isdigit() else step for step in re.findall(r"\w+", field))
 
 
-def _describe_other(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Complaint:
-    return Complaint(path, f"is {described(value)}", error["msg"])
+def _describe_other(error: ErrorDetails, path: Path, value: Any, _: type[BaseModel]) -> Problem:
+    return Problem(path, f"is {describe_value(value)}", error["msg"])
 
 
-_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Complaint]] = {
+_DESCRIBERS: dict[str, Callable[[ErrorDetails, Path, Any, type[BaseModel]], Problem]] = {
     "missing": _describe_missing,
     "extra_forbidden": _describe_unknown,
     "literal_error": _describe_choice,

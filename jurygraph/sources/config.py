@@ -8,9 +8,9 @@ from pydantic import ValidationError
 
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Config
-from jurygraph.sources.complaint import Complaint, complaint, described
+from jurygraph.sources.complaint import Problem, describe_validation_error, describe_value
 from jurygraph.sources.confusions import read_confusions
-from jurygraph.sources.presets import PresetUse, expanded, unknown, unused
+from jurygraph.sources.presets import PresetUse, expand_preset, unknown_preset_hint, unused_field
 from jurygraph.sources.yaml_document import Document, YamlFault
 
 PRESET = "preset"
@@ -31,7 +31,7 @@ def read_config(path: str | Path, model: str | None = None) -> Config:
         document = Document(_read_text(Path(path)))
     except YamlFault as fault:
         location = name if fault.line is None else f"{name}, line {fault.line}"
-        raise _error(location, Complaint(fault.path, str(fault))) from None
+        raise _error(location, Problem(fault.path, str(fault))) from None
     if document.value is None:
         raise ConfigError(f"{name}: the file is empty; it needs `evaluators: [...]` at least")
     result = _validate(document.value, model)
@@ -96,23 +96,23 @@ def line_of_key(path: str | Path, key: str) -> int | None:
         return None
 
 
-def _validate(value: Any, model: str | None = None) -> Config | Complaint:
+def _validate(value: Any, model: str | None = None) -> Config | Problem:
     """Return the config, or the error in it."""
     if not isinstance(value, Mapping):
-        return Complaint((), f"is {described(value)}", "write lines such as `evaluators: [maths.accuracy]`")
+        return Problem((), f"is {describe_value(value)}", "write lines such as `evaluators: [maths.accuracy]`")
     version = value.get("version", 1)
     if version != 1 or isinstance(version, bool):
-        return Complaint(("version",), f"is {described(version)}", "this jurygraph reads configs of version 1")
+        return Problem(("version",), f"is {describe_value(version)}", "this jurygraph reads configs of version 1")
     expanded_config = _with_preset(value if model is None else {**value, "model": model})
-    if isinstance(expanded_config, Complaint):
+    if isinstance(expanded_config, Problem):
         return expanded_config
     try:
         return Config.model_validate(expanded_config)
     except ValidationError as error:
-        return complaint(error, Config, expanded_config)
+        return describe_validation_error(error, Config, expanded_config)
 
 
-def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Complaint:
+def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Problem:
     """Expand the preset of a config, if it names one."""
     settings = {key: setting for key, setting in value.items() if key != PRESET}
     if PRESET not in value:
@@ -120,17 +120,15 @@ def _with_preset(value: Mapping[str, Any]) -> dict[str, Any] | Complaint:
     try:
         use = PresetUse.model_validate(value[PRESET])
     except ValidationError as error:
-        problem = complaint(error, PresetUse, value[PRESET])
-        return Complaint((PRESET, *problem.path), problem.problem, problem.remedy)
-    hint = unknown(use)
+        problem = describe_validation_error(error, PresetUse, value[PRESET])
+        return Problem((PRESET, *problem.path), problem.problem, problem.remedy)
+    hint = unknown_preset_hint(use)
     if hint is not None:
-        return Complaint((PRESET,), f"is {described(use.name)}, which is no preset", hint)
-    field = unused(use)
+        return Problem((PRESET,), f"is {describe_value(use.name)}, which is no preset", hint)
+    field = unused_field(use)
     if field is not None:
-        return Complaint(
-            (PRESET, field), f"is of no use to {use.name}", "leave it out, or name a preset of that signal"
-        )
-    return expanded(use, settings)
+        return Problem((PRESET, field), f"is of no use to {use.name}", "leave it out, or name a preset of that signal")
+    return expand_preset(use, settings)
 
 
 def config_schema() -> dict[str, Any]:
@@ -141,7 +139,7 @@ def config_schema() -> dict[str, Any]:
     return {**{k: v for k, v in schema.items() if k != "required"}, "properties": properties, "anyOf": required}
 
 
-def _error(location: str, problem: Complaint) -> ConfigError:
+def _error(location: str, problem: Problem) -> ConfigError:
     return ConfigError(f"{location}, key {problem.field}: {problem}" if problem.path else f"{location}: {problem}")
 
 

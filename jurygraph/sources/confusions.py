@@ -9,7 +9,7 @@ from pydantic_core import from_json
 
 from jurygraph.errors import InputError
 from jurygraph.schema.confusions import Confusions
-from jurygraph.sources.complaint import complaint, described
+from jurygraph.sources.complaint import describe_validation_error, describe_value
 from jurygraph.sources.limits import read_whole
 
 _MAX_BYTES = 64 << 20
@@ -17,7 +17,7 @@ _TOO_LARGE = "has over 64 MB, which no confusions have; name the file that `jury
 _REWRITE_HINT = "have `jurygraph consensus --artifact` write it again"
 
 
-def written(confusions: Confusions) -> bytes:
+def confusions_to_json(confusions: Confusions) -> bytes:
     """Return the content of the file: the model's fields, and its digest."""
     return json.dumps({**confusions.model_dump(mode="json"), "digest": confusions.digest}).encode() + b"\n"
 
@@ -31,7 +31,7 @@ def read_confusions(path: str | Path) -> Confusions:
     try:
         confusions = Confusions.model_validate(content)
     except ValidationError as error:
-        problem = complaint(error, Confusions, content)
+        problem = describe_validation_error(error, Confusions, content)
         raise InputError(f"{path}, field {problem.field}: {problem}") from None
     if digest != confusions.digest:
         raise InputError(f"{path}, field digest: is not that of the rest, which was changed; {_REWRITE_HINT}")
@@ -47,5 +47,5 @@ def _read_object(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{path}: is not valid JSON ({error}); {_REWRITE_HINT}") from None
     if not isinstance(content, dict):
-        raise InputError(f"{path}: is {described(content)}; confusions are a JSON object; {_REWRITE_HINT}")
+        raise InputError(f"{path}: is {describe_value(content)}; confusions are a JSON object; {_REWRITE_HINT}")
     return content

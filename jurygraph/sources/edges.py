@@ -7,9 +7,9 @@ from typing import Any
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Message, Rubric, Task, TaskLine
-from jurygraph.sources.complaint import Complaint, nearest, quoted
-from jurygraph.sources.files import FileMark, Place, TextFile, temporary_room
-from jurygraph.sources.json_lines import read_again, read_lines, refuse
+from jurygraph.sources.complaint import Problem, did_you_mean, quote
+from jurygraph.sources.files import ByteRange, FileMark, TextFile, require_temporary_space
+from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
 
 _REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
 
@@ -22,14 +22,14 @@ class EdgesFile:
 
     def __init__(self, path: str | Path) -> None:
         """Validate the file. Raises `InputError` with file, line and field."""
-        with temporary_room():
+        with require_temporary_space():
             self._file = TextFile(path)
-        self._lines: dict[str, tuple[int, Place]] = {}
+        self._lines: dict[str, tuple[int, ByteRange]] = {}
         try:
             for line, task in read_lines(self._file, TaskLine):
                 if task.id in self._lines:
-                    problem = f"task {quoted(task.id)} stands already in line {self._lines[task.id][0]}"
-                    refuse(self._file.name, line.number, Complaint(("id",), problem, "keep one of the two"))
+                    problem = f"task {quote(task.id)} stands already in line {self._lines[task.id][0]}"
+                    raise_line_error(self._file.name, line.number, Problem(("id",), problem, "keep one of the two"))
                 self._lines[task.id] = line.number, line.place
             if not self._lines:
                 raise InputError(f"{self._file.name}: the file is empty; name one that `jurygraph annotate` wrote")
@@ -46,8 +46,8 @@ class EdgesFile:
         """Raise `InputError` if a graph has no task that is `known`; `ids` are those of all tasks."""
         for name, (number, _) in self._lines.items():
             if not known(name):
-                hint = nearest(name, ids()) or "leave the line out"
-                refuse(self._file.name, number, Complaint(("id",), f"there is no task {quoted(name)}", hint))
+                hint = did_you_mean(name, ids()) or "leave the line out"
+                raise_line_error(self._file.name, number, Problem(("id",), f"there is no task {quote(name)}", hint))
 
     def __len__(self) -> int:
         """Return the number of tasks in the file."""
@@ -59,9 +59,9 @@ class EdgesFile:
             if name in self._lines:
                 number, place = self._lines[name]
                 if _without_graph(self._file.read(place)) != _without_graph(line):
-                    problem = f"task {quoted(name)} differs from that in TASKS in more than its graph"
+                    problem = f"task {quote(name)} differs from that in TASKS in more than its graph"
                     hint = "name another --out, and this file with --edges-from; or annotate this one"
-                    refuse(self._file.name, number, Complaint((), problem, hint))
+                    raise_line_error(self._file.name, number, Problem((), problem, hint))
 
     def rubric(self, task_id: str) -> Rubric | None:
         """Return the rubric for a task, if there is one."""
@@ -80,17 +80,19 @@ class EdgesFile:
         number, query, reviewed = review
         rubric = task.rubric
         if rubric is None:
-            refuse(self._file.name, number, Complaint(("rubric",), f"task {quoted(task.id)} has none", "leave it out"))
+            raise_line_error(
+                self._file.name, number, Problem(("rubric",), f"task {quote(task.id)} has none", "leave it out")
+            )
         if query != task.query:
-            problem = f"is not that of task {quoted(task.id)}, and the graph was made for it"
-            refuse(self._file.name, number, Complaint(("query",), problem, _REVIEW_HINT))
+            problem = f"is not that of task {quote(task.id)}, and the graph was made for it"
+            raise_line_error(self._file.name, number, Problem(("query",), problem, _REVIEW_HINT))
         self._refuse_other_criteria(task.id, number, rubric, reviewed)
         by_hand = {(edge.parent, edge.child): edge for edge in rubric.edges if not edge.model}
         for ends, edge in by_hand.items():
             if not any(ends == (item.parent, item.child) for item in reviewed.edges):
-                problem = f"lacks {edge.parent} -> {edge.child}, which task {quoted(task.id)} states itself"
+                problem = f"lacks {edge.parent} -> {edge.child}, which task {quote(task.id)} states itself"
                 hint = "put it in here, or take it out of the task"
-                refuse(self._file.name, number, Complaint(("rubric", "edges"), problem, hint))
+                raise_line_error(self._file.name, number, Problem(("rubric", "edges"), problem, hint))
         reviewed_criteria = {item.id: item for item in reviewed.criteria}
         criteria = tuple(
             item.model_copy(update={"role": item.role or reviewed_criteria[item.id].role}) for item in rubric.criteria
@@ -103,19 +105,19 @@ class EdgesFile:
         reviewed_criteria = {criterion.id: criterion for criterion in reviewed.criteria}
         for name in sorted({*reviewed_criteria} ^ {criterion.id for criterion in rubric.criteria}):
             side = "only this file has" if name in reviewed_criteria else "only the task has"
-            problem = f"criterion {quoted(name)} of task {quoted(task_id)} is one that {side}"
-            refuse(self._file.name, number, Complaint(("rubric", "criteria"), problem, _REVIEW_HINT))
+            problem = f"criterion {quote(name)} of task {quote(task_id)} is one that {side}"
+            raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
         for criterion in rubric.criteria:
             if not criterion.says_what(reviewed_criteria[criterion.id]):
-                problem = f"criterion {quoted(criterion.id)} of task {quoted(task_id)} says something else in the task"
-                refuse(self._file.name, number, Complaint(("rubric", "criteria"), problem, _REVIEW_HINT))
+                problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} says something else in the task"
+                raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
 
     def _read_review(self, task_id: str) -> "tuple[int, str | tuple[Message, ...], Rubric] | None":
         """Return the line of a task, its query and its rubric."""
         if task_id not in self._lines:
             return None
         number, place = self._lines[task_id]
-        task = read_again(self._file, place, TaskLine)
+        task = reread_line(self._file, place, TaskLine)
         return None if task.rubric is None else (number, task.query, task.rubric)
 
     def close(self) -> None:
@@ -123,7 +125,7 @@ class EdgesFile:
         self._file.close()
 
 
-def annotated_line(line: bytes, rubric: Rubric) -> bytes:
+def annotate_line(line: bytes, rubric: Rubric) -> bytes:
     """Return a line of TASKS with the roles, edges and record of its rubric's annotation; the rest is unchanged."""
     content = json.loads(line)
     roles = {criterion.id: criterion.role for criterion in rubric.criteria}

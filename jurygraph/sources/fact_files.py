@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from jurygraph.sources.complaint import Complaint, quoted
-from jurygraph.sources.json_lines import refuse
+from jurygraph.sources.complaint import Problem, quote
+from jurygraph.sources.json_lines import raise_line_error
 
 ALLOW_OPTION = "--allow-files-outside"
 
@@ -16,21 +16,21 @@ def folder_of_tasks(path: str | Path) -> Path:
     return file.parent if str(path) != "-" and file.is_file() else Path()
 
 
-def file_outside(facts: Mapping[str, Any] | None, folder: Path) -> Complaint | None:
+def check_table_files(facts: Mapping[str, Any] | None, folder: Path) -> Problem | None:
     """Return an error for the first table file that is not below a folder, with symbolic links and `..` resolved."""
     for field, file in _table_files(facts):
         root = folder.resolve()
         if not _is_below(Path(file), root):
-            problem = f"is {quoted(file)}, which is not below {root}"
-            return Complaint(field, problem, f"move the file there, or allow files elsewhere with {ALLOW_OPTION}")
+            problem = f"is {quote(file)}, which is not below {root}"
+            return Problem(field, problem, f"move the file there, or allow files elsewhere with {ALLOW_OPTION}")
     return None
 
 
-def refuse_file_outside(name: str, line: int, facts: Mapping[str, Any] | None, folder: Path | None) -> None:
+def require_files_inside(name: str, line: int, facts: Mapping[str, Any] | None, folder: Path | None) -> None:
     """Raise `InputError` if the task in this line names a table file that is not below a folder."""
-    problem = None if folder is None else file_outside(facts, folder)
+    problem = None if folder is None else check_table_files(facts, folder)
     if problem is not None:
-        refuse(name, line, problem)
+        raise_line_error(name, line, problem)
 
 
 def _table_files(facts: Mapping[str, Any] | None) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Noun
-from jurygraph.sources.complaint import nearest
-from jurygraph.sources.formats import GZIP, UTF8_MARK, refuse_foreign
+from jurygraph.schema import FrozenModel
+from jurygraph.sources.complaint import did_you_mean
+from jurygraph.sources.formats import GZIP, UTF8_MARK, require_text
 from jurygraph.sources.limits import LineReader, UnpackedLines
 
 _CHUNK = 1 << 20
@@ -25,7 +25,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOENT)  # ENOENT: no
 
 
 @contextmanager
-def temporary_room() -> Iterator[None]:
+def require_temporary_space() -> Iterator[None]:
     """Raise `InputError` if there is no space for temporary files, including SQLite's."""
     try:
         yield
@@ -49,14 +49,14 @@ def create_private_file(path: Path, how: str) -> None:
             raise InputError(f"{path}: is a link, or no file; {how}") from None
 
 
-class FileMark(Noun):
+class FileMark(FrozenModel):
     """Name and SHA-256 of a file as it was read."""
 
     name: str
     sha256: str
 
 
-class Place(NamedTuple):
+class ByteRange(NamedTuple):
     """Offset and length of a line in a file, in bytes; in a gzip file, of its unpacked content."""
 
     offset: int
@@ -68,7 +68,7 @@ class Line(NamedTuple):
 
     number: int
     text: str
-    place: Place
+    place: ByteRange
 
 
 class TextFile:
@@ -87,7 +87,7 @@ class TextFile:
             self.mark = FileMark(name=self.name, sha256=_sha256(self._file))
             if self._read_start(len(GZIP)) == GZIP:
                 self._unpack()
-            refuse_foreign(self.name, self._file)
+            require_text(self.name, self._file)
         except BaseException:
             self.close()
             raise
@@ -106,11 +106,11 @@ class TextFile:
             if not content.isspace():
                 text = self._decode(content[start:] if start else content, reader.number)
                 if text and not text.isspace():
-                    yield Line(reader.number, text, Place(offset + start, len(content) - start))
+                    yield Line(reader.number, text, ByteRange(offset + start, len(content) - start))
             offset += len(content)
         self._refuse_changed()
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: ByteRange) -> bytes:
         """Return the bytes at a place. Raises `InputError` if the file has changed."""
         content = os.pread(self._file.fileno(), place.length, place.offset)
         self._refuse_changed()
@@ -164,7 +164,7 @@ def _open(path: str | Path) -> IO[bytes]:
             raise InputError(f"{path}: is a folder; name a file")
         file = Path(path).open("rb", buffering=_CHUNK)  # noqa: SIM115 - closed by its TextFile
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; {meant_file(Path(path))}") from None
+        raise InputError(f"{path}: there is no such file; {missing_file_hint(Path(path))}") from None
     except PermissionError:
         raise InputError(f"{path}: may not be read; ask for permission to read it") from None
     except (OSError, ValueError) as error:
@@ -175,11 +175,13 @@ def _open(path: str | Path) -> IO[bytes]:
         return _spool(_chunks(file))
 
 
-def meant_file(path: Path) -> str:
+def missing_file_hint(path: Path) -> str:
     """Return a hint to the file that a missing path may mean; a hidden file only if the path is hidden too."""
     with suppress(OSError):
         names = (entry.name for entry in path.parent.iterdir() if entry.is_file())
-        hint = nearest(path.name, (name for name in names if path.name.startswith(".") or not name.startswith(".")))
+        hint = did_you_mean(
+            path.name, (name for name in names if path.name.startswith(".") or not name.startswith("."))
+        )
         if hint:
             return hint
     return "name one that is there"

@@ -13,7 +13,7 @@ _PACKED = {b"PK\x03\x04": "a ZIP archive", b"\x28\xb5\x2f\xfd": "packed with zst
 _ENCODED = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
 
 
-def refuse_foreign(name: str, file: IO[bytes]) -> None:
+def require_text(name: str, file: IO[bytes]) -> None:
     """Raise `InputError` for a file that is no text: with its format, and what to do."""
     start = os.pread(file.fileno(), 8, 0)
     if start.startswith(_PARQUET):

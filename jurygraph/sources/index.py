@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 
-from jurygraph.sources.files import Line, Place
+from jurygraph.sources.files import ByteRange, Line
 
 _TABLES = """
 PRAGMA journal_mode = OFF;
@@ -16,7 +16,7 @@ BEGIN;
 _LAST = (1 << 63) - 1
 
 
-class Index:
+class TaskIndex:
     """The ids of tasks and responses, and their lines. Tasks are numbered from 0 in the order of their file.
 
     It is a database in a temporary file of SQLite's own, which is deleted when it is closed, however the process ends.
@@ -69,16 +69,16 @@ class Index:
         (responses,) = self._db.execute("SELECT count(*) FROM response WHERE task >= ? AND task < ?", bounds).fetchone()
         return tasks, responses
 
-    def tasks(self, start: int, stop: int | None) -> Iterator[tuple[int, Place]]:
+    def tasks(self, start: int, stop: int | None) -> Iterator[tuple[int, ByteRange]]:
         """Yield the number and place of every task from number `start` up to `stop`."""
         query = "SELECT n, start, length FROM task WHERE n >= ? AND n < ? ORDER BY n"
         for n, offset, length in self._db.execute(query, (start, _LAST if stop is None else stop)):
-            yield n, Place(offset, length)
+            yield n, ByteRange(offset, length)
 
-    def responses(self, task: int) -> Iterator[Place]:
+    def responses(self, task: int) -> Iterator[ByteRange]:
         """Return the places of the responses to a task, in the order of their file."""
         query = "SELECT start, length FROM response WHERE task = ? ORDER BY rowid"
-        return (Place(*place) for place in self._db.execute(query, (task,)))
+        return (ByteRange(*place) for place in self._db.execute(query, (task,)))
 
     def _insert(self, table: str, name: str, row: tuple[str | int, ...]) -> int | None:
         try:

@@ -9,11 +9,11 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Noun
-from jurygraph.sources.complaint import Complaint, Path, complaint, described, shortened
-from jurygraph.sources.files import Line, Place, TextFile
+from jurygraph.schema import FrozenModel
+from jurygraph.sources.complaint import Path, Problem, describe_validation_error, describe_value, shorten
+from jurygraph.sources.files import ByteRange, Line, TextFile
 
-N = TypeVar("N", bound=Noun)
+N = TypeVar("N", bound=FrozenModel)
 T = TypeVar("T")
 
 _MAX_DEPTH = 100
@@ -24,35 +24,35 @@ def read_lines(file: TextFile, noun: type[N]) -> Iterator[tuple[Line, N]]:
     """Yield every line of the file as a model."""
     for line in file.lines():
         result = _parse_line(line.text, noun)
-        if isinstance(result, Complaint):
-            refuse(file.name, line.number, result)
+        if isinstance(result, Problem):
+            raise_line_error(file.name, line.number, result)
         yield line, result
 
 
-def read_again(file: TextFile, place: Place, noun: type[N]) -> N:
+def reread_line(file: TextFile, place: ByteRange, noun: type[N]) -> N:
     """Return the model of a line that `read_lines` has yielded before."""
     return noun.model_validate_json(file.read(place), strict=True)
 
 
-def refuse(name: str, line: int, problem: Complaint) -> NoReturn:
+def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
     """Raise the error in a line of a file."""
     raise InputError(f"{name}, line {line}{f', field {problem.field}' if problem.path else ''}: {problem}")
 
 
-def _parse_line(text: str, noun: type[N]) -> N | Complaint:
+def _parse_line(text: str, noun: type[N]) -> N | Problem:
     """Return the model in a line, or the error in it."""
     value = _parse_value(text)
-    if isinstance(value, Complaint):
+    if isinstance(value, Problem):
         return value
     if not isinstance(value, dict):
-        return Complaint((), f"is {described(value)}", 'each line is one JSON object, such as {"id": "a", …}')
+        return Problem((), f"is {describe_value(value)}", 'each line is one JSON object, such as {"id": "a", …}')
     try:
         return noun.model_validate_json(text, strict=True)
     except ValidationError as error:
         if error.errors(include_url=False)[0]["type"] != "json_invalid":
-            return complaint(error, noun, value)
+            return describe_validation_error(error, noun, value)
         path = next((path for path, part in _parts(value) if isinstance(part, str) and not _has_no_surrogate(part)), ())
-        return Complaint(path, "holds half of a surrogate pair, which is no character", "write the whole character")
+        return Problem(path, "holds half of a surrogate pair, which is no character", "write the whole character")
 
 
 class _Fault(ValueError):
@@ -73,7 +73,7 @@ def _parse_value(text: str) -> Any:
     except json.JSONDecodeError as error:
         return _describe_invalid(text, error)
     except RecursionError:
-        return Complaint((), "is nested too deeply", f"keep it within {_MAX_DEPTH} levels")
+        return Problem((), "is nested too deeply", f"keep it within {_MAX_DEPTH} levels")
 
 
 def _decode(text: str) -> Any:
@@ -82,24 +82,24 @@ def _decode(text: str) -> Any:
     except _Fault:
         parts = _parts(_FAULT_DECODER.decode(text))
         path, fault = next((path, part) for path, part in parts if isinstance(part, _Fault))
-        return Complaint((*path, *fault.path), fault.problem, fault.remedy)
+        return Problem((*path, *fault.path), fault.problem, fault.remedy)
 
 
-def _describe_invalid(text: str, error: json.JSONDecodeError) -> Complaint:
+def _describe_invalid(text: str, error: json.JSONDecodeError) -> Problem:
     """Explain why a text is no JSON."""
     nul, cr = text.find("\0") + 1, text.find("\r") + 1
     if nul:
-        return Complaint((), f"holds a NUL byte at column {nul}", "copy the file again, or save it as UTF-8")
+        return Problem((), f"holds a NUL byte at column {nul}", "copy the file again, or save it as UTF-8")
     if text.startswith("\ufeff", error.pos):
-        return Complaint((), f"holds a byte-order mark at column {error.colno}", "take it out; joined files have such")
+        return Problem((), f"holds a byte-order mark at column {error.colno}", "take it out; joined files have such")
     if cr:
         problem = f"holds a CR at column {cr}, which ends no line"
-        return Complaint((), problem, "end lines with LF, and write \\r within a text")
+        return Problem((), problem, "end lines with LF, and write \\r within a text")
     if error.msg == "Extra data":
         problem = f"goes on at column {error.colno} after its JSON object"
-        return Complaint((), problem, "put each object on a line of its own")
+        return Problem((), problem, "put each object on a line of its own")
     problem = f"is not valid JSON: {error.msg.removesuffix(' at')} at column {error.colno}"
-    return Complaint((), problem, "each line is one whole JSON object")
+    return Problem((), problem, "each line is one whole JSON object")
 
 
 def _depth(value: Any) -> int:
@@ -139,13 +139,13 @@ def _reject_constant(name: str) -> NoReturn:
 def _parse_finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise _Fault(f"{shortened(digits)} is too large a number", "a 64-bit float holds up to 1.7e308")
+        raise _Fault(f"{shorten(digits)} is too large a number", "a 64-bit float holds up to 1.7e308")
     return value
 
 
 def _parse_whole(digits: str) -> int:
     if len(digits) > _MAX_DIGITS:
-        raise _Fault(f"{shortened(digits, 20)} has {len(digits)} digits", "write so long a number as text")
+        raise _Fault(f"{shorten(digits, 20)} has {len(digits)} digits", "write so long a number as text")
     return int(digits)
 
 

@@ -69,7 +69,7 @@ class UnpackedLines:
         self._line = len(chunk) - chunk.rfind(b"\n") - 1 if newlines else self._line + len(chunk)
         if self._line > LONGEST_LINE:
             _refuse_long_line(self._name, self.number)
-        refuse_large_ratio(f"{self._name}, line {self.number}", self._packed, self._size)
+        check_ratio(f"{self._name}, line {self.number}", self._packed, self._size)
         return chunk
 
 
@@ -78,7 +78,7 @@ def _refuse_long_line(name: str, number: int) -> NoReturn:
     raise InputError(f"{name}, line {number}: {problem}; write one object a line, ended with LF")
 
 
-def refuse_large_ratio(where: str, packed: int, unpacked: int) -> None:
+def check_ratio(where: str, packed: int, unpacked: int) -> None:
     """Raise `InputError` if a gzip file of `packed` bytes unpacks to far more than real data."""
     if unpacked > max(UNPACKED_FREELY, MAX_RATIO * packed):
         problem = (

@@ -13,9 +13,9 @@ macrm-multi-head      several heads: the flat mean of the rule-based components
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
-from jurygraph.schema.config import NamedNoun
+from jurygraph.schema.config import NamedModel
 from jurygraph.schema.noun import Id
-from jurygraph.sources.complaint import nearest
+from jurygraph.sources.complaint import did_you_mean
 
 Signal = Literal["vanilla", "rerank", "emb"]
 SIGNALS: tuple[Signal, ...] = get_args(Signal)
@@ -36,7 +36,7 @@ _CONTRAST_KINDS = ("number", "answer")
 _MERGED_KEYS, _APPENDED_KEYS = ("reward", "components"), ("evaluators", "derivers")
 
 
-class PresetUse(NamedNoun):
+class PresetUse(NamedModel):
     """A preset by its name, and who gives its global signal: an embedder for `emb`, a ranker for `rerank`.
 
     A bare name stands for `{name: …}`.
@@ -47,19 +47,19 @@ class PresetUse(NamedNoun):
     ranker: str | None = None
 
 
-def unknown(use: PresetUse) -> str | None:
+def unknown_preset_hint(use: PresetUse) -> str | None:
     """Return a hint if there is no such preset; None if there is."""
-    return None if use.name in PRESETS else nearest(use.name, PRESETS) or f"there are {', '.join(PRESETS)}"
+    return None if use.name in PRESETS else did_you_mean(use.name, PRESETS) or f"there are {', '.join(PRESETS)}"
 
 
-def unused(use: PresetUse) -> str | None:
+def unused_field(use: PresetUse) -> str | None:
     """Return the signal's field that is set but not used by this preset; None if there is none."""
     signals = {"embedder": "emb", "ranker": "rerank"}
     set_fields = (field for field in signals if getattr(use, field) is not None)
     return next((field for field in set_fields if f"-{signals[field]}-" not in use.name), None)
 
 
-def expanded(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]:
+def expand_preset(use: PresetUse, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the config of a preset with the config's own `settings` added.
 
     `reward` and `components` are merged by name, `evaluators` and `derivers` are appended, except for those that

@@ -13,23 +13,23 @@ from typing import Self
 from jurygraph.errors import InputError
 from jurygraph.schema import Task
 from jurygraph.schema.profile import Profiles, ProfilesLine
-from jurygraph.sources.complaint import Complaint, nearest, quoted
-from jurygraph.sources.files import FileMark, Line, Place, TextFile, temporary_room
-from jurygraph.sources.json_lines import read_again, read_lines, refuse
-from jurygraph.sources.tasks import Work
+from jurygraph.sources.complaint import Problem, did_you_mean, quote
+from jurygraph.sources.files import ByteRange, FileMark, Line, TextFile, require_temporary_space
+from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
+from jurygraph.sources.tasks import TaskSource
 
 
 class ProfilesFile:
     """A PROFILES file, validated as a whole; a line is read again when its task is processed. Open until `close`."""
 
-    def __init__(self, path: str | Path, work: Work) -> None:
+    def __init__(self, path: str | Path, work: TaskSource) -> None:
         """Validate the file.
 
         Raises `InputError` with file, line and field, also for a line whose task is not in the work.
         """
-        with temporary_room():
+        with require_temporary_space():
             self._file = TextFile(path)
-        self._lines: dict[str, tuple[int, Place]] = {}
+        self._lines: dict[str, tuple[int, ByteRange]] = {}
         try:
             for line, entry in read_lines(self._file, ProfilesLine):
                 self._add(line, entry, work)
@@ -42,14 +42,14 @@ class ProfilesFile:
         """Name and digest of the file."""
         return self._file.mark
 
-    def _add(self, line: Line, entry: ProfilesLine, work: Work) -> None:
+    def _add(self, line: Line, entry: ProfilesLine, work: TaskSource) -> None:
         if entry.task in self._lines:
-            problem = f"task {quoted(entry.task)} stands already in line {self._lines[entry.task][0]}"
-            refuse(self._file.name, line.number, Complaint(("task",), problem, "keep one of the two"))
+            problem = f"task {quote(entry.task)} stands already in line {self._lines[entry.task][0]}"
+            raise_line_error(self._file.name, line.number, Problem(("task",), problem, "keep one of the two"))
         if work.line(entry.task) is None:
-            problem = f"there is no task {quoted(entry.task)}"
+            problem = f"there is no task {quote(entry.task)}"
             hint = f"name a task of {work.tasks.name}, or leave the line out"
-            refuse(self._file.name, line.number, Complaint(("task",), problem, hint))
+            raise_line_error(self._file.name, line.number, Problem(("task",), problem, hint))
         self._lines[entry.task] = line.number, line.place
 
     def of(self, task: Task) -> ProfilesLine | None:
@@ -57,9 +57,9 @@ class ProfilesFile:
         if task.id not in self._lines:
             return None
         number, place = self._lines[task.id]
-        entry = read_again(self._file, place, ProfilesLine)
-        for problem in misfits(task, entry):
-            refuse(self._file.name, number, problem)
+        entry = reread_line(self._file, place, ProfilesLine)
+        for problem in profile_errors(task, entry):
+            raise_line_error(self._file.name, number, problem)
         return entry
 
     def close(self) -> None:
@@ -75,7 +75,7 @@ class ProfilesFile:
         self.close()
 
 
-def profiles_of(path: str | Path | None, work: Work) -> AbstractContextManager[ProfilesFile | None]:
+def open_profiles(path: str | Path | None, work: TaskSource) -> AbstractContextManager[ProfilesFile | None]:
     """Return the PROFILES file of a work's tasks, which the caller closes; None if no path is given.
 
     Raises `InputError`.
@@ -87,12 +87,10 @@ def profiles_of(path: str | Path | None, work: Work) -> AbstractContextManager[P
     return ProfilesFile(path, work)
 
 
-def misfits(task: Task, entry: ProfilesLine) -> Iterator[Complaint]:
+def profile_errors(task: Task, entry: ProfilesLine) -> Iterator[Problem]:
     """Yield the errors of a line that does not fit the task."""
     if entry.task != task.id:
-        yield Complaint(
-            ("task",), f"is {quoted(entry.task)}", f"name task {quoted(task.id)}, or give it the line of that"
-        )
+        yield Problem(("task",), f"is {quote(entry.task)}", f"name task {quote(task.id)}, or give it the line of that")
     people = {stakeholder.id: stakeholder for stakeholder in task.stakeholders}
     for index, profile in enumerate(entry.stakeholders):
         if profile.id not in people:
@@ -100,24 +98,24 @@ def misfits(task: Task, entry: ProfilesLine) -> Iterator[Complaint]:
             continue
         person = people[profile.id]
         if person.constraints:
-            problem = f"{quoted(profile.id)} has constraints of its own in task {quoted(task.id)}"
-            yield Complaint(("stakeholders", index, "id"), problem, "leave them out there, or the stakeholder out here")
+            problem = f"{quote(profile.id)} has constraints of its own in task {quote(task.id)}"
+            yield Problem(("stakeholders", index, "id"), problem, "leave them out there, or the stakeholder out here")
         if profile.profile and profile.profile != person.profile:
-            problem = f"is not the profile of {quoted(profile.id)} in task {quoted(task.id)}"
+            problem = f"is not the profile of {quote(profile.id)} in task {quote(task.id)}"
             hint = "see what follows from the new one and copy it here, or have it read again"
-            yield Complaint(("stakeholders", index, "profile"), problem, hint)
+            yield Problem(("stakeholders", index, "profile"), problem, hint)
     for index, tension in enumerate(entry.tensions or ()):
         for position, member in enumerate(tension.between):
             if member not in people:
                 yield _unknown_stakeholder(task, ("tensions", index, "between", position), member)
     if entry.tensions and task.tensions:
-        problem = f"task {quoted(task.id)} states tensions of its own"
-        yield Complaint(("tensions",), problem, "leave them out there, or here")
+        problem = f"task {quote(task.id)} states tensions of its own"
+        yield Problem(("tensions",), problem, "leave them out there, or here")
 
 
-def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Complaint:
-    hint = nearest(name, (stakeholder.id for stakeholder in task.stakeholders)) or "name one that the task has"
-    return Complaint(path, f"names {quoted(name)}, which is no stakeholder of task {quoted(task.id)}", hint)
+def _unknown_stakeholder(task: Task, path: tuple[str | int, ...], name: str) -> Problem:
+    hint = did_you_mean(name, (stakeholder.id for stakeholder in task.stakeholders)) or "name one that the task has"
+    return Problem(path, f"names {quote(name)}, which is no stakeholder of task {quote(task.id)}", hint)
 
 
 def profiles_line(task: Task, profiles: Profiles) -> bytes:

@@ -15,10 +15,10 @@ from typing import IO, Any, NamedTuple
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
-from jurygraph.sources.complaint import described, nearest, quoted
-from jurygraph.sources.files import TextFile, meant_file
+from jurygraph.sources.complaint import describe_value, did_you_mean, quote
+from jurygraph.sources.files import TextFile, missing_file_hint
 from jurygraph.sources.formats import GZIP, UTF8_MARK
-from jurygraph.sources.limits import LineReader, read_whole, refuse_large_ratio
+from jurygraph.sources.limits import LineReader, check_ratio, read_whole
 
 Row = dict[str, Any]
 _MAX_JSON = 256 << 20
@@ -66,7 +66,7 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def plain(row: Mapping[Any, Any]) -> Row:
+def to_json_values(row: Mapping[Any, Any]) -> Row:
     """Convert a row to JSON values: numbers that are not finite become None, and dates and the like become text."""
     return {str(column): _to_json_value(value) for column, value in row.items()}
 
@@ -75,7 +75,7 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
-        return plain(value)
+        return to_json_values(value)
     if isinstance(value, list | tuple):
         return [_to_json_value(item) for item in value]
     if isinstance(value, bytes):
@@ -90,7 +90,7 @@ def _read_start(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(len(_SQLITE_MAGIC))
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; {meant_file(path)}") from None
+        raise InputError(f"{path}: there is no such file; {missing_file_hint(path)}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read ({error}); name a file that can be read") from None
 
@@ -128,7 +128,7 @@ def _read_csv(path: Path) -> Iterator[PlacedRow]:
 def _check_columns(path: Path, columns: list[str]) -> None:
     for name in columns:
         if columns.count(name) > 1 or not name:
-            problem = f"names column {quoted(name)} twice" if name else "leaves a column without a name"
+            problem = f"names column {quote(name)} twice" if name else "leaves a column without a name"
             raise InputError(f"{path}, line 1: {problem}; the first line names each column once")
 
 
@@ -139,7 +139,7 @@ def _read_text_lines(path: Path) -> Generator[str, None, None]:
         try:
             while line := reader.read():
                 if isinstance(file, gzip.GzipFile):
-                    refuse_large_ratio(f"{path}, line {reader.number}", size, reader.size)
+                    check_ratio(f"{path}, line {reader.number}", size, reader.size)
                 yield line.decode("utf-8-sig" if reader.number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             problem = f"byte {error.start + 1} is not UTF-8; save the file as UTF-8"
@@ -176,8 +176,8 @@ def _parse_json(text: str | bytes | bytearray, location: str) -> Any:
 
 def _require_object(value: Any, location: str) -> Row:
     if not isinstance(value, dict):
-        raise InputError(f"{location}: is {described(value)}; a row is an object, with a value for each column")
-    return plain(value)
+        raise InputError(f"{location}: is {describe_value(value)}; a row is an object, with a value for each column")
+    return to_json_values(value)
 
 
 def _read_json(path: Path) -> Iterator[PlacedRow]:
@@ -188,7 +188,7 @@ def _read_json(path: Path) -> Iterator[PlacedRow]:
         raise _gzip_error(str(path), error) from None
     rows = _parse_json(content.removeprefix(UTF8_MARK), str(path))
     if not isinstance(rows, list):
-        raise InputError(f"{path}: is {described(rows)}; a table is a list of rows")
+        raise InputError(f"{path}: is {describe_value(rows)}; a table is a list of rows")
     for number, row in enumerate(rows):
         place = f"[{number}]"
         yield PlacedRow(place, _require_object(row, f"{path}, {place}"))
@@ -203,7 +203,7 @@ def _read_parquet(path: Path) -> Iterator[PlacedRow]:
         with parquet.ParquetFile(path) as file:
             rows = (row for batch in file.iter_batches(_BATCH_SIZE) for row in batch.to_pylist())
             for number, row in enumerate(rows, start=1):
-                yield PlacedRow(f"row {number}", plain(row))
+                yield PlacedRow(f"row {number}", to_json_values(row))
     except (OSError, ValueError, NotImplementedError) as error:
         raise InputError(f"{path}: cannot be read as Parquet ({error}); copy it again") from None
 
@@ -215,7 +215,7 @@ def _read_sqlite(path: Path, table: str | None) -> Iterator[PlacedRow]:
             cursor = database.execute(f'SELECT * FROM "{chosen}"')
             columns = [column[0] for column in cursor.description]
             for number, row in enumerate(cursor, start=1):
-                yield PlacedRow(f"row {number}", plain(dict(zip(columns, row, strict=True))))
+                yield PlacedRow(f"row {number}", to_json_values(dict(zip(columns, row, strict=True))))
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: cannot be read as SQLite ({error}); copy it again") from None
 
@@ -233,4 +233,4 @@ def _choose_table(path: Path, table: str | None, database: sqlite3.Connection) -
     known = f"there are {', '.join(tables) or 'none'}"
     if table is None:
         raise InputError(f"{path}: holds {len(tables)} tables; say which in `table`: {known}")
-    raise InputError(f"{path}: has no table {quoted(table)}; {nearest(table, tables) or known}")
+    raise InputError(f"{path}: has no table {quote(table)}; {did_you_mean(table, tables) or known}")

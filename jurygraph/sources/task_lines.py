@@ -7,10 +7,10 @@ from typing import NoReturn, Self
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Task, TaskLine
-from jurygraph.sources.complaint import Complaint, quoted
-from jurygraph.sources.files import Line, Place, TextFile, temporary_room
-from jurygraph.sources.index import Index
-from jurygraph.sources.json_lines import read_again, read_lines, refuse
+from jurygraph.sources.complaint import Problem, quote
+from jurygraph.sources.files import ByteRange, Line, TextFile, require_temporary_space
+from jurygraph.sources.index import TaskIndex
+from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
 
 
 class TaskLines:
@@ -18,9 +18,9 @@ class TaskLines:
 
     def __init__(self, path: str | Path, wanted: Callable[[Task], bool]) -> None:
         """Validate the file. Raises `InputError` with file, line and field, and for a file without a line."""
-        self._wanted: list[tuple[int, Place]] = []
-        self._places: dict[str, Place] = {}
-        with temporary_room(), closing(Index()) as index, ExitStack() as resources:
+        self._wanted: list[tuple[int, ByteRange]] = []
+        self._places: dict[str, ByteRange] = {}
+        with require_temporary_space(), closing(TaskIndex()) as index, ExitStack() as resources:
             self._file = resources.enter_context(closing(TextFile(path)))
             for number, (line, task) in enumerate(read_lines(self._file, TaskLine)):
                 earlier = index.add_task(number, task.id, line)
@@ -34,8 +34,8 @@ class TaskLines:
             resources.pop_all()
 
     def _refuse_taken(self, line: Line, name: str, earlier: int) -> NoReturn:
-        problem = f"task {quoted(name)} stands already in line {earlier}"
-        refuse(self._file.name, line.number, Complaint(("id",), problem, "give each task an id of its own"))
+        problem = f"task {quote(name)} stands already in line {earlier}"
+        raise_line_error(self._file.name, line.number, Problem(("id",), problem, "give each task an id of its own"))
 
     def __len__(self) -> int:
         return len(self._wanted)
@@ -48,7 +48,7 @@ class TaskLines:
     def tasks(self) -> Iterator[tuple[int, Task]]:
         """Yield each wanted task, with its line."""
         for number, place in self._wanted:
-            yield number, read_again(self._file, place, TaskLine).split()[0]
+            yield number, reread_line(self._file, place, TaskLine).split()[0]
 
     def raw(self) -> Iterator[tuple[str, bytes]]:
         """Return every line as written, wanted or not, without its end, and the id of its task."""

@@ -9,17 +9,17 @@ from typing import NamedTuple, Self
 
 from jurygraph.errors import InputError
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
-from jurygraph.sources.complaint import Complaint, nearest, quoted
+from jurygraph.sources.complaint import Problem, did_you_mean, quote
 from jurygraph.sources.edges import EdgesFile
-from jurygraph.sources.fact_files import folder_of_tasks, refuse_file_outside
-from jurygraph.sources.files import FileMark, Line, TextFile, temporary_room
-from jurygraph.sources.index import Index
-from jurygraph.sources.json_lines import read_again, read_lines, refuse
+from jurygraph.sources.fact_files import folder_of_tasks, require_files_inside
+from jurygraph.sources.files import FileMark, Line, TextFile, require_temporary_space
+from jurygraph.sources.index import TaskIndex
+from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
 
 Pair = tuple[Task, tuple[Response, ...]]
 
 
-class CheckedFiles(NamedTuple):
+class ValidatedFiles(NamedTuple):
     """TASKS and RESPONSES whose lines were all validated earlier, with their numbers of tasks and responses."""
 
     tasks: FileMark
@@ -27,7 +27,7 @@ class CheckedFiles(NamedTuple):
     extent: tuple[int, int]
 
 
-class Work:
+class TaskSource:
     """Tasks with their responses, in the order of the tasks file, with one pair at a time in memory.
 
     `tasks`, `responses` and `edges` are the marks of the source files, which stay open until `close`. `graphs` is the
@@ -54,14 +54,14 @@ class Work:
         self._folder, self._extent = folder, extent
 
     @cached_property
-    def _index(self) -> Index:
+    def _index(self) -> TaskIndex:
         return self._resources.enter_context(
             closing(_build_index(self._tasks, self._responses, self._edges, self._folder))
         )
 
     def check(self) -> None:
         """Validate every line. Raises `InputError` with file, line and field."""
-        with temporary_room():
+        with require_temporary_space():
             self._index  # noqa: B018 - builds the index, which validates the lines
 
     def extent(self, start: int = 0, stop: int | None = None) -> tuple[int, int]:
@@ -80,9 +80,9 @@ class Work:
         """
         self.check()
         for number, place in self._index.tasks(start, stop):
-            task, responses = read_again(self._tasks, place, TaskLine).split()
+            task, responses = reread_line(self._tasks, place, TaskLine).split()
             if self._responses is not None:
-                lines = (read_again(self._responses, place, ResponseLine) for place in self._index.responses(number))
+                lines = (reread_line(self._responses, place, ResponseLine) for place in self._index.responses(number))
                 responses = tuple(line.split()[1] for line in lines)
             yield (task if self._edges is None else self._edges.with_edges(task)), responses
 
@@ -122,8 +122,8 @@ def read_work(
     edges: str | Path | None = None,
     *,
     allow_files_outside: bool = False,
-    checked: CheckedFiles | None = None,
-) -> Work:
+    checked: ValidatedFiles | None = None,
+) -> TaskSource:
     """Read files as `read_tasks` does, but of any size: every line is validated here, and none is kept in memory.
 
     `edges` names a TASKS file whose rubric graphs are used. If the files have the SHA-256 of those that were `checked`
@@ -134,29 +134,31 @@ def read_work(
     if responses is not None and str(path) == str(responses) == "-":
         raise InputError("tasks and responses cannot both come from standard input; put one of them in a file")
     folder = None if allow_files_outside else folder_of_tasks(path)
-    with temporary_room(), ExitStack() as failed:
+    with require_temporary_space(), ExitStack() as failed:
         held = failed.enter_context(ExitStack())
         tasks = held.enter_context(closing(TextFile(path)))
         responses_file = None if responses is None else held.enter_context(closing(TextFile(responses)))
         graphs = None if edges is None else held.enter_context(closing(EdgesFile(edges)))
         is_unchanged = checked is not None and graphs is None and _is_unchanged(checked, tasks, responses_file)
         extent = checked.extent if checked is not None and is_unchanged else None
-        work = Work(tasks, responses_file, graphs, held, folder=folder, extent=extent)
+        work = TaskSource(tasks, responses_file, graphs, held, folder=folder, extent=extent)
         if not is_unchanged:
             work.check()
         failed.pop_all()
         return work
 
 
-def _is_unchanged(checked: CheckedFiles, tasks: TextFile, responses: TextFile | None) -> bool:
+def _is_unchanged(checked: ValidatedFiles, tasks: TextFile, responses: TextFile | None) -> bool:
     digests = [mark and mark.sha256 for mark in (checked.tasks, checked.responses)]
     return digests == [tasks.mark.sha256, responses and responses.mark.sha256]
 
 
-def _build_index(tasks: TextFile, responses: TextFile | None, graphs: EdgesFile | None, folder: Path | None) -> Index:
+def _build_index(
+    tasks: TextFile, responses: TextFile | None, graphs: EdgesFile | None, folder: Path | None
+) -> TaskIndex:
     """Validate every line of the files, and return their index."""
     with ExitStack() as failed:
-        index = failed.enter_context(closing(Index()))
+        index = failed.enter_context(closing(TaskIndex()))
         _check_tasks(tasks, index, responses is not None, folder)
         if responses is not None:
             _check_responses(responses, index)
@@ -168,31 +170,35 @@ def _build_index(tasks: TextFile, responses: TextFile | None, graphs: EdgesFile 
         return index
 
 
-def _check_tasks(file: TextFile, index: Index, has_responses_file: bool, folder: Path | None) -> None:
+def _check_tasks(file: TextFile, index: TaskIndex, has_responses_file: bool, folder: Path | None) -> None:
     """Validate every line; if `folder` is given, also that table files are below it."""
     number = -1
     for number, (line, task) in enumerate(read_lines(file, TaskLine)):
         if has_responses_file and task.responses:
             problem = "stands here although --responses gives the responses apart"
-            refuse(file.name, line.number, Complaint(("responses",), problem, "leave out one of the two"))
+            raise_line_error(file.name, line.number, Problem(("responses",), problem, "leave out one of the two"))
         _refuse_taken(file, line, "task", task.id, ("id",), index.add_task(number, task.id, line))
         for position, response in enumerate(task.responses):
             earlier = index.add_response(number, response.id, line)
             _refuse_taken(file, line, "response", response.id, ("responses", position, "id"), earlier)
         if not task.query and not isinstance(task.query, str):
-            refuse(file.name, line.number, Complaint(("query",), "is an empty list", "give it one message at least"))
-        refuse_file_outside(file.name, line.number, task.facts, folder)
+            raise_line_error(
+                file.name, line.number, Problem(("query",), "is an empty list", "give it one message at least")
+            )
+        require_files_inside(file.name, line.number, task.facts, folder)
     if number < 0:
         raise InputError(f"{file.name}: the file is empty; write one task a line, each a JSON object")
 
 
-def _check_responses(file: TextFile, index: Index) -> None:
+def _check_responses(file: TextFile, index: TaskIndex) -> None:
     response = None
     for line, response in read_lines(file, ResponseLine):
         task = index.number_of(response.task)
         if task is None:
-            hint = nearest(response.task, index.task_ids()) or "name a task of the tasks file"
-            refuse(file.name, line.number, Complaint(("task",), f"there is no task {quoted(response.task)}", hint))
+            hint = did_you_mean(response.task, index.task_ids()) or "name a task of the tasks file"
+            raise_line_error(
+                file.name, line.number, Problem(("task",), f"there is no task {quote(response.task)}", hint)
+            )
         _refuse_taken(file, line, "response", response.id, ("id",), index.add_response(task, response.id, line))
     if response is None:
         raise InputError(f"{file.name}: the file is empty; write one response a line, each a JSON object")
@@ -202,13 +208,13 @@ def _refuse_taken(
     file: TextFile, line: Line, kind: str, name: str, path: tuple[str | int, ...], earlier: int | None
 ) -> None:
     if earlier is not None:
-        problem = f"{kind} {quoted(name)} stands already in line {earlier}"
-        refuse(file.name, line.number, Complaint(path, problem, f"give each {kind} an id of its own"))
+        problem = f"{kind} {quote(name)} stands already in line {earlier}"
+        raise_line_error(file.name, line.number, Problem(path, problem, f"give each {kind} an id of its own"))
 
 
-def _refuse_without_responses(file: TextFile, index: Index) -> None:
+def _refuse_without_responses(file: TextFile, index: TaskIndex) -> None:
     task = index.without_responses()
     if task is not None:
         name, line = task
-        problem = f"task {quoted(name)} has no responses"
-        refuse(file.name, line, Complaint(("responses",), problem, "give it one, or leave it out"))
+        problem = f"task {quote(name)} has no responses"
+        raise_line_error(file.name, line, Problem(("responses",), problem, "give it one, or leave it out"))

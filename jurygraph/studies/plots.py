@@ -10,14 +10,14 @@ from jurygraph.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FORMS = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
+METADATA_BY_SUFFIX = {".svg": {"Date": None}, ".png": {}, ".pdf": {"CreationDate": None}}
 """Metadata of the file by suffix: without dates, so that the same plot gives the same file."""
 
 
-def refuse_undrawable(file: Path) -> None:
+def require_drawable(file: Path) -> None:
     """Raise `InputError` if the suffix is not a supported format, or if matplotlib is not installed."""
-    if file.suffix not in FORMS:
-        raise InputError(f"{file}: pictures end in {', '.join(FORMS)}; name one of these")
+    if file.suffix not in METADATA_BY_SUFFIX:
+        raise InputError(f"{file}: pictures end in {', '.join(METADATA_BY_SUFFIX)}; name one of these")
     try:
         import matplotlib  # noqa: F401 - only checks that it is installed
     except ImportError:
@@ -25,7 +25,7 @@ def refuse_undrawable(file: Path) -> None:
 
 
 @contextmanager
-def plotted(file: Path, form: str, size: tuple[float, float], font: float = 9.0) -> Iterator["Figure"]:
+def open_figure(file: Path, form: str, size: tuple[float, float], font: float = 9.0) -> Iterator["Figure"]:
     """Yield a figure to draw on, and write it afterwards in the format of the suffix `form`; `size` is in inches.
 
     The same drawing gives the same file. Dollar signs in names are not parsed as mathematics. Raises OSError.
@@ -36,4 +36,4 @@ def plotted(file: Path, form: str, size: tuple[float, float], font: float = 9.0)
     with mpl.rc_context({"svg.hashsalt": "jurygraph", "font.size": font, "text.parse_math": False}):
         figure = Figure(figsize=size, layout="constrained")
         yield figure
-        figure.savefig(file, format=form[1:], dpi=150, metadata=FORMS[form])
+        figure.savefig(file, format=form[1:], dpi=150, metadata=METADATA_BY_SUFFIX[form])

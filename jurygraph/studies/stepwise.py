@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from jurygraph.errors import InputError
-from jurygraph.runs.reading import Scored
+from jurygraph.runs.reading import ScoredResponse
 from jurygraph.runs.run import Run
 from jurygraph.schema import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class StepRule:
     """Rule for cutting a run into steps: by a response label that holds the step number, or every N tasks.
 
     With neither there are no steps. Tasks are counted in the order of the run, including tasks with failed rewards.
@@ -63,7 +63,7 @@ class Row:
         return None if self.text is None else len(self.text)
 
 
-def read_rows(run: Run, cut: Cut, report: Callable[[int], None] = lambda tasks: None) -> Iterator[Row]:
+def read_rows(run: Run, cut: StepRule, report: Callable[[int], None] = lambda tasks: None) -> Iterator[Row]:
     """Yield the responses of a run in the order of its tasks; `report` is called with 1 for each task.
 
     A re-scored run gives its own rewards and components.
@@ -78,7 +78,7 @@ def read_rows(run: Run, cut: Cut, report: Callable[[int], None] = lambda tasks: 
         report(1)
 
 
-def _make_row(scored: Scored, cut: Cut, index: int) -> Row:
+def _make_row(scored: ScoredResponse, cut: StepRule, index: int) -> Row:
     trace, response = scored
     return Row(
         step=_step_of(trace, cut, index),
@@ -90,7 +90,7 @@ def _make_row(scored: Scored, cut: Cut, index: int) -> Row:
     )
 
 
-def _step_of(trace: Trace, cut: Cut, index: int) -> float | None:
+def _step_of(trace: Trace, cut: StepRule, index: int) -> float | None:
     if cut.every is not None:
         return float(index // cut.every + 1)
     if cut.label is None or cut.label not in trace.labels:

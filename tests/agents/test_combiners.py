@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Cells, Combiner, GraphCycleError, PlanError
-from jurygraph.agents.registry import OWN_COMBINERS, load_combiner
-from jurygraph.schema import Input
+from jurygraph import Combiner, GraphCycleError, PlanError, ScoreMatrix
+from jurygraph.agents.registry import BUILTIN_COMBINERS, load_combiner
+from jurygraph.schema import ComponentInput
 from tests.examples import at_most
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
@@ -18,10 +18,10 @@ Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 def one(
     value: Any, weight: float = 1.0, mass: float = 1.0, judged: Any = True, live: Any = True, met: Any = None
-) -> Cells:
+) -> ScoreMatrix:
     """One input; a number is a single response's single cell."""
     numbers = np.atleast_2d(np.array(value, dtype=float))
-    return Cells(
+    return ScoreMatrix(
         value=numbers,
         met=numbers >= 0.5 if met is None else np.broadcast_to(np.array(met), numbers.shape),
         judged=np.broadcast_to(np.array(judged), numbers.shape),
@@ -31,22 +31,25 @@ def one(
     )
 
 
-def inputs(cells: Mapping[str, Cells]) -> dict[str, Input]:
-    return {name: Input(questions=(name,), weights=tuple(c.weight.tolist()), mass=c.mass) for name, c in cells.items()}
+def inputs(cells: Mapping[str, ScoreMatrix]) -> dict[str, ComponentInput]:
+    return {
+        name: ComponentInput(questions=(name,), weights=tuple(c.weight.tolist()), mass=c.mass)
+        for name, c in cells.items()
+    }
 
 
-def combined(name: str, cells: Mapping[str, Cells], **params: Any) -> Any:
+def combined(name: str, cells: Mapping[str, ScoreMatrix], **params: Any) -> Any:
     combiner = load_combiner(name)
     return combiner.combine(cells, combiner.freeze(inputs(cells), params))
 
 
-def value(name: str, cells: Mapping[str, Cells], **params: Any) -> float:
+def value(name: str, cells: Mapping[str, ScoreMatrix], **params: Any) -> float:
     result = combined(name, cells, **params)
     assert result.present.tolist() == [True]
     return float(result.value[0])
 
 
-def parts(name: str, cells: Mapping[str, Cells], **params: Any) -> dict[str, float]:
+def parts(name: str, cells: Mapping[str, ScoreMatrix], **params: Any) -> dict[str, float]:
     return {part: float(shown[0]) for part, shown in combined(name, cells, **params).parts.items()}
 
 
@@ -63,7 +66,10 @@ def test_the_mean_goes_by_the_masses_of_the_inputs() -> None:
 
 def test_the_mean_inside_an_input_goes_by_the_size_of_its_weights() -> None:
     cells = one([[0.0, 1.0]])
-    assert value("mean", {"a": Cells(cells.value, cells.met, cells.judged, cells.live, np.array([3.0, -1.0]))}) == 0.25
+    assert (
+        value("mean", {"a": ScoreMatrix(cells.value, cells.met, cells.judged, cells.live, np.array([3.0, -1.0]))})
+        == 0.25
+    )
 
 
 def test_the_mean_leaves_out_an_input_that_does_not_apply() -> None:
@@ -97,7 +103,7 @@ def test_a_product_of_one_is_refused() -> None:
 CHAIN = [edge("a", "b", "strong"), edge("b", "c", "weak"), edge("b", "d", "activation")]
 
 
-def chain(a: Any = 0.4, b: Any = 0.9, c: Any = 1.0, d: Any = 0.5, **fields: Any) -> dict[str, Cells]:
+def chain(a: Any = 0.4, b: Any = 0.9, c: Any = 1.0, d: Any = 0.5, **fields: Any) -> dict[str, ScoreMatrix]:
     return {
         "a": one(a, mass=2.0, **fields),
         "b": one(b, **fields),
@@ -247,17 +253,17 @@ def test_a_component_of_ones_own_may_use_a_rubrics_combiner_without_edges() -> N
 
 RUBRIC = ("flat", "gear", "hard-local", "hard-transitive")
 WELFARE = ("stakeholders", "egalitarian", "nash")
-OF_ANY_INPUTS = [name for name in OWN_COMBINERS if not load_combiner(name).keeps_columns]
+OF_ANY_INPUTS = [name for name in BUILTIN_COMBINERS if not load_combiner(name).keeps_columns]
 """Those that read columns as pairs or samples are put to the same beside their own tests."""
 
 
 @st.composite
-def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[str, Cells]]]:
+def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[str, ScoreMatrix]]]:
     """A combiner with its frozen params, and a group's cells filled low, filled high, and in a way of their own."""
     rows, width = draw(st.integers(1, 2)), draw(st.integers(2, 4))
     names = [f"c{i}" for i in range(width)]
     share = 1.0 / width
-    made: list[dict[str, Cells]] = [{}, {}, {}]
+    made: list[dict[str, ScoreMatrix]] = [{}, {}, {}]
     welfare, rubric = name in WELFARE, name in RUBRIC
     for i, each in enumerate(names):
         columns = draw(st.integers(1, 2))
@@ -268,7 +274,7 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
         judged = grids["judged"] | ~grids["live"]
         fillings = ((0.0, False), (1.0, True), (grids["filling"], grids["decision"]))
         for cells, (fill, decided) in zip(made, fillings, strict=True):
-            cells[each] = Cells(
+            cells[each] = ScoreMatrix(
                 value=np.where(judged, grids["value"], fill),
                 met=np.where(judged, grids["met"], decided),
                 judged=judged if cells is not made[2] else np.ones(shape, dtype=bool),
@@ -337,6 +343,8 @@ def test_a_response_has_the_same_component_alone_and_in_company(name: str, data:
         assert alone.tobytes() == together[row : row + 1].tobytes()
 
 
-def _only(cells: Cells, row: int) -> Cells:
+def _only(cells: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
-    return Cells(cells.value[rows], cells.met[rows], cells.judged[rows], cells.live[rows], cells.weight, cells.mass)
+    return ScoreMatrix(
+        cells.value[rows], cells.met[rows], cells.judged[rows], cells.live[rows], cells.weight, cells.mass
+    )

@@ -13,8 +13,8 @@ from langgraph.graph import END, START, StateGraph
 from pydantic import ValidationError
 
 import jurygraph as jg
-from jurygraph import Ask, ConfigError, Material, Response, TaskView, Verdict, When
-from jurygraph.agents.functions import REGISTERED, Adapted, adapt, read_answer, source_version
+from jurygraph import Condition, ConfigError, EvaluatorInput, Material, Response, TaskView, Verdict
+from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, read_answer, source_version
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.schema import EvaluatorUse
 
@@ -30,9 +30,9 @@ def _nothing_stays_registered() -> Iterator[None]:
     REGISTERED.update(before)
 
 
-def answer(made: Adapted, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
+def answer(made: AdaptedEvaluator, *responses: Response, material: tuple[Any, ...] = ()) -> Any:
     (question,) = made.questions(VIEW)
-    result = made.answer(Ask(question, VIEW, responses, material or ({},) * len(responses)))
+    result = made.answer(EvaluatorInput(question, VIEW, responses, material or ({},) * len(responses)))
     return asyncio.run(_waited_for(result)) if inspect.isawaitable(result) else result
 
 
@@ -58,7 +58,7 @@ def test_a_bare_decorator_registers_under_the_functions_name() -> None:
 
 
 def test_a_decorator_with_settings_says_them_in_its_question() -> None:
-    when = When(question="short", threshold=1.0)
+    when = Condition(question="short", threshold=1.0)
 
     @jg.evaluator(
         name="my.pair",

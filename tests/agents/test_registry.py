@@ -13,7 +13,7 @@ from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task, Tas
 from jurygraph.agents.combiners import Gear
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.maths.evaluators import Length
-from jurygraph.agents.registry import OWN_COMBINERS, OWN_EVALUATORS, load_combiner, load_deriver, load_evaluator
+from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_EVALUATORS, load_combiner, load_deriver, load_evaluator
 from jurygraph.schema import DeriverUse, EvaluatorUse
 
 VIEW = TaskView(id="t", query="q")
@@ -140,7 +140,7 @@ def test_a_name_of_ones_own_stands_in_its_questions() -> None:
     assert (made.name, question.id, question.evaluator, question.subject) == ("brevity",) * 4
 
 
-@pytest.mark.parametrize("name", OWN_EVALUATORS)
+@pytest.mark.parametrize("name", BUILTIN_EVALUATORS)
 def test_every_evaluator_of_our_own_is_there(name: str) -> None:
     history = {"dimensions": "ideas", "shots": 0}
     needed = {"zero-shot": history, "aggregate": history, "personalized": history}
@@ -149,7 +149,7 @@ def test_every_evaluator_of_our_own_is_there(name: str) -> None:
     assert (made.name, isinstance(made, Evaluator)) == (name, True)
 
 
-@pytest.mark.parametrize("name", OWN_COMBINERS)
+@pytest.mark.parametrize("name", BUILTIN_COMBINERS)
 def test_every_combiner_of_our_own_is_there_under_its_name(name: str) -> None:
     assert load_combiner(name).name == name
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Cells, PlanError
+from jurygraph import PlanError, ScoreMatrix
 from jurygraph.agents.registry import load_combiner
 from tests.agents.test_combiners import combined, inputs, one, parts, value
 
@@ -44,7 +44,7 @@ def test_the_terms_of_difficulty_are_kept_and_nothing_else() -> None:
 CAPPED = {"hard": {"a": [0, 1]}, "cap": 0.5}
 
 
-def alone(*scores: float, met: list[bool] | None = None) -> dict[str, Cells]:
+def alone(*scores: float, met: list[bool] | None = None) -> dict[str, ScoreMatrix]:
     return {"a": one(scores, met=met)}
 
 
@@ -100,7 +100,7 @@ def test_whom_nothing_was_asked_about_neither_lowers_nor_lifts_them() -> None:
 # Figures of the group
 
 
-def figures(cells: dict[str, Cells], **params: object) -> dict[str, float]:
+def figures(cells: dict[str, ScoreMatrix], **params: object) -> dict[str, float]:
     return {name: float(shown[0]) for name, shown in combined("stakeholders", cells, **params).figures.items()}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.lock import hold, release
+from jurygraph.runs.store.lock import acquire, release
 from tests.bad_input.conftest import Command, listing, somebody_without_rights
 from tests.bad_input.test_bad_input import HERE, open_project, project, score
 
@@ -44,7 +44,7 @@ def without_lock(project: Path) -> dict[Path, tuple[int, int] | None]:
 
 
 def test_a_run_that_another_process_writes(run: Command, scored: Path) -> None:
-    held = hold(scored / "run" / "run.lock")
+    held = acquire(scored / "run" / "run.lock")
     said = rf"{scored}/run: is being written by process {os.getpid()} on \S+ since \S+; wait until it ends, or end it"
     refuse_run(run, scored, said)
     release(held)

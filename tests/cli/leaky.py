@@ -134,12 +134,12 @@ class Fails(jg.Deriver):
 WARM = Path(__file__).with_name("warm.md")
 if WARM.exists():  # not beside the tests
 
-    class Warm(jg.Judging):
+    class Warm(jg.JudgeEvaluator):
         name = "warm"
         prompt = jg.read_prompt(WARM)
 
         def item(self, ask):
-            return jg.Item("It is warm.", jg.MetOrNot())
+            return jg.Item("It is warm.", jg.Binary())
 
         def beside(self, ask):
             secret = secret_of(ask.response.text)

@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.figures.comparison import Comparison
-from jurygraph.runs.figures.gate import Figures
+from jurygraph.runs.figures.gate import ComparisonStatistics
 from jurygraph.runs.run import Run
 from jurygraph.schema import Counts, Reward, Trace, Verdict
 from tests.cli.conftest import Command
@@ -153,7 +153,7 @@ def test_json_is_the_whole_comparison(run: Command):
     found = Comparison.model_validate_json(printed)
     assert (found.mean_delta, found.passing, found.passed_a_only, len(found.flipped)) == (-0.5 / 3, 0.3, 1, 2)
     assert printed == json.dumps(found.model_dump(mode="json")) + "\n"
-    assert set(Figures.model_fields) <= set(json.loads(printed))
+    assert set(ComparisonStatistics.model_fields) <= set(json.loads(printed))
 
 
 @pytest.mark.usefixtures("made")

@@ -212,7 +212,7 @@ def test_a_run_that_grows_while_it_is_verified_is_no_changed_run(
 ):
     verify = verification.verify
 
-    def grown(*arguments: Any) -> verification.Verified:
+    def grown(*arguments: Any) -> verification.VerificationResult:
         assert called("score", project / "tasks.jsonl", "--out", project / "run").code == 0
         return verify(*arguments)
 

@@ -8,16 +8,16 @@ from jurygraph.cli.traces import trace_lines
 from jurygraph.schema import (
     RESPONSE_GATES,
     Adjustment,
+    ComponentInput,
+    ComponentSpec,
     Counts,
     Decision,
     Evidence,
     ExampleUse,
     Failure,
-    Input,
     Material,
     Reward,
     Shrinkage,
-    Spec,
     Term,
     Trace,
     Verdict,
@@ -31,10 +31,10 @@ def sentences(trace: Trace, **weights: float) -> list[str]:
     return sentences_module.sentences(trace, Decision(specs=specs))
 
 
-def spec(question: str, weight: float) -> Spec:
-    inputs = {question: Input(questions=(question,), weights=(1.0,))}
+def spec(question: str, weight: float) -> ComponentSpec:
+    inputs = {question: ComponentInput(questions=(question,), weights=(1.0,))}
     direction = -1 if weight < 0 else 1
-    return Spec(name=question, weight=weight, direction=direction, combiner="mean", version="1", inputs=inputs)
+    return ComponentSpec(name=question, weight=weight, direction=direction, combiner="mean", version="1", inputs=inputs)
 
 
 def verdict(subject: str, **fields: Any) -> Verdict:
@@ -138,8 +138,10 @@ def test_a_reason_that_is_a_sentence_does_not_end_twice():
 
 
 def test_a_penalty_that_is_there_is_wrong_and_one_that_is_not_is_nothing():
-    pushing = Input(questions=("pushing",), weights=(-1.0,))
-    spec = Spec(name="rubric", weight=1.0, combiner="flat", version="1", inputs={"pushing": pushing}, params={})
+    pushing = ComponentInput(questions=("pushing",), weights=(-1.0,))
+    spec = ComponentSpec(
+        name="rubric", weight=1.0, combiner="flat", version="1", inputs={"pushing": pushing}, params={}
+    )
     there, not_there = (verdict("pushing", score=score, met=met) for score, met in ((0.9, True), (0.1, False)))
     said = sentences_module.sentences(trace(reward(), there), Decision(specs=(spec,)))
     assert "Wrong: pushing (e) scored 0.9 as a penalty." in said
@@ -165,12 +167,12 @@ def test_a_question_that_bears_its_member_s_name_says_it_once():
     assert "Also wrong: s2 of x (e) scored 0." in said
 
 
-def composed(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> Spec:
-    inputs = {part: Input(questions=(part,), weights=(1.0,), mass=mass) for part, mass in masses}
-    return Spec(name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params)
+def composed(name: str, combiner: str, *masses: tuple[str, float], **params: Any) -> ComponentSpec:
+    inputs = {part: ComponentInput(questions=(part,), weights=(1.0,), mass=mass) for part, mass in masses}
+    return ComponentSpec(name=name, weight=1.0, combiner=combiner, version="1", inputs=inputs, params=params)
 
 
-def told(spec: Spec, parts: dict[str, float], value: float, *verdicts: Verdict) -> list[str]:
+def told(spec: ComponentSpec, parts: dict[str, float], value: float, *verdicts: Verdict) -> list[str]:
     term = Term(name=spec.name, weight=spec.weight, value=value, contribution=value)
     one = trace(reward(value, terms=(term,), parts={spec.name: parts}), *verdicts)
     return sentences_module.sentences(one, Decision(specs=(spec,)))
@@ -202,7 +204,9 @@ def test_a_part_that_was_not_judged_is_said_to_be_so():
     failed = verdict("ben", status="failed", failure=Failure(cause="infrastructure", kind="Timeout"))
     said = told(spec, {"ann": 0.4, "ben": 0.0}, 0.2, verdict("ann", score=0.4), failed)
     assert said[2] == "stakeholders is made of ann 0.4 (weight 0.5), ben 0 (weight 0.5, not judged)."
-    unsure = Spec(**{**dict(spec), "inputs": {"ann": Input(questions=("ann",), weights=(1.0,), confident=0.9)}})
+    unsure = ComponentSpec(
+        **{**dict(spec), "inputs": {"ann": ComponentInput(questions=("ann",), weights=(1.0,), confident=0.9)}}
+    )
     said = told(unsure, {"ann": 0.0}, 0.0, verdict("ann", score=0.4, confidence=0.5))
     assert said[2] == "stakeholders is made of ann 0 (weight 1, discarded)."
 
@@ -337,12 +341,12 @@ def test_each_of_several_samples_is_told_with_its_own_examples():
     assert heads == ["appeal@ann, sample 1 of 2  1.0000", "appeal@ann, sample 2 of 2  1.0000", "tone  1.0000"]
 
 
-def heard_from(confident: float, *questions: str, name: str = "kind", weight: float = 1.0) -> Spec:
-    one = Input(questions=questions, weights=(1.0,) * len(questions), confident=confident)
-    return Spec(name=name, weight=weight, combiner="mean", version="1", inputs={name: one})
+def heard_from(confident: float, *questions: str, name: str = "kind", weight: float = 1.0) -> ComponentSpec:
+    one = ComponentInput(questions=questions, weights=(1.0,) * len(questions), confident=confident)
+    return ComponentSpec(name=name, weight=weight, combiner="mean", version="1", inputs={name: one})
 
 
-def discards(one: Trace, *specs: Spec) -> tuple[list[str], list[str]]:
+def discards(one: Trace, *specs: ComponentSpec) -> tuple[list[str], list[str]]:
     """What `show` and `explain` say was discarded."""
     decision = Decision(specs=specs)
     shown = [line.strip() for line in trace_lines(one, decision) if line.strip().startswith("discarded")]
@@ -405,7 +409,7 @@ def test_weights_that_a_judge_gave_are_said_to_be_no_plan_s():
 def test_what_somebody_weighs_is_not_short_of_the_best():
     weight, utility = verdict("weight/ann", score=0.5), verdict("utility/ann", score=0.5)
     one = composed("adaptive", "adaptive", ("weight", 1.0), ("utility", 1.0))
-    inputs = {name: Input(questions=(f"{name}/ann",), weights=(1.0,)) for name in ("weight", "utility")}
+    inputs = {name: ComponentInput(questions=(f"{name}/ann",), weights=(1.0,)) for name in ("weight", "utility")}
     said = told(one.model_copy(update={"inputs": inputs}), {}, 0.5, weight, utility)
     assert [line for line in said if line.startswith("Short")] == ["Short of the best: utility/ann (e) scored 0.5."]
 
@@ -413,9 +417,9 @@ def test_what_somebody_weighs_is_not_short_of_the_best():
 def rubric_of(criteria: int) -> tuple[Trace, Decision]:
     """A chain of criteria under GEAR: every other one falls short, and every third is not judged."""
     names = [f"c{number}" for number in range(criteria)]
-    inputs = {name: Input(questions=(name,), weights=(1.0,)) for name in names}
+    inputs = {name: ComponentInput(questions=(name,), weights=(1.0,)) for name in names}
     params = {"parents": list(range(criteria - 1)), "children": list(range(1, criteria))}
-    component = Spec(name="rubric", weight=1.0, combiner="gear", version="1", inputs=inputs, params=params)
+    component = ComponentSpec(name="rubric", weight=1.0, combiner="gear", version="1", inputs=inputs, params=params)
     judged = [
         verdict(name, status="abstained") if place % 3 == 2 else verdict(name, score=0.5 + place % 2 / 2)
         for place, name in enumerate(names)

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from jurygraph.cli.streams import redacted_streams
-from jurygraph.cli.text import out
+from jurygraph.cli.text import print_result
 
 SECRET = "sk-canary-0123456789abcdef"
 
@@ -78,7 +78,7 @@ def test_an_export_is_written_as_it_is_behind_what_was_written_before(monkeypatc
     stream = ascii_stdout(monkeypatch)
     with redacted_streams(for_good=False):
         print("first", end=" ")
-        out(SECRET.encode())
+        print_result(SECRET.encode())
     assert written_to(stream) == b"first " + SECRET.encode() + b"\n"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.cli.text import visible_lines
+from jurygraph.cli.text import escape_lines
 from tests.cli.conftest import JURYGRAPH, Command, write_project
 
 HOSTILE = "\x1b[2J\x1b]0;owned\x07[bold red]x[/]\r\n\t\u202e\x9b31m\x08\x7f"
@@ -95,7 +95,7 @@ def test_a_file_and_a_pipe_get_the_content_as_it_is(hostile: Path, run: Command)
 
 
 def test_lines_and_tabs_stay_and_the_rest_is_escaped() -> None:
-    assert visible_lines("a\n\tb\r\x1b\x07\x9b\u202e") == "a\n\tb\\r\\u001b\\u0007\\u009b\\u202e"
+    assert escape_lines("a\n\tb\r\x1b\x07\x9b\u202e") == "a\n\tb\\r\\u001b\\u0007\\u009b\\u202e"
 
 
 def test_warnings_of_the_log_command_no_terminal(run: Command, capsys: pytest.CaptureFixture[str]) -> None:

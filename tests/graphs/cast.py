@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import jurygraph as jg
-from jurygraph.agents.registry import OWN_COMBINERS, load_combiner
-from jurygraph.agents.roles import Ask, Combiner, Deriver, DeriverAsk, Evaluator
-from jurygraph.graphs.decide import decide
-from jurygraph.graphs.routing import canonical_order, stamps
+from jurygraph.agents.registry import BUILTIN_COMBINERS, load_combiner
+from jurygraph.agents.roles import Combiner, Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.graphs.decide import compute_rewards
+from jurygraph.graphs.routing import make_stamp, sort_responses
 from jurygraph.schema import (
     Criterion,
     Failure,
@@ -31,7 +31,7 @@ from jurygraph.schema import (
     Verdict,
 )
 
-COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in OWN_COMBINERS}
+COMBINERS: dict[str, Combiner] = {name: load_combiner(name) for name in BUILTIN_COMBINERS}
 
 TOLD = "tests.graphs.cast:Told"
 DATA = "tests.graphs.cast:Reads"
@@ -91,7 +91,7 @@ class Told(Evaluator):
         gate = self.whens.get(subject or view.member or "", self.fields.get("when"))
         return Question.model_validate(plain.model_dump() | self.fields | {"when": gate})
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         lines = [self._line(ask, response) for response in ask.responses]
         if self.scope == "group":
             return [performed(line) for line in lines]
@@ -101,7 +101,7 @@ class Told(Evaluator):
         line = lines[0]
         return performed(line[ask.sample] if isinstance(line, list) else line)
 
-    def _line(self, ask: Ask, response: Response) -> Any:
+    def _line(self, ask: EvaluatorInput, response: Response) -> Any:
         assert response.agent is None
         assert not response.labels
         script = response.data
@@ -116,7 +116,7 @@ class Reads(Evaluator):
         for name, value in settings.items():
             setattr(self, name, tuple(value) if isinstance(value, list) else value)
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         found = [one.data for each in ask.material for one in each.values()]
         verdict = Verdict(score=float(np.mean(found)), reason=f"{[sorted(each) for each in ask.material]}")
         return [verdict] * len(ask.responses) if self.scope == "group" else verdict
@@ -127,7 +127,7 @@ class Measure(Deriver):
 
     gives = "measure"
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, ask: DeriverInput) -> Material:
         number = script_of(ask.response)["measure"]
         if isinstance(number, str):
             raise RAISED[number]("the deriver broke")
@@ -140,7 +140,7 @@ class Half(Deriver):
     gives = "half"
     needs = ("measure",)
 
-    async def derive(self, ask: DeriverAsk) -> Material:
+    async def derive(self, ask: DeriverInput) -> Material:
         await asyncio.sleep(0)
         number = ask.material["measure"].data
         assert isinstance(number, float)
@@ -152,7 +152,7 @@ class Versions(Deriver):
 
     gives = "versions"
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, ask: DeriverInput) -> Material:
         scripts = script_of(ask.response)["versions"]
         if isinstance(scripts, str):
             raise RAISED[scripts]("the deriver broke")
@@ -220,15 +220,15 @@ def decided(plan: Plan, answers: Mapping[tuple[str, str], Verdict | float], *nam
     questions = {question.id: question for question in plan.survey.questions}
     verdicts = []
     for (question, name), answer in answers.items():
-        stamp = stamps(questions[question], plan.survey.views[questions[question].view])
+        stamp = make_stamp(questions[question], plan.survey.views[questions[question].view])
         verdict = answer if isinstance(answer, Verdict) else Verdict(score=answer)
         verdicts.append(stamp(verdict, name, (name,) if verdict.status != "not_applicable" else (), 0))
-    rewards = decide(plan.decision, plan.survey.questions, names, verdicts, COMBINERS)
+    rewards = compute_rewards(plan.decision, plan.survey.questions, names, verdicts, COMBINERS)
     return dict(zip(names, rewards, strict=True))
 
 
 def in_order(*responses: Response) -> list[str]:
-    return [one.id for one in canonical_order(responses)]
+    return [one.id for one in sort_responses(responses)]
 
 
 def verdict_on(trace: Trace, question: str) -> Verdict:

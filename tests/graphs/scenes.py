@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from jurygraph.agents.roles import Evaluator
-from jurygraph.graphs.decide import decide
-from jurygraph.graphs.planning import list_questions, survey_of, view_task
+from jurygraph.graphs.decide import compute_rewards
+from jurygraph.graphs.planning import build_survey, list_questions, view_task
 from jurygraph.graphs.redecision import redecide
-from jurygraph.graphs.routing import stamps
+from jurygraph.graphs.routing import make_stamp
 from jurygraph.schema import Plan, Question, Reward, Stakeholder, Task, Verdict
 from jurygraph.sources import parse_config
 from tests.graphs.cast import COMBINERS, UNJUDGED, Told, criterion, task, told
@@ -42,11 +42,11 @@ class Scene:
         survey = self.plan.survey
         known = {question.id: question for question in survey.questions}
         stamped = [
-            stamps(known[question], survey.views[known[question].view])(verdict, about, shown, sample)
+            make_stamp(known[question], survey.views[known[question].view])(verdict, about, shown, sample)
             for (question, about, shown, sample), verdict in given.items()
             if about in names and set(shown) <= set(names)
         ]
-        rewards = decide(self.plan.decision, survey.questions, names, stamped, COMBINERS)
+        rewards = compute_rewards(self.plan.decision, survey.questions, names, stamped, COMBINERS)
         return dict(zip(names, rewards, strict=True))
 
 
@@ -150,7 +150,7 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
         cast[made.name] = made
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
     questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
-    survey = survey_of(views, (), questions, read.safety.gates)
+    survey = build_survey(views, (), questions, read.safety.gates)
     decision = redecide(about, survey, read, {name: one.seat for name, one in cast.items()}, COMBINERS)
     return Plan(task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision)
 

@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 import jurygraph as jg
-from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.schema import Evidence, Material, Response, TaskView, Trace, Verdict
 from tests.graphs.cast import RAISED, Broken, jury, response, scored, task, told, verdict_on
 
@@ -34,12 +34,12 @@ class Raises(Evaluator):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         raise RAISED[self.what](f"no {self.what} for you")
 
 
 class RaisesLater(Raises):
-    async def answer(self, ask: Ask) -> Any:
+    async def answer(self, ask: EvaluatorInput) -> Any:
         await asyncio.sleep(0)
         raise RAISED[self.what](f"no {self.what} for you")
 
@@ -50,12 +50,12 @@ class RaisesDeriving(Deriver):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, ask: DeriverInput) -> Material:
         raise RAISED[self.what](f"no {self.what} for you")
 
 
 class RaisesDerivingLater(RaisesDeriving):
-    async def derive(self, ask: DeriverAsk) -> Material:
+    async def derive(self, ask: DeriverInput) -> Material:
         await asyncio.sleep(0)
         raise RAISED[self.what](f"no {self.what} for you")
 
@@ -68,7 +68,7 @@ class Unready(Deriver):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def derive(self, ask: DeriverAsk) -> Any:
+    def derive(self, ask: DeriverInput) -> Any:
         return {"none": None, "number": 1.0, "another": Material(name="another", data=1.0)}[self.what]
 
 
@@ -196,12 +196,12 @@ class Gives(Evaluator):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         return GIVEN[self.what]
 
 
 class GivesLater(Gives):
-    async def answer(self, ask: Ask) -> Any:
+    async def answer(self, ask: EvaluatorInput) -> Any:
         return GIVEN[self.what]
 
 
@@ -248,7 +248,7 @@ class GivesGroup(Evaluator):
     def __init__(self, what: Any) -> None:
         self.what = what
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         return self.what
 
 
@@ -306,7 +306,7 @@ class Waits(Evaluator):
     began: asyncio.Event
     cancelled = False
 
-    async def answer(self, ask: Ask) -> float:
+    async def answer(self, ask: EvaluatorInput) -> float:
         Waits.began.set()
         try:
             await asyncio.Event().wait()
@@ -354,7 +354,7 @@ def test_an_interrupt_passes_to_a_caller_without_a_loop_and_the_jury_goes_on(nam
 
 
 class Quotes(Evaluator):
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         text = ask.response.text
         quotes: Sequence[tuple[str, int, int]] = [(text[2:4], 2, 4), ("not there", 0, 9), (text, 0, len(text) + 1)]
         evidence = tuple(Evidence(quote=q, start=s, end=e, verified=True) for q, s, e in quotes)
@@ -372,7 +372,7 @@ class Stamps(Evaluator):
 
     version = "1"
 
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         return Verdict(
             score=1.0, question="q", evaluator="e", version="v", layer="human", subject="s", stakeholder="x",
             reviewer="y", about="z", responses=("z",), sample=7,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.graphs.basis import Basis, basis
+from jurygraph.graphs.basis import InputDigests, input_digests
 from jurygraph.schema import Constraint, Stakeholder, Task
 from tests.graphs.cast import DATA, Half, Measure, Versions, criterion, planned, task, told
 
@@ -46,11 +46,11 @@ def people(wish: str) -> Task:
     return task(stakeholders=[Stakeholder(id="ann"), Stakeholder(id="bob", constraints=(constraint,))])
 
 
-def based(settings: dict[str, Any], about: Task | None = None) -> Basis:
-    return basis(planned(settings, about or people("tea")).survey)
+def based(settings: dict[str, Any], about: Task | None = None) -> InputDigests:
+    return input_digests(planned(settings, about or people("tea")).survey)
 
 
-def changed(one: Basis, other: Basis) -> tuple[set[str], set[str]]:
+def changed(one: InputDigests, other: InputDigests) -> tuple[set[str], set[str]]:
     """The questions and the material whose basis is not the same."""
     return tuple(  # type: ignore[return-value]
         {name for name in old if old[name] != new[name]}
@@ -96,14 +96,17 @@ def test_whether_and_how_often_it_is_asked_changes_no_basis(change: dict[str, An
 def test_with_whom_a_pair_is_asked_changes_no_basis() -> None:
     survey = planned(BEFORE, people("tea")).survey
     turned = tuple(q.model_copy(update={"pairs": "unordered"}) for q in survey.questions)
-    assert basis(survey.model_copy(update={"questions": turned})) == basis(survey)
+    assert input_digests(survey.model_copy(update={"questions": turned})) == input_digests(survey)
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"version": "2"}, {"params": {"limit": 3}}, {"layer": "fact"}])
 def test_what_else_is_changed_of_a_question_changes_its_basis(change: dict[str, Any]) -> None:
     survey = planned(BEFORE, people("tea")).survey
     other = tuple(q.model_copy(update=change) if q.id == "plain" else q for q in survey.questions)
-    assert changed(basis(survey), basis(survey.model_copy(update={"questions": other}))) == ({"plain"}, set())
+    assert changed(input_digests(survey), input_digests(survey.model_copy(update={"questions": other}))) == (
+        {"plain"},
+        set(),
+    )
 
 
 def test_another_wish_of_bob_changes_what_is_asked_about_bob_alone() -> None:
@@ -117,5 +120,5 @@ def test_another_query_changes_the_basis_of_everything() -> None:
 
 def test_how_much_a_criterion_counts_changes_no_basis() -> None:
     met = {"evaluators": [told("met", audience="criterion")]}
-    light, heavy = (basis(planned(met, task(criterion("x", weight))).survey) for weight in (1.0, 7.0))
+    light, heavy = (input_digests(planned(met, task(criterion("x", weight))).survey) for weight in (1.0, 7.0))
     assert light == heavy

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
 from jurygraph.schema import Material, Response, Trace, Variant, Verdict
 from tests.graphs.cast import RAISED, planned, scored, task, verdict_on
 
@@ -19,7 +19,7 @@ class Structured(Deriver):
 
     gives = "data"
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, ask: DeriverInput) -> Material:
         DERIVED.append(ask.response.text)
         if ask.response.text in RAISED:
             raise RAISED[ask.response.text]("the deriver broke")
@@ -32,7 +32,7 @@ class Counted(Deriver):
     gives = "counted"
     reads_data = True
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, ask: DeriverInput) -> Material:
         assert isinstance(ask.response.data, list)
         return Material(name="counted", data=len(ask.response.data))
 
@@ -42,7 +42,7 @@ class Longer(Deriver):
 
     gives = "longer"
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, ask: DeriverInput) -> Material:
         own = Response(id="own", text="x", data=["one", "two", "three", "four"])
         return Material(
             name="longer", variants=(Variant(response=own), Variant(response=Response(id="bare", text="x")))
@@ -58,7 +58,7 @@ class Words(Evaluator):
     def question(self, view: Any, subject: str | None = None, **fields: Any) -> Any:
         return super().question(view, subject, of=self.of, **fields)
 
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         data: Any = ask.response.data
         verdict = Verdict(score=len(data or ()) / 4, reason=f"{sorted(ask.material[0])}")
         if data:

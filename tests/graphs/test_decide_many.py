@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.roles import Cells, Combiner, Component
+from jurygraph.agents.roles import Combiner, Component, ScoreMatrix
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.graphs.decide import Marks, decide_many, independent
-from jurygraph.graphs.rewarding import Row
-from jurygraph.graphs.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, mark_of
+from jurygraph.graphs.decide import ScoreArrays, compute_rewards_batch, is_independent
+from jurygraph.graphs.rewarding import RewardRow
+from jurygraph.graphs.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, score_entry
 from jurygraph.schema import Counts, Plan, Reward, Verdict
 from tests.examples import at_most
 from tests.graphs.cast import BY_RESPONSE, COMBINERS, UNJUDGED, criterion, decided, planned, task, told
@@ -21,24 +21,26 @@ from tests.graphs.scenes import NAMES, SCORES, SCREENED_OUT, STOPPED_BY_A_GATE, 
 EACH = settings(max_examples=at_most(60), deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]) -> Marks:
+def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]) -> ScoreArrays:
     """The verdicts as marks: each in the row of the response it is about, and the column of its question and sample."""
     starts, width = {}, 0
     for question in plan.survey.questions:
         starts[question.id] = width
         width += question.samples
     shape = (len(names), width)
-    marks = Marks(np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int8), np.ones(shape))
+    marks = ScoreArrays(
+        np.zeros(shape), np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.int8), np.ones(shape)
+    )
     for (question_id, about, _, sample), verdict in verdicts.items():
         if about in names:
             place = names.index(about), starts[question_id] + sample
-            marks.value[place], marks.met[place], marks.outcome[place] = mark_of(verdict)
+            marks.value[place], marks.met[place], marks.outcome[place] = score_entry(verdict)
             marks.sure[place] = 1.0 if verdict.confidence is None else verdict.confidence
     return marks
 
 
 def together(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]) -> dict[str, Reward]:
-    rows = decide_many(plan.decision, plan.survey.questions, marks_of(plan, names, verdicts), COMBINERS)
+    rows = compute_rewards_batch(plan.decision, plan.survey.questions, marks_of(plan, names, verdicts), COMBINERS)
     return {name: row.reward(plan.decision) for name, row in zip(names, rows, strict=True)}
 
 
@@ -78,8 +80,8 @@ TWO = planned({"evaluators": [told("a", samples=2), told("b")], "reward": {"a": 
 def test_what_became_of_the_verdicts_is_counted_from_their_codes() -> None:
     rows = [[OK, OK, OK], [NO_MODEL, FAILED_BY_INFRASTRUCTURE, OK], [NOT_APPLICABLE, 0, OK], [STOPPED, 0, STOPPED]]
     outcome = np.array(rows, dtype=np.int8)
-    marks = Marks(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
-    counts = [row.counts for row in decide_many(TWO.decision, TWO.survey.questions, marks, COMBINERS)]
+    marks = ScoreArrays(np.zeros((4, 3)), np.zeros((4, 3), dtype=np.bool_), outcome, np.ones((4, 3)))
+    counts = [row.counts for row in compute_rewards_batch(TWO.decision, TWO.survey.questions, marks, COMBINERS)]
     assert counts == [
         Counts(judged=3),
         Counts(judged=1, abstained=1, failed=1),
@@ -89,13 +91,15 @@ def test_what_became_of_the_verdicts_is_counted_from_their_codes() -> None:
 
 
 def test_of_no_rows_there_are_no_rewards() -> None:
-    assert decide_many(TWO.decision, TWO.survey.questions, marks_of(TWO, [], {}), COMBINERS) == []
+    assert compute_rewards_batch(TWO.decision, TWO.survey.questions, marks_of(TWO, [], {}), COMBINERS) == []
 
 
 def test_marks_of_other_questions_are_refused() -> None:
-    marks = Marks(np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2)))
+    marks = ScoreArrays(
+        np.zeros((1, 2)), np.zeros((1, 2), dtype=np.bool_), np.ones((1, 2), dtype=np.int8), np.ones((1, 2))
+    )
     with pytest.raises(PlanError, match="2 marks a response for 3 samples of questions: give one for each"):
-        decide_many(TWO.decision, TWO.survey.questions, marks, COMBINERS)
+        compute_rewards_batch(TWO.decision, TWO.survey.questions, marks, COMBINERS)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +116,7 @@ def test_marks_of_other_questions_are_refused() -> None:
 def test_only_what_looks_at_no_other_response_is_independent(uses: Any, failure: Any, alone: bool) -> None:
     config = {"evaluators": uses, "derivers": ["tests.graphs.cast:Versions"], "failure": failure}
     plan = planned(config, task())
-    assert independent(plan.decision, plan.survey.questions) == alone
+    assert is_independent(plan.decision, plan.survey.questions) == alone
 
 
 # How rewards are written down
@@ -123,7 +127,7 @@ class Narrow(Combiner):
 
     name = "mean"
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (one,) = cells.values()
         ones = np.ones(len(one.value), dtype=np.int64)
         return Component(ones, ones > 0, {"small": ones.astype(np.float32), "true": ones > 0})  # type: ignore[arg-type]
@@ -133,7 +137,7 @@ class Narrow(Combiner):
 @given(crowds())
 def test_a_reward_is_as_if_it_had_been_read(scene: Scene) -> None:
     for reward in together(scene.plan, NAMES, scene.verdicts).values():
-        assert Row.of(reward).reward(scene.plan.decision) == reward
+        assert RewardRow.of(reward).reward(scene.plan.decision) == reward
         again = Reward.model_validate_json(reward.model_dump_json())
         assert again == reward
         assert types(vars(again)) == types(vars(reward))
@@ -150,7 +154,7 @@ def types(value: Any) -> Any:
 def test_a_combiners_numbers_are_floats_whatever_it_gives() -> None:
     plan = planned({"evaluators": [told("x")]}, task())
     marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): Verdict(score=0.5)})
-    (row,) = decide_many(plan.decision, plan.survey.questions, marks, {"mean": Narrow()})
+    (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Narrow()})
     reward = row.reward(plan.decision)
     assert (type(row.value), types(row.components), types(row.terms)) == (float, (tuple, [float]), (tuple, [float]))
     assert types(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
@@ -209,7 +213,7 @@ class Broken(Combiner):
     def __init__(self, value: float, part: float) -> None:
         self.value, self.part = value, part
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         rows = len(next(iter(cells.values())).value)
         return Component(np.full(rows, self.value), np.ones(rows, dtype=np.bool_), {"p": np.full(rows, self.part)})
 
@@ -219,4 +223,4 @@ def test_a_combiner_that_gives_no_number_is_named(value: float, part: float) -> 
     plan = planned({"evaluators": [told("x")]}, task())
     marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): Verdict(score=0.5)})
     with pytest.raises(PlanError, match=r"combiner 'mean' gave component 'x' a value that is not finite; mend"):
-        decide_many(plan.decision, plan.survey.questions, marks, {"mean": Broken(value, part)})
+        compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Broken(value, part)})

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from jurygraph import Ask, Deriver, DeriverAsk, Evaluator, Jury, Material, Response, Task, Trace, Verdict
+from jurygraph import Deriver, DeriverInput, Evaluator, EvaluatorInput, Jury, Material, Response, Task, Trace, Verdict
 from jurygraph.schema import Evidence
 
 TASK = Task(id="trip", query="Where do we eat?")
@@ -21,7 +21,7 @@ class Reader(Deriver):
     gives = "data"
     asked: ClassVar[list[str]] = []
 
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, ask: DeriverInput) -> Material:
         self.asked.append(ask.response.id)
         if "crash" in ask.response.text:
             raise RuntimeError("the crash that was asked for")
@@ -39,7 +39,7 @@ class Counting(Evaluator):
 
     version = "1"
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         data = ask.response.data
         return Verdict(score=len(data) / 10 if isinstance(data, list) else 0.0, reason=repr(data))
 

@@ -8,8 +8,8 @@ import pytest
 
 from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.errors import InputError
-from jurygraph.graphs.fitting import refuse_other_plan
-from jurygraph.graphs.state import Roster
+from jurygraph.graphs.fitting import check_plan_compatibility
+from jurygraph.graphs.state import RunContext
 from jurygraph.schema import Plan, Question
 from tests.graphs.cast import DATA, Measure, Told, jury, planned, task, told
 
@@ -27,9 +27,9 @@ def plan() -> Plan:
 
 
 @pytest.fixture(scope="module")
-def roster() -> Roster:
+def roster() -> RunContext:
     with jury(*CONFIG["evaluators"], **{key: value for key, value in CONFIG.items() if key != "evaluators"}) as made:
-        return Roster(made.config, made.evaluators, made.derivers, made.combiners)
+        return RunContext(made.config, made.evaluators, made.derivers, made.combiners)
 
 
 class Ruler(Measure):
@@ -61,9 +61,9 @@ def tone(version: str) -> Evaluator:
     return made
 
 
-def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, roster: Roster) -> None:
-    refuse_other_plan(plan, task(), roster)
-    refuse_other_plan(Plan.model_validate_json(plan.model_dump_json()), task(), roster)
+def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, roster: RunContext) -> None:
+    check_plan_compatibility(plan, task(), roster)
+    check_plan_compatibility(Plan.model_validate_json(plan.model_dump_json()), task(), roster)
 
 
 @pytest.mark.parametrize(
@@ -73,9 +73,9 @@ def test_a_plan_fits_the_task_that_it_was_made_from(plan: Plan, roster: Roster) 
         ({"query": "What is left?"}, "the plan was made from another version of task 'task': prepare it again"),
     ],
 )
-def test_it_fits_no_other_task(plan: Plan, roster: Roster, changed: Mapping[str, Any], why: str) -> None:
+def test_it_fits_no_other_task(plan: Plan, roster: RunContext, changed: Mapping[str, Any], why: str) -> None:
     with pytest.raises(InputError) as refused:
-        refuse_other_plan(plan, task(**changed), roster)
+        check_plan_compatibility(plan, task(**changed), roster)
     assert str(refused.value) == why
 
 
@@ -90,22 +90,22 @@ def test_it_fits_no_other_task(plan: Plan, roster: Roster, changed: Mapping[str,
     ],
 )
 def test_it_is_answered_by_those_alone_that_it_was_made_with(
-    plan: Plan, roster: Roster, others: dict[str, Any], why: str
+    plan: Plan, roster: RunContext, others: dict[str, Any], why: str
 ) -> None:
     here = {key: {**getattr(roster, key), **value} if value else {} for key, value in others.items()}
     with pytest.raises(InputError) as refused:
-        refuse_other_plan(plan, task(), replace(roster, **here))
+        check_plan_compatibility(plan, task(), replace(roster, **here))
     assert str(refused.value).startswith(f"the plan was made with {why}")
 
 
-def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, roster: Roster) -> None:
+def test_what_a_deriver_rests_on_is_as_it_was(plan: Plan, roster: RunContext) -> None:
     same, other = (replace(roster, derivers={"ruler": ruler(params=params)}) for params in ({}, {"unit": "inch"}))
-    refuse_other_plan(plan, task(), same)
+    check_plan_compatibility(plan, task(), same)
     with pytest.raises(InputError, match="was made with other facts: what deriver 'ruler' rests on"):
-        refuse_other_plan(plan, task(), other)
+        check_plan_compatibility(plan, task(), other)
 
 
-def test_an_evaluator_is_asked_whether_what_it_rests_on_is_as_it_was(plan: Plan, roster: Roster) -> None:
+def test_an_evaluator_is_asked_whether_what_it_rests_on_is_as_it_was(plan: Plan, roster: RunContext) -> None:
     relying = replace(roster, evaluators={**roster.evaluators, "tone": Relying()})
     with pytest.raises(InputError, match="rests on a file that changed"):
-        refuse_other_plan(plan, task(), relying)
+        check_plan_compatibility(plan, task(), relying)

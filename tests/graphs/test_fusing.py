@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.graphs.fusing import covered, fuse, fuse_bounds
-from jurygraph.schema import Decision, FormatGate, Gate, PrecisionShaping, RepetitionControl, Spec
+from jurygraph.graphs.fusing import coverage, fuse, fuse_bounds
+from jurygraph.schema import ComponentSpec, Decision, FormatGate, PrecisionShaping, RepetitionControl, RewardGate
 from tests.examples import at_most
 
 NAMES = ("format", "accuracy", "repetition")
@@ -18,14 +18,16 @@ UNITS = st.sampled_from([0.0, 1.0, 0.5, 0.25]) | st.floats(0.0, 1.0)
 WEIGHTS = st.sampled_from([1.0, -1.0, 0.0, 0.5, -0.2])
 
 
-def decision(weights: dict[str, float], *gates: Gate, **fields: Any) -> Decision:
-    specs = tuple(Spec(name=n, weight=weights[n], combiner="mean", version="1", inputs={}) for n in sorted(weights))
+def decision(weights: dict[str, float], *gates: RewardGate, **fields: Any) -> Decision:
+    specs = tuple(
+        ComponentSpec(name=n, weight=weights[n], combiner="mean", version="1", inputs={}) for n in sorted(weights)
+    )
     return Decision(specs=specs, gates=gates, **fields)
 
 
 @st.composite
 def decisions(draw: st.DrawFn) -> Decision:
-    gates: list[Gate] = []
+    gates: list[RewardGate] = []
     if draw(st.booleans()):
         auxiliary = draw(st.sampled_from([("format",), ("repetition",), ("format", "repetition")]))
         gates.append(PrecisionShaping(below=draw(UNITS), auxiliary=auxiliary, fraction=draw(UNITS)))
@@ -92,7 +94,7 @@ def test_a_clip_at_zero_has_one_zero() -> None:
 )
 def test_coverage_is_the_judged_share_of_the_absolute_weight(shares: Any, expected: float) -> None:
     arrays = {name: (np.array([share]), np.array([present])) for name, (share, present) in shares.items()}
-    assert covered(arrays, {"a": 3.0, "b": -1.0}).tolist() == [expected]
+    assert coverage(arrays, {"a": 3.0, "b": -1.0}).tolist() == [expected]
 
 
 ENDS = st.tuples(VALUES, VALUES).map(sorted)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.errors import PlanError
-from jurygraph.graphs.routing import Recalled, next_work, stamps
+from jurygraph.graphs.routing import KnownResults, make_stamp, next_work
 from jurygraph.schema import RESPONSE_GATES, Response, Stakeholder, Survey, Trace, Verdict
 from tests.examples import at_most
 from tests.graphs.cast import (
@@ -368,8 +368,8 @@ def test_no_question_has_the_name_of_a_gate(name: str) -> None:
 def test_what_is_known_of_a_stopped_response_is_settled_anew() -> None:
     survey = planned({"evaluators": [model("tone")]}, task()).survey
     (question,) = survey.questions
-    known = stamps(question, survey.views[question.view])(Verdict(score=1.0), "a", ("a",), 0)
-    recalled = Recalled({("tone", "a", ("a",), 0): known}, {})
+    known = make_stamp(question, survey.views[question.view])(Verdict(score=1.0), "a", ("a",), 0)
+    recalled = KnownResults({("tone", "a", ("a",), 0): known}, {})
     for text, outcome in (("", ("empty-response", 0.0)), (HONEST, (None, 1.0))):
         work, _ = next_work(survey, 0, [response("a", text)], [], [], recalled)
         assert [(one.gated_by, one.score) for one in work.settled] == [outcome]

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import jurygraph as jg
-from jurygraph.agents.roles import DeriverAsk
+from jurygraph.agents.roles import DeriverInput
 from jurygraph.graphs import annotate, draw, prepare, score
 from jurygraph.graphs.state import PrepareState
 from jurygraph.schema import Constraint, Plan, Stakeholder, Task
@@ -171,7 +171,7 @@ class SeesAll(jg.Deriver):
 
     gives = "seen"
 
-    def derive(self, ask: DeriverAsk) -> jg.Material:
+    def derive(self, ask: DeriverInput) -> jg.Material:
         assert ask.task.about is None
         assert (ask.response.agent, ask.response.labels, ask.material) == (None, {}, {})
         return jg.Material(name="seen", data=ask.task.id)

@@ -20,8 +20,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import get_runtime
 from langsmith.utils import tracing_is_enabled
 
-from jurygraph.agents.roles import Ask, Evaluator
-from jurygraph.graphs.state import Roster
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
+from jurygraph.graphs.state import RunContext
 from jurygraph.schema import Response, TaskView
 from tests.graphs.cast import jury, response, scored, task, told
 
@@ -99,7 +99,7 @@ class Opens(Evaluator):
     def close(self) -> None:
         QUIET.invoke("closed")
 
-    def answer(self, ask: Ask) -> float:
+    def answer(self, ask: EvaluatorInput) -> float:
         return 1.0
 
 
@@ -118,7 +118,7 @@ def test_a_nested_graph_sees_nothing_of_the_machine_around_it(name: str) -> None
     assert SEEN
     for seen in SEEN:
         assert not seen["tracing"]
-        assert not isinstance(seen["context"], Roster)
+        assert not isinstance(seen["context"], RunContext)
         assert "plan" not in str(seen["config"])
         assert seen["config"].get("metadata", {}).get("langgraph_node") in (None, "inner")
         names = {key for key in seen["config"].get("configurable", {}) if key.startswith("__pregel")}
@@ -133,13 +133,13 @@ def test_the_machine_itself_is_what_could_have_been_overheard() -> None:
         found.append(overheard())
         return {}
 
-    graph = StateGraph(Text, context_schema=Roster)
+    graph = StateGraph(Text, context_schema=RunContext)
     graph.add_node("inner", node)
     graph.add_edge(START, "inner")
     graph.add_edge("inner", END)
     with jury(told("tone")) as made:
         asyncio.run(graph.compile().ainvoke({"text": ""}, context=made._roster))
-    assert isinstance(found[0]["context"], Roster)
+    assert isinstance(found[0]["context"], RunContext)
 
 
 class Listens(BaseCallbackHandler):

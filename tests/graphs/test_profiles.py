@@ -9,8 +9,8 @@ import jurygraph as jg
 from jurygraph.agents.registry import load_combiners
 from jurygraph.errors import InputError, PlanError
 from jurygraph.graphs.redecision import redecide
-from jurygraph.schema import Plan, Response, Seat, Task
-from jurygraph.schema.profile import FILE, Profiles, ProfilesLine, with_profiles
+from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
+from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
 from jurygraph.sources import parse_config
 from tests.agents.parser import ANN, BEN, ZOE, parsing, pull, settings, trip
 from tests.graphs.cast import planned, told
@@ -122,7 +122,7 @@ class TestByHand:
     def test_what_somebody_wrote_down_takes_the_place_of_the_model(self) -> None:
         for model in ({}, {"model": "none"}):
             found = read(plan_of(trip(ANN, BEN), line(), asked=0, **model))
-            assert found.by == {"ann": FILE, "ben": FILE}
+            assert found.by == {"ann": READ_FROM_FILE, "ben": READ_FROM_FILE}
             assert [[one.id for one in each.constraints] for each in found.stakeholders] == [["nuts"], ["aa", "zz"]]
             assert [(one.between, one.strength) for one in found.tensions] == [(("ann", "ben"), 0.75)]
 
@@ -133,8 +133,8 @@ class TestByHand:
     def test_the_others_are_read_by_the_model_which_is_asked_for_tensions_unless_they_are_stated(self) -> None:
         own = {"stakeholders": BY_HAND["stakeholders"][:1]}
         found = read(plan_of(trip(ANN, BEN), line(**own), asked=1))
-        assert found.by == {"ben": FILE, "ann": "tiny, prompt profile 1"}
-        assert (found.tensions[0].strength, found.tensions_by) == (0.75, FILE)
+        assert found.by == {"ben": READ_FROM_FILE, "ann": "tiny, prompt profile 1"}
+        assert (found.tensions[0].strength, found.tensions_by) == (0.75, READ_FROM_FILE)
         assert [one.id for one in found.stakeholders] == ["ann", "ben"]
         found = read(plan_of(trip(ANN, BEN), line(**own, tensions=None), asked=2))
         assert (found.tensions[0].strength, found.tensions_by) == (1.5, "tiny, prompt tensions 1")
@@ -171,7 +171,7 @@ def test_another_decision_is_made_of_the_task_with_what_was_read() -> None:
     plan = plan_of(about)
     config = parse_config({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})
     whole = with_profiles(about, read(plan))
-    seats = {"kind": Seat(version="1", audience="stakeholder")}
+    seats = {"kind": EvaluatorRecord(version="1", audience="stakeholder")}
     again = redecide(whole, plan.survey, config, seats, load_combiners(config, ()))
     assert again == plan_of(about, weights={"temperature": 1.5}).decision
     assert again != plan.decision

@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jurygraph import Jury
-from jurygraph.agents.roles import Ask, DeriverAsk
-from jurygraph.graphs.routing import NOTHING, Recalled
+from jurygraph.agents.roles import DeriverInput, EvaluatorInput
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults
 from jurygraph.schema import Material, Response, Trace, Verdict
 from tests.graphs.cast import DATA, Half, Measure, Told, Versions, by_id, jury, said, scored, task
 
@@ -28,25 +28,25 @@ def _nothing_was_asked_yet() -> None:
 class Counted(Told):
     """Keeps what it was asked."""
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         ASKED.append((ask.question.id, tuple(r.id for r in ask.responses), ask.sample))
         return super().answer(ask)
 
 
 class CountedMeasure(Measure):
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, ask: DeriverInput) -> Material:
         DERIVED.append(("measure", ask.response.id))
         return super().derive(ask)
 
 
 class CountedHalf(Half):
-    async def derive(self, ask: DeriverAsk) -> Material:
+    async def derive(self, ask: DeriverInput) -> Material:
         DERIVED.append(("half", ask.response.id))
         return await super().derive(ask)
 
 
 class CountedVersions(Versions):
-    def derive(self, ask: DeriverAsk) -> Material:
+    def derive(self, ask: DeriverInput) -> Material:
         DERIVED.append(("versions", ask.response.id))
         return super().derive(ask)
 
@@ -82,13 +82,13 @@ GROUP = [
 ]
 
 
-def known(traces: Sequence[Trace]) -> Recalled:
+def known(traces: Sequence[Trace]) -> KnownResults:
     """All verdicts and material of traces."""
     verdicts = {(v.question, v.about, v.responses, v.sample): v for t in traces for v in t.verdicts}
-    return Recalled(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
+    return KnownResults(verdicts, {(m.name, m.response): m for t in traces for m in t.material})
 
 
-def again(config: dict[str, Any], recalled: Recalled, group: Sequence[Response] = GROUP) -> list[Trace]:
+def again(config: dict[str, Any], recalled: KnownResults, group: Sequence[Response] = GROUP) -> list[Trace]:
     """The traces with what is recalled; what is asked for them is counted anew."""
     ASKED.clear()
     DERIVED.clear()
@@ -96,8 +96,8 @@ def again(config: dict[str, Any], recalled: Recalled, group: Sequence[Response] 
         return asyncio.run(made.ascore(task(), group, recalled=recalled))
 
 
-def without(recalled: Recalled, verdicts: Collection[Any] = (), material: Collection[Any] = ()) -> Recalled:
-    return Recalled(
+def without(recalled: KnownResults, verdicts: Collection[Any] = (), material: Collection[Any] = ()) -> KnownResults:
+    return KnownResults(
         {place: v for place, v in recalled.verdicts.items() if place not in verdicts},
         {place: m for place, m in recalled.material.items() if place not in material},
     )
@@ -113,7 +113,7 @@ def test_where_all_is_known_nobody_is_called_and_the_traces_are_the_same() -> No
 @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_just_what_is_not_known_is_asked_and_the_traces_are_the_same(data: st.DataObject) -> None:
-    first = again(CONFIG, NOTHING)
+    first = again(CONFIG, NO_KNOWN_RESULTS)
     whole, slots = known(first), list(ASKED)
     gone = data.draw(st.sets(st.sampled_from(sorted(whole.verdicts))))
     lost = data.draw(st.sets(st.sampled_from(sorted(whole.material)), max_size=3))
@@ -182,7 +182,7 @@ def late(traces: Sequence[Trace]) -> dict[str, str]:
 def test_a_recalled_verdict_has_the_identity_of_the_present_question() -> None:
     config = {"evaluators": [counted("tone")]}
     old = Verdict(question="tone", evaluator="old", version="0", layer="human", subject="x", score=0.75, reason="kept")
-    (trace,) = again(config, Recalled({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
+    (trace,) = again(config, KnownResults({("tone", "a", ("a",), 0): old}, {}), GROUP[:1])
     (verdict,) = trace.verdicts
     assert (verdict.evaluator, verdict.version, verdict.layer, verdict.subject) == ("tone", "1", "check", "tone")
     assert (verdict.about, verdict.responses, verdict.score, verdict.reason) == ("a", ("a",), 0.75, "kept")
@@ -196,7 +196,7 @@ def test_material_that_comes_out_otherwise_takes_its_verdicts_with_it() -> None:
     }
     recalled = known(scored(config, task(), *GROUP))
     other = recalled.material["half", "a"].model_copy(update={"data": 0.9})
-    spoiled = Recalled(recalled.verdicts, {**recalled.material, ("half", "a"): other})
+    spoiled = KnownResults(recalled.verdicts, {**recalled.material, ("half", "a"): other})
     lost = without(spoiled, material=[("measure", "a")])
     assert by_id(again(config, lost))["a"].reward.value == 0.05  # half of its measure, derived and read again
     assert DERIVED == [("measure", "a"), ("half", "a")]
@@ -208,10 +208,10 @@ def test_many_groups_each_recall_their_own_when_their_turn_comes() -> None:
     groups = [(task(id=name), [said("a", {"tone": 0.5})]) for name in ("first", "second")]
     turns: list[str] = []
 
-    def recall(about: Any, responses: Any, plan: Any) -> Recalled:
+    def recall(about: Any, responses: Any, plan: Any) -> KnownResults:
         turns.append(about.id)
         verdict = Verdict(score=1.0)
-        return Recalled({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
+        return KnownResults({("tone", "a", ("a",), 0): verdict} if about.id == "second" else {}, {})
 
     async def rewards() -> list[float | None]:
         with jury(*config["evaluators"]) as made:

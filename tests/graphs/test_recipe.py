@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.roles import Cells, Combiner, Component
+from jurygraph.agents.roles import Combiner, Component, ScoreMatrix
 from jurygraph.errors import ConfigError, GraphCycleError, PlanError
 from jurygraph.schema import Adjustment, Constraint, Question, Reward, Stakeholder, TaskView
 from tests.graphs.cast import Told, criterion, jury, planned, response, rewarded, said, task, told
@@ -442,7 +442,7 @@ class Doubtful(Combiner):
     fixes_weights = False
     keeps_columns = True
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         value, present = next(iter(cells.values())).mean()
         return Component(value, present, {})
 

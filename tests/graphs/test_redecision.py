@@ -11,7 +11,7 @@ from jurygraph.agents.registry import load_combiners
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.graphs.recipe import check_recipe
 from jurygraph.graphs.redecision import redecide
-from jurygraph.schema import Constraint, Decision, Seat, Stakeholder, Survey, Task
+from jurygraph.schema import Constraint, Decision, EvaluatorRecord, Stakeholder, Survey, Task
 from jurygraph.sources import parse_config
 from tests.graphs.cast import criterion, planned, task, told
 from tests.graphs.scenes import SIGNED, Scene, scenes
@@ -19,9 +19,9 @@ from tests.graphs.scenes import SIGNED, Scene, scenes
 EACH = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def seats(config: Mapping[str, Any]) -> dict[str, Seat]:
+def seats(config: Mapping[str, Any]) -> dict[str, EvaluatorRecord]:
     told = {use["name"]: use["params"].get("audience", "task") for use in config["evaluators"]}
-    return {name: Seat(version="1", audience=audience) for name, audience in told.items()}
+    return {name: EvaluatorRecord(version="1", audience=audience) for name, audience in told.items()}
 
 
 def redecided(about: Task, survey: Survey, config: Mapping[str, Any]) -> Decision:

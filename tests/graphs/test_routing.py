@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph.graphs import routing
-from jurygraph.graphs.routing import Work, canonical_order, next_work, stamps
+from jurygraph.graphs.routing import WaveWork, make_stamp, next_work, sort_responses
 from jurygraph.schema import Failure, Material, Response, Survey, Variant, Verdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, NO_MODEL, TOLD, in_order, planned, response, task, told
 
@@ -20,14 +20,14 @@ def survey_of(config: dict[str, Any]) -> Survey:
     return planned(config, task()).survey
 
 
-def asked(work: Work) -> list[tuple[str, tuple[str, ...], int]]:
+def asked(work: WaveWork) -> list[tuple[str, tuple[str, ...], int]]:
     slots = [slot for branch in sorted(work.slots) for slot in work.slots[branch]]
     return [(slot.question.id, tuple(r.id for r in slot.responses), slot.sample) for slot in slots]
 
 
 def judged(survey: Survey, question: str, about: str, score: float, sample: int = 0) -> Verdict:
     asked_ = next(q for q in survey.questions if q.id == question)
-    return stamps(asked_, survey.views[asked_.view])(Verdict(score=score), about, (about,), sample)
+    return make_stamp(asked_, survey.views[asked_.view])(Verdict(score=score), about, (about,), sample)
 
 
 def test_routing_knows_no_graph() -> None:
@@ -40,7 +40,7 @@ def test_the_group_stands_in_the_order_of_its_content_then_of_its_ids() -> None:
     order = in_order(*same, other)
     assert in_order(other, *same[::-1]) == order
     assert [name for name in order if name != "z"] == ["a", "b", "c"]
-    assert all(r.agent is None for r in canonical_order(same))
+    assert all(r.agent is None for r in sort_responses(same))
 
 
 def test_a_wave_asks_every_response_every_sample() -> None:
@@ -113,7 +113,7 @@ def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
 
 def paired(survey: Survey, first: str, second: str, verdict: Verdict) -> Verdict:
     asked_ = next(q for q in survey.questions if q.id == "gate")
-    return stamps(asked_, survey.views[asked_.view])(verdict, first, (first, second), 0)
+    return make_stamp(asked_, survey.views[asked_.view])(verdict, first, (first, second), 0)
 
 
 def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, Verdict]]:
@@ -173,7 +173,7 @@ def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
     use = {**told("then"), "when": {"question": "gate", "threshold": 0.5, "reduce": "max"}}
     survey = survey_of({"evaluators": [told("gate", scope="group"), use], "reward": {"gate": 1.0}})
     gate = next(q for q in survey.questions if q.id == "gate")
-    stamp = stamps(gate, survey.views[gate.view])
+    stamp = make_stamp(gate, survey.views[gate.view])
     given = [stamp(Verdict(score=score), name, ("a", "b"), 0) for name, score in (("a", 1.0), ("b", 0.0))]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert asked(work) == [("then", ("a",), 0)]
@@ -203,7 +203,7 @@ def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() ->
 def test_where_a_gate_was_not_judged_what_depends_on_it_is_not_either(gate: Verdict, status: str, failure: Any) -> None:
     survey = survey_of(GATED)
     question = next(q for q in survey.questions if q.id == "gate")
-    given = stamps(question, survey.views[question.view])(gate, "a", ("a",), 0)
+    given = make_stamp(question, survey.views[question.view])(gate, "a", ("a",), 0)
     (settled,) = next_work(survey, 1, [response("a")], [], [given])[0].settled
     assert (settled.status, settled.gated_by) == (status, "gate")
     assert settled.reason == "gate, which it depends on, was not judged"
@@ -218,7 +218,7 @@ def compared(*missing: Verdict) -> Verdict:
     """What settles a comparison of a with others about whom their gate has these verdicts."""
     use = {**told("better", scope="pair"), "when": {"question": "gate", "threshold": 0.5}}
     survey = survey_of({"evaluators": [told("gate"), use], "reward": {"gate": 1.0}})
-    stamp = stamps(next(q for q in survey.questions if q.id == "gate"), next(iter(survey.views.values())))
+    stamp = make_stamp(next(q for q in survey.questions if q.id == "gate"), next(iter(survey.views.values())))
     given = [stamp(one, name, (name,), 0) for name, one in zip("abc", [Verdict(score=1.0), *missing], strict=False)]
     group = [response(name) for name in "abc"[: 1 + len(missing)]]
     work, _ = next_work(survey, 1, group, [], given)
@@ -272,7 +272,7 @@ CHAINED = {
 }
 
 
-def with_material(config: dict[str, Any], wave: int, *material: Material) -> Work:
+def with_material(config: dict[str, Any], wave: int, *material: Material) -> WaveWork:
     """The work of a wave of this config on response `a`, where this material is there."""
     work, _ = next_work(survey_of(config), wave, [response("a")], material, [])
     return work

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from jurygraph.graphs.side_by_side import in_order
+from jurygraph.graphs.side_by_side import gather_in_order
 
 
 class Work:
@@ -38,7 +38,7 @@ class Work:
 
     async def given(self, at_once: int, ahead: int = 8, most: int | None = None) -> list[int]:
         found: list[int] = []
-        async with aclosing(in_order(self.tasks(), at_once, ahead)) as given:
+        async with aclosing(gather_in_order(self.tasks(), at_once, ahead)) as given:
             async for one in given:
                 found.append(one)
                 if len(found) == most:
@@ -58,7 +58,7 @@ def test_one_that_is_slow_holds_up_only_so_many_that_are_finished() -> None:
     work = Work(1000, *[0] * 100)
 
     async def ahead() -> int:
-        given = in_order(work.tasks(), 2, 3)
+        given = gather_in_order(work.tasks(), 2, 3)
         await anext(given)
         begun = work.begun
         await given.aclose()

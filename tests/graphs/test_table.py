@@ -13,10 +13,10 @@ from jurygraph.graphs.table import (
     NOT_APPLICABLE,
     OK,
     Columns,
-    lay_out,
+    build_table,
 )
 from jurygraph.graphs.table import NO_MODEL as NO_MODEL_CODE
-from jurygraph.schema import Input, Question, Verdict
+from jurygraph.schema import ComponentInput, Question, Verdict
 from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL, NO_MODEL
 
 
@@ -30,7 +30,7 @@ def verdict(about: str, score: Any, *shown: str, sample: int = 0) -> Verdict:
 
 
 def columns(asked: Question, names: str, *verdicts: Verdict) -> Columns:
-    return lay_out([asked], list(names), verdicts).columns["q"]
+    return build_table([asked], list(names), verdicts).columns["q"]
 
 
 def live(found: Columns) -> Any:
@@ -84,17 +84,17 @@ FILLS = {
 @pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
 @pytest.mark.parametrize("missing", [CANNOT_TELL, NO_MODEL, BY_RESPONSE, BY_US])
 def test_what_is_missing_is_filled_by_rule_and_sign(scenario: Any, rule: str, missing: Verdict) -> None:
-    table = lay_out([question()], ["a", "b"], [verdict("a", missing), verdict("b", 0.4)])
+    table = build_table([question()], ["a", "b"], [verdict("a", missing), verdict("b", 0.4)])
     gain, penalty = FILLS[scenario][rule]
     for weight, direction, fill in ((1.0, 1, gain), (-1.0, 1, penalty), (1.0, -1, penalty), (-1.0, -1, gain)):
-        cells = table.cells(Input(questions=("q",), weights=(weight,)), rule, direction, scenario)
+        cells = table.cells(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
         assert cells.value[:, 0].tolist() == [fill, 0.4]
         assert (cells.judged[:, 0].tolist(), cells.live.all()) == ([False, True], True)
 
 
 def test_partial_leaves_what_is_missing_out_of_the_denominator() -> None:
-    table = lay_out([question()], ["a", "b"], [verdict("a", BY_US), verdict("b", 0.4)])
-    cells = table.cells(Input(questions=("q",), weights=(1.0,)), "conservative", 1, "partial")
+    table = build_table([question()], ["a", "b"], [verdict("a", BY_US), verdict("b", 0.4)])
+    cells = table.cells(ComponentInput(questions=("q",), weights=(1.0,)), "conservative", 1, "partial")
     assert cells.live[:, 0].tolist() == [False, True]
 
 
@@ -103,23 +103,23 @@ def test_partial_leaves_what_is_missing_out_of_the_denominator() -> None:
 )
 def test_columns_fold_into_one_over_those_there_are(reduce: Any, folded: Any) -> None:
     given = [verdict("a", 0.8, "x"), verdict("a", 0.2, "y"), verdict("b", 0.6, "z")]
-    table = lay_out([question(of="versions")], ["a", "b"], given)
-    cells = table.cells(Input(questions=("q",), weights=(1.0,), reduce=reduce), "conservative", 1, "counted")
+    table = build_table([question(of="versions")], ["a", "b"], given)
+    cells = table.cells(ComponentInput(questions=("q",), weights=(1.0,), reduce=reduce), "conservative", 1, "counted")
     np.testing.assert_allclose(cells.value, folded)
     assert cells.live.tolist() == [[True], [True]]
 
 
 def test_without_reduce_every_column_counts_for_itself() -> None:
-    table = lay_out([question(samples=2)], ["a"], [verdict("a", 0.8), verdict("a", 0.2, sample=1)])
-    cells = table.cells(Input(questions=("q",), weights=(1.0,), reduce=None), "conservative", 1, "counted")
+    table = build_table([question(samples=2)], ["a"], [verdict("a", 0.8), verdict("a", 0.2, sample=1)])
+    cells = table.cells(ComponentInput(questions=("q",), weights=(1.0,), reduce=None), "conservative", 1, "counted")
     assert (cells.value.tolist(), cells.weight.tolist()) == ([[0.8, 0.2]], [1.0, 1.0])
 
 
 @pytest.mark.parametrize(("gated", "is_live"), [("missing", False), ("zero", True)])
 def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> None:
     screened = Verdict(status="not_applicable", gated_by="g")
-    table = lay_out([question()], ["a"], [verdict("a", screened)])
-    cells = table.cells(Input(questions=("q",), weights=(-1.0,), gated=gated), "conservative", 1, "counted")
+    table = build_table([question()], ["a"], [verdict("a", screened)])
+    cells = table.cells(ComponentInput(questions=("q",), weights=(-1.0,), gated=gated), "conservative", 1, "counted")
     assert (cells.live.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])
 
 
@@ -128,14 +128,14 @@ def test_a_screened_question_is_part_of_the_coverage_only_if_it_counts_as_zero(
     gated: Any, judged_and_asked: tuple[list[float], list[float]]
 ) -> None:
     screened = Verdict(status="not_applicable", gated_by="g")
-    table = lay_out([question()], ["a"], [verdict("a", screened)])
-    judged, asked = table.judged(Input(questions=("q",), weights=(-2.0,), gated=gated))
+    table = build_table([question()], ["a"], [verdict("a", screened)])
+    judged, asked = table.judged(ComponentInput(questions=("q",), weights=(-2.0,), gated=gated))
     assert (judged.tolist(), asked.tolist()) == judged_and_asked
 
 
 def test_a_verdict_without_a_confidence_is_sure() -> None:
     given = [verdict("a", Verdict(score=1.0)), verdict("b", Verdict(score=1.0, confidence=0.25))]
-    assert lay_out([question()], ["a", "b"], given).columns["q"].sure.tolist() == [[1.0], [0.25]]
+    assert build_table([question()], ["a", "b"], given).columns["q"].sure.tolist() == [[1.0], [0.25]]
 
 
 STOPPED = Verdict(score=0.0, met=False, gated_by="empty-response")
@@ -144,25 +144,25 @@ STOPPED = Verdict(score=0.0, met=False, gated_by="empty-response")
 @pytest.mark.parametrize("scenario", ["counted", "low", "high", "partial"])
 @pytest.mark.parametrize("rule", ["conservative", "strict", "gear"])
 def test_what_a_gate_stopped_counts_its_worst_whatever_the_rule(scenario: Any, rule: str) -> None:
-    table = lay_out([question()], ["a", "b"], [verdict("a", STOPPED), verdict("b", 0.4)])
+    table = build_table([question()], ["a", "b"], [verdict("a", STOPPED), verdict("b", 0.4)])
     for weight, direction, worst in ((1.0, 1, 0.0), (-1.0, 1, 1.0), (1.0, -1, 1.0), (-1.0, -1, 0.0)):
-        cells = table.cells(Input(questions=("q",), weights=(weight,)), rule, direction, scenario)
+        cells = table.cells(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
         assert cells.value[:, 0].tolist() == [worst, 0.4]
         assert cells.met[:, 0].tolist() == [worst == 1.0, False]
         assert (cells.judged[:, 0].tolist(), cells.live.all()) == ([False, True], True)
 
 
 def test_it_counts_as_judged_once_for_all_samples() -> None:
-    table = lay_out([question(samples=3)], ["a"], [verdict("a", STOPPED)])
+    table = build_table([question(samples=3)], ["a"], [verdict("a", STOPPED)])
     for reduce in ("mean", None):
-        known, asked = table.judged(Input(questions=("q",), weights=(2.0,), reduce=reduce))
+        known, asked = table.judged(ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce))
         assert (known.tolist(), asked.tolist()) == ([2.0], [2.0])
 
 
 def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> None:
     odd = Verdict(score=0.5, gated_by="another question")
-    table = lay_out([question()], ["a"], [verdict("a", odd)])
-    cells = table.cells(Input(questions=("q",), weights=(-1.0,)), "conservative", 1, "counted")
+    table = build_table([question()], ["a"], [verdict("a", odd)])
+    cells = table.cells(ComponentInput(questions=("q",), weights=(-1.0,)), "conservative", 1, "counted")
     assert (cells.value.tolist(), cells.judged.tolist()) == ([[0.5]], [[True]])
 
 
@@ -171,8 +171,8 @@ def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> 
 
 def heard(asked: Question, *given: Verdict, **stated: Any) -> tuple[list[float], list[int]]:
     """Value and outcome of the one row, as an input hears them."""
-    table = lay_out([asked], ["a"], given)
-    found = table.heard("q", Input(questions=("q",), weights=(1.0,), **stated))
+    table = build_table([asked], ["a"], given)
+    found = table.heard("q", ComponentInput(questions=("q",), weights=(1.0,), **stated))
     return found.value[0].tolist(), found.outcome[0].tolist()
 
 
@@ -203,8 +203,8 @@ def test_a_majority_has_met_the_criterion_if_half_of_those_who_agree_on_its_scor
     met: tuple[bool, ...], is_met: bool
 ) -> None:
     given = votes(*(Verdict(score=0.75, met=one) for one in met))
-    found = lay_out([question(samples=3)], ["a"], given).heard(
-        "q", Input(questions=("q",), weights=(1.0,), reduce="majority")
+    found = build_table([question(samples=3)], ["a"], given).heard(
+        "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     )
     assert found.met.tolist() == [[is_met]]
 
@@ -219,8 +219,8 @@ def test_a_majority_of_which_some_were_screened_out_and_others_never_existed_was
     """Of `a` there are two variants, of `b` one: its second column is absent, not left out."""
     screened = Verdict(status="not_applicable", gated_by="gate")
     given = [verdict("a", 0.75, "a1"), verdict("a", 0.75, "a2"), verdict("b", screened, "b1")]
-    table = lay_out([question(of="versions")], ["a", "b", "c"], given)
-    found = table.heard("q", Input(questions=("q",), weights=(1.0,), reduce="majority"))
+    table = build_table([question(of="versions")], ["a", "b", "c"], given)
+    found = table.heard("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
     assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
 
 

@@ -17,9 +17,9 @@ from jurygraph.graphs.table import (
     OK,
     STOPPED,
     Table,
-    lay_out,
+    build_table,
 )
-from jurygraph.schema import Input, Question, Verdict
+from jurygraph.schema import ComponentInput, Question, Verdict
 from tests.graphs import cast
 
 
@@ -69,10 +69,10 @@ def laid_out(rows: Sequence[Sequence[Verdict | None]]) -> Table:
         for sample, verdict in enumerate(row)
         if verdict is not None
     ]
-    return lay_out([question(len(rows[0]))], names, verdicts)
+    return build_table([question(len(rows[0]))], names, verdicts)
 
 
-def effective(row: Sequence[Cell], stated: Input) -> list[Cell]:
+def effective(row: Sequence[Cell], stated: ComponentInput) -> list[Cell]:
     """The row as the input counts it: without the unsure, and as one cell where the majority decides."""
     sure = [
         cell._replace(outcome=ABSTAINED) if cell.outcome == OK and cell.sure < stated.confident else cell
@@ -101,7 +101,7 @@ class Filled(NamedTuple):
     live: bool
 
 
-def filled(cell: Cell, stated: Input, rule: str, direction: int, scenario: str) -> Filled:
+def filled(cell: Cell, stated: ComponentInput, rule: str, direction: int, scenario: str) -> Filled:
     applies = cell.outcome not in (ABSENT, NOT_APPLICABLE)
     there = not applies or cell.outcome in JUDGED
     is_penalty = stated.weights[0] * direction < 0
@@ -137,7 +137,7 @@ SETTINGS = [
 def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], reduce: Any) -> None:
     table, width = laid_out(rows), len(rows[0])
     for settings in SETTINGS:
-        stated = Input(questions=("q",), reduce=reduce, mass=3.0, **settings)
+        stated = ComponentInput(questions=("q",), reduce=reduce, mass=3.0, **settings)
         counted = [effective([CELLS[verdict] for verdict in row], stated) for row in rows]
         cases = itertools.product(("conservative", "gear"), (1, -1), ("counted", "low", "high", "partial"))
         for rule, direction, scenario in cases:
@@ -156,7 +156,7 @@ def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], red
 def test_the_judged_weight_and_what_was_discarded_are_counted_one_by_one(rows: Any, reduce: Any) -> None:
     table = laid_out(rows)
     for settings in SETTINGS:
-        stated = Input(questions=("q",), reduce=reduce, **settings)
+        stated = ComponentInput(questions=("q",), reduce=reduce, **settings)
         given = [[CELLS[verdict] for verdict in row] for row in rows]
         counted = [effective(row, stated) for row in given]
         settled = (*JUDGED, NOT_APPLICABLE) if stated.gated == "zero" else JUDGED

@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 import jurygraph as jg
-from jurygraph.agents.roles import Ask, Deriver, DeriverAsk, Evaluator
-from jurygraph.graphs.taking import LONGEST_KIND, LONGEST_SEARCHED, failure_of
+from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.graphs.taking import LONGEST_KIND, LONGEST_SEARCHED, to_failure
 from jurygraph.models.faults import Fault
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Evidence, Failure, Material, Response, Verdict
@@ -67,7 +67,7 @@ class Gives(Evaluator):
     def __init__(self, what: str, scope: Any = "response") -> None:
         self.what, self.scope = what, scope
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         answer = ANSWERS[self.what]
         if isinstance(answer, BaseException):
             raise answer
@@ -170,14 +170,14 @@ class Makes(Deriver):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def derive(self, ask: DeriverAsk) -> Any:
+    def derive(self, ask: DeriverInput) -> Any:
         return MADE[self.what]
 
 
 class Needs(Evaluator):
     needs = ("made",)
 
-    def answer(self, ask: Ask) -> float:
+    def answer(self, ask: EvaluatorInput) -> float:
         return 1.0
 
 
@@ -195,7 +195,7 @@ def test_material_that_cannot_be_written_is_failed_material(what: str) -> None:
 class Spoils(Evaluator):
     name = "spoils"
 
-    def answer(self, ask: Ask) -> float:
+    def answer(self, ask: EvaluatorInput) -> float:
         data: Any = ask.response.data
         data["list"].append(1)
         return 1.0
@@ -217,7 +217,7 @@ class Quotes(Evaluator):
     def __init__(self, evidence: list[dict[str, Any]]) -> None:
         self.evidence = tuple(Evidence(**one) for one in evidence)
 
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         return Verdict(score=1.0, evidence=self.evidence)
 
 
@@ -260,7 +260,7 @@ def raised_by(path: Path, source: str) -> Failure:
     exec(compile(source, str(path), "exec"), namespace)
     with pytest.raises(ValueError, match=r"Expecting value|wrong") as caught:
         namespace["ask"]("no JSON")
-    return failure_of(caught.value.with_traceback(caught.tb.tb_next), Redactor(()))
+    return to_failure(caught.value.with_traceback(caught.tb.tb_next), Redactor(()))
 
 
 def test_a_failure_names_the_last_line_of_the_users_own_code(tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def not_a_number() -> ValidationError:
 def test_a_failure_has_the_cause_the_kind_and_the_message_of_what_was_raised(
     error: Exception, cause: str, kind: str, message: str
 ) -> None:
-    failure = failure_of(error, Redactor(()))
+    failure = to_failure(error, Redactor(()))
     assert (failure.cause, failure.kind, failure.message) == (cause, kind, message)
 
 
@@ -333,4 +333,4 @@ def test_a_quotation_is_looked_for_up_to_its_greatest_length(letters: int, verif
     ],
 )
 def test_a_message_is_one_that_can_be_written(error: Exception, message: str) -> None:
-    assert failure_of(error, Redactor(())).message == message
+    assert to_failure(error, Redactor(())).message == message

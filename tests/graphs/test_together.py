@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph import Ask, Evaluator, Jury, Verdict
+from jurygraph import Evaluator, EvaluatorInput, Jury, Verdict
 from jurygraph.models.faults import Fault
 from tests.models.judging import responses, rubric
 
@@ -28,7 +28,7 @@ class Together(Evaluator):
     audience = "criterion"
     together = True
 
-    def answer(self, ask: Ask) -> float:
+    def answer(self, ask: EvaluatorInput) -> float:
         raise AssertionError("asked one by one")
 
 
@@ -42,7 +42,7 @@ def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[Verdi
 
 
 def test_it_gets_all_asks_at_once_and_its_answers_stand_in_their_order(planted: ModuleType) -> None:
-    async def answer_all(self: Evaluator, asks: Sequence[Ask]) -> list[Any]:
+    async def answer_all(self: Evaluator, asks: Sequence[EvaluatorInput]) -> list[Any]:
         return [{"a": 0.25, "b": True, "c": Verdict.abstained("who knows")}[ask.question.subject] for ask in asks]
 
     verdicts = verdicts_of(planted, answer_all)
@@ -61,7 +61,7 @@ def test_it_may_be_a_plain_function(planted: ModuleType) -> None:
 def test_it_is_asked_once_about_a_whole_group(planted: ModuleType) -> None:
     sizes: list[int] = []
 
-    def answer_all(self: Evaluator, asks: Sequence[Ask]) -> list[float]:
+    def answer_all(self: Evaluator, asks: Sequence[EvaluatorInput]) -> list[float]:
         sizes.append(len(asks))
         return [0.5] * len(asks)
 
@@ -143,10 +143,10 @@ def test_one_answer_that_is_none_leaves_the_others(planted: ModuleType) -> None:
 def test_what_it_raises_fails_them_all(
     planted: ModuleType, error: BaseException, kind: str, cause: str, waits: bool
 ) -> None:
-    def now(self: Evaluator, asks: Sequence[Ask]) -> Any:
+    def now(self: Evaluator, asks: Sequence[EvaluatorInput]) -> Any:
         raise error
 
-    async def later(self: Evaluator, asks: Sequence[Ask]) -> Any:
+    async def later(self: Evaluator, asks: Sequence[EvaluatorInput]) -> Any:
         raise error
 
     for verdict in verdicts_of(planted, later if waits else now):

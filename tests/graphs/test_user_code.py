@@ -25,7 +25,7 @@ class Own(jg.Combiner):
         result: dict[str, Any] = self.frozen()
         return result
 
-    def combine(self, cells: Mapping[str, jg.Cells], params: Mapping[str, Any]) -> jg.Component:
+    def combine(self, cells: Mapping[str, jg.ScoreMatrix], params: Mapping[str, Any]) -> jg.Component:
         result: jg.Component = self.combined(*next(iter(cells.values())).mean())
         return result
 
@@ -34,7 +34,7 @@ class Asker(jg.Evaluator):
     def questions(self, view: jg.TaskView) -> list[jg.Question]:
         raise KeyError("nobody")
 
-    def answer(self, ask: jg.Ask) -> float:
+    def answer(self, ask: jg.EvaluatorInput) -> float:
         return 1.0
 
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Cells, Jury, Plan, PlanError, Reward, Task, Verdict
+from jurygraph import Jury, Plan, PlanError, Reward, ScoreMatrix, Task, Verdict
 from jurygraph.errors import ConfigError
-from jurygraph.graphs.decide import decide
-from jurygraph.graphs.routing import stamps
+from jurygraph.graphs.decide import compute_rewards
+from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import Panel
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 from tests.graphs.cast import BY_RESPONSE, BY_US, CANNOT_TELL
 from tests.judges.few_shot.reviewing import QUALITY, saying, scored, task, use
 
@@ -46,11 +46,13 @@ def rewarded(of: Plan, verdicts: Mapping[str, Sequence[Verdict]]) -> Reward:
     """The reward of one response; verdicts by question, one for each sample, or one for a question left out."""
     by_id = {question.id: question for question in of.survey.questions}
     stamped = [
-        stamps(by_id[name], of.survey.views[by_id[name].view])(verdict, "r", () if verdict is OUT else ("r",), sample)
+        make_stamp(by_id[name], of.survey.views[by_id[name].view])(
+            verdict, "r", () if verdict is OUT else ("r",), sample
+        )
         for name, given in verdicts.items()
         for sample, verdict in enumerate(given)
     ]
-    (reward,) = decide(of.decision, of.survey.questions, ["r"], stamped, COMBINERS)
+    (reward,) = compute_rewards(of.decision, of.survey.questions, ["r"], stamped, COMBINERS)
     return reward
 
 
@@ -161,7 +163,7 @@ ALL_HEARD = plan("ann", panel={"confidence": 0.0, "reduce": "mean"})
 def test_what_is_discarded_lies_below_the_threshold(given: list[tuple[float, float]], threshold: float) -> None:
     stated = {"confident": threshold, "reduce": None}
     (spec,) = ALL_HEARD.decision.specs
-    inputs = {name: Input.model_validate({**one.model_dump(), **stated}) for name, one in spec.inputs.items()}
+    inputs = {name: ComponentInput.model_validate({**one.model_dump(), **stated}) for name, one in spec.inputs.items()}
     decision = ALL_HEARD.decision.model_copy(update={"specs": (spec.model_copy(update={"inputs": inputs}),)})
     reward = rewarded(
         ALL_HEARD.model_copy(update={"decision": decision}), {asked("ann"): [said(*one) for one in given]}
@@ -282,7 +284,7 @@ def test_where_nobody_is_heard_nobody_disagrees() -> None:
 
 
 @st.composite
-def panels(draw: st.DrawFn) -> tuple[dict[str, Cells], dict[str, Cells], dict[str, Cells]]:
+def panels(draw: st.DrawFn) -> tuple[dict[str, ScoreMatrix], dict[str, ScoreMatrix], dict[str, ScoreMatrix]]:
     """Cells of up to four judges for up to three responses: filled in some way, by 0 and by 1."""
     rows, made = draw(st.integers(1, 3)), ({}, {}, {})
     for name in "abcd"[: draw(st.integers(1, 4))]:
@@ -295,7 +297,7 @@ def panels(draw: st.DrawFn) -> tuple[dict[str, Cells], dict[str, Cells], dict[st
         value, live, judged = (one.reshape(rows, size) for one in (value, live, judged))
         for cells, fill in zip(made, (value, 0.0, 1.0), strict=True):
             filled = np.where(judged, value, fill)
-            cells[name] = Cells(filled, filled >= 0.5, judged, live, weight)
+            cells[name] = ScoreMatrix(filled, filled >= 0.5, judged, live, weight)
     return made
 
 
@@ -324,7 +326,7 @@ def test_its_figures_are_those_of_the_judges_who_were_heard(made: Any) -> None:
         assert 0.0 <= found.figures["disagreement"][row] <= spread + 1e-12
 
 
-def _mean(one: Cells, row: int) -> float | None:
+def _mean(one: ScoreMatrix, row: int) -> float | None:
     """What a judge says of a response, by what was judged of it."""
     heard = [
         (value, weight)
@@ -346,14 +348,14 @@ def test_a_response_is_worked_out_from_itself_alone_and_the_parts_are_all_judges
             assert alone.figures[name].tobytes() == figure[row : row + 1].tobytes()
 
 
-def _row(one: Cells, row: int) -> Cells:
+def _row(one: ScoreMatrix, row: int) -> ScoreMatrix:
     own = np.s_[row : row + 1]
-    return Cells(one.value[own], one.met[own], one.judged[own], one.live[own], one.weight, one.mass)
+    return ScoreMatrix(one.value[own], one.met[own], one.judged[own], one.live[own], one.weight, one.mass)
 
 
 def test_it_takes_no_parameter() -> None:
     with pytest.raises(PlanError, match="combiner 'panel' takes no parameter 'confidence'; leave it out"):
-        Panel().freeze({"a": Input(questions=("a",), weights=(1.0,))}, {"confidence": 0.8})
+        Panel().freeze({"a": ComponentInput(questions=("a",), weights=(1.0,))}, {"confidence": 0.8})
 
 
 # Through the whole machine

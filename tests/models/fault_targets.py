@@ -23,7 +23,7 @@ from jurygraph.models.backend import Backend
 from jurygraph.models.embedding.embedder import Embedder
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.models.structured import read
+from jurygraph.models.structured import parse_reply
 from jurygraph.schema import Message
 from tests.models.faults import (
     REPLY,
@@ -78,7 +78,7 @@ async def _complete(backend: Backend) -> None:
         reply: Reply = await backend.complete(request, _PATIENCE if is_first else TIMEOUT)
     finally:
         await backend.close()
-    read(reply, Answered)
+    parse_reply(reply, Answered)
 
 
 async def _native(url: str, model: str) -> None:

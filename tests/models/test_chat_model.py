@@ -23,7 +23,7 @@ from pydantic import Field, SecretStr
 from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends.chat_model import ChatModel
-from jurygraph.models.faults import Fault, chain
+from jurygraph.models.faults import Fault, exception_chain
 from jurygraph.schema import Message
 from tests.models.server import serving, status
 
@@ -389,4 +389,4 @@ def test_its_secrets_are_the_keys_that_the_model_was_given() -> None:
 def test_errors_that_led_to_each_other_are_each_looked_at_once() -> None:
     first, second = ValueError("first"), ValueError("second")
     first.__cause__, second.__cause__ = second, first
-    assert list(chain(first)) == [first, second]
+    assert list(exception_chain(first)) == [first, second]

@@ -15,7 +15,7 @@ import pytest
 
 from jurygraph import Jury, Response, Task, Trace, Verdict
 from jurygraph.models.asking import Reply, Request
-from jurygraph.runs.calls import Calls
+from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import Run
 from tests.models.engine import engine_over_http
 from tests.models.judging import responses, rubric
@@ -81,12 +81,12 @@ def judged(folder: Path, config: dict[str, Any], task: Task, group: list[Respons
     line = {**task.model_dump(mode="json"), "responses": [one.model_dump(mode="json") for one in group]}
     score(folder / "run", write_tasks(folder, [line]), config)
     with closing(Run.open(folder / "run")) as run:
-        traces, kept = list(run.traces()), Calls(run.ledger)
+        traces, kept = list(run.traces()), CallStore(run.ledger)
         verdicts = [one for trace in traces for one in _with_replies(trace, kept)]
         return Outcome(traces, verdicts, run.ledger.number("call"))
 
 
-def _with_replies(trace: Trace, kept: Calls) -> Iterator[Judged]:
+def _with_replies(trace: Trace, kept: CallStore) -> Iterator[Judged]:
     for place, verdict in enumerate(trace.verdicts):
         found = None if verdict.call is None else kept.find(verdict.call)
         yield Judged(verdict, found and found.reply, f"criterion_{place % 4 + 1}")

@@ -14,18 +14,18 @@ from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.budget import Budget
 from jurygraph.models.cache import Cache
 from jurygraph.models.faults import Fault
-from jurygraph.models.gateway import Gateway, Limits
-from jurygraph.models.limiter import Limiter, Turn
+from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.limiter import Limiter, RequestSlot
 from jurygraph.models.prices import Price
 from jurygraph.models.retries import RetryPolicy
-from jurygraph.models.sink import Answered
+from jurygraph.models.sink import AnsweredCall
 from jurygraph.schema import Message
 from tests.models.test_gateway import Kept
 from tests.models.test_token_limit import Bills, asked
 
 T = TypeVar("T")
 SECRET = "sk-0123456789abcdef"
-ONCE = Limits(retries=RetryPolicy(1, 0.0, 0.0))
+ONCE = RequestLimits(retries=RetryPolicy(1, 0.0, 0.0))
 
 
 def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = None, **parts: Any) -> T:
@@ -89,7 +89,7 @@ def test_a_reply_that_was_known_is_recorded_like_one_that_was_asked_for(tmp_path
     recorded: list[tuple[Request, Reply, float | None]] = []
     recorder = SimpleNamespace(add=lambda *given: recorded.append(given), close=lambda: recorded.append(("closed",)))  # type: ignore[arg-type]
 
-    async def twice(gateway: Gateway) -> list[Answered]:
+    async def twice(gateway: Gateway) -> list[AnsweredCall]:
         return [await gateway.ask(asked()) for _ in range(2)]
 
     price = Price(input=1.0, output=10.0)
@@ -187,7 +187,7 @@ def test_a_request_with_a_secret_is_sent_as_it_is_and_kept_without_it(tmp_path: 
             return await super().complete(request, timeout)
 
     class Store(Kept):
-        async def keep(self, request: Request, answered: Answered) -> None:
+        async def keep(self, request: Request, answered: AnsweredCall) -> None:
             kept.append(request)
 
     messages = (Message(role="system", content="Grade."), Message(role="user", content=f"Is {SECRET} a prime?"))
@@ -299,7 +299,7 @@ def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() ->
             raise Fault("rate-limit", "too many", 400.0)
 
     class Notes(Limiter):
-        def throttled(self, turn: Turn, retry_after: float | None = None) -> None:
+        def throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
             named.append(retry_after)
             super().throttled(turn, retry_after)
 
@@ -317,7 +317,7 @@ def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() ->
 def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
     class Late(Limiter):
         @asynccontextmanager
-        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[Turn]:
+        async def turn(self, tokens: int, until: float | None = None) -> AsyncIterator[RequestSlot]:
             assert until is not None
             async with super().turn(tokens) as turn:
                 await asyncio.sleep(until - asyncio.get_running_loop().time() + 0.01)

@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.limiter import BURST, HOLD, Limiter, Turn
-from jurygraph.models.retry_after import LONGEST
+from jurygraph.models.limiter import BURST, HOLD, Limiter, RequestSlot
+from jurygraph.models.retry_after import MAX_WAIT
 from tests.models.test_retries import SkippingLoop, now, run
 
 SECONDS = st.integers(0, 40).map(lambda tenths: tenths / 10)
@@ -183,7 +183,7 @@ class TestThrottling:
 
         assert run(begun()) == 9.0
 
-    @pytest.mark.parametrize(("asked", "held"), [(LONGEST, LONGEST), (LONGEST + 1.0, HOLD), (999_999.0, HOLD)])
+    @pytest.mark.parametrize(("asked", "held"), [(MAX_WAIT, MAX_WAIT), (MAX_WAIT + 1.0, HOLD), (999_999.0, HOLD)])
     def test_nobody_is_held_for_longer_than_a_question_waits(self, asked: float, held: float) -> None:
         async def begun() -> float:
             limiter = Limiter(8)
@@ -196,7 +196,7 @@ class TestThrottling:
         ("asked", "told"),
         [
             ([10.0], []),
-            ([LONGEST + 1.0], []),
+            ([MAX_WAIT + 1.0], []),
             ([30.0], [30]),
             ([30.0, 30.5, 3.0, 29.0], [30]),
             ([8.0, 16.0], [16]),
@@ -276,7 +276,7 @@ class TestThrottling:
     def test_successes_of_what_was_sent_before_the_halving_allow_nothing(self) -> None:
         async def after() -> int:
             limiter = Limiter(8)
-            turns: list[Turn] = []
+            turns: list[RequestSlot] = []
             async with limiter.turn(1) as one, limiter.turn(1) as other, limiter.turn(1) as third:
                 limiter.throttled(one, 0.0)
                 turns += [other, third] * 2

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from jurygraph.models.prices import TEMPLATE_TOKENS, Price, Prices, cost, most, reply_limit
+from jurygraph.models.prices import TEMPLATE_TOKENS, Price, Prices, cost, max_cost, reply_limit
 
 MINI = Price(input=0.25, output=2.0)
 FREE = Price(input=0.0, output=0.0)
@@ -24,7 +24,7 @@ def test_a_price_is_for_a_million_tokens() -> None:
 
 def test_what_costs_nothing_costs_0() -> None:
     assert cost(FREE, 1000, 100) == 0.0
-    assert most(FREE, 1000, 1, 100) == 0.0
+    assert max_cost(FREE, 1000, 1, 100) == 0.0
 
 
 @pytest.mark.parametrize(("price", "tokens_in", "tokens_out"), [(None, 1, 1), (MINI, None, 1), (MINI, 1, None)])
@@ -35,12 +35,12 @@ def test_a_cost_of_which_anything_is_unknown_is_unknown(
 
 
 def test_the_most_that_a_request_of_unknown_price_may_cost_is_unknown() -> None:
-    assert most(None, 1000, 1, 100) is None
+    assert max_cost(None, 1000, 1, 100) is None
 
 
 def test_every_byte_and_every_message_counts_for_the_most_that_a_request_may_cost() -> None:
     price = Price(input=1e6, output=1e6)  # a dollar a token
-    assert most(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
+    assert max_cost(price, 100, 3, 7) == 100 + 3 * TEMPLATE_TOKENS + 7
 
 
 @given(dollars, dollars, counts, st.integers(1, 100), counts, st.data())
@@ -50,7 +50,7 @@ def test_no_reply_costs_more_than_the_most_that_its_request_may(
     price = Price(input=input_, output=output)
     tokens_in = data.draw(st.integers(0, prompt_bytes + TEMPLATE_TOKENS * messages))
     tokens_out = data.draw(st.integers(0, max_tokens))
-    billed, bound = cost(price, tokens_in, tokens_out), most(price, prompt_bytes, messages, max_tokens)
+    billed, bound = cost(price, tokens_in, tokens_out), max_cost(price, prompt_bytes, messages, max_tokens)
     assert billed is not None
     assert bound is not None
     assert billed <= bound

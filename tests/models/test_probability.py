@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.models.asking import Reply, Token
-from jurygraph.models.probability import p_true, p_yes, place_of, spelled, telling
+from jurygraph.models.probability import offset_of, p_true, p_yes, token_texts, value_token_indices
 from tests.examples import at_most
 
 Path = tuple[str | int, ...]
@@ -131,7 +131,7 @@ def test_a_word_that_is_not_listed_may_be_as_likely_as_the_last_that_is(
 
 def test_a_letter_belongs_to_the_token_in_which_it_ends() -> None:
     cut_apart = [("ok ", list(b"ok ")), ("\\xf0\\x9f", [0xF0, 0x9F]), ("\\x98\\x80 ", [0x98, 0x80, 0x20])]
-    assert spelled(cut_apart) == ["ok ", "", "\U0001f600 "]
+    assert token_texts(cut_apart) == ["ok ", "", "\U0001f600 "]
 
 
 @given(st.text(min_size=1), st.lists(st.integers(1, 4), min_size=1, max_size=30))
@@ -140,12 +140,12 @@ def test_whatever_is_cut_apart_is_whole_again(text: str, lengths: list[int]) -> 
     for length in [*lengths, len(left)]:
         tokens.append(("?", list(left[:length])))
         left = left[length:]
-    assert "".join(spelled(tokens)) == text.encode("utf-8", "replace").decode()
+    assert "".join(token_texts(tokens)) == text.encode("utf-8", "replace").decode()
 
 
 @pytest.mark.parametrize("codes", [None, 10**12, "yes", [256], [-1], ["y"], [0xFF], 0.5])
 def test_tokens_without_bytes_that_can_be_read_are_as_they_are(codes: Any) -> None:
-    assert spelled([("y", [121]), ("es", codes)]) == ["y", "es"]
+    assert token_texts([("y", [121]), ("es", codes)]) == ["y", "es"]
 
 
 def test_without_tokens_nothing_is_said() -> None:
@@ -187,11 +187,11 @@ def test_a_value_that_is_no_boolean_says_nothing(value: str) -> None:
     "text", ["", "{", '{"met', '{"met"', '{"met"}', '{"met" true}', "{met:true}", '{"a":1 "met":true}']
 )
 def test_a_text_that_is_no_json_has_no_places(text: str) -> None:
-    assert place_of(text, ("met",)) is None
+    assert offset_of(text, ("met",)) is None
 
 
 def test_what_is_nested_without_end_has_no_places() -> None:
-    assert place_of('{"a":' + "[" * 100_000, ("met",)) is None
+    assert offset_of('{"a":' + "[" * 100_000, ("met",)) is None
 
 
 # yes and no
@@ -280,7 +280,7 @@ def test_every_boolean_of_a_document_is_found_where_it_was_written(document: Any
     written = Written(document, chance)
     assert json.loads(written.text) == document
     for path, value in booleans(document):
-        place = place_of(written.text, path)
+        place = offset_of(written.text, path)
         assert place == written.booleans[path]
         assert written.text.startswith(json.dumps(value), place)
 
@@ -363,9 +363,9 @@ def paths(value: Any, path: Path = ()) -> Iterator[Path]:
 def test_alternatives_are_kept_where_any_value_begins(value: Any, indent: int | None, draw: random.Random) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=draw.random() < 0.5)
     tokens = cut(f"thoughts {text}", draw)
-    kept = telling(text, tokens)
+    kept = value_token_indices(text, tokens)
     for path in paths(value):
-        place = place_of(text, path)
+        place = offset_of(text, path)
         assert place is not None
         covering = next(i for i in range(len(tokens)) if len("thoughts ") + place < len("".join(tokens[: i + 1])))
         assert covering in kept
@@ -373,9 +373,9 @@ def test_alternatives_are_kept_where_any_value_begins(value: Any, indent: int | 
 
 def test_and_at_the_first_letter_of_a_text_that_is_a_value_but_not_within_it_nor_at_a_name() -> None:
     tokens = ["{", '"', "reason", '":', '"', "It", " is", " true", ", ", 'so"', ',"choice":', '"', "A", '"', "}"]
-    assert sorted(telling("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
+    assert sorted(value_token_indices("".join(tokens), tokens)) == [0, 4, 5, 11, 12]
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("yes, so", ["yes", ",", " so"]), ('{"met":true}', ["{", "other"])])
 def test_all_are_kept_of_what_is_no_json_and_where_tokens_spell_something_else(text: str, tokens: list[str]) -> None:
-    assert list(telling(text, tokens)) == list(range(len(tokens)))
+    assert list(value_token_indices(text, tokens)) == list(range(len(tokens)))

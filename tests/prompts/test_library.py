@@ -15,7 +15,16 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from ruamel.yaml.constructor import ConstructorError
 
 from jurygraph.errors import InputError
-from jurygraph.prompts import Manner, Prompt, Rendered, Shot, load_prompt, parse_prompt, prompt_names, prompt_source
+from jurygraph.prompts import (
+    Prompt,
+    RenderedPrompt,
+    RenderOptions,
+    Shot,
+    load_prompt,
+    parse_prompt,
+    prompt_names,
+    prompt_source,
+)
 
 FOLDER = files("jurygraph.prompts")
 SHIPPED = sorted(path.name.removesuffix(".md") for path in FOLDER.iterdir() if path.name.endswith(".md"))
@@ -119,7 +128,7 @@ FILLED: dict[str, dict[str, Any]] = {
 OURS = {"question", "domain"}
 """Variables whose texts nobody else wrote: another prompt of ours, and what we or the user say of a field."""
 
-MANNERS = [Manner(fence, reminder, b"a key") for fence in (True, False) for reminder in (True, False)]
+MANNERS = [RenderOptions(fence, reminder, b"a key") for fence in (True, False) for reminder in (True, False)]
 every_manner = pytest.mark.parametrize("manner", MANNERS, ids=lambda manner: f"{manner.fence}-{manner.reminder}")
 
 every_prompt = pytest.mark.parametrize("name", SHIPPED)
@@ -141,7 +150,7 @@ def rendered(body: str, **variables: Any) -> str:
     return message.content
 
 
-def shown(name: str, manner: Manner = MANNERS[0], **filled: Any) -> str:
+def shown(name: str, manner: RenderOptions = MANNERS[0], **filled: Any) -> str:
     """The last message of a prompt, which is the user's."""
     return load_prompt(name).render(manner, **FILLED[name] | filled).messages[-1].content
 
@@ -200,7 +209,7 @@ def test_a_prompt_renders_with_its_variables_and_without_none_of_them(name: str)
 
 @every_prompt
 @every_manner
-def test_no_message_is_empty_and_no_template_is_left_in_it(name: str, manner: Manner) -> None:
+def test_no_message_is_empty_and_no_template_is_left_in_it(name: str, manner: RenderOptions) -> None:
     for message in load_prompt(name).render(manner, **FILLED[name]).messages:
         assert message.content.strip()
         assert not re.search(r"{{|}}|{%|%}|{#|#}", message.content)
@@ -366,24 +375,24 @@ def test_one_that_extends_another_has_a_section_of_the_user_alone() -> None:
 
 
 @every_manner
-def test_a_reminder_stands_behind_the_response_and_else_the_question_before_it(manner: Manner) -> None:
+def test_a_reminder_stands_behind_the_response_and_else_the_question_before_it(manner: RenderOptions) -> None:
     text = shown("criteria", manner)
     assert (text.index("# Response") < text.index("# Criteria")) == manner.reminder
     assert text.count("# What to give") == 1
 
 
 @every_manner
-def test_only_where_a_fence_is_there_is_one_spoken_of(manner: Manner) -> None:
+def test_only_where_a_fence_is_there_is_one_spoken_of(manner: RenderOptions) -> None:
     rendered = load_prompt("criteria").render(manner, **FILLED["criteria"])
     told = " ".join(message.content for message in rendered.messages)
     assert bool(rendered.marks) == manner.fence == ("<<<" in told) == ("stands between two marks" in told)
 
 
 def test_the_marks_are_those_of_the_key_and_nothing_else_hangs_on_it() -> None:
-    def without_marks(rendered: Rendered) -> list[str]:
+    def without_marks(rendered: RenderedPrompt) -> list[str]:
         return [re.sub("|".join(rendered.marks), "mark", message.content) for message in rendered.messages]
 
-    one, other = (load_prompt("criteria").render(Manner(key=key), **FILLED["criteria"]) for key in (b"1", b"2"))
+    one, other = (load_prompt("criteria").render(RenderOptions(key=key), **FILLED["criteria"]) for key in (b"1", b"2"))
     assert set(one.marks).isdisjoint(other.marks)
     assert without_marks(one) == without_marks(other)
 

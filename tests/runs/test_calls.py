@@ -19,7 +19,7 @@ import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.runs.integrity.deep import verify_deep
-from jurygraph.runs.making.erasure import What, erase
+from jurygraph.runs.making.erasure import ErasureTarget, erase
 from jurygraph.runs.run import Run
 from tests.models.judging import config, judged, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving, slow, status
@@ -449,7 +449,7 @@ class TestErased:
         assert checked(tmp_path / "run").erased > 0
 
     @pytest.mark.parametrize("what", [("response", "t0/r1"), ("task", "t0")], ids=" ".join)
-    def test_also_from_a_call_whose_repair_came_to_nothing(self, tmp_path: Path, what: tuple[What, str]):
+    def test_also_from_a_call_whose_repair_came_to_nothing(self, tmp_path: Path, what: tuple[ErasureTarget, str]):
         content = lines(2)
         content[0]["responses"][1]["text"] = WORD
 

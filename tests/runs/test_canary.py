@@ -18,8 +18,8 @@ from jurygraph.runs.canary import CanaryResult, CanaryTally, canary_for
 from jurygraph.runs.figures.summary import Summary
 from jurygraph.runs.integrity.verification import verify
 from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.session import Session
-from jurygraph.safety.gates import gated
+from jurygraph.runs.making.session import ScoringSession
+from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import CanaryConfig, Config, SafetyConfig
 from jurygraph.sources import read_work
 from tests.models.judging import Script, judged, response_in, rubric
@@ -56,14 +56,14 @@ def honest(body: dict[str, Any], number: int) -> Answer:
 
 
 def scored(folder: Path, stated: Config, tasks: Path, limit: int | None = None) -> Summary:
-    async def fill(session: Session) -> None:
+    async def fill(session: ScoringSession) -> None:
         await session.prepare(lambda count: None)
         await session.score(lambda count: None)
 
     with (
         Jury.from_config(stated) as jury,
         read_work(tasks) as work,
-        closing(Session(folder, jury, work, limit)) as session,
+        closing(ScoringSession(folder, jury, work, limit)) as session,
         asyncio.Runner() as runner,
     ):
         runner.run(fill(session))
@@ -113,7 +113,7 @@ def test_a_canary_is_one_that_no_standing_gate_would_stop() -> None:
         task = rubric("kind", name=str(number))
         canary = canary_for(task, PLAN, EVERY, DEFENDED)
         assert canary is not None
-        assert gated(canary.response.text, DEFENDED.gates, query="Write a letter.") is None
+        assert stopping_gate(canary.response.text, DEFENDED.gates, query="Write a letter.") is None
 
 
 def test_it_is_of_the_suite_that_was_asked_for() -> None:
@@ -171,7 +171,7 @@ def test_a_dry_run_counts_them_in(tmp_path: Path) -> None:
             serving(honest) as server,
             Jury.from_config(config(server, canary)) as jury,
             read_work(tasks) as work,
-            closing(Session(tmp_path / "run", jury, work)) as session,
+            closing(ScoringSession(tmp_path / "run", jury, work)) as session,
             asyncio.Runner() as runner,
         ):
             forecast = runner.run(session.forecast(lambda count: None))

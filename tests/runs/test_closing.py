@@ -8,7 +8,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError
 from jurygraph.runs.closing import close_run
-from jurygraph.runs.making.session import Session
+from jurygraph.runs.making.session import ScoringSession
 from jurygraph.runs.run import Run
 from jurygraph.sources import read_work
 from tests.runs.made import PLAIN, checked, score
@@ -35,7 +35,11 @@ def test_an_open_run_can_be_ended_early(tmp_path: Path, tasks: Path) -> None:
 
 def test_a_run_stopped_before_its_end_was_recorded_is_closed_by_the_same_command(plain: Path, tasks: Path) -> None:
     changed(plain / "run.sqlite", "DELETE FROM records WHERE kind = 'close'")
-    with jg.Jury.from_config(PLAIN) as jury, read_work(tasks) as work, closing(Session(plain, jury, work)) as session:
+    with (
+        jg.Jury.from_config(PLAIN) as jury,
+        read_work(tasks) as work,
+        closing(ScoringSession(plain, jury, work)) as session,
+    ):
         assert session.finished
         session.end()
     assert checked(plain).closed

@@ -21,12 +21,12 @@ from jurygraph.runs.figures.bill import Bill
 from jurygraph.runs.integrity.deep import verify_deep
 from jurygraph.runs.making.branch import Branch
 from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import rescore, with_settings
-from jurygraph.runs.making.session import Session
+from jurygraph.runs.making.rescoring import apply_settings, rescore
+from jurygraph.runs.making.session import ScoringSession
 from jurygraph.runs.run import Run
-from jurygraph.schema.profile import FILE
+from jurygraph.schema.profile import READ_FROM_FILE
 from jurygraph.sources import read_work
-from jurygraph.sources.profiles import profiles_line, profiles_of
+from jurygraph.sources.profiles import open_profiles, profiles_line
 from tests.agents.parser import (
     ANN,
     BEN,
@@ -315,7 +315,7 @@ class TestDecidedAnew:
     ) -> None:
         asked = server.count
         with closing(Run.open(run)) as opened:
-            other = with_settings(opened.config, ["weights.temperature=0.5", "weights.beta=0.25"])
+            other = apply_settings(opened.config, ["weights.temperature=0.5", "weights.beta=0.25"])
             assert rescore(opened, tmp_path / "other", other, lambda count: None).changed == 6
         assert server.count == asked
         anew = settings(server, weights={"temperature": 0.5, "beta": 0.25})
@@ -330,7 +330,7 @@ class TestDecidedAnew:
     def test_uniform_and_back_is_what_it_was(self, run: Path, tmp_path: Path) -> None:
         for old, new, method in (("run", "uniform", "uniform"), ("uniform", "back", "calibrated")):
             with closing(Run.open(tmp_path / old)) as opened:
-                other = with_settings(opened.config, [f"weights.method={method}"])
+                other = apply_settings(opened.config, [f"weights.method={method}"])
                 rescore(opened, tmp_path / new, other, lambda count: None)
         assert rewards(tmp_path / "back") == rewards(run)
         assert rewards(tmp_path / "uniform") != rewards(run)
@@ -368,7 +368,7 @@ class TestByHand:
         for name, plan in plans(tmp_path / "again").items():
             assert plan.survey == plans(run)[name].survey
             assert plan.profiles is not None
-            assert set(plan.profiles.by.values()) == {FILE}
+            assert set(plan.profiles.by.values()) == {READ_FROM_FILE}
         deep(tmp_path / "again")
 
     @pytest.mark.parametrize(("edit", "asked"), [(softer, ["kind@ann"] * 2), (told_of_another_task, ["kind@ann"] * 2)])
@@ -442,8 +442,8 @@ class TestForecast:
         with (
             jg.Jury.from_config(stated) as jury,
             read_work(tasks) as work,
-            profiles_of(more.get("profiles"), work) as by_hand,
-            closing(Session(folder, jury, work, None, branch, by_hand)) as session,
+            open_profiles(more.get("profiles"), work) as by_hand,
+            closing(ScoringSession(folder, jury, work, None, branch, by_hand)) as session,
         ):
             return asyncio.run(session.forecast(lambda count: None)).plain(), session.unread
 

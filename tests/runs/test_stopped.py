@@ -9,8 +9,8 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError
-from jurygraph.runs.integrity.deep import Deep, verify_deep
-from jurygraph.runs.making.rescoring import with_settings
+from jurygraph.runs.integrity.deep import DeepVerification, verify_deep
+from jurygraph.runs.making.rescoring import apply_settings
 from jurygraph.runs.run import Run
 from jurygraph.sources import read_tasks
 from tests.models.judging import judged, response_in
@@ -97,7 +97,7 @@ def test_decided_anew_they_get_what_scoring_so_would_give(
     assert server.count == before
     checked(tmp_path / "other")
     with closing(Run.open(run)) as opened:
-        config = with_settings(opened.config, changed)
+        config = apply_settings(opened.config, changed)
     with jg.Jury.from_config(config) as jury:
         given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
     assert rewards(tmp_path / "other") == [trace.reward.model_dump_json() for trace in given]
@@ -105,7 +105,7 @@ def test_decided_anew_they_get_what_scoring_so_would_give(
         assert contents(tmp_path / "other") == contents(run)
 
 
-def deep(folder: Path) -> Deep:
+def deep(folder: Path) -> DeepVerification:
     with closing(Run.open(folder)) as opened:
         return verify_deep(opened, lambda count: None)
 

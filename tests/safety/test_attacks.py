@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from jurygraph.safety.attacks import Attack, Suite, attack_text, load_attack_tasks, load_attacks
-from jurygraph.safety.gates import gated
+from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Response, Task
 from jurygraph.schema.safety import RESPONSE_GATES, ResponseGate
 
@@ -51,7 +51,7 @@ def honest_responses() -> Iterator[tuple[Task, Response]]:
 
 def gate_of(text: str, task: Task) -> ResponseGate | None:
     assert isinstance(task.query, str)
-    found = gated(text, RESPONSE_GATES, query=task.query, reference=task.reference)
+    found = stopping_gate(text, RESPONSE_GATES, query=task.query, reference=task.reference)
     return None if found is None else found.gate
 
 

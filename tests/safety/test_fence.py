@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jurygraph.safety.fence import Fence, fence_around, project_key
+from jurygraph.safety.fence import Fence, fence_parts, project_key
 
 NAMES = st.sampled_from(["task", "reference", "criterion", "response"])
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -77,7 +77,7 @@ def test_a_fence_that_is_itself_a_text_gets_another_mark(text: str, name: str) -
 
 def test_a_text_that_holds_the_mark_it_would_get_is_given_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody can write such a text while the mark is of 64 bits; of 4 bits every tenth one is."""
-    monkeypatch.setattr("jurygraph.safety.fence.MARK", 1)
+    monkeypatch.setattr("jurygraph.safety.fence.MARK_LENGTH", 1)
     for number in range(200):
         text = f"{number} 0123456789"
         mark = fenced(text, "response").split("\n")[0].removeprefix("<<<response ")
@@ -105,7 +105,7 @@ def test_the_mark_hangs_on_the_key(text: str, name: str, one: bytes, other: byte
 
 @given(TEXTS, NAMES, st.binary())
 def test_what_stands_around_a_text_is_known_without_the_key(text: str, name: str, key: bytes) -> None:
-    before, behind = fence_around(text, name)
+    before, behind = fence_parts(text, name)
     _, mark, _, _ = opened(fenced(text, name, key))
     assert fenced(text, name, key) == f"{before}{mark}{behind}{mark}>>>"
 

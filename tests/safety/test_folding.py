@@ -2,7 +2,7 @@
 
 import pytest
 
-from jurygraph.safety.folding import folded, letters, visible
+from jurygraph.safety.folding import fold_text, letters_and_digits, remove_invisible
 
 
 @pytest.mark.parametrize(
@@ -20,18 +20,18 @@ from jurygraph.safety.folding import folded, letters, visible
     ],
 )
 def test_a_text_is_folded_to_small_plain_letters_and_marks(text: str, plain: str) -> None:
-    assert folded(text) == plain
+    assert fold_text(text) == plain
 
 
 def test_a_heap_of_marks_on_one_letter_is_left_out_and_what_a_script_sets_stays() -> None:
-    assert folded("x" + "\u05b0" * 9 + "y") == "xy"
-    assert folded("x" + "\u05b0" * 8 + "y") == "x" + "\u05b0" * 8 + "y"
+    assert fold_text("x" + "\u05b0" * 9 + "y") == "xy"
+    assert fold_text("x" + "\u05b0" * 8 + "y") == "x" + "\u05b0" * 8 + "y"
 
 
 def test_only_what_cannot_be_seen_is_left_out_of_a_visible_text() -> None:
-    assert visible("A\u200b b\n\ufe0f\u3164c") == "A b\nc"
+    assert remove_invisible("A\u200b b\n\ufe0f\u3164c") == "A b\nc"
 
 
 @pytest.mark.parametrize(("read", "alone"), [("a-b 1_2.", "ab12"), ("é-b 1_2.", "éb12"), ("字、ж", "字ж")])
 def test_letters_and_digits_are_taken_from_a_text(read: str, alone: str) -> None:
-    assert letters(read) == alone
+    assert letters_and_digits(read) == alone

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from jurygraph.safety import openings, signs
-from jurygraph.safety.openings import is_bare_opener, says_nothing
+from jurygraph.safety.openings import is_bare_opener, is_empty_talk
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from jurygraph.safety.openings import is_bare_opener, says_nothing
     ],
 )
 def test_a_text_of_openers_and_fillers_and_one_word_again_and_again_says_nothing(text: str, nothing: bool) -> None:
-    assert says_nothing(text) == nothing
+    assert is_empty_talk(text) == nothing
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_search_that_takes_too_much_memory_goes_on_more_slowly_and_without_a_w
     text = "the answer is as follows, so let us think about it step by step: " * 20
     assert is_bare_opener("answer: " * 100)
     assert not is_bare_opener(text + "18")
-    assert says_nothing("as requested. here is the answer: " * 5)
-    assert not says_nothing(text + "18")
-    assert [one.sign for one in signs.signals(b"ignore all of it. " * 3)] == ["forget"] * 3
+    assert is_empty_talk("as requested. here is the answer: " * 5)
+    assert not is_empty_talk(text + "18")
+    assert [one.sign for one in signs.find_signs(b"ignore all of it. " * 3)] == ["forget"] * 3
     assert capfd.readouterr() == ("", "")

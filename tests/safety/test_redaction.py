@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.safety.redaction import Redactor, fits_redacted
+from jurygraph.safety.redaction import Redactor, is_possible_source
 
 SECRET = 'sk-canary/+ "ä\\1'
 PLAIN = "sk-canary-0123456789"
@@ -342,7 +342,7 @@ pieces = st.text("ab ", max_size=3)
 def test_a_redacted_text_fits_what_it_may_have_come_of(parts: list[str], data: st.DataObject) -> None:
     between = [data.draw(pieces) for _ in parts[1:]]
     text = parts[0] + "".join(secret + part for secret, part in zip(between, parts[1:], strict=True))
-    assert fits_redacted("[redacted]".join(parts), text)
+    assert is_possible_source("[redacted]".join(parts), text)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_a_redacted_text_fits_what_it_may_have_come_of(parts: list[str], data: s
     ],
 )
 def test_a_redacted_text_does_not_fit_another(redacted: str, text: str) -> None:
-    assert not fits_redacted(redacted, text)
+    assert not is_possible_source(redacted, text)
 
 
 def test_base64_that_is_cut_within_the_last_character_of_a_secret_is_struck_out_to_its_end() -> None:

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from jurygraph import schema
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 
-N = TypeVar("N", bound=Noun)
+N = TypeVar("N", bound=FrozenModel)
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
 FREE = frozenset(
@@ -55,7 +55,7 @@ def pick(*values: Any) -> st.SearchStrategy[Any]:
 
 rising = st.tuples(st.floats(-9.0, 0.0), st.floats(1.0, 9.0))
 layers = pick("fact", "check", "model", "residual", "human")
-STRATEGIES: dict[type[Noun], st.SearchStrategy[Any]] = {}
+STRATEGIES: dict[type[FrozenModel], st.SearchStrategy[Any]] = {}
 
 
 def strategy(noun: type[N], **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[N]:
@@ -114,7 +114,7 @@ rejected_edges = strategy(
     prompt=texts,
     why=texts,
 )
-unanswered = strategy(schema.Unanswered, parent=ids, child=ids, why=texts)
+unanswered = strategy(schema.UnansweredPair, parent=ids, child=ids, why=texts)
 annotations = strategy(
     schema.Annotation,
     domain=texts,
@@ -267,7 +267,7 @@ calls = strategy(
 )
 
 whens = strategy(
-    schema.When,
+    schema.Condition,
     question=ids,
     op=pick(">=", ">", "<=", "<"),
     threshold=numbers,
@@ -306,7 +306,7 @@ surveys = strategy(
     gates=several(pick(*schema.RESPONSE_GATES)),
 )
 inputs = strategy(
-    schema.Input,
+    schema.ComponentInput,
     questions=several(ids),
     weights=several(numbers),
     reduce=maybe(pick("mean", "min", "max", "majority")),
@@ -315,7 +315,7 @@ inputs = strategy(
     gated=pick("missing", "zero"),
 )
 specs = strategy(
-    schema.Spec,
+    schema.ComponentSpec,
     name=ids,
     weight=numbers,
     direction=pick(1, -1),
@@ -535,7 +535,7 @@ traces = strategy(
     plan=st.none(),
 )
 seats = strategy(
-    schema.Seat,
+    schema.EvaluatorRecord,
     version=texts,
     audience=pick("task", "everyone", "stakeholder", "criterion", "reviewer"),
     combiner=ids,

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from jurygraph.schema import Purpose, PurposeConfig
-from jurygraph.schema.purpose import purpose_of, same_model
+from jurygraph.schema.purpose import is_same_model, purpose_of
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ from jurygraph.schema.purpose import purpose_of, same_model
     ],
 )
 def test_one_model_has_many_names(one: str, other: str) -> None:
-    assert same_model(one, other)
+    assert is_same_model(one, other)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_one_model_has_many_names(one: str, other: str) -> None:
     ],
 )
 def test_and_others_are_others(one: str, other: str) -> None:
-    assert not same_model(one, other)
+    assert not is_same_model(one, other)
 
 
 def test_rewards_to_train_on_are_the_default_and_need_no_words() -> None:

@@ -8,14 +8,14 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.schema.confusions import Confusions
-from jurygraph.sources.confusions import read_confusions, written
+from jurygraph.sources.confusions import confusions_to_json, read_confusions
 from tests.schema.test_confusions import CONTENT
 
 KNOWN = Confusions.model_validate(CONTENT)
 
 
 def test_what_was_written_is_read(tmp_path: Path) -> None:
-    (tmp_path / "c.json").write_bytes(written(KNOWN))
+    (tmp_path / "c.json").write_bytes(confusions_to_json(KNOWN))
     assert read_confusions(tmp_path / "c.json") == KNOWN
     assert json.loads((tmp_path / "c.json").read_text()) == CONTENT | {"digest": KNOWN.digest}
 

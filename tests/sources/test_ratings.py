@@ -13,7 +13,7 @@ import pytest
 
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.csv_text import neutralise
+from jurygraph.sources.csv_text import escape_formulas
 from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
 from jurygraph.sources.table_rows import read_placed_rows, read_rows
 from tests.agents.facts.examples import SUFFIXES, write_table
@@ -338,6 +338,8 @@ def test_what_is_wrong_with_texts_is_said_of_its_line(rows: list[Any], said: str
 def test_names_that_an_export_of_rewards_neutralised_are_those_of_the_run(tmp_path: Path, name: str) -> None:
     path = tmp_path / "ratings.csv"
     with path.open("w", newline="") as file:
-        csv.writer(file).writerows([("item", "annotator", "score"), (neutralise(name), neutralise(name), "-3")])
+        csv.writer(file).writerows(
+            [("item", "annotator", "score"), (escape_formulas(name), escape_formulas(name), "-3")]
+        )
     (row,) = read_ratings(path).rows
     assert (row.rating.item, row.rating.reviewer, row.rating.score) == (name, name, -3.0)

@@ -17,7 +17,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.sources import table_rows
-from jurygraph.sources.table_rows import plain, read_rows, sha256_of
+from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
 from tests.agents.facts.examples import SUFFIXES, Rows, write_table
 
 ROWS: Rows = [
@@ -335,5 +335,5 @@ def test_only_a_database_has_tables(suffix: str, tmp_path: Path) -> None:
 
 
 def test_a_row_is_made_plain_however_deep_it_goes() -> None:
-    given = plain({1: (Decimal("1.5"), [{"x": float("-inf"), 2: b"y"}]), "self": Path("z"), "big": 10**400})
+    given = to_json_values({1: (Decimal("1.5"), [{"x": float("-inf"), 2: b"y"}]), "self": Path("z"), "big": 10**400})
     assert given == {"1": ["1.5", [{"x": None, "2": "y"}]], "self": "z", "big": 10**400}

@@ -8,9 +8,9 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import rescore, with_settings
+from jurygraph.runs.making.rescoring import apply_settings, rescore
 from jurygraph.runs.run import Run
-from jurygraph.studies.stepwise import Cut, Row, read_rows
+from jurygraph.studies.stepwise import Row, StepRule, read_rows
 from tests.graphs.cast import told
 from tests.runs.made import score, write_tasks
 
@@ -41,7 +41,7 @@ def made(folder: Path, *lines: dict[str, Any]) -> Path:
 
 def rows(folder: Path, **cut: Any) -> list[Row]:
     with closing(Run.open(folder)) as run:
-        return list(read_rows(run, Cut(**cut)))
+        return list(read_rows(run, StepRule(**cut)))
 
 
 def test_a_row_holds_what_a_trainer_saw_of_a_response(tmp_path: Path) -> None:
@@ -92,22 +92,22 @@ def test_of_an_erased_response_the_text_and_the_length_are_gone(tmp_path: Path) 
 def test_a_rescored_run_gives_its_own_rewards(tmp_path: Path) -> None:
     folder = made(tmp_path, line("a", (0.5, 1.0)))
     with closing(Run.open(folder)) as run:
-        rescore(run, tmp_path / "again", with_settings(run.config, ["reward.right=2"]), lambda count: None)
+        rescore(run, tmp_path / "again", apply_settings(run.config, ["reward.right=2"]), lambda count: None)
     assert [row.reward for row in rows(tmp_path / "again")] == [1.5]
 
 
 def test_each_task_is_reported(tmp_path: Path) -> None:
     seen: list[int] = []
     with closing(Run.open(made(tmp_path, line("a", (1.0, 1.0)), line("b", (1.0, 1.0), (0.0, 1.0))))) as run:
-        assert len(list(read_rows(run, Cut(), seen.append))) == 3
+        assert len(list(read_rows(run, StepRule(), seen.append))) == 3
     assert seen == [1, 1]
 
 
 def test_a_cut_is_of_one_kind() -> None:
-    assert not Cut().cuts
-    assert Cut(label="at").cuts
-    assert Cut(every=1).cuts
+    assert not StepRule().cuts
+    assert StepRule(label="at").cuts
+    assert StepRule(every=1).cuts
     with pytest.raises(InputError, match="by a label or every N tasks, not both"):
-        Cut(label="at", every=2)
+        StepRule(label="at", every=2)
     with pytest.raises(InputError, match="cannot be cut every 0 tasks"):
-        Cut(every=0)
+        StepRule(every=0)

@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from jurygraph.agents.checks.decided import Decided, Unknown
+from jurygraph.agents.checks.decided import CheckResult, UnknownValues
 from jurygraph.agents.checks.items import Item
 from jurygraph.agents.checks.stated import Check
-from jurygraph.agents.facts.names import shown
+from jurygraph.agents.facts.names import to_text
 
 _ROUNDING = 1e-9
 
@@ -23,17 +23,17 @@ class _Interval(NamedTuple):
     high: float
 
 
-def bounded(check: Check, measure: Measure, label: str, unknown: Unknown, at: Sequence[Item]) -> Decided:
+def decide_bound(check: Check, measure: Measure, label: str, unknown: UnknownValues, at: Sequence[Item]) -> CheckResult:
     """Decide a bound on a measure. Unshown values count as the worst case."""
     bound = _Interval(*check.bound)
     worlds = [[measure(unshown, untold) for untold in (False, True)] for unshown in (False, True)]
     values = [value for world in worlds for value in world if value is not None]
     span = _Interval(min(values), max(values))
     if all(_reaches(value, bound.low) and _stays_within(value, bound.high) for value in values):
-        return Decided(True, 1.0, f"{label} is {_describe_measure(span)}, as asked", at)
+        return CheckResult(True, 1.0, f"{label} is {_describe_measure(span)}, as asked", at)
     if _is_outside([span.low, span.high], bound) and len(values) == 4:
         reason = f"{label} is {_describe_measure(span)}, not {_describe_bound(bound)}"
-        return Decided(False, _closeness(span, bound), reason, at)
+        return CheckResult(False, _closeness(span, bound), reason, at)
     reason = f"{label} is {_describe_measure(span)}, and {_describe_bound(bound)} is asked for"
     if any(_is_outside(world, bound) for world in worlds):
         return unknown.unproven(reason)
@@ -69,14 +69,16 @@ def _closeness(span: _Interval, bound: _Interval) -> float:
 
 def _describe_bound(bound: _Interval) -> str:
     if bound.low == bound.high:
-        return shown(bound.low)
+        return to_text(bound.low)
     if bound.high == math.inf:
-        return f"{shown(bound.low)} or more"
-    return f"{shown(bound.high)} or less" if bound.low == -math.inf else f"{shown(bound.low)} to {shown(bound.high)}"
+        return f"{to_text(bound.low)} or more"
+    return (
+        f"{to_text(bound.high)} or less" if bound.low == -math.inf else f"{to_text(bound.low)} to {to_text(bound.high)}"
+    )
 
 
 def _describe_measure(span: _Interval) -> str:
-    low, high = (shown(round(end, 6)) for end in span)
+    low, high = (to_text(round(end, 6)) for end in span)
     if span.low == span.high:
         return low
     return f"{low} or more" if span.high == math.inf else f"{low} to {high}"

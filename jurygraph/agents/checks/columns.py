@@ -3,12 +3,12 @@
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from jurygraph.agents.checks.decided import Decided, Unknown, hanging_on, some
-from jurygraph.agents.checks.items import Item, Truth, holds
+from jurygraph.agents.checks.decided import CheckResult, UnknownValues, depending_on, join_first
+from jurygraph.agents.checks.items import Item, Truth, run_tests
 from jurygraph.agents.checks.stated import Check, Scalar
-from jurygraph.agents.checks.values import is_one_of, key, parts
-from jurygraph.agents.facts.names import shown
-from jurygraph.sources.complaint import shortened
+from jurygraph.agents.checks.values import equality_key, is_one_of, split_list
+from jurygraph.agents.facts.names import to_text
+from jurygraph.sources.complaint import shorten
 
 
 class _Value(NamedTuple):
@@ -24,14 +24,14 @@ class _ColumnValues(NamedTuple):
 
     values: list[_Value]
     anything: list[_Value]
-    unknown: Unknown
+    unknown: UnknownValues
 
     def among(self, wanted: Sequence[Scalar], *truths: Truth) -> list[_Value]:
         """Return the entries with a wanted value and one of the truths."""
         return [entry for entry in self.values if entry.truth in truths and is_one_of(entry.value, wanted)]
 
 
-def decide_column(check: Check, items: Sequence[Item]) -> Decided:
+def decide_column(check: Check, items: Sequence[Item]) -> CheckResult:
     """Decide a check of a column's values."""
     column_values = _read_column(check, items)
     label = f"{check.column} of {check.values}"
@@ -43,34 +43,34 @@ def decide_column(check: Check, items: Sequence[Item]) -> Decided:
 
 
 def _read_column(check: Check, items: Sequence[Item]) -> _ColumnValues:
-    column_values, column = _ColumnValues([], [], Unknown()), check.column or ""
+    column_values, column = _ColumnValues([], [], UnknownValues()), check.column or ""
     for item in items:
-        test_result, value = holds(check.where, item), item.value(column)
+        test_result, value = run_tests(check.where, item), item.value(column)
         if test_result.truth == "no":
             continue
-        truth = column_values.unknown.noted(hanging_on([column] if value is None else [], test_result, item), item)
+        truth = column_values.unknown.noted(depending_on([column] if value is None else [], test_result, item), item)
         if value is None:
             column_values.anything.append(_Value(item, truth, None))
         else:
-            column_values.values.extend(_Value(item, truth, part) for part in parts(value, item.lists.get(column)))
+            column_values.values.extend(_Value(item, truth, part) for part in split_list(value, item.lists.get(column)))
     return column_values
 
 
-def _decide_includes(label: str, wanted: Sequence[Scalar], column_values: _ColumnValues) -> Decided:
+def _decide_includes(label: str, wanted: Sequence[Scalar], column_values: _ColumnValues) -> CheckResult:
     absent = [missing_value for missing_value in wanted if not column_values.among([missing_value], "yes")]
     at = [entry.item for entry in column_values.among(wanted, "yes")]
     if not absent:
-        return Decided(True, 1.0, f"{label} includes {_quote_values(wanted)}", at)
+        return CheckResult(True, 1.0, f"{label} includes {_quote_values(wanted)}", at)
     share, reason = 1.0 - len(absent) / len(wanted), f"{label} does not include {_quote_values(absent)}"
     anything = any(entry.truth == "untold" for entry in column_values.anything)
     if anything or all(column_values.among([value], "untold") for value in absent):
         return column_values.unknown.undecided(reason)
     if column_values.unknown.unshown:
         return column_values.unknown.unproven(reason, share)
-    return Decided(False, share, reason, at)
+    return CheckResult(False, share, reason, at)
 
 
-def _decide_excludes(label: str, barred: Sequence[Scalar], column_values: _ColumnValues) -> Decided:
+def _decide_excludes(label: str, barred: Sequence[Scalar], column_values: _ColumnValues) -> CheckResult:
     violations = column_values.among(barred, "yes")
     perhaps = [*column_values.among(barred, "unshown", "untold"), *column_values.anything]
     if not violations:
@@ -82,13 +82,13 @@ def _decide_excludes(label: str, barred: Sequence[Scalar], column_values: _Colum
     violating_ids = {id(entry.item) for entry in (*violations, *perhaps)}
     items = {id(entry.item) for entry in column_values.values if entry.truth == "yes"} | violating_ids
     reason = f"{label} includes {_quote_values([entry.value for entry in violations])}"
-    return Decided(False, 1.0 - len(violating_ids) / len(items), reason, [entry.item for entry in violations])
+    return CheckResult(False, 1.0 - len(violating_ids) / len(items), reason, [entry.item for entry in violations])
 
 
-def _decide_distinct(label: str, column_values: _ColumnValues) -> Decided:
+def _decide_distinct(label: str, column_values: _ColumnValues) -> CheckResult:
     entries_by_value: dict[Hashable, list[_Value]] = {}
     for entry in column_values.values:
-        entries_by_value.setdefault(key(entry.value), []).append(entry)
+        entries_by_value.setdefault(equality_key(entry.value), []).append(entry)
     repeated = [entries for entries in entries_by_value.values() if len(entries) > 1]
     repeats = [entry for entries in repeated for entry in [each for each in entries if each.truth == "yes"][1:]]
     if not repeats:
@@ -99,7 +99,7 @@ def _decide_distinct(label: str, column_values: _ColumnValues) -> Decided:
         entry.truth != "yes" for entries in repeated for entry in entries
     )
     reason = f"{label} repeats {_quote_values([entry.value for entry in repeats])}"
-    return Decided(
+    return CheckResult(
         False, 0.0 if column_values.anything else different / all_, reason, [entry.item for entry in repeats]
     )
 
@@ -109,12 +109,12 @@ def _open_truth(entries: Sequence[_Value]) -> Truth:
     return "unshown" if sum(entry.truth != "untold" for entry in entries) > 1 else "untold"
 
 
-def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: Unknown) -> Decided:
+def _decide_unless_open(reason: str, open_: Collection[Truth], unknown: UnknownValues) -> CheckResult:
     """Return a decision that holds unless an unknown value breaks it."""
     if "unshown" in open_:
         return unknown.unproven(reason)
-    return unknown.undecided(reason) if "untold" in open_ else Decided(True, 1.0, reason)
+    return unknown.undecided(reason) if "untold" in open_ else CheckResult(True, 1.0, reason)
 
 
 def _quote_values(values: Sequence[Any]) -> str:
-    return some([shortened(shown(value)) for value in values], ", ", 10)
+    return join_first([shorten(to_text(value)) for value in values], ", ", 10)

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from jurygraph.agents.checks.items import Held, Item, Truth, lacks
+from jurygraph.agents.checks.items import Item, TestResult, Truth, reason_unknown
 
 
-class Decided(NamedTuple):
+class CheckResult(NamedTuple):
     """The result of a check. `holds` is None if it cannot be decided; `reason` then names what is missing.
 
     `share` is the share of the requirement that is surely met. `at` are the items that the result depends on.
@@ -25,7 +25,7 @@ class Decided(NamedTuple):
 
 
 @dataclass
-class Unknown:
+class UnknownValues:
     """The unknown values that a measure depends on: those the response cannot show, and those the tables do not have.
 
     `items` are the items that lack a value, each once.
@@ -35,7 +35,7 @@ class Unknown:
     untold: list[str] = field(default_factory=list)
     items: dict[int, Item] = field(default_factory=dict)
 
-    def noted(self, test_result: Held, item: Item) -> Truth:
+    def noted(self, test_result: TestResult, item: Item) -> Truth:
         """Record the values that tests of an item lack, and return the truth of the tests."""
         for column in test_result.lacking:
             (self.untold if item.lacks(column) == "untold" else self.unshown).append(item.told(column))
@@ -43,23 +43,23 @@ class Unknown:
             self.items[id(item)] = item
         return test_result.truth
 
-    def undecided(self, reason: str) -> Decided:
+    def undecided(self, reason: str) -> CheckResult:
         """Return an undecided result, because of values that the tables do not have."""
-        return Decided(None, 0.0, f"{reason}; the tables do not tell {some(self.untold)}")
+        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {join_first(self.untold)}")
 
-    def unproven(self, reason: str, share: float = 0.0) -> Decided:
+    def unproven(self, reason: str, share: float = 0.0) -> CheckResult:
         """Return a failed result, because of values that the response cannot show."""
-        message = f"{reason}; it cannot be shown, for {some(self.unshown)}"
-        return Decided(False, share, message, [*self.items.values()])
+        message = f"{reason}; it cannot be shown, for {join_first(self.unshown)}"
+        return CheckResult(False, share, message, [*self.items.values()])
 
 
-def hanging_on(columns: Sequence[str], test_result: Held, item: Item) -> Held:
+def depending_on(columns: Sequence[str], test_result: TestResult, item: Item) -> TestResult:
     """Return a test result that depends on additional columns."""
     lacking = [*test_result.lacking, *columns]
-    return Held(lacks(item, lacking), lacking) if columns else test_result
+    return TestResult(reason_unknown(item, lacking), lacking) if columns else test_result
 
 
-def some(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
+def join_first(texts: Sequence[str], between: str = "; ", most: int = 5) -> str:
     """Join the texts, each once, and count those beyond the first `most`."""
     unique = list(dict.fromkeys(texts))
     return between.join(unique[:most]) + (f"{between}and {len(unique) - most} more" if len(unique) > most else "")

@@ -4,18 +4,18 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from jurygraph.agents.checks.bounds import bounded
+from jurygraph.agents.checks.bounds import decide_bound
 from jurygraph.agents.checks.columns import decide_column
-from jurygraph.agents.checks.decided import Decided, Unknown, hanging_on
-from jurygraph.agents.checks.items import Item, Truth, holds
+from jurygraph.agents.checks.decided import CheckResult, UnknownValues, depending_on
+from jurygraph.agents.checks.items import Item, Truth, run_tests
 from jurygraph.agents.checks.stated import Check, Term
-from jurygraph.agents.checks.values import Amount, amount
-from jurygraph.agents.facts.names import shown
+from jurygraph.agents.checks.values import Amount, parse_amount
+from jurygraph.agents.facts.names import to_text
 
 Items = Mapping[str, Sequence[Item]]
 
 
-def decide_check(check: Check, items: Items) -> Decided:
+def decide_check(check: Check, items: Items) -> CheckResult:
     """Decide a check that measures items. `items` contains every source that the check names."""
     if check.values is not None:
         return decide_column(check, items[check.values])
@@ -26,31 +26,31 @@ def decide_check(check: Check, items: Items) -> Decided:
     return _decide_sum(check, items)
 
 
-def _decide_count(check: Check, items: Sequence[Item]) -> Decided:
-    unknown = Unknown()
-    truths = [(item, unknown.noted(holds(check.where, item), item)) for item in items]
+def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
+    unknown = UnknownValues()
+    truths = [(item, unknown.noted(run_tests(check.where, item), item)) for item in items]
 
     def number(unshown: bool, untold: bool) -> float:
         counts = _counted_truths(unshown, untold)
         return sum(counts[truth] for _, truth in truths)
 
     at = [item for item, truth in truths if truth == "yes"]
-    return bounded(check, number, f"the number of {check.count}", unknown, at)
+    return decide_bound(check, number, f"the number of {check.count}", unknown, at)
 
 
 def _counted_truths(unshown: bool, untold: bool) -> Mapping[Truth, bool]:
     return {"yes": True, "no": False, "unshown": unshown, "untold": untold}
 
 
-def _decide_share(check: Check, items: Sequence[Item]) -> Decided:
+def _decide_share(check: Check, items: Sequence[Item]) -> CheckResult:
     if not items:
-        return Decided(False, 0.0, f"the response names no {check.share}")
-    among = [(item, among_result) for item in items if (among_result := holds(check.among, item)).truth != "no"]
+        return CheckResult(False, 0.0, f"the response names no {check.share}")
+    among = [(item, among_result) for item in items if (among_result := run_tests(check.among, item)).truth != "no"]
     if not among:
-        return Decided(True, 1.0, f"none of the {check.share} is of that kind")
-    unknown = Unknown()
+        return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
+    unknown = UnknownValues()
     truths = [
-        (item, unknown.noted(among_result, item), unknown.noted(holds(check.where, item), item))
+        (item, unknown.noted(among_result, item), unknown.noted(run_tests(check.where, item), item))
         for item, among_result in among
     ]
 
@@ -66,14 +66,14 @@ def _decide_share(check: Check, items: Sequence[Item]) -> Decided:
 
     yes = [item for item, _, truth in truths if truth == "yes"]
     no = [item for item, _, truth in truths if truth == "no"]
-    return bounded(check, share, f"the share of {check.share} that pass", unknown, no or yes)
+    return decide_bound(check, share, f"the share of {check.share} that pass", unknown, no or yes)
 
 
-def _decide_sum(check: Check, items: Items) -> Decided:
+def _decide_sum(check: Check, items: Items) -> CheckResult:
     terms = check.sum or ()
     if not any(items[term.of] for term in terms):
-        return Decided(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
-    unknown = Unknown()
+        return CheckResult(False, 0.0, f"the response names no {' and no '.join(dict.fromkeys(t.of for t in terms))}")
+    unknown = UnknownValues()
     addends = [
         addend
         for term in terms
@@ -92,9 +92,9 @@ def _decide_sum(check: Check, items: Items) -> Decided:
             / per
         )
 
-    label = "the sum" + (f" per {shown(per)}" if check.per else "")
+    label = "the sum" + (f" per {to_text(per)}" if check.per else "")
     at = {id(addend.item): addend.item for addend in addends if addend.truth == "yes"}
-    return bounded(check, total, label, unknown, [*at.values()])
+    return decide_bound(check, total, label, unknown, [*at.values()])
 
 
 class _Addend(NamedTuple):
@@ -106,12 +106,12 @@ class _Addend(NamedTuple):
     own: bool
 
 
-def _evaluate_term(term: Term, item: Item, unknown: Unknown) -> _Addend | None:
-    test_result = holds(term.where, item)
+def _evaluate_term(term: Term, item: Item, unknown: UnknownValues) -> _Addend | None:
+    test_result = run_tests(term.where, item)
     if test_result.truth == "no":
         return None
     price, lacking = _price(term, item)
-    truth = unknown.noted(hanging_on(lacking, test_result, item), item)
+    truth = unknown.noted(depending_on(lacking, test_result, item), item)
     return _Addend(item, truth, price, own=item.lacks(term.column) == "unshown")
 
 
@@ -133,7 +133,7 @@ def _number(operand: str | float, item: Item) -> Amount | None:
     """Return a constant, or the number in a column; None if there is none, or if it is negative."""
     if not isinstance(operand, str):
         return Amount(float(operand), "")
-    result = amount(item.value(operand))
+    result = parse_amount(item.value(operand))
     return result if result is not None and result.number >= 0 else None
 
 
@@ -151,10 +151,12 @@ def _total(prices: Iterable[float]) -> float:
         return math.inf
 
 
-def _check_currencies(addends: Sequence[_Addend]) -> Decided | None:
+def _check_currencies(addends: Sequence[_Addend]) -> CheckResult | None:
     """Return a result if amounts have several currencies: a failure if the response wrote any of them itself."""
     priced = {addend.price.currency: addend for addend in addends if addend.price is not None and addend.price.currency}
     if len(priced) < 2:
         return None
     is_own = any(addend.own for addend in addends if addend.price is not None and addend.price.currency)
-    return Decided(False if is_own else None, 0.0, f"{' and '.join(sorted(priced))} are mixed, and no rate is stated")
+    return CheckResult(
+        False if is_own else None, 0.0, f"{' and '.join(sorted(priced))} are mixed, and no rate is stated"
+    )

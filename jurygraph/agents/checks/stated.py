@@ -21,10 +21,10 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, JsonValue, model_validator
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.values import compared
-from jurygraph.schema import Noun
+from jurygraph.agents.checks.values import compare
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Flag, Id, LongId, Number, Positive
-from jurygraph.sources.complaint import quoted
+from jurygraph.sources.complaint import quote
 
 Scalar = str | Number | Flag
 Scalars = Annotated[tuple[Scalar, ...], Field(min_length=1)]
@@ -32,13 +32,13 @@ BOUNDS = ("at_least", "at_most", "equals", "between")
 MEASURES = ("count", "share", "sum", "values", "text", "function")
 
 
-class Column(Noun):
+class Column(FrozenModel):
     """The value of another column of the same item."""
 
     column: Id
 
 
-class Test(Noun):
+class Test(FrozenModel):
     """Requirements on a value; all given ones must hold. `has` and `has_not` test columns that contain lists, `names`
     tests for whole words in a text."""
 
@@ -59,15 +59,15 @@ class Test(Noun):
         if all(expected is None for _, expected in self):
             raise ValueError('says nothing of the value; write such as {"equals": 3}')
         if self.matches is not None:
-            notation.require("matches", self.matches, notation.pattern)
+            notation.require_notation("matches", self.matches, notation.compile_pattern)
         for name, bound in self._text_bounds():
-            if compared(bound, bound) is None:
+            if compare(bound, bound) is None:
                 raise ValueError(
-                    f"`{name}` is {quoted(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
+                    f"`{name}` is {quote(bound)}; write a number, a time such as 9:30, or a date as 2022-03-01"
                 )
-        if self.between is not None and (compared(*self.between) or 0) > 0:
+        if self.between is not None and (compare(*self.between) or 0) > 0:
             raise ValueError(_NOT_ASCENDING)
-        if (compared(self.at_least, self.at_most) or 0) > 0:
+        if (compare(self.at_least, self.at_most) or 0) > 0:
             raise ValueError("`at_most` lies below `at_least`, so no value passes; leave one of them out")
         return self
 
@@ -89,7 +89,7 @@ class Test(Noun):
 Tests = dict[Id, Test]
 
 
-class Term(Noun):
+class Term(FrozenModel):
     """One term of a sum: the `column` of each item that passes `where`, `times` another column or a number.
 
     `people` pay for as many units as they need, each with `places` (a number, or a column); a price per head has one
@@ -111,7 +111,7 @@ class Term(Noun):
         return self
 
 
-class Check(Noun):
+class Check(FrozenModel):
     """A check. With `partial`, a failed check scores the share that is met, otherwise 0."""
 
     count: Id | None = None
@@ -146,7 +146,7 @@ class Check(Noun):
         self._check_bounds(measures[0])
         _check_path(measures[0], self.count or self.share or self.values or "")
         if self.text is not None:
-            notation.require("text", self.text, notation.pattern)
+            notation.require_notation("text", self.text, notation.compile_pattern)
         return self
 
     def _check_bounds(self, measure: str) -> None:
@@ -209,7 +209,7 @@ _NOT_ASCENDING = "`between` does not rise; write the lower end first"
 def _check_path(field: str, items: str) -> None:
     """Check that items that begin with $ are a valid JSONPath."""
     if items.startswith("$"):
-        notation.require(field, items, notation.path)
+        notation.require_notation(field, items, notation.compile_jsonpath)
 
 
 def _columns(term: Term) -> frozenset[str]:

@@ -4,11 +4,11 @@ from typing import Literal
 
 from pydantic import Field
 
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Flag, Number
 
 
-class Alert(Noun):
+class Alert(FrozenModel):
     """A change in a series that chance does not explain.
 
     `step` is when the alert was raised, counted from 1; `since` the estimated first step of the change. `before` and

@@ -5,25 +5,25 @@ from pydantic import Field
 
 from jurygraph.agents.data_analyzer.alert import Alert
 from jurygraph.agents.data_analyzer.calibration import Calibration, Frame
-from jurygraph.agents.data_analyzer.detectors import LEARN, Baseline, Detectors, Raised
+from jurygraph.agents.data_analyzer.detectors import LEARNING_SCORES, Baseline, Detectors, TestResults
 from jurygraph.agents.data_analyzer.diagnosis import Diagnosis
 from jurygraph.agents.data_analyzer.limits import Limits, limits
 from jurygraph.agents.data_analyzer.recent import Recent
-from jurygraph.agents.data_analyzer.scales import Measure, back
-from jurygraph.agents.data_analyzer.series import Direction, Series, leaves_unit, measured, series_of
+from jurygraph.agents.data_analyzer.scales import Measure, invert_scale
+from jurygraph.agents.data_analyzer.series import Direction, Series, has_left_unit, measure_series, series_of
 from jurygraph.agents.data_analyzer.step import Floats, Step
 from jurygraph.agents.data_analyzer.summary import SeriesSummary, Summary
 from jurygraph.errors import InputError
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 
-LEAST_STEPS = LEARN + 1
+MIN_STEPS = LEARNING_SCORES + 1
 """The first step at which anything is tested."""
 
-MOST_ARL = 1e9
+MAX_ARL = 1e9
 """The largest `arl`, in steps between false alarms: beyond it, limits lie in a tail that no statistic follows."""
 
 
-class Settings(Noun):
+class Settings(FrozenModel):
     """Settings of the analyzer.
 
     `arl` is the average number of steps between false alarms of the whole analyzer, at most 1e9. `calibration` is the
@@ -31,7 +31,7 @@ class Settings(Noun):
     `opposed` are the components whose disagreement is conflict (MACRM's three), if at least two of them exist.
     """
 
-    arl: float = Field(default=10_000.0, gt=1.0, le=MOST_ARL, allow_inf_nan=False)
+    arl: float = Field(default=10_000.0, gt=1.0, le=MAX_ARL, allow_inf_nan=False)
     calibration: int = Field(default=20, ge=2)
     penalties: frozenset[str] = frozenset({"repetition"})
     opposed: tuple[str, ...] = ("accuracy", "format", "steps")
@@ -61,7 +61,7 @@ class Analyzer:
         self._require_same_series(step)
         self._leave_unit_scale(step)
         self.steps += 1
-        measure = measured(step, self.series, self._opposed, self._frame)
+        measure = measure_series(step, self.series, self._opposed, self._frame)
         self.values = measure.value
         self._summary.add(self.steps, measure.value)
         before = self._detectors.baseline
@@ -108,7 +108,7 @@ class Analyzer:
 
     def _leave_unit_scale(self, step: Step) -> None:
         """Test components that leave [0, 1] on the plain scale from now on, against a new baseline."""
-        leaving = np.array([leaves_unit(series, step) for series in self.series])
+        leaving = np.array([has_left_unit(series, step) for series in self.series])
         if leaving.any():
             self.series = tuple(
                 series._replace(scale="plain") if has_left else series
@@ -123,18 +123,18 @@ class Analyzer:
             if self._frame is not None:
                 self._calibration = None  # its rows are no longer needed
 
-    def _alert(self, place: int, raised: Raised, measure: Measure) -> Alert:
+    def _alert(self, place: int, raised: TestResults, measure: Measure) -> Alert:
         if raised.jump[place].any():
             return self._jump(place, raised, measure)
         return self._drift(place, raised)
 
-    def _jump(self, place: int, raised: Raised, measure: Measure) -> Alert:
+    def _jump(self, place: int, raised: TestResults, measure: Measure) -> Alert:
         side: Direction = "up" if raised.jump[place, 0] else "down"
         score = float(measure.score[place])
         levels = (float(raised.mean[place]), score)
         return self._build_alert(self.series[place], "jump", side, self.steps, levels, float(raised.size[place]))
 
-    def _drift(self, place: int, raised: Raised) -> Alert:
+    def _drift(self, place: int, raised: TestResults) -> Alert:
         """Return the alert of the CUSUM that exceeds its limit by the largest factor."""
         tests = self._detectors
         excess = np.where(raised.drift[place], tests.cusum[place] / np.array(self.limits.drift)[:, None], -np.inf)
@@ -150,7 +150,7 @@ class Analyzer:
     def _build_alert(
         self, series: Series, kind: str, side: Direction, since: int, levels: tuple[float, float], size: float
     ) -> Alert:
-        before, after = (back(series.scale, level) for level in levels)
+        before, after = (invert_scale(series.scale, level) for level in levels)
         verb = {("drift", "up"): "rises", ("drift", "down"): "falls"}.get((kind, side), f"jumps {side}")
         since_text = f" since about step {since}" if kind == "drift" else ""
         sentence = (

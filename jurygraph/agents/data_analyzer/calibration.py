@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from jurygraph.agents.data_analyzer.scales import LEAST
+from jurygraph.agents.data_analyzer.scales import MIN_RELATIVE_SD
 from jurygraph.agents.data_analyzer.statistics import disagreement
 from jurygraph.agents.data_analyzer.step import Floats, Step
 
@@ -13,7 +13,7 @@ PERCENTILE = 80.0
 for components with few values the percentile is often the maximum."""
 
 BINS = 10
-MOST_ROWS = 16_384
+MAX_ROWS = 16_384
 """The largest number of rows kept until the calibration is complete; of larger steps, the first rows."""
 
 
@@ -39,7 +39,7 @@ class Calibration:
 
     def __init__(self, steps: int, opposed: tuple[str, ...]) -> None:
         self.left = steps
-        self._max_rows = MOST_ROWS // steps
+        self._max_rows = MAX_ROWS // steps
         self._opposed = opposed
         self._rewards: list[Floats] = []
         self._pairs: list[Floats] = []
@@ -67,7 +67,7 @@ def frame(rewards: list[Floats], pairs: list[Floats]) -> Frame:
 
 def _conflict_threshold(pairwise: Floats) -> float:
     limit = np.percentile(pairwise, PERCENTILE)
-    above = pairwise[pairwise > limit + LEAST]
+    above = pairwise[pairwise > limit + MIN_RELATIVE_SD]
     return float(above.min() if above.size else pairwise.max())
 
 

@@ -22,16 +22,16 @@ from jurygraph.agents.data_analyzer.limits import REFERENCES, Limits
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.step import Floats
 
-LEARN = 10
+LEARNING_SCORES = 10
 """The number of scores of a series before it is tested, at the start and after each alarm."""
 
-FADED = 0.5
+MIN_CUSUM_WEIGHT = 0.5
 _MAX_SCORE = 8.0
 _SIDES = np.array([1.0, -1.0])
 _K = np.array(REFERENCES)[:, None]
 
 
-class Raised(NamedTuple):
+class TestResults(NamedTuple):
     """The test results of all series at one step: `drift` [..., S, K, 2] and `jump` [..., S, 2], up first.
 
     `u` [..., S] are the normal scores; `mean` is the mean of earlier scores, `size` the distance from it in sd. NaN for
@@ -100,10 +100,10 @@ class Detectors:
         self.since = np.zeros(sides)
         """The last step at which each CUSUM was 0."""
 
-    def feed(self, step: int, measure: Measure) -> Raised:
+    def feed(self, step: int, measure: Measure) -> TestResults:
         """Test the scores [..., S] of a step against earlier ones, and learn them. NaN are skipped."""
         has_score = ~np.isnan(measure.score)
-        tested = has_score & (self.baseline.n >= LEARN)
+        tested = has_score & (self.baseline.n >= LEARNING_SCORES)
         mean = np.where(tested, self.baseline.mean, np.nan)
         deviation = measure.score - mean
         size = deviation / self.baseline.sd(np.where(tested, measure.floor, 1.0))
@@ -112,7 +112,7 @@ class Detectors:
         is_far = np.stack([side * u > self._limits.jump for side in _SIDES], axis=-1)
         exceeds_error = np.abs(deviation) > self._limits.jump * measure.error
         self.baseline = self.baseline.learned(measure, has_score)
-        return Raised(self.cusum > self._drift, is_far & exceeds_error[..., None], u, mean, size)
+        return TestResults(self.cusum > self._drift, is_far & exceeds_error[..., None], u, mean, size)
 
     def _normal_scores(self, size: Floats) -> Floats:
         """Return normal scores, within ±8, of differences in sd from the mean of earlier scores."""
@@ -128,7 +128,7 @@ class Detectors:
         self.began = Baseline(*(np.where(is_zero, a, b) for a, b in zip(now, self.began, strict=True)))
         self.since = np.where(is_zero, step - 1, self.since)
         n = np.maximum(now.n, 1.0)
-        w = np.maximum(self.began.n / np.sqrt(n * (n + 1.0)), FADED)
+        w = np.maximum(self.began.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
         grown = np.maximum(self.cusum + w * (_SIDES * u[..., None, None] - _K * w), 0.0)
         self.cusum = np.where(tested[..., None, None], grown, self.cusum)
 

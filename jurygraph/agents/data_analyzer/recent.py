@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from jurygraph.agents.data_analyzer.detectors import LEARN, Baseline
+from jurygraph.agents.data_analyzer.detectors import LEARNING_SCORES, Baseline
 from jurygraph.agents.data_analyzer.scales import Measure
 from jurygraph.agents.data_analyzer.step import Floats
 
@@ -23,7 +23,7 @@ class Recent:
 
     def add(self, measure: Measure, u: Floats, before: Baseline) -> None:
         """Add the scores [S] of a step, with the baseline before it; u [S] is NaN for series that were not tested."""
-        self._sd = np.where(before.n >= LEARN, before.sd(measure.floor), self._sd)
+        self._sd = np.where(before.n >= LEARNING_SCORES, before.sd(measure.floor), self._sd)
         count = np.where(before.n > 0, before.n, np.nan)
         early = np.clip(
             (measure.score - before.mean) / (self._sd * np.sqrt(1.0 + 1.0 / count)), -_MAX_SCORE, _MAX_SCORE

@@ -39,10 +39,10 @@ def length_correlation(lengths: Floats, rewards: Floats, groups: Groups | None) 
 
     Ranks are used because, if few rows differ in reward from their group, a single very long one would dominate.
     """
-    return within_correlation(ranked(lengths), rewards, groups)
+    return within_correlation(rank_values(lengths), rewards, groups)
 
 
-def ranked(values: Floats) -> Floats:
+def rank_values(values: Floats) -> Floats:
     """Return ranks on the last axis, from 1; ties share their mean rank, and NaN remain NaN."""
     ranks: Floats = stats.rankdata(values, axis=-1, nan_policy="omit")
     return ranks
@@ -86,7 +86,7 @@ def share_of(chosen: NDArray[np.bool_], counted: NDArray[np.bool_]) -> Share:
     return Share((chosen & counted).sum(axis=-1) / of_or_nan, of_or_nan)
 
 
-def saturated(rewards: Floats, groups: Groups) -> Share:
+def saturated_share(rewards: Floats, groups: Groups) -> Share:
     """Return the share of groups with equal rewards, which give GRPO no signal; groups of one do not count."""
     order, starts, _ = groups
     rewards = rewards[..., order]
@@ -100,13 +100,13 @@ def disagreement(components: Sequence[Floats]) -> Floats:
     return np.asarray(fusion.disagreement(np.stack(components, axis=-1)))
 
 
-def at_extremes(components: Sequence[Floats]) -> Share:
+def extreme_share(components: Sequence[Floats]) -> Share:
     """Return the share of all components' values at 0 or 1, where a component cannot tell better from worse."""
     values = np.concatenate(components, axis=-1)
     return share_of((values <= 0.0) | (values >= 1.0), ~np.isnan(values))
 
 
-def stability(rewards: Floats, edges: Floats, expected: Floats) -> Floats:
+def stability_index(rewards: Floats, edges: Floats, expected: Floats) -> Floats:
     """Return the population stability index Σ (p - q) ln(p / q) of rewards [..., n] over bins.
 
     The bins end at `edges` [B - 1]. q [B] is `expected`; p adds half a row to each bin, so that an empty one does not

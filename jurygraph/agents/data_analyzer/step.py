@@ -10,7 +10,7 @@ from jurygraph.errors import InputError
 
 Floats = NDArray[np.float64]
 
-MOST = 1e100
+MAX_VALUE = 1e100
 """The largest absolute value: sums of squares of larger ones would overflow."""
 
 
@@ -92,8 +92,8 @@ def _column(name: str, values: ArrayLike, shape: tuple[int, ...] | None = None) 
         raise InputError(f"a step: {name} has shape {column.shape}, and rewards {shape}; give one value for each row")
     if np.isinf(column).any():
         raise InputError(f"a step: {name} has an infinite value; give NaN where there is no number")
-    if (np.abs(column) > MOST).any():
-        raise InputError(f"a step: {name} has a value beyond ±{MOST:g}; give numbers of another unit")
+    if (np.abs(column) > MAX_VALUE).any():
+        raise InputError(f"a step: {name} has a value beyond ±{MAX_VALUE:g}; give numbers of another unit")
     return column
 
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from jurygraph.agents.data_analyzer.step import Floats
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Count, Number
 
 
-class SeriesSummary(Noun):
+class SeriesSummary(FrozenModel):
     """A series over the steps at which it had a value: count, mean, sd, extremes, the last value, and the trend.
 
     `trend` is the slope of a straight line through the values, per step; 0 for a single value. None if no step had a

@@ -6,7 +6,7 @@ from statistics import median
 
 from jurygraph.agents.data_optimizer.words import grams, words
 
-READ = 100_000
+MAX_CHARACTERS = 100_000
 """The number of characters in which repetitions are searched; longer texts are cut there."""
 
 _UNIT_END = re.compile(r"\n+|(?<=[.!?])\s+|(?<=[。！？])")
@@ -14,10 +14,10 @@ _MAX_UNIT_WORDS = 40
 _MIN_OVERLAP = 0.8
 _GRAM_SIZE = 3
 
-SHORTEST = 200
+MIN_COMPRESSED_CHARACTERS = 200
 """The shortest text, in characters, whose compression is scored; shorter ones never count as redundant by it."""
 
-EXPECTED = 0.55
+ORDINARY_COMPRESSION = 0.55
 """The smallest compressed size of ordinary text, as a share: solutions of GSM8K .68 (99 in 100), prose of 4,000
 characters .70 and of 100,000 .61, Python .58 and .54. Below that, a text repeats itself."""
 
@@ -53,7 +53,7 @@ def freshness(text: str) -> float:
     seen_units: set[tuple[str, ...]] = set()
     seen_grams: set[tuple[str, ...]] = set()
     total = repeated = 0
-    for unit in _units(text[:READ]):
+    for unit in _units(text[:MAX_CHARACTERS]):
         unit_grams = set(grams(unit, _GRAM_SIZE))
         is_repeated = unit in seen_units or (
             bool(unit_grams) and len(unit_grams & seen_grams) >= _MIN_OVERLAP * len(unit_grams)
@@ -74,7 +74,7 @@ def _units(text: str) -> list[tuple[str, ...]]:
     ]
 
 
-def compressed(text: str) -> float:
+def compressed_share(text: str) -> float:
     """Return the size of a text compressed by LZ78 (Ziv and Lempel, 1978), as a share of its size; above 1 if it grows.
 
     A character takes 8 bits, or the number that distinguishes all characters of the text; a phrase takes those of the
@@ -98,5 +98,5 @@ def compressed(text: str) -> float:
 
 def density(text: str) -> float:
     """Return min(1, compressed share / EXPECTED); 1 if the text is too short to tell."""
-    read = text[:READ]
-    return 1.0 if len(read) < SHORTEST else min(1.0, compressed(read) / EXPECTED)
+    read = text[:MAX_CHARACTERS]
+    return 1.0 if len(read) < MIN_COMPRESSED_CHARACTERS else min(1.0, compressed_share(read) / ORDINARY_COMPRESSION)

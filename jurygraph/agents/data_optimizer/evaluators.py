@@ -14,14 +14,14 @@ import numpy as np
 from jurygraph.agents.data_optimizer import economy
 from jurygraph.agents.data_optimizer.novelty import Group
 from jurygraph.agents.data_optimizer.words import is_silent, words
-from jurygraph.agents.roles import Answer, Ask, Evaluator
+from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Floats
 from jurygraph.models.embedding.opening import open_embedder
-from jurygraph.models.embedding.remembering import Remembering
+from jurygraph.models.embedding.remembering import CachingEmbedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
-from jurygraph.schema.task import words_of
+from jurygraph.schema.task import query_text
 
 _NO_WORDS = Verdict(score=0.0, reason="there is no word in it")
 _UNKNOWN = Verdict(score=0.0, reason="no word of it is known to another response, the query or the reference")
@@ -71,7 +71,7 @@ class Efficiency(_Optimizer):
             self.question(view, "compression", scope=per_response),
         ]
 
-    def answer(self, ask: Ask) -> Answer | Sequence[Answer]:
+    def answer(self, ask: EvaluatorInput) -> Answer | Sequence[Answer]:
         if ask.question.subject == "length":
             return self._length_verdicts(ask)
         if is_silent(ask.response.text):
@@ -81,7 +81,7 @@ class Efficiency(_Optimizer):
             return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
         return self._compression_verdict(ask.response.text)
 
-    def _length_verdicts(self, ask: Ask) -> list[Answer]:
+    def _length_verdicts(self, ask: EvaluatorInput) -> list[Answer]:
         lengths = [_length(response.text) for response in ask.responses]
         baseline = economy.baseline(_length(ask.task.reference or ""), lengths)
         return [self._length(length, baseline) for length in lengths]
@@ -93,7 +93,7 @@ class Efficiency(_Optimizer):
         return Verdict(score=score, native=length, reason=f"{length} words, where {baseline:g} cost nothing")
 
     def _compression_verdict(self, text: str) -> Verdict:
-        if len(text) < economy.SHORTEST:
+        if len(text) < economy.MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
         score = economy.density(text)
         return Verdict(score=score, reason=f"by compression it says {score:.1%} of what ordinary text of its size does")
@@ -122,7 +122,7 @@ class Diversity(_Optimizer):
     shares: Mapping[str, float] = MappingProxyType({"distinct": 1.0, "self-bleu": 1.0, "embedding": 1.0})
 
     def __init__(self, embedder: str | None = None) -> None:
-        self._embedder = None if embedder is None else Remembering(open_embedder(embedder))
+        self._embedder = None if embedder is None else CachingEmbedder(open_embedder(embedder))
         self.version = "1" if self._embedder is None else f"1 {self._embedder.embedder.version}"
 
     def close(self) -> None:
@@ -133,9 +133,9 @@ class Diversity(_Optimizer):
         questions = [self.question(view, "distinct"), self.question(view, "self-bleu")]
         return questions if self._embedder is None else [*questions, self.question(view, "embedding", layer="model")]
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         group = _build_group(
-            tuple(response.text for response in ask.responses), words_of(ask.task.query), ask.task.reference or ""
+            tuple(response.text for response in ask.responses), query_text(ask.task.query), ask.task.reference or ""
         )
         if ask.question.subject == "embedding":
             return self._embedding_verdicts(group, ask)
@@ -146,7 +146,7 @@ class Diversity(_Optimizer):
             for score, known_share in zip(parts, group.known, strict=True)
         ]
 
-    async def _embedding_verdicts(self, group: Group, ask: Ask) -> list[Answer]:
+    async def _embedding_verdicts(self, group: Group, ask: EvaluatorInput) -> list[Answer]:
         assert self._embedder is not None
         places = [place for place, known_share in enumerate(group.known) if known_share > 0.0]
         embeddings = await self._embedder.embed([ask.responses[place].text for place in places])

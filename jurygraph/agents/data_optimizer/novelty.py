@@ -6,9 +6,9 @@ from itertools import groupby
 from math import sqrt
 from operator import itemgetter
 
-from jurygraph.agents.data_optimizer.words import LONGEST, grams, says, words
+from jurygraph.agents.data_optimizer.words import MAX_WORD_LENGTH, grams, has_content, words
 
-READ = 100_000
+MAX_WORDS = 100_000
 """The number of words read per group, in equal parts for its responses: of 64, the first 1,562 of each."""
 
 _DISTINCT = (1, 2, 3)
@@ -28,8 +28,8 @@ class Group:
     """
 
     def __init__(self, texts: Sequence[str], task: Iterable[str] = ()) -> None:
-        words_per_response = READ // max(1, len(texts))
-        all_words = [_word_tokens(text[: words_per_response * LONGEST])[:words_per_response] for text in texts]
+        words_per_response = MAX_WORDS // max(1, len(texts))
+        all_words = [_word_tokens(text[: words_per_response * MAX_WORD_LENGTH])[:words_per_response] for text in texts]
         users = Counter(word for response_words in all_words for word in set(response_words))
         common = {word for text in task for word in words(text)} | {word for word, n in users.items() if n > 1}
         common_words = [tuple(word for word in response_words if word in common) for response_words in all_words]
@@ -83,7 +83,7 @@ class Group:
 
 
 def _word_tokens(text: str) -> tuple[str, ...]:
-    return tuple(filter(says, words(text)))
+    return tuple(filter(has_content, words(text)))
 
 
 def _remove_repetition(sequence: Gram) -> Gram:

@@ -4,11 +4,11 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
-from jurygraph.safety.folding import visible
+from jurygraph.safety.folding import remove_invisible
 
 T = TypeVar("T")
 
-LONGEST = 15
+MAX_WORD_LENGTH = 15
 """The largest number of characters in a word."""
 
 _PIECE_LENGTH = 5
@@ -30,25 +30,25 @@ def words(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    return visible(_BLANK.sub(" ", text)).casefold()
+    return remove_invisible(_BLANK.sub(" ", text)).casefold()
 
 
 def _cut(run: str) -> list[str]:
     return (
         [run]
-        if len(run) <= LONGEST
+        if len(run) <= MAX_WORD_LENGTH
         else [run[start : start + _PIECE_LENGTH] for start in range(0, len(run), _PIECE_LENGTH)]
     )
 
 
-def says(word: str) -> bool:
+def has_content(word: str) -> bool:
     """Return true if the word contains a letter or a digit."""
     return any(map(str.isalnum, word))
 
 
 def is_silent(text: str) -> bool:
     """Return true if no word of a text contains a letter or a digit."""
-    return not says(_fold(text))
+    return not has_content(_fold(text))
 
 
 def grams(sequence: Sequence[T], n: int) -> list[tuple[T, ...]]:

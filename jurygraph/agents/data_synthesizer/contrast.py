@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
+from jurygraph.agents.roles import Bools, Combiner, Component, Floats, ScoreMatrix
 from jurygraph.errors import PlanError
-from jurygraph.schema import Input, Question
+from jurygraph.schema import ComponentInput, Question
 
 OF = "-of-"
 SUBMITTED = "submitted"
@@ -27,7 +27,7 @@ class Contrast(Combiner):
     name = "contrast"
     keeps_columns = True
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
         originals = [name for name in inputs if OF not in name]
         contrasts_of = {
@@ -66,7 +66,7 @@ class Contrast(Combiner):
         for name, (original, contrast) in params["asked"].items():
             _require_same_question(name, by_id[original], by_id[contrast])
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         cell_pairs = [(cells[original], cells[contrast]) for original, contrast in sorted(params["twos"].items())]
         masses = np.array([original.mass for original, _ in cell_pairs])
         width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
@@ -97,7 +97,7 @@ def _require_same_question(name: str, original: Question, contrast: Question) ->
 
 
 def _margins(
-    cell_pairs: Sequence[tuple[Cells, Cells]], masses: Floats, width: int
+    cell_pairs: Sequence[tuple[ScoreMatrix, ScoreMatrix]], masses: Floats, width: int
 ) -> tuple[Floats, Bools, Bools, Floats]:
     """Return for each pair, [R,V]: the margin, if all of it was judged, if it exists, and its value if unjudged.
 

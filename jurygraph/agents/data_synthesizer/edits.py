@@ -52,12 +52,12 @@ class Edit:
         return Variant(response=Response(id=name, text=text), edit=edit_record)
 
 
-def replaced(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
+def replace_passage(kind: Kind, start: int, end: int, after: str, says: str) -> Edit:
     """Return the edit that replaces one passage."""
     return Edit(kind, (Change(start, end, after),), says)
 
 
-def chosen(candidates: Sequence[T], most: int, seed: str) -> list[T]:
+def choose_some(candidates: Sequence[T], most: int, seed: str) -> list[T]:
     """Return at most `most` of the candidates, in their order; the selection depends on the seed only."""
     if len(candidates) <= most:
         return list(candidates)

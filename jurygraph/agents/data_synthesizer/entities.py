@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from jurygraph.agents.data_synthesizer.edits import Edit, replaced
-from jurygraph.agents.data_synthesizer.wording import UNSURE
-from jurygraph.agents.facts.names import missing, normalised, shown, valued
-from jurygraph.agents.facts.opening import facts_of
+from jurygraph.agents.data_synthesizer.edits import Edit, replace_passage
+from jurygraph.agents.data_synthesizer.wording import UNCERTAIN_WORDS
+from jurygraph.agents.facts.names import is_missing, normalise, number_or_value, to_text
+from jurygraph.agents.facts.opening import load_facts
 from jurygraph.agents.facts.tables import Table
 from jurygraph.schema import TaskView
 
@@ -22,7 +22,7 @@ _COMPARES = re.compile(r"\b(?:than|instead|rather|above|below|under|over|least|m
 Row = Mapping[str, Any]
 
 
-def other_names(text: str, view: TaskView) -> Iterator[Edit]:
+def other_name_edits(text: str, view: TaskView) -> Iterator[Edit]:
     """Yield edits that swap a name from a task's table for a name with another value in that table.
 
     The line of the name must contain a table value of it, which becomes false. Tables in the task and in files are
@@ -30,7 +30,7 @@ def other_names(text: str, view: TaskView) -> Iterator[Edit]:
     """
     if view.facts is None:
         return
-    for table in facts_of(view).tables.values():
+    for table in load_facts(view).tables.values():
         yield from _edits_from_table(text, table, table.listed(MOST_ROWS))
 
 
@@ -41,13 +41,14 @@ def _edits_from_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[
     for row in islice((row for row in named if str(row[column]) in text), MOST_NAMES):
         match = _find_whole(str(row[column]), text)
         line = "" if match is None else _line_of(text, match.start(), match.end())
-        if match is None or _COMPARES.search(line) or UNSURE.search(line):
+        if match is None or _COMPARES.search(line) or UNCERTAIN_WORDS.search(line):
             continue
         for field in _columns_in_line(row, line, set(table.stated.key)):
             other_row = _first_contradicting(row, field, absent, rows, column)
             if other_row is not None:
-                says = f"{field} of {other_row[column]!r} is {shown(valued(other_row[field]))}, not {row[field]}"
-                yield replaced("entity", *match.span(), str(other_row[column]), says)
+                value = to_text(number_or_value(other_row[field]))
+                says = f"{field} of {other_row[column]!r} is {value}, not {row[field]}"
+                yield replace_passage("entity", *match.span(), str(other_row[column]), says)
                 break
 
 
@@ -59,20 +60,20 @@ def _line_of(text: str, start: int, end: int) -> str:
 def _columns_in_line(row: Row, line: str, key: set[str]) -> Iterator[str]:
     """Yield the columns of a row, except the key's, whose value occurs in the line."""
     for column in sorted(row.keys() - key):
-        value = shown(valued(row[column]))
-        if not missing(row[column]) and len(value) >= 2 and _find_whole(value, line):
+        value = to_text(number_or_value(row[column]))
+        if not is_missing(row[column]) and len(value) >= 2 and _find_whole(value, line):
             yield column
 
 
 def _first_contradicting(row: Row, field: str, absent: Sequence[Row], rows: Sequence[Row], column: str) -> Row | None:
     """Return the first row whose name is not in the response and none of whose rows has an overlapping value."""
-    value = shown(valued(row[field]))
+    value = to_text(number_or_value(row[field]))
     similar_names = {
-        normalised(candidate.get(column))
+        normalise(candidate.get(column))
         for candidate in rows
-        if missing(candidate.get(field)) or _overlaps(value, shown(valued(candidate[field])))
+        if is_missing(candidate.get(field)) or _overlaps(value, to_text(number_or_value(candidate[field])))
     }
-    return next((candidate for candidate in absent if normalised(candidate[column]) not in similar_names), None)
+    return next((candidate for candidate in absent if normalise(candidate[column]) not in similar_names), None)
 
 
 def _overlaps(first: str, second: str) -> bool:

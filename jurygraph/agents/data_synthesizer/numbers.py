@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 
-from jurygraph.agents.data_synthesizer.edits import Change, Edit, replaced
+from jurygraph.agents.data_synthesizer.edits import Change, Edit, replace_passage
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.reading import Number, read, same_number
+from jurygraph.agents.maths.reading import Number, are_equal_numbers, parse_answer
 
-MOST_READ, MOST_LINES = 50, 200
+MAX_CALCULATIONS, MOST_LINES = 50, 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""
-AROUND = 300
+CONTEXT_CHARACTERS = 300
 """The number of characters before and after a calculation that may change its meaning."""
 _NUMERAL = re.compile(r"(?<![\w.,])(?:[0-9]{1,3}(?:,[0-9]{3}){1,9}|[0-9]{1,30})(?:\.[0-9]{1,30})?(?![\w]|[.,][0-9])")
 _LAST_NUMERAL = re.compile(r"=[ \t]*[$£€]?[ \t]*((?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?)$")
@@ -39,20 +39,20 @@ def right_steps(text: str) -> list[arithmetic.Step]:
     """Return the calculations of a text that are exactly right and end in a plain number, at most 50."""
     return [
         step
-        for step in arithmetic.steps(text)[:MOST_READ]
+        for step in arithmetic.steps(text)[:MAX_CALCULATIONS]
         if step.right and step.claimed == step.value and _LAST_NUMERAL.search(step.quote)
     ]
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class CorrectAnswer:
     """A text's final answer that equals the reference's: its position, and its value."""
 
     span: Span
     number: Number
 
 
-def solved(text: str, reference: str | None) -> Answered | bool:
+def matching_answer(text: str, reference: str | None) -> CorrectAnswer | bool:
     """Return the plain number that a text gives as its answer, if it equals the reference's; False if it differs.
 
     True if there is no reference, or one without an answer. If the reference's answer is no plain number, answers
@@ -61,22 +61,22 @@ def solved(text: str, reference: str | None) -> Answered | bool:
     reference_text = reference_answer(reference or "")
     if reference_text is None:
         return True
-    expected = read(reference_text)
+    expected = parse_answer(reference_text)
     if expected is None or expected.number is None:
         return False
     answer_span = final_answer(text)
-    answer = None if answer_span is None else read(answer_span.text)
+    answer = None if answer_span is None else parse_answer(answer_span.text)
     if (
         answer_span is None
         or answer is None
         or answer.number is None
-        or not same_number(answer.number, expected.number)
+        or not are_equal_numbers(answer.number, expected.number)
     ):
         return False
-    return Answered(answer_span, answer.number)
+    return CorrectAnswer(answer_span, answer.number)
 
 
-def wrong_results(text: str) -> Iterator[Edit]:
+def wrong_result_edits(text: str) -> Iterator[Edit]:
     """Yield an edit per right calculation that changes its result, also in the repetition after an annotation."""
     for place, step in enumerate(right_steps(text)):
         numeral = _LAST_NUMERAL.search(step.quote)
@@ -94,9 +94,9 @@ def wrong_results(text: str) -> Iterator[Edit]:
 
 def _becomes_wrong(text: str, step: arithmetic.Step, changes: Sequence[Change]) -> bool:
     """Return true if the calculation is wrong after the changes, read within its line."""
-    start = max(text.rfind("\n", 0, step.start) + 1, step.start - AROUND)
+    start = max(text.rfind("\n", 0, step.start) + 1, step.start - CONTEXT_CHARACTERS)
     end = text.find("\n", step.start)
-    line = text[start : min(len(text) if end < 0 else end, step.end + AROUND)]
+    line = text[start : min(len(text) if end < 0 else end, step.end + CONTEXT_CHARACTERS)]
     moved = tuple(Change(change.start - start, change.end - start, change.after) for change in changes)
     changed_line = Edit("number", moved, "").made(line)
     return any(
@@ -111,7 +111,7 @@ def _shift(numeral: str, by: int) -> str:
     return f"{int(whole.replace(',', '')) + by:{',' if ',' in whole else ''}d}{point}{decimals}"
 
 
-def other_answers(text: str, query: str, answer: Answered) -> Iterator[Edit]:
+def other_answer_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
     """Yield edits that replace the answer by other numbers of the solution, or of the task."""
     match, number = _PLAIN_ANSWER.fullmatch(answer.span.text), answer.number
     if match is None:
@@ -121,12 +121,12 @@ def other_answers(text: str, query: str, answer: Answered) -> Iterator[Edit]:
     for source in (text[: answer.span.start], query):
         for numeral in _NUMERAL.finditer(source):
             value = _value(numeral[0])
-            if value not in seen and not same_number(Number(value, number.percent, True), number):
+            if value not in seen and not are_equal_numbers(Number(value, number.percent, True), number):
                 seen.add(value)
-                yield replaced("answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}")
+                yield replace_passage("answer", start, end, numeral[0], f"the answer is {match[1]}, not {numeral[0]}")
 
 
-def without_a_step(text: str, query: str, answer: Answered) -> Iterator[Edit]:
+def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator[Edit]:
     """Yield edits that remove one line whose result a later calculation or sentence uses, and that no earlier line, no
     other calculation and no word of the task contains.
 
@@ -146,7 +146,7 @@ def without_a_step(text: str, query: str, answer: Answered) -> Iterator[Edit]:
         if used_value is not None:
             end = line.end() + (text[line.end() : line.end() + 1] == "\n")
             says = f"{_format(used_value)}, which it needs, is worked out in no step"
-            yield replaced("step", line.start(), end, "", says)
+            yield replace_passage("step", line.start(), end, "", says)
         known |= values_in(line.group())
 
 

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from jurygraph.agents.data_synthesizer.edits import Edit, Kind, replaced
-from jurygraph.agents.judging.evaluator import shared
-from jurygraph.agents.roles import DeriverAsk
+from jurygraph.agents.data_synthesizer.edits import Edit, Kind, replace_passage
+from jurygraph.agents.judging.evaluator import shared_prompt_variables
+from jurygraph.agents.roles import DeriverInput
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 
 _MAX_CONTRASTS = 12
 _Passage = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -21,7 +21,7 @@ _Sentence = Annotated[str, Field(max_length=1000)]
 
 
 @dataclass(frozen=True, slots=True)
-class Proposed:
+class Proposals:
     """Edits confirmed to make the text worse; a note on the rejected ones; and the call that proposed them."""
 
     edits: list[Edit]
@@ -36,7 +36,7 @@ class Proposer:
         self._propose, self._compare = load_prompt("contrast"), load_prompt("contrast-check")
         self.edition = f"{self._propose.edition} {self._compare.edition}"
 
-    async def edits(self, ask: DeriverAsk, kinds: Sequence[Kind]) -> Proposed:
+    async def edits(self, ask: DeriverInput, kinds: Sequence[Kind]) -> Proposals:
         """Return the edits that the model proposes and, without knowing which text is edited, confirms. Raises Fault.
 
         Every passage must occur in the response exactly once: other proposals are shown to the model once for repair,
@@ -44,7 +44,9 @@ class Proposer:
         """
         assert ask.gateway is not None, "asked without a model"
         text, reply_model = ask.response.text, _proposals(tuple(kinds))
-        request = ask.gateway.request(self._propose, reply_model, {**shared(ask), "edits": tuple(kinds)})
+        request = ask.gateway.request(
+            self._propose, reply_model, {**shared_prompt_variables(ask), "edits": tuple(kinds)}
+        )
         result = await ask.gateway.judge(request, reply_model, lambda reply: _flaw(text, reply))
         proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
         edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
@@ -55,18 +57,18 @@ class Proposer:
             for part in (_count_note(invalid, "changes no passage"), _count_note(unconfirmed, "is no worse"))
             if part
         )
-        return Proposed(confirmed, note, result.call.id)
+        return Proposals(confirmed, note, result.call.id)
 
-    async def _confirm(self, ask: DeriverAsk, edits: Sequence[Edit]) -> list[Edit]:
+    async def _confirm(self, ask: DeriverInput, edits: Sequence[Edit]) -> list[Edit]:
         """Return the edits whose text the model finds worse, shown both without knowing which is edited."""
         worse = await asyncio.gather(*(self._is_worse(ask, edit) for edit in edits))
         return [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
 
-    async def _is_worse(self, ask: DeriverAsk, edit: Edit) -> bool:
+    async def _is_worse(self, ask: DeriverInput, edit: Edit) -> bool:
         assert ask.gateway is not None, "asked without a model"
         texts, edited_name = _shuffle(ask.response.text, edit.made(ask.response.text))
         responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
-        variables = {key: value for key, value in shared(ask).items() if key != "response"}
+        variables = {key: value for key, value in shared_prompt_variables(ask).items() if key != "response"}
         request = ask.gateway.request(self._compare, Comparison, {**variables, "responses": responses})
         result = await ask.gateway.judge(request, Comparison)
         return bool(result.value.worse == edited_name)
@@ -80,7 +82,7 @@ def _shuffle(text: str, edited: str) -> tuple[tuple[str, str], Literal["A", "B"]
 
 def _edit(text: str, proposal: Any) -> Edit:
     start = text.index(proposal.passage)
-    return replaced(proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says)
+    return replace_passage(proposal.kind, start, start + len(proposal.passage), proposal.instead, proposal.says)
 
 
 def _proposal_flaw(text: str, proposal: Any) -> str | None:
@@ -108,18 +110,18 @@ def _count_note(number: int, problem: str) -> str:
 
 
 @lru_cache(maxsize=64)
-def _proposals(kinds: tuple[Kind, ...]) -> type[Noun]:
+def _proposals(kinds: tuple[Kind, ...]) -> type[FrozenModel]:
     fields: Any = {
         "kind": (Literal[kinds], ...),
         "passage": (_Passage, ...),
         "instead": (Annotated[str, Field(max_length=1000)], ...),
         "says": (_Sentence, ...),
     }
-    contrast_model = create_model("Contrast", __base__=Noun, **fields)
+    contrast_model = create_model("Contrast", __base__=FrozenModel, **fields)
     contrasts_field: Any = Annotated[tuple[contrast_model, ...], Field(max_length=_MAX_CONTRASTS)]
-    return create_model("Contrasts", __base__=Noun, contrasts=(contrasts_field, ...))
+    return create_model("Contrasts", __base__=FrozenModel, contrasts=(contrasts_field, ...))
 
 
-class Comparison(Noun):
+class Comparison(FrozenModel):
     reason: _Sentence
     worse: Literal["A", "B", "neither"]

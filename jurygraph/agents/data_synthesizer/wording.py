@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator
 
-from jurygraph.agents.data_synthesizer.edits import Edit, replaced
+from jurygraph.agents.data_synthesizer.edits import Edit, replace_passage
 from jurygraph.agents.data_synthesizer.numbers import right_steps
 
 _AUXILIARY = re.compile(r"\b(?:is|are|was|were|will|must)\b(?! +(?:not|no|never|only|less|fewer)\b)(?!n't|')")
 _LEADS_TO = re.compile(r"(?: (?:a total of|[A-Za-z]+))?[ \t$£€(]*(?:[-+*/x×÷%=(). ,0-9$£€]{0,200}<<)?")
-UNSURE = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
+UNCERTAIN_WORDS = re.compile(r"\b(?:if|unless|whether|not|no|never|suppose|let|would|could)\b|n't\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;:.?!](?![0-9])|\b(?:because|since|and|but|which|that|who)\b")
 _UNIT = re.compile(r"(?:>>[0-9.,]*[0-9])?[ \t]+([A-Za-z]+)\b")
 _OTHER_UNIT = {
@@ -21,7 +21,7 @@ _OTHER_UNIT = {
 }  # fmt: skip
 
 
-def denied(text: str) -> Iterator[Edit]:
+def negation_edits(text: str) -> Iterator[Edit]:
     """Yield edits that negate a sentence with a right result, by "not" after its verb.
 
     The verb is in the calculation's own clause, at most one word before it; lines with a supposition or a negation are
@@ -30,24 +30,24 @@ def denied(text: str) -> Iterator[Edit]:
     for step in right_steps(text):
         line = text.rfind("\n", 0, step.start) + 1
         end = text.find("\n", step.start)
-        if UNSURE.search(text, line, len(text) if end < 0 else end):
+        if UNCERTAIN_WORDS.search(text, line, len(text) if end < 0 else end):
             continue
         clause = max((mark.end() for mark in _CLAUSE.finditer(text, line, step.start)), default=line)
         verbs = list(_AUXILIARY.finditer(text, clause, step.start))
         if verbs and _LEADS_TO.fullmatch(text, verbs[-1].end(), step.start):
             verb = verbs[-1]
             says = f"{step.quote} is right, and is denied"
-            yield replaced("negation", verb.start(), verb.end(), f"{verb[0]} not", says)
+            yield replace_passage("negation", verb.start(), verb.end(), f"{verb[0]} not", says)
 
 
-def in_another_unit(text: str) -> Iterator[Edit]:
+def unit_edits(text: str) -> Iterator[Edit]:
     """Yield edits that give a right result in a unit of another size."""
     for step in right_steps(text):
         unit = _UNIT.match(text, step.end) if step.claimed else None  # a result of 0 is the same in any unit
         other_unit = _exchange_unit(unit[1]) if unit else None
         if unit and other_unit:
             says = f"{step.quote} are {unit[1]}, not {other_unit}"
-            yield replaced("unit", unit.start(1), unit.end(1), other_unit, says)
+            yield replace_passage("unit", unit.start(1), unit.end(1), other_unit, says)
 
 
 def _exchange_unit(unit: str) -> str | None:

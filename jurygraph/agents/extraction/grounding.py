@@ -12,15 +12,15 @@ from pydantic import JsonValue
 
 from jurygraph.agents import notation
 from jurygraph.agents.extraction.stated import QUOTE, FieldStated, Kind, Kinds
-from jurygraph.agents.facts.names import number
-from jurygraph.safety.evidence import Passage, Text
+from jurygraph.agents.facts.names import parse_number
+from jurygraph.safety.evidence import Passage, SearchableText
 from jurygraph.schema import Evidence
 
-LONGEST_PASSAGE = 500
+MAX_PASSAGE = 500
 """The longest passage, in characters, for a record: in a long one any two words are close."""
 
 _MAX_PLACES, _MAX_PASSAGES, _MAX_REPORTED = 10_000, 100, 10
-_MAX_QUOTATION = 2 * LONGEST_PASSAGE
+_MAX_QUOTATION = 2 * MAX_PASSAGE
 """The longest quotation, in characters, that is searched; it may have more white space than the passage."""
 _BLANK = r"[ \u00a0\u2009\u202f]"
 _BLANKS = re.compile(_BLANK)
@@ -28,13 +28,13 @@ _IN_GROUPS = rf"[0-9]{{1,3}}(?:{_BLANK}[0-9]{{3}})+(?:[.,][0-9]+)?(?![.,:/-]?[0-
 _FIGURES = re.compile(rf"(?<![\w.,])([-\u2212]?(?:{_IN_GROUPS}|[0-9]+(?:[.,:/-][0-9]+)*))(?:st|nd|rd|th)?(?!\w)")
 _RANGE = re.compile(r"([0-9]+)-([0-9]+)")
 
-NOWHERE = (
+NOT_FOUND_MESSAGE = (
     "what it quotes does not stand in the response, is cut within a word, or has less than eight letters or more than "
-    f"{LONGEST_PASSAGE}"
+    f"{MAX_PASSAGE}"
 )
 UNKNOWN = "(not found in the response)"
 """The replacement of the text values of a lost record."""
-TWICE = "it is written down twice, and stated once"
+DUPLICATE_MESSAGE = "it is written down twice, and stated once"
 
 Record = Mapping[str, Any]
 
@@ -48,7 +48,7 @@ class LeftOut(NamedTuple):
     @property
     def lost(self) -> str | None:
         """Return the kind of the record if it was left out whole and is not a duplicate; else None."""
-        is_whole_record = self.at.endswith("]") and self.why != TWICE
+        is_whole_record = self.at.endswith("]") and self.why != DUPLICATE_MESSAGE
         return self.at.partition("[")[0] if is_whole_record else None
 
 
@@ -60,7 +60,7 @@ class Grounded(NamedTuple):
     left_out: tuple[LeftOut, ...]
 
 
-def with_unknown(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
+def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue]:
     """Return the data, with an unknown record per lost one behind the records of its kind.
 
     A record that the model found but cannot show may still be in the response: leaving it out would credit the response
@@ -83,14 +83,14 @@ def _as_list(records: JsonValue) -> list[JsonValue]:
     return records
 
 
-def told(left_out: Sequence[LeftOut]) -> str:
+def describe_left_out(left_out: Sequence[LeftOut]) -> str:
     """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
     messages = [f"{entry.at}: {entry.why}" for entry in left_out[:_MAX_REPORTED]]
     more = len(left_out) - len(messages)
     return "; ".join([*messages, *([f"and {more} more"] if more else [])])
 
 
-class Places(Text):
+class IndexedText(SearchableText):
     """A response, with the positions of words and numbers in it."""
 
     def __init__(self, text: str) -> None:
@@ -100,7 +100,7 @@ class Places(Text):
     def rests(self, quotation: str) -> Sequence[Passage]:
         """Return the first 100 passages that match a quotation with enough content (see `supports`)."""
         first = self.supports(quotation) if len(quotation) <= _MAX_QUOTATION else None
-        if first is None or len(first.text) > LONGEST_PASSAGE:
+        if first is None or len(first.text) > MAX_PASSAGE:
             return ()
         return list(
             islice((passage for passage in self.words(first.text) if passage.start >= first.start), _MAX_PASSAGES)
@@ -129,7 +129,7 @@ class Places(Text):
 
 def _parse_number(numeral: str) -> float | None:
     """Return the number that digits spell, also in groups of three."""
-    return number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
+    return parse_number(_BLANKS.sub("", numeral).replace("\u2212", "-"))
 
 
 def _number_spans(figures: re.Match[str]) -> Sequence[tuple[int, int]]:
@@ -148,7 +148,7 @@ class _GroundedRecord(NamedTuple):
     record: dict[str, JsonValue]
 
 
-def ground(text: Places, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) -> Grounded:
+def ground(text: IndexedText, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) -> Grounded:
     """Return the parts of a reply that occur in the response.
 
     The quoted passage of a record must occur there, and each value in it as whole words: case and every letter count. A
@@ -175,7 +175,7 @@ def ground(text: Places, kinds: Kinds, reply: Mapping[str, Sequence[Record]]) ->
 
 
 def _ground_record(
-    text: Places, fields: Kind, record: Record, kept: Sequence[_GroundedRecord]
+    text: IndexedText, fields: Kind, record: Record, kept: Sequence[_GroundedRecord]
 ) -> _GroundedRecord | str:
     """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
     passages = text.rests(record[QUOTE])
@@ -186,22 +186,22 @@ def _ground_record(
         if not _missing_fields(fields, found)
     ]
     if not complete:
-        return _missing_message(*_first_missing(fields, all_found[0][1])) if all_found else NOWHERE
+        return _missing_message(*_first_missing(fields, all_found[0][1])) if all_found else NOT_FOUND_MESSAGE
     non_overlapping = [candidate for candidate in complete if not any(_overlaps(candidate, other) for other in kept)]
     if not non_overlapping and any(
         candidate.record == other.record and _overlaps(candidate, other) for candidate in complete for other in kept
     ):
-        return TWICE
+        return DUPLICATE_MESSAGE
     return (non_overlapping or complete)[0]
 
 
-def _locate_fields(text: Places, fields: Kind, record: Record, passage: Passage) -> dict[str, Passage]:
+def _locate_fields(text: IndexedText, fields: Kind, record: Record, passage: Passage) -> dict[str, Passage]:
     """Return the passage of the value of each field that occurs in a valid place."""
     places = ((name, _locate_value(text, field, record[name], passage)) for name, field in fields.items())
     return {name: place for name, place in places if place is not None}
 
 
-def _locate_value(text: Places, field: FieldStated, value: Any, passage: Passage) -> Passage | None:
+def _locate_value(text: IndexedText, field: FieldStated, value: Any, passage: Passage) -> Passage | None:
     if value is None or field.one_of:
         return None if value is None else passage
     if not field.number and not any(map(str.isalnum, value)):
@@ -252,4 +252,4 @@ def _evidence(kind: str, number: int, grounded: _GroundedRecord) -> Iterator[Evi
 
 def _evidence_at(place: Passage, *at: str | int) -> Evidence:
     """Return the evidence of the value at a path in the data."""
-    return Evidence(quote=place.text, start=place.start, end=place.end, verified=True, of=notation.path_to(at))
+    return Evidence(quote=place.text, start=place.start, end=place.end, verified=True, of=notation.jsonpath_of(at))

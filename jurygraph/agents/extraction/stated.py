@@ -7,14 +7,14 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, StringConstraints, ValidationError, create_model, model_validator
 
 from jurygraph.errors import ConfigError
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Flag, Number
-from jurygraph.sources.complaint import complaint, shortened
+from jurygraph.sources.complaint import describe_validation_error, shorten
 
 QUOTE = "quote"
 """The field of every record of a reply that quotes the passage with the record's values."""
 
-MOST_RECORDS = 60
+MAX_RECORDS = 60
 """The largest number of records per kind in one reply."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,59}")
@@ -23,7 +23,7 @@ _Value = Annotated[str, StringConstraints(min_length=1, max_length=500)]
 _Quote = Annotated[str, StringConstraints(max_length=20_000)]
 
 
-class FieldStated(Noun):
+class FieldStated(FrozenModel):
     """One field of a record: the description `about` that the model sees; a plain text means only that.
 
     The value consists of words of the quoted passage, or with `number` of a number written there in digits. With
@@ -56,7 +56,7 @@ Kind = Mapping[str, FieldStated]
 Kinds = Mapping[str, Kind]
 
 
-class _RecordParams(Noun):
+class _RecordParams(FrozenModel):
     records: Annotated[
         dict[str, Annotated[dict[str, FieldStated], Field(min_length=1, max_length=30)]],
         Field(min_length=1, max_length=30),
@@ -69,12 +69,12 @@ def read_kinds(records: Any) -> Kinds:
     try:
         kinds = _RecordParams.model_validate(params).records
     except ValidationError as error:
-        error_text = complaint(error, _RecordParams, params)
+        error_text = describe_validation_error(error, _RecordParams, params)
         raise ConfigError(f"extract: {error_text.field}: {error_text}") from error
     for kind, fields in kinds.items():
-        _check_name(f"records.{shortened(kind)}", kind)
+        _check_name(f"records.{shorten(kind)}", kind)
         for name in fields:
-            _check_name(f"records.{kind}.{shortened(name)}", name)
+            _check_name(f"records.{kind}.{shorten(name)}", name)
         if QUOTE in fields:
             raise ConfigError(f"extract: records.{kind}.{QUOTE}: every record has one already; leave it out")
     return kinds
@@ -85,13 +85,13 @@ def _check_name(where: str, name: str) -> None:
         raise ConfigError(f"extract: {where}: a name begins with a letter, and has up to 60 letters, digits and _")
 
 
-def reply_noun(kinds: Kinds) -> type[Noun]:
+def reply_model(kinds: Kinds) -> type[FrozenModel]:
     """Return the reply model: a list of records for each kind, in which the quoted passage comes first."""
     lists: dict[str, Any] = {
         f"kind_{place}": (_records(kind, fields), _field_alias(kind))
         for place, (kind, fields) in enumerate(kinds.items(), start=1)
     }
-    return create_model("Extracted", __base__=Noun, **lists)
+    return create_model("Extracted", __base__=FrozenModel, **lists)
 
 
 def _records(kind: str, fields: Kind) -> Any:
@@ -99,12 +99,12 @@ def _records(kind: str, fields: Kind) -> Any:
         f"field_{place}": (_value(field), _field_alias(name))
         for place, (name, field) in enumerate(fields.items(), start=1)
     }
-    record = create_model(f"Record_{kind}", __base__=Noun, quote=(_Quote, ...), **record_fields)
-    return Annotated[tuple[record, ...], Field(max_length=MOST_RECORDS)]
+    record = create_model(f"Record_{kind}", __base__=FrozenModel, quote=(_Quote, ...), **record_fields)
+    return Annotated[tuple[record, ...], Field(max_length=MAX_RECORDS)]
 
 
 def _field_alias(name: str) -> Any:
-    """Return a field with the name as its alias, so that no name collides with an attribute of `Noun` (digest, …)."""
+    """Return a field with the name as its alias, so that no name hides an attribute of `FrozenModel` (digest, …)."""
     return Field(alias=name)
 
 

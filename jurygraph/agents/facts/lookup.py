@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-from jurygraph.agents.facts.names import agree, nearest, normalised, shown
-from jurygraph.agents.facts.reading import Claim, follows, read_claims
+from jurygraph.agents.facts.names import nearest_name, normalise, to_text, values_agree
+from jurygraph.agents.facts.reading import Claim, is_adjacent, read_claims
 from jurygraph.agents.facts.stated import ClaimsStated
 from jurygraph.agents.facts.tables import Key, Table
-from jurygraph.sources.complaint import shortened
+from jurygraph.sources.complaint import shorten
 
 Found = Literal["confirmed", "differs", "elsewhere", "near", "unknown", "unread"]
 _MAX_PLACES, _MAX_CHARACTERS = 5, 200
@@ -41,10 +41,10 @@ class Finding(TypedDict):
     alternatives: list[int]
 
 
-def told(finding: Finding) -> str:
+def describe_finding(finding: Finding) -> str:
     """Return the result of a claim in words."""
     where = f" in {finding['table']}" if finding["table"] else ""
-    text = repr(shortened(finding["text"], _MAX_CHARACTERS))
+    text = repr(shorten(finding["text"], _MAX_CHARACTERS))
     alternatives = (
         f" (rows {', '.join(map(str, finding['alternatives']))} say otherwise)" if finding["alternatives"] else ""
     )
@@ -62,7 +62,7 @@ def told(finding: Finding) -> str:
 
 
 def _describe_difference(finding: Finding, column: str) -> str:
-    actual, claimed = shown(finding["values"].get(column)), shortened(finding["claimed"][column], _MAX_CHARACTERS)
+    actual, claimed = to_text(finding["values"].get(column)), shorten(finding["claimed"][column], _MAX_CHARACTERS)
     return f"{column} is {actual or 'not told'}, not {claimed or 'left open'}"
 
 
@@ -91,13 +91,13 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) 
         )
     first, *others = rows
     columns = first.values.keys() if table.columns is None else table.columns
-    claimed = {**{name: shown(known[name]) for name in known if name in columns}, **claimed_values}
+    claimed = {**{name: to_text(known[name]) for name in known if name in columns}, **claimed_values}
     claimed = {name: value for name, value in claimed.items() if name not in table.stated.key}
     tolerances = claim.form.within
     differs = [
         name
         for name, value in sorted(claimed.items())
-        if not agree(value, first.values.get(name), tolerances.get(name, 0.0))
+        if not values_agree(value, first.values.get(name), tolerances.get(name, 0.0))
     ]
     return _build_finding(
         claim,
@@ -122,7 +122,7 @@ def _missing_finding(
 ) -> Finding:
     places = sorted({", ".join(filter(None, place)) for place in table.places(key[0])} - {""}) if key[0] else []
     names = [name for name in table.names_near(key) if name != key[0]] if hint and not places else []
-    nearly = nearest(key[0], names)
+    nearly = nearest_name(key[0], names)
     found: Found = "elsewhere" if places else "near" if nearly else "unknown"
     return _build_finding(
         claim, found, table=table.name, values=values, own=own, places=places[:_MAX_PLACES], nearly=nearly
@@ -139,7 +139,7 @@ def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list
     """Merge successive equal claims with equal results into one, with their number."""
     merged: list[Finding] = []
     for place, finding in enumerate(found):
-        if merged and same_claim(merged[-1]) == same_claim(finding) and follows(claims[place - 1], claims[place]):
+        if merged and claim_key(merged[-1]) == claim_key(finding) and is_adjacent(claims[place - 1], claims[place]):
             merged[-1]["at"] += finding["at"]
             merged[-1]["values"][name] += 1
         else:
@@ -149,11 +149,11 @@ def _merge(claims: Sequence[Claim], found: Sequence[Finding], name: str) -> list
     return merged
 
 
-def same_claim(finding: Finding) -> tuple[Any, ...]:
+def claim_key(finding: Finding) -> tuple[Any, ...]:
     """Return a key that is equal for findings of the same claim made twice."""
     claimed, places = tuple(sorted(finding["claimed"].items())), tuple(finding["places"])
     return (
-        normalised(finding["text"]),
+        normalise(finding["text"]),
         finding["found"],
         finding["table"],
         finding["row"],

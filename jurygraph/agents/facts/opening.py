@@ -11,7 +11,7 @@ from jurygraph.agents.facts.stated import ClaimsStated, FactsStated, Form, Table
 from jurygraph.agents.facts.tables import FileTable, InlineTable, Table, ToolTable
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import TaskView, digest_of
-from jurygraph.sources.complaint import complaint, nearest, quoted
+from jurygraph.sources.complaint import describe_validation_error, did_you_mean, quote
 
 Cached = TypeVar("Cached", "Facts", FileTable)
 
@@ -36,7 +36,7 @@ class Facts(NamedTuple):
         return all(table.fresh for table in self.tables.values())
 
 
-def facts_of(view: TaskView) -> Facts:
+def load_facts(view: TaskView) -> Facts:
     """Return the facts of a view's task, with its files as they are now. Raises PlanError naming the field."""
     with _LOCK:
         known = _FACTS_CACHE.get(view.digest)
@@ -74,7 +74,7 @@ def _open_facts(view: TaskView) -> Facts:
     try:
         facts = FactsStated.model_validate(view.facts)
     except ValidationError as error:
-        error_text = complaint(error, FactsStated, view.facts)
+        error_text = describe_validation_error(error, FactsStated, view.facts)
         raise PlanError(
             f"task {view.id!r}: facts{f'.{error_text.field}' if error_text.path else ''}: {error_text}"
         ) from error
@@ -107,13 +107,13 @@ def _open_table(name: str, spec: TableStated) -> Table:
 def _check_columns(where: str, columns: Iterable[str], table: Table) -> None:
     for column in columns:
         if table.columns is not None and column not in table.columns:
-            raise PlanError(f"{where}: {no_column(column, table)}")
+            raise PlanError(f"{where}: {unknown_column_message(column, table)}")
 
 
-def no_column(column: str, table: Table) -> str:
+def unknown_column_message(column: str, table: Table) -> str:
     """Return the message for an unknown column, with the most similar one or all columns."""
     known = sorted(table.columns or ())
-    return f"there is no column {quoted(column)}; {nearest(column, known) or 'there are ' + ', '.join(known)}"
+    return f"there is no column {quote(column)}; {did_you_mean(column, known) or 'there are ' + ', '.join(known)}"
 
 
 def _open_file_table(name: str, spec: TableStated, file: str) -> FileTable:
@@ -129,7 +129,7 @@ def _check_merged(where: str, kind: ClaimsStated, tables: Mapping[str, Table]) -
     """Raise PlanError if the name for the number of merged claims is also a column."""
     for form in kind.forms:
         if kind.merged is not None and kind.merged in (tables[form.table].columns or ()):
-            problem = f"is {quoted(kind.merged)}, which is a column of {form.table}"
+            problem = f"is {quote(kind.merged)}, which is a column of {form.table}"
             raise PlanError(f"{where}: {problem}; give the number another name")
 
 
@@ -140,10 +140,12 @@ def _check_form(where: str, kind: ClaimsStated, form: Form, table: Table) -> Non
     claimed_columns = {*groups, *kind.beside, *form.states}
     for column in table.stated.key:
         if column not in claimed_columns:
-            problem = f"says nothing of {quoted(column)}, which is part of the key of {table.name}"
+            problem = f"says nothing of {quote(column)}, which is part of the key of {table.name}"
             raise PlanError(f"{where}: {problem}; name a group of the pattern so, or give it in `beside` or `states`")
     _check_columns(f"{where}.pattern", sorted(groups), table)
     for column in form.within:
         if column not in claimed_columns:
-            problem = f"nothing is claimed of {quoted(column)}; {nearest(column, claimed_columns) or 'leave it out'}"
+            problem = (
+                f"nothing is claimed of {quote(column)}; {did_you_mean(column, claimed_columns) or 'leave it out'}"
+            )
             raise PlanError(f"{where}.within: {problem}")

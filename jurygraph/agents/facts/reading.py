@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from jurygraph.agents import notation
-from jurygraph.agents.facts.names import rank, shown
+from jurygraph.agents.facts.names import to_text, value_sort_key
 from jurygraph.agents.facts.stated import ClaimsStated, Form
 
 _MAX_CHARACTERS = 1000
@@ -31,7 +31,7 @@ def read_claims(kind: ClaimsStated, data: Any) -> list[Claim]:
     return sorted(_claims(kind, data), key=lambda claim: claim.order)
 
 
-def follows(before: Claim, after: Claim) -> bool:
+def is_adjacent(before: Claim, after: Claim) -> bool:
     """Return true if no record lies between those of two claims, by their order numbers, else by their locations."""
     (rank_class, first, _, steps, _), (other_rank_class, second, _, other_steps, _) = before.order, after.order
     if rank_class == other_rank_class == 0:
@@ -59,7 +59,7 @@ def _claims(kind: ClaimsStated, data: Any) -> Iterator[Claim]:
 @lru_cache(maxsize=1 << 14)
 def _path_and_sort_key(location: tuple[str | int, ...]) -> tuple[str, tuple[Any, ...]]:
     """Return a location as a JSONPath and as a sort key. Cached: the responses of a group share most locations."""
-    return notation.path_to(location), notation.place(location)
+    return notation.jsonpath_of(location), notation.location_sort_key(location)
 
 
 def _parent(data: Any, location: Sequence[str | int]) -> Any:
@@ -70,7 +70,7 @@ def _parent(data: Any, location: Sequence[str | int]) -> Any:
 
 def _record_rank(kind: ClaimsStated, record: Any) -> tuple[Any, ...]:
     """Return the sort key of the record from its order field."""
-    return rank(record.get(kind.order) if kind.order is not None and isinstance(record, dict) else None)
+    return value_sort_key(record.get(kind.order) if kind.order is not None and isinstance(record, dict) else None)
 
 
 def _record_values(kind: ClaimsStated, record: Any) -> Iterator[tuple[str, Any]]:
@@ -79,13 +79,13 @@ def _record_values(kind: ClaimsStated, record: Any) -> Iterator[tuple[str, Any]]
         value = record.get(field_spec.field) if isinstance(record, dict) else None
         if isinstance(value, list | dict) or (isinstance(value, str) and len(value) > _MAX_CHARACTERS):
             value = None
-        yield name, value if field_spec.map is None else field_spec.map.get(shown(value))
+        yield name, value if field_spec.map is None else field_spec.map.get(to_text(value))
 
 
 def _texts(kind: ClaimsStated, value: Any) -> Iterator[str]:
     if value is None:
         return
-    whole = shown(value)
+    whole = to_text(value)
     for part in whole.split(kind.split) if kind.split else (whole,):
         text = part.strip()
         if text and text not in kind.none:

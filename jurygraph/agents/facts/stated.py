@@ -7,14 +7,14 @@ from typing import Any, Self
 from pydantic import Field, JsonValue, model_validator
 
 from jurygraph.agents import notation
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Flag, Id, Unit
-from jurygraph.sources.complaint import quoted
+from jurygraph.sources.complaint import quote
 
 _MAX_CACHED_CHARACTERS, _MAX_CACHED = 500, 4096
 
 
-class TableStated(Noun):
+class TableStated(FrozenModel):
     """A table of facts, from one of three sources: `rows` in the task, a `file`, or a `tool` of the config.
 
     `key` are the columns that identify a row: the name first, then place or time. Rows that share a key are
@@ -43,7 +43,7 @@ class TableStated(Noun):
         return self
 
 
-class Form(Noun):
+class Form(FrozenModel):
     """One way in which a claim may be written.
 
     `pattern` (RE2) has a named group for every claimed column; `columns` maps groups with other names to their columns.
@@ -60,7 +60,7 @@ class Form(Noun):
     @model_validator(mode="after")
     def _check_pattern(self) -> Self:
         if self.pattern is not None:
-            notation.require("pattern", self.pattern, notation.pattern)
+            notation.require_notation("pattern", self.pattern, notation.compile_pattern)
         unknown = sorted(self.columns.keys() - self.groups)
         if unknown:
             known = ", ".join(self.groups) or "none"
@@ -70,7 +70,7 @@ class Form(Noun):
     @cached_property
     def compiled(self) -> Any:
         """Return the compiled pattern, or None without a pattern."""
-        return None if self.pattern is None else notation.pattern(self.pattern)
+        return None if self.pattern is None else notation.compile_pattern(self.pattern)
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -78,14 +78,14 @@ class Form(Noun):
         return () if self.compiled is None else tuple(self.compiled.groupindex)
 
 
-class Beside(Noun):
+class RecordField(FrozenModel):
     """A value from the record that holds a claim: that of a `field`, translated by `map` if given."""
 
     field: Id
     map: dict[str, JsonValue] | None = None
 
 
-class ClaimsStated(Noun):
+class ClaimsStated(FrozenModel):
     """One kind of claims: their JSONPaths `at` (RFC 9535) in the response's data, and the `forms` they may have.
 
     `split` separates several claims in one text; a text in `none` claims nothing. `beside` are values of the record
@@ -98,20 +98,20 @@ class ClaimsStated(Noun):
     forms: tuple[Form, ...] = Field(min_length=1)
     split: str | None = None
     none: tuple[str, ...] = ("", "-")
-    beside: dict[Id, Beside] = Field(default_factory=dict)
+    beside: dict[Id, RecordField] = Field(default_factory=dict)
     order: Id | None = None
     merged: Id | None = None
 
     @model_validator(mode="after")
     def _check_paths(self) -> Self:
         for place, path in enumerate(self.at):
-            notation.require(f"at[{place}]", path, notation.path)
+            notation.require_notation(f"at[{place}]", path, notation.compile_jsonpath)
         return self
 
     @cached_property
     def paths(self) -> list[Any]:
         """Return the compiled JSONPaths."""
-        return [notation.path(path) for path in self.at]
+        return [notation.compile_jsonpath(path) for path in self.at]
 
     def form_of(self, text: str) -> tuple[Form | None, Mapping[str, str]]:
         """Return the form that a text matches, and its values by column."""
@@ -134,7 +134,7 @@ def _form_of(forms: Sequence[Form], text: str) -> tuple[Form | None, Mapping[str
     return None, {}
 
 
-class FactsStated(Noun):
+class FactsStated(FrozenModel):
     """The `facts` of a task."""
 
     tables: dict[Id, TableStated]
@@ -146,6 +146,6 @@ class FactsStated(Noun):
             for place, form in enumerate(kind.forms):
                 if form.table not in self.tables:
                     known = ", ".join(self.tables) or "none"
-                    problem = f"`claims.{name}.forms[{place}].table` names {quoted(form.table)}"
+                    problem = f"`claims.{name}.forms[{place}].table` names {quote(form.table)}"
                     raise ValueError(f"{problem}, which is no table; there are {known}")
         return self

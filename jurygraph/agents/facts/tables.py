@@ -9,12 +9,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from jurygraph.agents.facts.names import COMPARED, missing, normalised, rank, shown, valued
+from jurygraph.agents.facts.names import MAX_COMPARED, is_missing, normalise, number_or_value, to_text, value_sort_key
 from jurygraph.agents.facts.stated import TableStated
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import canonical
-from jurygraph.sources.files import temporary_room
-from jurygraph.sources.table_rows import plain, read_rows, sha256_of
+from jurygraph.sources.files import require_temporary_space
+from jurygraph.sources.table_rows import read_rows, sha256_of, to_json_values
 
 Key = tuple[str, ...]
 Values = Mapping[str, Any]
@@ -71,20 +71,22 @@ class Table(ABC):
 
     def key_of(self, values: Values) -> Key:
         """Return a row's key, normalised."""
-        return tuple(normalised(values.get(column)) for column in self.stated.key)
+        return tuple(normalise(values.get(column)) for column in self.stated.key)
 
     def ordered(self, rows: Iterable[Row]) -> list[Row]:
         """Return rows that share a key, the preferred one first, independent of their order in the source."""
         order = self.stated.order
 
         def sort_key(row: Row) -> tuple[Any, ...]:
-            return rank(None if order is None else row.values.get(order)), self.content(row)
+            return value_sort_key(None if order is None else row.values.get(order)), self.content(row)
 
         return sorted(rows, key=sort_key)
 
     def content(self, row: Row) -> bytes:
         """Return a row's content without its order, as canonical JSON; numbers as text, as in CSV, count as numbers."""
-        values = {column: shown(valued(value)) for column, value in row.values.items() if not missing(value)}
+        values = {
+            column: to_text(number_or_value(value)) for column, value in row.values.items() if not is_missing(value)
+        }
         values.pop(self.stated.order or "", None)
         return canonical(values)
 
@@ -122,7 +124,11 @@ class InlineTable(Table):
 
     def names_near(self, key: Key) -> Collection[str]:
         names = self._names.get(key[1:], set())
-        return names if len(names) <= COMPARED else [name for name in names if name.startswith(key[0][:_PREFIX_LENGTH])]
+        return (
+            names
+            if len(names) <= MAX_COMPARED
+            else [name for name in names if name.startswith(key[0][:_PREFIX_LENGTH])]
+        )
 
 
 class FileTable(Table):
@@ -137,7 +143,7 @@ class FileTable(Table):
         self._state = _state(self._path)
         self._index = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         weakref.finalize(self, self._index.close)
-        with temporary_room():
+        with require_temporary_space():
             self._columns = self._build_index(Path(spec.file or ""), spec.table)
         if not self._columns:
             raise InputError(f"{spec.file}: holds no rows, so nothing could be found in it; name another file")
@@ -185,8 +191,8 @@ class FileTable(Table):
 
     def names_near(self, key: Key) -> Collection[str]:
         name, place = _index_key(key)
-        names = self._names(place, "", COMPARED + 1)
-        return names if len(names) <= COMPARED else self._names(place, name[:_PREFIX_LENGTH], COMPARED)
+        names = self._names(place, "", MAX_COMPARED + 1)
+        return names if len(names) <= MAX_COMPARED else self._names(place, name[:_PREFIX_LENGTH], MAX_COMPARED)
 
     def _names(self, place: str, start: str, most: int) -> list[str]:
         return [name for (name,) in self._query(_NAMES_SQL, place, start, start + _LAST_CHARACTER, most)]
@@ -239,12 +245,12 @@ class ToolTable(Table):
             raise TypeError(
                 f"facts table {self.name!r}: its tool gave {_describe_type(rows)}; give a mapping, or a list of such"
             )
-        numbered = (Row(number, plain(row)) for number, row in enumerate(rows, start=1))
+        numbered = (Row(number, to_json_values(row)) for number, row in enumerate(rows, start=1))
         return self.ordered(row for row in numbered if self._has_key(row, key))
 
     def _has_key(self, row: Row, key: Key) -> bool:
         key_columns = zip(self.stated.key, key, strict=True)
-        return all(normalised(row.values.get(column)) == part for column, part in key_columns)
+        return all(normalise(row.values.get(column)) == part for column, part in key_columns)
 
     def places(self, name: str) -> Collection[Key]:
         return ()

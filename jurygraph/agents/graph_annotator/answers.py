@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jurygraph.agents.graph_annotator.candidates import Pair, kinds_between
-from jurygraph.agents.graph_annotator.forms import StatedEdge, StatedRole
+from jurygraph.agents.graph_annotator.forms import EdgeReply, RoleReply
 from jurygraph.schema import Criterion
 from jurygraph.schema.rubric import Role
-from jurygraph.sources.complaint import shortened
+from jurygraph.sources.complaint import shorten
 
 _MAX_CHARACTERS = 80
 
@@ -27,7 +27,7 @@ class CheckedRoles:
         return [*(f"{_quote(name)} {why}" for name, why in self.unassigned.items()), *self.beside]
 
 
-def check_roles(replies: Iterable[StatedRole], criteria: Mapping[str, Criterion]) -> CheckedRoles:
+def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion]) -> CheckedRoles:
     """Validate the roles of a reply about `criteria`, which are given by their ids."""
     roles: dict[str, set[Role]] = defaultdict(set)
     for reply in replies:
@@ -59,8 +59,8 @@ def _wrong_role(criterion: Criterion, roles: Sequence[Role]) -> str | None:
 class CheckedEdges:
     """The accepted answers; the rejected ones, with the reasons; and the pairs without an answer, with the reasons."""
 
-    answers: dict[Pair, StatedEdge] = field(default_factory=dict)
-    rejected: tuple[tuple[StatedEdge, str], ...] = ()
+    answers: dict[Pair, EdgeReply] = field(default_factory=dict)
+    rejected: tuple[tuple[EdgeReply, str], ...] = ()
     unanswered: dict[Pair, str] = field(default_factory=dict)
 
     @property
@@ -71,15 +71,15 @@ class CheckedEdges:
 
 
 def check_edges(
-    edges: Iterable[StatedEdge], requested: Sequence[Pair], roles: Mapping[str, Role], known: Iterable[str]
+    edges: Iterable[EdgeReply], requested: Sequence[Pair], roles: Mapping[str, Role], known: Iterable[str]
 ) -> CheckedEdges:
     """Validate a reply about the pairs `requested`; `known` are the ids of all criteria.
 
     A pair with two different kinds gets none, and of two equal answers the more confident counts.
     """
-    answers: dict[Pair, StatedEdge] = {}
-    rejected: list[tuple[StatedEdge, str]] = []
-    by_pair: dict[Pair, list[StatedEdge]] = defaultdict(list)
+    answers: dict[Pair, EdgeReply] = {}
+    rejected: list[tuple[EdgeReply, str]] = []
+    by_pair: dict[Pair, list[EdgeReply]] = defaultdict(list)
     ids = frozenset(known)
     for edge in sorted(edges, key=_sort_key):
         pair = Pair(edge.parent, edge.child)
@@ -100,7 +100,7 @@ def check_edges(
     return CheckedEdges(answers, tuple(rejected), unanswered)
 
 
-def _sort_key(edge: StatedEdge) -> tuple[str, str, str, int, str]:
+def _sort_key(edge: EdgeReply) -> tuple[str, str, str, int, str]:
     return edge.parent, edge.child, edge.relation, -edge.confidence, edge.reason
 
 
@@ -121,7 +121,7 @@ def _wrong_pair(pair: Pair, requested: Sequence[Pair], roles: Mapping[str, Role]
     return "the pair was not asked about in this request"
 
 
-def _wrong_kind(edge: StatedEdge, pair: Pair, roles: Mapping[str, Role]) -> str | None:
+def _wrong_kind(edge: EdgeReply, pair: Pair, roles: Mapping[str, Role]) -> str | None:
     kinds = kinds_between(roles, pair)
     if edge.relation == "none" or edge.relation in kinds:
         return None
@@ -131,4 +131,4 @@ def _wrong_kind(edge: StatedEdge, pair: Pair, roles: Mapping[str, Role]) -> str 
 
 
 def _quote(name: str) -> str:
-    return f"“{shortened(name, _MAX_CHARACTERS)}”"
+    return f"“{shorten(name, _MAX_CHARACTERS)}”"

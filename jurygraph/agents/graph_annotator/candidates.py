@@ -34,11 +34,11 @@ def kinds_between(roles: Mapping[str, Role], pair: Pair) -> tuple[Kind, ...]:
     return LICENSED.get((roles[pair.parent], roles[pair.child]), ())
 
 
-def candidates(roles: Mapping[str, Role]) -> tuple[Pair, ...]:
+def candidate_pairs(roles: Mapping[str, Role]) -> tuple[Pair, ...]:
     """Return every pair that can have an edge. The two directions of a pair are adjacent; otherwise in id order."""
-    return in_order(pair for parent in roles for child in roles if kinds_between(roles, pair := Pair(parent, child)))
+    return sort_pairs(pair for parent in roles for child in roles if kinds_between(roles, pair := Pair(parent, child)))
 
 
-def in_order(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
+def sort_pairs(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
     """Return the pairs in the order in which a model gets them, independent of their order here."""
     return tuple(sorted(pairs, key=lambda pair: (min(pair), max(pair), pair)))

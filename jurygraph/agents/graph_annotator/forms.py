@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.rubric import Role
 
 _MAX_ENTRIES = 1024
@@ -25,17 +25,17 @@ Relation = Literal["none", "weak", "strong", "activation"]
 # No docstrings below: they would be part of the JSON schema that a model is given.
 
 
-class StatedRole(Noun):
+class RoleReply(FrozenModel):
     reason: Reason
     criterion: Named
     role: Role
 
 
-class StatedRoles(Noun):
-    roles: tuple[StatedRole, ...] = Field(max_length=_MAX_ENTRIES)
+class RolesReply(FrozenModel):
+    roles: tuple[RoleReply, ...] = Field(max_length=_MAX_ENTRIES)
 
 
-class StatedEdge(Noun):
+class EdgeReply(FrozenModel):
     reason: Reason
     parent: Named
     child: Named
@@ -48,21 +48,21 @@ class StatedEdge(Noun):
         return self.confidence / _MAX_PERCENT
 
 
-class StatedEdges(Noun):
-    pairs: tuple[StatedEdge, ...] = Field(max_length=_MAX_ENTRIES)
+class EdgesReply(FrozenModel):
+    pairs: tuple[EdgeReply, ...] = Field(max_length=_MAX_ENTRIES)
 
 
 @lru_cache(maxsize=256)
-def roles_form(criteria: tuple[str, ...]) -> type[Noun]:
+def roles_reply_model(criteria: tuple[str, ...]) -> type[FrozenModel]:
     """Return the schema of a reply about the roles of these criteria."""
     role_model = create_model(
-        "RoleStated", __base__=Noun, reason=(Reason, ...), criterion=_one_of(criteria), role=(Role, ...)
+        "RoleStated", __base__=FrozenModel, reason=(Reason, ...), criterion=_one_of(criteria), role=(Role, ...)
     )
-    return create_model("RolesStated", __base__=Noun, roles=_list_of(role_model, len(criteria)))
+    return create_model("RolesStated", __base__=FrozenModel, roles=_list_of(role_model, len(criteria)))
 
 
 @lru_cache(maxsize=256)
-def edges_form(pairs: tuple[tuple[str, str], ...]) -> type[Noun]:
+def edges_reply_model(pairs: tuple[tuple[str, str], ...]) -> type[FrozenModel]:
     """Return the schema of a reply about these pairs, each a parent and a child."""
     parents, children = (tuple(sorted(set(ends))) for ends in zip(*pairs, strict=True))
     fields: dict[str, Any] = {
@@ -73,7 +73,9 @@ def edges_form(pairs: tuple[tuple[str, str], ...]) -> type[Noun]:
         "confidence": (Percent, ...),
     }
     return create_model(
-        "PairsStated", __base__=Noun, pairs=_list_of(create_model("PairStated", __base__=Noun, **fields), len(pairs))
+        "PairsStated",
+        __base__=FrozenModel,
+        pairs=_list_of(create_model("PairStated", __base__=FrozenModel, **fields), len(pairs)),
     )
 
 
@@ -81,5 +83,5 @@ def _one_of(names: Sequence[str]) -> Any:
     return Literal[tuple(names)], ...
 
 
-def _list_of(entry_model: type[Noun], count: int) -> Any:
+def _list_of(entry_model: type[FrozenModel], count: int) -> Any:
     return tuple[entry_model, ...], Field(min_length=count, max_length=count)  # type: ignore[valid-type]

@@ -3,38 +3,45 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.projection import Projected
-from jurygraph.agents.graph_annotator.standing import Standing, seen
-from jurygraph.agents.graph_annotator.voting import Batch, Source, elect, heard, outvoted, rejected
-from jurygraph.schema import Annotation, Edge, RejectedEdge, Rubric, Task, Unanswered
+from jurygraph.agents.graph_annotator.projection import Projection
+from jurygraph.agents.graph_annotator.standing import KnownGraph, seen
+from jurygraph.agents.graph_annotator.voting import (
+    Batch,
+    EdgeSource,
+    elect_edge,
+    is_answered,
+    outvoted_edges,
+    reject_answer,
+)
+from jurygraph.schema import Annotation, Edge, RejectedEdge, Rubric, Task, UnansweredPair
 
 
-def elected(batches: Iterable[Batch], source: Source) -> list[Edge]:
+def elect_edges(batches: Iterable[Batch], source: EdgeSource) -> list[Edge]:
     """Return the edges that win the vote: at most one per pair."""
-    edges = (elect(pair, samples, source) for pairs, samples in batches for pair in pairs)
+    edges = (elect_edge(pair, samples, source) for pairs, samples in batches for pair in pairs)
     return [edge for edge in edges if edge is not None]
 
 
-def turned_down(batches: Iterable[Batch], source: Source) -> Iterator[RejectedEdge]:
+def rejected_edges(batches: Iterable[Batch], source: EdgeSource) -> Iterator[RejectedEdge]:
     """Return the edges that the checks and the votes rejected."""
     for pairs, samples in batches:
         for sample in samples:
             for edge, why in sample.rejected:
-                yield rejected(edge, "check", why, source)
+                yield reject_answer(edge, "check", why, source)
         for pair in pairs:
-            yield from outvoted(pair, samples, source)
+            yield from outvoted_edges(pair, samples, source)
 
 
-def unanswered(batches: Iterable[Batch]) -> Iterator[Unanswered]:
+def unanswered_pairs(batches: Iterable[Batch]) -> Iterator[UnansweredPair]:
     """Return the pairs for which at least half of the samples have no answer."""
     for pairs, samples in batches:
         for pair in pairs:
-            if not heard(pair, samples):
+            if not is_answered(pair, samples):
                 why = min(sample.unanswered[pair] for sample in samples if pair in sample.unanswered)
-                yield Unanswered(parent=pair.parent, child=pair.child, why=why)
+                yield UnansweredPair(parent=pair.parent, child=pair.child, why=why)
 
 
-def cut(projected: Projected) -> Iterator[RejectedEdge]:
+def projection_rejections(projected: Projection) -> Iterator[RejectedEdge]:
     """Return the edges that the projection removed."""
     for edge, cycle in projected.dropped:
         content = edge.model_dump(include={"parent", "child", "kind", "reason", "confidence", "model", "prompt"})
@@ -42,10 +49,10 @@ def cut(projected: Projected) -> Iterator[RejectedEdge]:
         yield RejectedEdge(**content, stage="projection", why=why)
 
 
-def frozen(
+def freeze_graph(
     task: Task,
     rubric: Rubric,
-    stood: Standing,
+    stood: KnownGraph,
     requested: Iterable[Pair],
     edges: Sequence[Edge],
     record: Annotation,

@@ -10,14 +10,14 @@ _KINDS = ("weak", "strong", "activation")
 """The kinds of edges in ascending rank: the first is removed first."""
 
 
-class Projected(NamedTuple):
+class Projection(NamedTuple):
     """The kept edges, and the dropped ones, each with the cycle that it would close; all in id order."""
 
     kept: tuple[Edge, ...]
     dropped: tuple[tuple[Edge, tuple[str, ...]], ...]
 
 
-def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projected:
+def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projection:
     """Return the edges without those that close a cycle with higher ones; edges in `standing` rank highest.
 
     Weak edges rank below strong ones, and these below activations; within a kind, less confident edges rank lower, and
@@ -36,7 +36,7 @@ def project(edges: Iterable[Edge], standing: Iterable[Edge] = ()) -> Projected:
             kept.append(edge)
         else:
             dropped.append((edge, (edge.parent, *path)))
-    return Projected(tuple(sorted(kept, key=_ends)), tuple(sorted(dropped, key=lambda entry: _ends(entry[0]))))
+    return Projection(tuple(sorted(kept, key=_ends)), tuple(sorted(dropped, key=lambda entry: _ends(entry[0]))))
 
 
 def _rank(edge: Edge) -> tuple[int, float, str, str]:

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from jurygraph.agents.graph_annotator.candidates import Pair, in_order
+from jurygraph.agents.graph_annotator.candidates import Pair, sort_pairs
 from jurygraph.aggregation import gear
 from jurygraph.schema import Annotation, Criterion, Edge, RejectedEdge, Rubric, Task, digest_of
 from jurygraph.schema.rubric import Role
-from jurygraph.schema.task import words_of
+from jurygraph.schema.task import query_text
 
 _DIGITS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class KnownGraph:
     """The known state of a task's rubric: the known roles, the criteria unchanged since their annotation
     (`settled`), and the record of the annotation. Hand-written edges stay; edges that an annotator `found` stay unless
     they close a cycle, so those that an earlier projection `cut` may come back."""
@@ -32,7 +32,7 @@ class Standing:
         )
         by_hand = {frozenset(_ends(edge)) for edge in self.by_hand}
         known = set(map(_ends, self.found))
-        return in_order(
+        return sort_pairs(
             pair
             for pair in candidates
             if (pair in unanswered or not self.settled.issuperset(pair))
@@ -52,7 +52,7 @@ class Standing:
                 yield edge
 
 
-def standing(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> Standing:
+def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> KnownGraph:
     """Return the known state of a task's `rubric`, from itself and from the `reviewed` one if there is one.
 
     An edge that an annotator found stays while both its criteria are as the annotator saw them. A hand-written edge of
@@ -68,7 +68,7 @@ def standing(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> Stan
     names = sorted(present)
     gear.compile(len(names), *gear.edges(names, [(*_ends(edge), edge.kind) for edge in by_hand])[:2], names)
     found = [edge for edge in source.edges if edge.model and _ends(edge) not in hand_written]
-    return Standing(
+    return KnownGraph(
         roles=roles,
         settled=settled,
         by_hand=tuple(by_hand),
@@ -114,4 +114,4 @@ def _ends(edge: Edge) -> Pair:
 
 def seen(task: Task, criterion: Criterion, role: Role) -> str:
     """Return a digest of the annotator's input: a criterion's words, its sign and its role, under the query."""
-    return digest_of([words_of(task.query), criterion.stated, role])[:_DIGITS]
+    return digest_of([query_text(task.query), criterion.stated, role])[:_DIGITS]

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from jurygraph.agents.graph_annotator.candidates import candidates
+from jurygraph.agents.graph_annotator.candidates import candidate_pairs
 from jurygraph.schema import Rubric
 
 
@@ -48,7 +48,7 @@ def _candidates(rubric: Rubric) -> int | None:
     if rubric.annotation is not None:
         return rubric.annotation.candidates
     roles = {criterion.id: criterion.role for criterion in rubric.criteria if criterion.role is not None}
-    return len(candidates(roles)) if len(roles) == len(rubric.criteria) else None
+    return len(candidate_pairs(roles)) if len(roles) == len(rubric.criteria) else None
 
 
 def _invalid(rubric: Rubric) -> int:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from jurygraph.agents.graph_annotator.answers import CheckedEdges
 from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.forms import StatedEdge
+from jurygraph.agents.graph_annotator.forms import EdgeReply
 from jurygraph.schema import Edge, RejectedEdge
 
 
@@ -18,18 +18,18 @@ class Batch(NamedTuple):
     samples: Sequence[CheckedEdges]
 
 
-class Source(NamedTuple):
+class EdgeSource(NamedTuple):
     """The source of an edge: a model, and the digest of its prompt."""
 
     model: str
     prompt: str
 
 
-def elect(pair: Pair, samples: Sequence[CheckedEdges], source: Source) -> Edge | None:
+def elect_edge(pair: Pair, samples: Sequence[CheckedEdges], source: EdgeSource) -> Edge | None:
     """Return the edge of a pair; None without one or with too few answers. Its confidence is the winners' mean."""
     answers = _answers_for(pair, samples)
     kind = _winner(answers)
-    if kind == "none" or not heard(pair, samples):
+    if kind == "none" or not is_answered(pair, samples):
         return None
     winners = [answer for answer in answers if answer.relation == kind]
     most_confident = min(winners, key=lambda answer: (-answer.confidence, answer.reason))
@@ -46,14 +46,14 @@ def elect(pair: Pair, samples: Sequence[CheckedEdges], source: Source) -> Edge |
     )
 
 
-def heard(pair: Pair, samples: Sequence[CheckedEdges]) -> bool:
+def is_answered(pair: Pair, samples: Sequence[CheckedEdges]) -> bool:
     """Return true if more than half of the samples answered about a pair, even if the answer was rejected."""
     return 2 * sum(pair in sample.unanswered for sample in samples) < len(samples)
 
 
-def outvoted(pair: Pair, samples: Sequence[CheckedEdges], source: Source) -> Iterator[RejectedEdge]:
+def outvoted_edges(pair: Pair, samples: Sequence[CheckedEdges], source: EdgeSource) -> Iterator[RejectedEdge]:
     """Yield the edges that lost the vote, each as its most confident answer."""
-    if not heard(pair, samples):
+    if not is_answered(pair, samples):
         return
     answers = _answers_for(pair, samples)
     counts = Counter(answer.relation for answer in answers)
@@ -63,10 +63,10 @@ def outvoted(pair: Pair, samples: Sequence[CheckedEdges], source: Source) -> Ite
             (answer for answer in answers if answer.relation == kind),
             key=lambda answer: (-answer.confidence, answer.reason),
         )
-        yield rejected(answer, "vote", f"the vote was: {tally}", source)
+        yield reject_answer(answer, "vote", f"the vote was: {tally}", source)
 
 
-def rejected(answer: StatedEdge, stage: str, why: str, source: Source) -> RejectedEdge:
+def reject_answer(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -> RejectedEdge:
     """Return the record of an answer that gives no edge, with the reason."""
     content = {
         **answer.model_dump(include={"parent", "child", "reason"}),
@@ -76,11 +76,11 @@ def rejected(answer: StatedEdge, stage: str, why: str, source: Source) -> Reject
     return RejectedEdge.model_validate({**content, "stage": stage, "why": why, **source._asdict()})
 
 
-def _answers_for(pair: Pair, samples: Sequence[CheckedEdges]) -> list[StatedEdge]:
+def _answers_for(pair: Pair, samples: Sequence[CheckedEdges]) -> list[EdgeReply]:
     return [sample.answers[pair] for sample in samples if pair in sample.answers]
 
 
-def _winner(answers: Sequence[StatedEdge]) -> str:
+def _winner(answers: Sequence[EdgeReply]) -> str:
     counts = Counter(answer.relation for answer in answers).most_common()
     tied = len(counts) > 1 and counts[0][1] == counts[1][1]
     return "none" if tied or not counts else counts[0][0]

@@ -3,16 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from jurygraph.agents.judging.evaluator import Judging, Profile
-from jurygraph.agents.judging.forms import InParts
+from jurygraph.agents.judging.evaluator import JudgeEvaluator, Profile
+from jurygraph.agents.judging.forms import PartialCredit
 from jurygraph.agents.judging.items import Item
-from jurygraph.agents.roles import Ask
+from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Stakeholder
 
 ChecklistAudience = Literal["stakeholder", "task"]
-USUAL = (
+DEFAULT_ITEMS = (
     "It answers what was asked, and leaves nothing out that whoever asked would have to ask for again.",
     "It can be acted on as it is written, without guessing who does what, where or when.",
     "Its parts agree with each other.",
@@ -21,7 +21,7 @@ USUAL = (
 _MAX_ITEMS = 20
 
 
-class Checklist(Judging):
+class Checklist(JudgeEvaluator):
     """Score the share of checklist items that hold. Its layer `residual` may make up a fifth of û_i at most.
 
     Args:
@@ -36,7 +36,10 @@ class Checklist(Judging):
     noun = "checklist"
 
     def __init__(
-        self, items: Sequence[str] = USUAL, audience: ChecklistAudience = "stakeholder", profile: Profile = "full"
+        self,
+        items: Sequence[str] = DEFAULT_ITEMS,
+        audience: ChecklistAudience = "stakeholder",
+        profile: Profile = "full",
     ) -> None:
         if audience not in get_args(ChecklistAudience):
             raise ConfigError(
@@ -53,12 +56,12 @@ class Checklist(Judging):
         self.audience = audience
         self._items = tuple(items)
 
-    def item(self, ask: Ask) -> Item:
-        return Item("Each part is asked about by itself.", InParts((1.0,) * len(self._items)), self._items)
+    def item(self, ask: EvaluatorInput) -> Item:
+        return Item("Each part is asked about by itself.", PartialCredit((1.0,) * len(self._items)), self._items)
 
-    def beside(self, ask: Ask) -> Mapping[str, Any]:
+    def beside(self, ask: EvaluatorInput) -> Mapping[str, Any]:
         about = ask.task.about
         return {"profile": about.profile if isinstance(about, Stakeholder) else ""}
 
-    def company(self, ask: Ask) -> str:
+    def company(self, ask: EvaluatorInput) -> str:
         return ask.task.member or ""

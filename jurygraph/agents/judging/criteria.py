@@ -2,17 +2,17 @@
 
 import re
 
-from jurygraph.agents.judging.evaluator import Judging
-from jurygraph.agents.judging.forms import InParts, MetOrNot, OnScale
+from jurygraph.agents.judging.evaluator import JudgeEvaluator
+from jurygraph.agents.judging.forms import Binary, PartialCredit, Scale
 from jurygraph.agents.judging.items import Item
-from jurygraph.agents.roles import Ask
+from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Criterion
 
 _NUMBER = re.compile(r"\s*-?\d+(?:\.\d+)?")
 
 
-class Criteria(Judging):
+class Criteria(JudgeEvaluator):
     """Score how far each criterion of the rubric is met.
 
     A criterion is met or not, and its score is P(met); with a `scale`, its position on the scale in [0, 1]; with
@@ -24,15 +24,15 @@ class Criteria(Judging):
     audience = "criterion"
     noun = "criterion"
 
-    def item(self, ask: Ask) -> Item:
+    def item(self, ask: EvaluatorInput) -> Item:
         about = ask.task.about
         assert isinstance(about, Criterion)
         if about.parts:
             weights = tuple(part.weight for part in about.parts)
-            return Item(about.text, InParts(weights), tuple(part.text for part in about.parts))
+            return Item(about.text, PartialCredit(weights), tuple(part.text for part in about.parts))
         if about.scale is not None:
-            return Item(about.text, OnScale(*about.scale), anchors=tuple(sorted(about.anchors.items(), key=_sort_key)))
-        return Item(about.text, MetOrNot())
+            return Item(about.text, Scale(*about.scale), anchors=tuple(sorted(about.anchors.items(), key=_sort_key)))
+        return Item(about.text, Binary())
 
 
 def _sort_key(anchor: tuple[str, str]) -> tuple[float, str]:

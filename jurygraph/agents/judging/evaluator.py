@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, get_args
 
-from jurygraph.agents.functions import source_version, states_version
+from jurygraph.agents.functions import has_own_version, source_version
 from jurygraph.agents.judging.items import Item, judge_items
-from jurygraph.agents.roles import Ask, DeriverAsk, Together
+from jurygraph.agents.roles import BatchEvaluator, DeriverInput, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.prompts import Prompt
 from jurygraph.schema import Layer, Verdict
 
-AT_ONCE = 4
+MAX_ITEMS_PER_CALL = 4
 """The largest number of items judged in one call (GEAR, D.1). More would save tokens but blur the single judgements."""
 Profile = Literal["full", "compact"]
 
 
-class Judging(Together):
+class JudgeEvaluator(BatchEvaluator):
     """Base class of evaluators that judge up to four items of a response in one call, each item independently.
 
     A positive judgement needs evidence (see `judge_items`). A `compact` profile asks for neither reasons nor quotations
@@ -45,22 +45,22 @@ class Judging(Together):
         self._compact = profile == "compact"
         if "items" not in self.prompt.needs:
             raise ConfigError(f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter")
-        class_version = self.version if states_version(type(self), Judging) else source_version(type(self))
+        class_version = self.version if has_own_version(type(self), JudgeEvaluator) else source_version(type(self))
         self.version = f"{class_version} prompt {self.prompt.edition}"
 
     @abstractmethod
-    def item(self, ask: Ask) -> Item:
+    def item(self, ask: EvaluatorInput) -> Item:
         """Return the item to be judged."""
 
-    def beside(self, ask: Ask) -> Mapping[str, Any]:
+    def beside(self, ask: EvaluatorInput) -> Mapping[str, Any]:
         """Return additional prompt variables; they must be equal for all inputs of a batch."""
         return {}
 
-    def company(self, ask: Ask) -> str:
+    def company(self, ask: EvaluatorInput) -> str:
         """Return a batch key: inputs about one response with equal keys share a call."""
         return ""
 
-    async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
+    async def answer_all(self, asks: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts, in the order of `asks`. Batches depend on ids only, so that equal inputs always give
         equal batches."""
         order = sorted(range(len(asks)), key=lambda index: self._sort_key(asks[index]))
@@ -79,18 +79,18 @@ class Judging(Together):
         }
         return [verdicts[index] for index in range(len(asks))]
 
-    def _sort_key(self, ask: Ask) -> tuple[str, int, str, str]:
+    def _sort_key(self, ask: EvaluatorInput) -> tuple[str, int, str, str]:
         return ask.response.id, ask.sample, self.company(ask), ask.question.id
 
-    async def _judge_batch(self, asks: Sequence[Ask]) -> list[Verdict]:
+    async def _judge_batch(self, asks: Sequence[EvaluatorInput]) -> list[Verdict]:
         ask, gateway = asks[0], asks[0].gateway
         assert gateway is not None, "asked without a model"
         items = {f"{self.noun}_{number}": self.item(item_ask) for number, item_ask in enumerate(asks, start=1)}
-        variables, text = {**shared(ask), **self.beside(ask)}, ask.response.text
+        variables, text = {**shared_prompt_variables(ask), **self.beside(ask)}, ask.response.text
         return await judge_items(gateway, self.prompt, items, variables, text, sample=ask.sample, compact=self._compact)
 
 
-def shared(ask: Ask | DeriverAsk) -> dict[str, Any]:
+def shared_prompt_variables(ask: EvaluatorInput | DeriverInput) -> dict[str, Any]:
     """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
     view = ask.task
     if isinstance(view.query, str):
@@ -101,4 +101,4 @@ def shared(ask: Ask | DeriverAsk) -> dict[str, Any]:
 
 
 def _chunks(indices: Sequence[int]) -> list[Sequence[int]]:
-    return [indices[start : start + AT_ONCE] for start in range(0, len(indices), AT_ONCE)]
+    return [indices[start : start + MAX_ITEMS_PER_CALL] for start in range(0, len(indices), MAX_ITEMS_PER_CALL)]

@@ -4,21 +4,21 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 
-from jurygraph.agents.roles import Ask, Together
+from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.schema import Layer, Verdict
 
 
-class OneCall(Together):
+class SingleCallEvaluator(BatchEvaluator):
     """Ask a model once about a response, and read all verdicts from the reply."""
 
     layer: Layer = "model"
     asks_model = True
 
     @abstractmethod
-    async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
+    async def judged(self, ask: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return all verdicts on a response, by the subjects of their questions."""
 
-    async def answer_all(self, asks: Sequence[Ask]) -> list[Verdict]:
+    async def answer_all(self, asks: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts, in the order of `asks`; those on one response and sample come from one call."""
         calls = {(ask.response.id, ask.sample): ask for ask in asks}
         judged = await asyncio.gather(*map(self.judged, calls.values()))

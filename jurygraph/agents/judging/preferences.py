@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jurygraph.agents.judging.evaluator import Judging
-from jurygraph.agents.judging.forms import MetOrNot, OnScale
+from jurygraph.agents.judging.evaluator import JudgeEvaluator
+from jurygraph.agents.judging.forms import Binary, Scale
 from jurygraph.agents.judging.items import Item
-from jurygraph.agents.roles import Ask
+from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Question, Stakeholder, TaskView
 
-SERVED = (0.0, 4.0)
+SERVED_SCALE = (0.0, 4.0)
 _ANCHORS = (
     ("0", "nothing in the response serves it"),
     ("1", "it is touched, and little is done about it"),
@@ -20,7 +20,7 @@ _ANCHORS = (
 )
 
 
-class Preferences(Judging):
+class Preferences(JudgeEvaluator):
     """Score how far each wish of a stakeholder is served, from 0 to 4, and each need as met, with a probability.
 
     Covers the constraints without a `check`. Only the stakeholder's own needs are shown to the model.
@@ -35,15 +35,15 @@ class Preferences(Judging):
         assert isinstance(view.about, Stakeholder)
         return [self.question(view, constraint.id) for constraint in view.about.constraints if constraint.check is None]
 
-    def item(self, ask: Ask) -> Item:
+    def item(self, ask: EvaluatorInput) -> Item:
         assert isinstance(ask.task.about, Stakeholder)
         constraint = next(candidate for candidate in ask.task.about.constraints if candidate.id == ask.question.subject)
         text = constraint.text or constraint.id
-        return Item(text, MetOrNot()) if constraint.kind == "hard" else Item(text, OnScale(*SERVED), anchors=_ANCHORS)
+        return Item(text, Binary()) if constraint.kind == "hard" else Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
 
-    def beside(self, ask: Ask) -> Mapping[str, Any]:
+    def beside(self, ask: EvaluatorInput) -> Mapping[str, Any]:
         assert isinstance(ask.task.about, Stakeholder)
         return {"profile": ask.task.about.profile}
 
-    def company(self, ask: Ask) -> str:
+    def company(self, ask: EvaluatorInput) -> str:
         return ask.task.member or ""

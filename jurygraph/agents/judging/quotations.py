@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel
 
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.safety.evidence import LONG_TEXT, Text, search_off_loop
+from jurygraph.safety.evidence import LONG_TEXT, SearchableText, search_off_loop
 from jurygraph.schema import Evidence
-from jurygraph.sources.complaint import shortened
+from jurygraph.sources.complaint import shorten
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Flaw
+    from jurygraph.models.consultation import ReplyCheck
 
 T = TypeVar("T", bound=BaseModel)
 
 _MAX_CHARACTERS, _MAX_LISTED = 80, 3
 NOT_THERE, TOO_WEAK = "not in the response", "too short, or cut within a word or number"
-SAYS_NOTHING = "announces an answer, or fills a line, and says nothing"
+NO_CONTENT = "announces an answer, or fills a line, and says nothing"
 
 
-def off_loop(flaw: Callable[[T], str | None], letters: int) -> "Flaw[T]":
+def check_off_loop(flaw: Callable[[T], str | None], letters: int) -> "ReplyCheck[T]":
     """Return the check of a reply's quotations, run in a thread if the searched texts are long."""
 
     async def check_in_thread(reply: T) -> str | None:
@@ -29,36 +29,38 @@ def off_loop(flaw: Callable[[T], str | None], letters: int) -> "Flaw[T]":
     return check_in_thread if letters >= LONG_TEXT else flaw
 
 
-def lacking(claim: Claim, text: Text) -> str:
+def missing_evidence(claim: Claim, text: SearchableText) -> str:
     """Return what is wrong with a claim that no quotation supports."""
-    return f"and quotes {why_lost(claim.quotes, text)}" if claim.quotes else "and nothing is quoted for it"
+    return (
+        f"and quotes {explain_rejected_quotes(claim.quotes, text)}" if claim.quotes else "and nothing is quoted for it"
+    )
 
 
-def why_lost(quotations: Sequence[str], text: Text) -> str:
+def explain_rejected_quotes(quotations: Sequence[str], text: SearchableText) -> str:
     """Return why quotations support nothing: not in the text, too weak to be evidence, or without content."""
-    reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], SAYS_NOTHING: []}
+    reasons: dict[str, list[str]] = {NOT_THERE: [], TOO_WEAK: [], NO_CONTENT: []}
     for quotation in quotations:
-        reasons[why_no_support(quotation, text)].append(quotation)
+        reasons[explain_rejected_quote(quotation, text)].append(quotation)
     return " and ".join(
-        f"{listed(listed_quotations)} ({problem})"
+        f"{shorten_quotes(listed_quotations)} ({problem})"
         for problem, listed_quotations in reasons.items()
         if listed_quotations
     )
 
 
-def why_no_support(quotation: str, text: Text) -> str:
+def explain_rejected_quote(quotation: str, text: SearchableText) -> str:
     """Return why a single quotation supports no verdict."""
     if text.find(quotation) is None:
         return NOT_THERE
-    return SAYS_NOTHING if text.has_nothing_but_filler(quotation) else TOO_WEAK
+    return NO_CONTENT if text.has_nothing_but_filler(quotation) else TOO_WEAK
 
 
-def taken_over(quotations: Sequence[str]) -> tuple[Evidence, ...]:
+def unverified_quotes(quotations: Sequence[str]) -> tuple[Evidence, ...]:
     """Return quotations as unverified evidence, for when verification is off."""
     return tuple(Evidence(quote=quotation) for quotation in quotations)
 
 
-def sorted_out(quotations: Sequence[str], text: Text) -> tuple[tuple[Evidence, ...], list[str]]:
+def verify_quotes(quotations: Sequence[str], text: SearchableText) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
     passage_of = {quotation: text.supports(quotation) for quotation in quotations}
     passages = dict.fromkeys(passage for passage in passage_of.values() if passage is not None)
@@ -68,6 +70,6 @@ def sorted_out(quotations: Sequence[str], text: Text) -> tuple[tuple[Evidence, .
     return evidence, [quotation for quotation, passage in passage_of.items() if passage is None]
 
 
-def listed(quotations: Sequence[str]) -> str:
+def shorten_quotes(quotations: Sequence[str]) -> str:
     """Return the first quotations, shortened, as messages show them."""
-    return ", ".join(f"'{shortened(quotation, _MAX_CHARACTERS)}'" for quotation in quotations[:_MAX_LISTED])
+    return ", ".join(f"'{shorten(quotation, _MAX_CHARACTERS)}'" for quotation in quotations[:_MAX_LISTED])

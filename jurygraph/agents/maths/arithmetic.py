@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import islice
 from typing import Literal, TypeAlias
 
-from jurygraph.agents.maths.expression import NotArithmetic, Token, places, tokens, value
+from jurygraph.agents.maths.expression import NotArithmetic, Token, decimal_places, evaluate, tokens
 
 How: TypeAlias = Literal["exact", "rounded", "whole", "wrong", "division by zero"]
 
@@ -236,15 +236,15 @@ def _read_right(text: str, start: int, high: int) -> _Side:
 
 
 def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None, How]:
-    claimed = value(right.tokens, _HUNDREDTH)
+    claimed = evaluate(right.tokens, _HUNDREDTH)
     try:
-        exact = value(left.tokens, _HUNDREDTH)
+        exact = evaluate(left.tokens, _HUNDREDTH)
     except ZeroDivisionError:
         return claimed, None, "division by zero"
     how = _classify_claim(left, exact, claimed, right.tokens)
     first = right.tokens[:1]
     if how == "wrong" and len(right.tokens) > 1 and right.tokens[1].kind == "operator" and first[0].kind == "number":
-        first_value = value(first, _HUNDREDTH)
+        first_value = evaluate(first, _HUNDREDTH)
         if (other_how := _classify_claim(left, exact, first_value, first)) not in ("wrong", "whole"):
             return first_value, exact, other_how
     if how == "wrong" and (left.has("%", r"\%") or right.has("%", r"\%")):
@@ -256,7 +256,7 @@ def _compare_sides(left: _Side, right: _Side) -> tuple[Fraction, Fraction | None
 
 def _compare_as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Fraction) -> tuple[Fraction, Fraction, How]:
     """Evaluate a wrong claim again with percent signs ignored."""
-    claimed_label, exact_label = value(right.tokens, _LABEL), value(left.tokens, _LABEL)
+    claimed_label, exact_label = evaluate(right.tokens, _LABEL), evaluate(left.tokens, _LABEL)
     how = _classify_claim(left, exact_label, claimed_label, right.tokens)
     has_sums = left.has("+", "-")
     if how != "wrong" and (not left.has("%", r"\%") or not left.has("*", "/")):
@@ -268,7 +268,7 @@ def _compare_as_labels(left: _Side, right: _Side, claimed: Fraction, exact: Frac
 
 def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequence[Token]) -> How:
     difference = abs(claimed - exact)
-    has_noise = any(token.kind == "number" and places(token.text) >= 6 for token in (*left.tokens, *right))
+    has_noise = any(token.kind == "number" and decimal_places(token.text) >= 6 for token in (*left.tokens, *right))
     if difference <= (abs(exact) * _NOISE if has_noise else 0):
         return "exact"
     numbers = [token.text for token in right if token.kind == "number"]
@@ -276,12 +276,12 @@ def _classify_claim(left: _Side, exact: Fraction, claimed: Fraction, right: Sequ
         return "wrong"
     numeral = Fraction(numbers[0].replace(",", ""))
     unit = abs(claimed / numeral) if numeral else _LABEL  # a hundredth where a percent sign counts
-    if decimals := places(numbers[0]):
+    if decimals := decimal_places(numbers[0]):
         return "rounded" if difference <= unit / 10**decimals else "wrong"
     return "whole" if difference < unit and _may_be_whole(left, exact, difference) else "wrong"
 
 
 def _may_be_whole(left: _Side, exact: Fraction, difference: Fraction) -> bool:
     """Return true if a value may be given as a whole number: a quotient, or from decimals ("33.33 * 3 = 100")."""
-    has_decimals = any(token.kind == "number" and places(token.text) > 1 for token in left.tokens)
+    has_decimals = any(token.kind == "number" and decimal_places(token.text) > 1 for token in left.tokens)
     return abs(exact) >= 1 and (left.has("/") or (has_decimals and difference <= abs(exact) / 500))

@@ -12,7 +12,7 @@ from jurygraph.agents.maths.length import cosine_factor
 from jurygraph.agents.maths.pool import AnswerTooLong, Comparison, EquivalencePool, WorkerDied
 from jurygraph.agents.maths.repetition import repetition
 from jurygraph.agents.maths.structure import format_parts, ordered_steps, step_score
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Evidence, Verdict
 
@@ -44,7 +44,7 @@ class Accuracy(Evaluator):
     def _new_pool(self) -> EquivalencePool:
         return EquivalencePool(workers=self._workers, time_limit=self._time_limit)
 
-    async def answer(self, ask: Ask) -> Verdict:
+    async def answer(self, ask: EvaluatorInput) -> Verdict:
         reference = reference_answer(ask.task.reference or "")
         if reference is None:
             return Verdict.abstained("the task's reference states no final answer")
@@ -84,7 +84,7 @@ class Calculation(Evaluator):
     name = "maths.calculation"
     quick = True
 
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         steps = arithmetic.steps(ask.response.text)
         if not steps:
             return Verdict(score=0.0, met=False, reason="no calculation is written that reads as plain arithmetic")
@@ -114,7 +114,7 @@ class Format(Evaluator):
     name = "maths.format"
     quick = True
 
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         parts = format_parts(ask.response.text)
         missing = [part.name for part in parts if not part.present]
         present = len(parts) - len(missing)
@@ -130,7 +130,7 @@ class Steps(Evaluator):
     name = "maths.steps"
     quick = True
 
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         count = ordered_steps(ask.response.text)
         return Verdict(score=step_score(ask.response.text), native=count, reason=f"ordered steps: {count}")
 
@@ -150,7 +150,7 @@ class Repetition(Evaluator):
             raise ConfigError(f"maths.repetition: n is {n}, and an n-gram has at least one word; choose 1 or more")
         self._n = n
 
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         share = repetition(ask.response.text, self._n)
         return Verdict(score=share, reason=f"{share:.1%} of the {self._n}-grams stood there before")
 
@@ -174,7 +174,7 @@ class Length(Evaluator):
             )
         self._limit = limit
 
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         length = len(ask.response.text)
         factor = cosine_factor(length, self._limit)
         return Verdict(score=factor, native=length, reason=f"{length} characters, of a limit of {self._limit}")

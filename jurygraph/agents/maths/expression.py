@@ -41,12 +41,12 @@ def tokens(text: str, start: int, end: int) -> Iterator[Token]:
         yield Token(kind, _OPERATORS.get(written, written) if kind == "operator" else written, *match.span())
 
 
-def places(number: str) -> int:
+def decimal_places(number: str) -> int:
     """Return the number of decimals of a number."""
     return len(number.partition(".")[2])
 
 
-def value(expression: Sequence[Token], percent: Fraction) -> Fraction:
+def evaluate(expression: Sequence[Token], percent: Fraction) -> Fraction:
     """Return the exact value of tokens without blanks and currency signs; a percent sign multiplies by `percent`.
 
     Raises:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from jurygraph.agents.maths.units import scale_of, without_unit
+from jurygraph.agents.maths.units import remove_unit, unit_scale
 
 _SIGNS = str.maketrans(
     {"−": "-", "×": "*", "∗": "*", "·": "*", "⋅": "*", "÷": "/", "π": r"\pi ", "∞": r"\infty ", "≈": r"\approx "}
@@ -83,12 +83,12 @@ class Reading:
     number: Number | None
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Return `text` stripped and case-folded, with inner blanks folded to one space: equal texts need no reading."""
     return " ".join(text.split()).casefold()
 
 
-def read(text: str) -> Reading | None:
+def parse_answer(text: str) -> Reading | None:
     r"""Read an answer as one value.
 
     Removes one pair of `$…$`, `\(…\)`, `\boxed{…}`, `\text{…}` or emphasis around the whole, currency signs, a full
@@ -104,7 +104,7 @@ def read(text: str) -> Reading | None:
     return number if number else _expression(bare, money)
 
 
-def same_number(answer: Number, reference: Number) -> bool:
+def are_equal_numbers(answer: Number, reference: Number) -> bool:
     """Return true if two plain numbers are equal; "50%" equals both "0.5" and "50".
 
     Whole numbers and fractions are compared exactly. If one has decimals, both must agree when rounded to six
@@ -116,14 +116,14 @@ def same_number(answer: Number, reference: Number) -> bool:
             Number(reference.value, False, reference.decimal),
         )
         scaled = tuple(Number(n.value / 100 if n.percent else n.value, False, n.decimal) for n in (answer, reference))
-        return same_number(*ignoring_percent) or same_number(scaled[0], scaled[1])
+        return are_equal_numbers(*ignoring_percent) or are_equal_numbers(scaled[0], scaled[1])
     a, b = answer.value, reference.value
     if a == b or not (answer.decimal or reference.decimal):
         return a == b
     return round(a, 6) == round(b, 6) and abs(a - b) <= max(abs(a), abs(b)) / 10**6
 
 
-def claims(answer: str, reference: str) -> tuple[str, ...] | None:
+def claimed_expressions(answer: str, reference: str) -> tuple[str, ...] | None:
     """Return the LaTeX expressions that must all equal `reference` for `answer` to be right.
 
     An answer "3+15 = 18" claims 3+15 and 18, "x = 18" only 18, "17 = 18" both 17 and 18; "x=17, x=18" claims the set
@@ -226,7 +226,7 @@ def _number(text: str, money: bool) -> Reading | None:
         return None
     percent = _PERCENT.match(text, match.end())
     rest = text[percent.end() if percent else match.end() :]
-    scale = scale_of(rest, money)
+    scale = unit_scale(rest, money)
     if scale is None or (percent and scale != 1):
         return None
     decimal = "." in (match["decimal"] or "")
@@ -249,7 +249,7 @@ def _value(match: re.Match[str]) -> Fraction | None:
 
 
 def _expression(text: str, money: bool) -> Reading | None:
-    bare = _KNOWN.sub(lambda word: _FUNCTIONS[word.group()], without_unit(text, money)).strip()
+    bare = _KNOWN.sub(lambda word: _FUNCTIONS[word.group()], remove_unit(text, money)).strip()
     bare = _SQRT_CALL.sub(r"\\sqrt{\1}", bare)
     bare = re.sub(r"\\(?:text|mbox|mathrm) ?\{ ?(and|or) ?\}", r" \1 ", bare)
     if not bare or _REFUSED.search(bare) or _PROSE.search(_ENVIRONMENT.sub("", bare)):

@@ -56,8 +56,8 @@ def ordered_steps(text: str) -> int:
     distinct lines with a letter or digit before the line of the final answer count: a GSM8K solution has one step per
     line.
     """
-    start, end = reasoning(text)
-    found_markers = markers(text[start:end])
+    start, end = reasoning_range(text)
+    found_markers = step_markers(text[start:end])
     is_whole_text = end - start == len(text)
     return longest_run(found_markers) if found_markers else _lines_before_answer(text[start:end], is_whole_text)
 
@@ -67,14 +67,14 @@ def step_score(text: str) -> float:
     return min(1.0, ordered_steps(text) / _ENOUGH_STEPS)
 
 
-def reasoning(text: str) -> tuple[int, int]:
+def reasoning_range(text: str) -> tuple[int, int]:
     """Return the range of the reasoning, `text[start:end]`: inside `<think>…</think>` if that exists, else all."""
     start = text.find(_TAGS[0])
     end = text.find(_TAGS[1], start) if start >= 0 else -1
     return (start + len(_TAGS[0]), end) if end >= 0 else (0, len(text))
 
 
-def markers(text: str) -> list[Marker]:
+def step_markers(text: str) -> list[Marker]:
     """Return the markers of steps in a text, in order."""
     return [
         Marker(match.start(), _marker_number(match), match["ordinal"] is not None) for match in _MARKER.finditer(text)

@@ -55,7 +55,7 @@ _PLURAL = re.compile(r"[A-Za-z]?[a-z]{2,}[^sui\W]s")
 _WORD = re.compile(r"[A-Za-z]?[a-z]{2,}")
 
 
-def scale_of(rest: str, money: bool) -> int | None:
+def unit_scale(rest: str, money: bool) -> int | None:
     """Return the factor of the words after a number: 1 for a unit or nothing, None if they are no unit."""
     words = _words(rest)
     if words is None:
@@ -132,7 +132,7 @@ def _is_plain(word: str) -> bool:
     return bool(_WORD.fullmatch(word)) and not (lower in _NOT_UNITS or lower in _SCALES or _NO_NOUN.fullmatch(lower))
 
 
-def without_unit(text: str, money: bool) -> str:
+def remove_unit(text: str, money: bool) -> str:
     r"""Remove a unit from the end of an expression: `6\pi \text{ cm}^2`, "x+1 apples"."""
     shorter = _POWER.sub("", text)
     group = re.search(r"\\(?:text|mathrm|mbox) ?\{([^{}\\]*)\}$", shorter)

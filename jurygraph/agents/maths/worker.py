@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-from jurygraph.agents.maths.reading import Reading, claims, folded, read, same_number
+from jurygraph.agents.maths.reading import Reading, are_equal_numbers, claimed_expressions, fold_text, parse_answer
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 _ENCODING = {"encoding": "utf-8", "errors": "surrogatepass"}
@@ -37,7 +37,7 @@ def compare(answer: str, reference: str) -> tuple[str, str]:
     Raises:
         MemoryError, RecursionError: the comparison exceeds the limits of this process.
     """
-    if folded(answer) and folded(answer) == folded(reference):
+    if fold_text(answer) and fold_text(answer) == fold_text(reference):
         return "equal", "same text"
     gold, claimed = _read(reference), _read(answer)
     if gold is None:
@@ -45,13 +45,13 @@ def compare(answer: str, reference: str) -> tuple[str, str]:
     if claimed is None:
         return "unparsed-answer", "the answer does not read as one value"
     if gold.number and claimed.number:
-        return ("equal" if same_number(claimed.number, gold.number) else "different"), "numbers"
+        return ("equal" if are_equal_numbers(claimed.number, gold.number) else "different"), "numbers"
     return _compare_expressions(claimed.latex, gold.latex)
 
 
 @lru_cache(maxsize=1024)
 def _read(text: str) -> Reading | None:
-    return read(text)
+    return parse_answer(text)
 
 
 def _compare_expressions(answer: str, reference: str) -> tuple[str, str]:
@@ -59,9 +59,9 @@ def _compare_expressions(answer: str, reference: str) -> tuple[str, str]:
         gold = _parse(reference)
     except _Unreadable:
         return "unparsed-reference", "math-verify cannot parse the reference"
-    claimed_expressions = claims(answer, reference)
+    expressions = claimed_expressions(answer, reference)
     try:
-        parsed = [_parse(expression) for expression in claimed_expressions or ()]
+        parsed = [_parse(expression) for expression in expressions or ()]
     except _Unreadable:
         parsed = []
     if not parsed:

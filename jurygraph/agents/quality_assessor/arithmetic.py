@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from jurygraph.agents.maths import arithmetic
-from jurygraph.agents.quality_assessor.segments import Segment, segments, step_at
-from jurygraph.sources.complaint import shortened
+from jurygraph.agents.quality_assessor.segments import Segment, split_steps, step_at
+from jurygraph.sources.complaint import shorten
 
 _ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))")
 _NOISE = Fraction(1, 10**9)
@@ -24,7 +24,7 @@ _MAX_CHARACTERS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Slip:
+class FalseCalculation:
     """A false calculation, `text[start:end] == quote`, and the number of the step that contains it.
 
     `value` is the correct result; None if it divides by zero.
@@ -40,26 +40,28 @@ class Slip:
     def complaint(self) -> str:
         """Return the description of the error for messages."""
         truth = "it is not defined" if self.value is None else f"it is {float(self.value):.10g}"
-        return f"{shortened(self.quote, _MAX_CHARACTERS)!r}, but {truth}"
+        return f"{shorten(self.quote, _MAX_CHARACTERS)!r}, but {truth}"
 
 
-def first_wrong(query: str, text: str) -> Slip | None:
+def first_false_calculation(query: str, text: str) -> FalseCalculation | None:
     """Return the first false calculation in the steps of `text`, a response to `query`; None if there is none."""
-    return next(iter(slips(query, text, segments(text))), None)
+    return next(iter(find_false_calculations(query, text, split_steps(text))), None)
 
 
-def slips(query: str, text: str, steps: Sequence[Segment]) -> list[Slip]:
+def find_false_calculations(query: str, text: str, steps: Sequence[Segment]) -> list[FalseCalculation]:
     """Return the false calculations in a response, in the order of the text; one of several that overlap.
 
     One outside all steps counts to the last step before it, or to the first: nothing can be hidden behind the answer or
     outside the tags. Text that also occurs in the query is not the response's ("Why is 2 + 2 = 5 wrong?").
     """
-    all_slips: list[Slip] = []
+    all_slips: list[FalseCalculation] = []
     for equality in sorted(_false_equalities(text), key=lambda step: (step.start, -step.end)):
         quote = text[equality.start : equality.end]
         if quote not in query and not (all_slips and equality.start < all_slips[-1].end):
             all_slips.append(
-                Slip(_step_number(steps, equality.start), quote, equality.start, equality.end, equality.value)
+                FalseCalculation(
+                    _step_number(steps, equality.start), quote, equality.start, equality.end, equality.value
+                )
             )
     return all_slips
 

@@ -1,10 +1,10 @@
 """The evaluator of the Quality Assessor that works by code alone."""
 
-from jurygraph.agents.judging.evaluator import shared
-from jurygraph.agents.quality_assessor.arithmetic import slips
+from jurygraph.agents.judging.evaluator import shared_prompt_variables
+from jurygraph.agents.quality_assessor.arithmetic import find_false_calculations
 from jurygraph.agents.quality_assessor.reward import NO_STEPS, step_reward
-from jurygraph.agents.quality_assessor.segments import segments
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.quality_assessor.segments import split_steps
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.schema import Branch, Evidence, Verdict
 
 
@@ -22,11 +22,11 @@ class Arithmetic(Evaluator):
     def branch(self) -> Branch:
         return "specialists"
 
-    def answer(self, ask: Ask) -> Verdict:
-        steps = segments(ask.response.text)
+    def answer(self, ask: EvaluatorInput) -> Verdict:
+        steps = split_steps(ask.response.text)
         if not steps:
             return NO_STEPS
-        errors = slips(shared(ask)["query"], ask.response.text, steps)
+        errors = find_false_calculations(shared_prompt_variables(ask)["query"], ask.response.text, steps)
         if not errors:
             return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
         first = errors[0].step

@@ -5,25 +5,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from jurygraph.agents.judging.evaluator import shared
-from jurygraph.agents.judging.one_call import OneCall
-from jurygraph.agents.judging.quotations import why_no_support
-from jurygraph.agents.quality_assessor.arithmetic import Slip, slips
+from jurygraph.agents.judging.evaluator import shared_prompt_variables
+from jurygraph.agents.judging.one_call import SingleCallEvaluator
+from jurygraph.agents.judging.quotations import explain_rejected_quote
+from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
 from jurygraph.agents.quality_assessor.reward import NO_STEPS, step_reward
-from jurygraph.agents.quality_assessor.segments import Segment, segments
-from jurygraph.agents.quality_assessor.stated import ASPECTS, FaultStated, StepsStated, steps_stated
-from jurygraph.agents.roles import Ask
+from jurygraph.agents.quality_assessor.segments import Segment, split_steps
+from jurygraph.agents.quality_assessor.stated import ASPECTS, FaultStated, StepsStated, steps_reply_model
+from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
-from jurygraph.safety.evidence import Text
+from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import Branch, Evidence, Failure, Question, TaskView, Verdict
-from jurygraph.sources.complaint import shortened
+from jurygraph.sources.complaint import shorten
 
-MOST_JUDGED = 60
+MAX_STEPS_JUDGED = 60
 """The largest number of steps judged in one call; a response with more causes a failed verdict."""
-FACTS_SHOWN = 20_000
+MAX_FACTS_LENGTH = 20_000
 """The longest facts of a task, in characters of JSON, shown in a prompt; longer ones need `facts.confirmed`."""
-ROOM = 100
+TOKENS_PER_STEP = 100
 """The number of tokens reserved per step in a reply; a sound step needs a third of it."""
 _HINT = "quote from that very step letter by letter, eight letters or more, or decide anew"
 _MAX_CHARACTERS = 80
@@ -38,7 +38,7 @@ class _Unsound(NamedTuple):
     lacking: str = ""
 
 
-class Reasoning(OneCall):
+class Reasoning(SingleCallEvaluator):
     """The step reward of each aspect: the share of the steps before the first that the model finds unsound.
 
     `accuracy`: the reasoning is right; `facts`: it agrees with the task, the reference and the task's facts;
@@ -66,25 +66,29 @@ class Reasoning(OneCall):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, aspect) for aspect in ASPECTS]
 
-    async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
+    async def judged(self, ask: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return the verdict on each aspect of a response."""
-        steps = segments(ask.response.text)
+        steps = split_steps(ask.response.text)
         if not steps:
             return dict.fromkeys(ASPECTS, NO_STEPS)
-        if len(steps) > MOST_JUDGED:
-            message = f"the response has {len(steps)} steps, and at most {MOST_JUDGED} are judged"
+        if len(steps) > MAX_STEPS_JUDGED:
+            message = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
             return dict.fromkeys(ASPECTS, Verdict.failed("too-long", message, cause="response"))
         return await self._judge_steps(ask, steps)
 
-    async def _judge_steps(self, ask: Ask, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
+    async def _judge_steps(self, ask: EvaluatorInput, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
         gateway = ask.gateway
         assert gateway is not None, "asked without a model"
-        task = shared(ask)
+        task = shared_prompt_variables(ask)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
         variables = {**task, "steps": shown_steps, "facts": _facts(ask.task)}
-        reply_model = steps_stated(len(steps))
-        request = gateway.request(self._prompt, reply_model, variables, sample=ask.sample, room=ROOM * len(steps))
-        slip_by_step = {slip.step: slip for slip in reversed(slips(task["query"], ask.response.text, steps))}
+        reply_model = steps_reply_model(len(steps))
+        request = gateway.request(
+            self._prompt, reply_model, variables, sample=ask.sample, room=TOKENS_PER_STEP * len(steps)
+        )
+        slip_by_step = {
+            slip.step: slip for slip in reversed(find_false_calculations(task["query"], ask.response.text, steps))
+        }
         findings = _Findings(steps, slip_by_step, gateway.safety.evidence)
         try:
             result = await gateway.judge(request, reply_model, findings.flaw)
@@ -101,9 +105,11 @@ class _Findings:
     Quotations are searched in the step that they are about, unless `is_checked` is false.
     """
 
-    def __init__(self, steps: Sequence[Segment], slip_by_step: Mapping[int, Slip], is_checked: bool) -> None:
+    def __init__(
+        self, steps: Sequence[Segment], slip_by_step: Mapping[int, FalseCalculation], is_checked: bool
+    ) -> None:
         self._steps, self._slip_by_step, self._is_checked = steps, slip_by_step, is_checked
-        self._texts = [Text(step.text) for step in steps]
+        self._texts = [SearchableText(step.text) for step in steps]
 
     def of(self, reply: StepsStated) -> dict[str, list[_Unsound]]:
         """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
@@ -130,7 +136,7 @@ class _Findings:
                 if fault.aspect != "accuracy" or step.step not in self._slip_by_step:
                     yield step.step, fault
 
-    def _unsound_by_code(self, slip: Slip) -> _Unsound:
+    def _unsound_by_code(self, slip: FalseCalculation) -> _Unsound:
         evidence = Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True)
         return _Unsound(slip.step, slip.complaint, (evidence,))
 
@@ -145,12 +151,12 @@ class _Findings:
         return _Unsound(step, fault.reason, (Evidence(quote=passage.text, start=start, end=end, verified=True),))
 
 
-def _quotation_problem(quote: str, text: Text) -> str:
+def _quotation_problem(quote: str, text: SearchableText) -> str:
     """Return what is wrong with the quotation of a fault."""
     if not quote.strip():
         return "and nothing is quoted for it"
-    why = why_no_support(quote, text).replace("in the response", "in that step")
-    return f"and quotes '{shortened(quote, _MAX_CHARACTERS)}' ({why})"
+    why = explain_rejected_quote(quote, text).replace("in the response", "in that step")
+    return f"and quotes '{shorten(quote, _MAX_CHARACTERS)}' ({why})"
 
 
 def _build_verdict(unsound: Sequence[_Unsound], steps: int, call: str) -> Verdict:
@@ -175,4 +181,4 @@ def _facts(view: TaskView) -> str | None:
     if view.facts is None:
         return None
     facts_json = json.dumps(view.facts, ensure_ascii=False, sort_keys=True)
-    return facts_json if len(facts_json) <= FACTS_SHOWN else None
+    return facts_json if len(facts_json) <= MAX_FACTS_LENGTH else None

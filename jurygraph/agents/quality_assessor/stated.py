@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, create_model, model_validator
 
 from jurygraph.agents.judging.forms import Reason
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Flag
 
 Aspect = Literal["accuracy", "facts", "coherence"]
@@ -17,13 +17,13 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 # are visible too, in messages about missing fields.
 
 
-class FaultStated(Noun):  # comes before the flags of the aspects, so that the fault is described first
+class FaultStated(FrozenModel):  # comes before the flags of the aspects, so that the fault is described first
     aspect: Aspect
     reason: Reason
     quote: Annotated[str, Field(max_length=1000)]
 
 
-class StepStated(Noun):
+class StepStated(FrozenModel):
     step: Annotated[int, Field(strict=True, ge=1)]
     faults: Annotated[tuple[FaultStated, ...], Field(max_length=len(ASPECTS))]
     accuracy: Flag
@@ -42,7 +42,7 @@ class StepStated(Noun):
         return self
 
 
-class StepsStated(Noun):
+class StepsStated(FrozenModel):
     steps: tuple[StepStated, ...]
 
     @model_validator(mode="after")
@@ -54,7 +54,7 @@ class StepsStated(Noun):
 
 
 @lru_cache(maxsize=128)
-def steps_stated(number: int) -> type[StepsStated]:
+def steps_reply_model(number: int) -> type[StepsStated]:
     """Return the reply model about so many steps."""
     fields: Any = {"steps": (Annotated[tuple[StepStated, ...], Field(min_length=number, max_length=number)], ...)}
     return create_model("StepsStated", __base__=StepsStated, **fields)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from jurygraph.aggregation._inputs import FloatArray, IndexArray, finite, shaped
+from jurygraph.aggregation._inputs import FloatArray, IndexArray, as_finite, check_shape
 from jurygraph.aggregation.consensus.agents import AgentScore, grouped_by_agent, intervals
 from jurygraph.aggregation.consensus.em import Settings
 from jurygraph.aggregation.consensus.votes import Key, Votes, encode
@@ -148,8 +148,8 @@ def credit_values(votes: Votes, values: ArrayLike | None) -> FloatArray:
     """Return v [K]. Raises PlanError for values that do not fit, or for none if the classes have no order."""
     k = len(votes.classes)
     if values is not None:
-        numbers = finite("values", values)
-        shaped("values", numbers, (k,))
+        numbers = as_finite("values", values)
+        check_shape("values", numbers, (k,))
         return numbers
     if k < 2:
         raise PlanError(f"every label is {votes.classes[0]!r}, which says no credit; name the whole scale, or `values`")

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from jurygraph.agents.functions import describe
-from jurygraph.agents.roles import Cells, Combiner, Component
+from jurygraph.agents.functions import first_validation_error
+from jurygraph.agents.roles import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.consensus.votes import Votes
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 from jurygraph.schema.confusions import Confusions
 
 _PARAMS = ("confusions", "levels")
@@ -35,7 +35,7 @@ class ConsensusOfJudges(Combiner):
     name = "consensus"
     keeps_columns = True
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         unknown = sorted(set(params) - set(_PARAMS))
         if unknown:
             raise PlanError(f"combiner 'consensus' takes no parameter {unknown[0]!r}; there are {', '.join(_PARAMS)}")
@@ -51,7 +51,7 @@ class ConsensusOfJudges(Combiner):
         matrices = {key: _confusion_matrix(confusions, key) for key in inputs}
         return {"levels": levels, "prior": list(confusions.prior), "judges": matrices, "confusions": confusions.digest}
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         votes = Votes(cells, params)
         posterior = votes.posterior()
         has_vote = votes.cast.any(axis=1)
@@ -71,7 +71,7 @@ def _parse_confusions(value: Any) -> Confusions:
             {key: field_value for key, field_value in value.items() if key != "digest"}
         )
     except ValidationError as error:
-        raise PlanError(f"params.confusions: {describe(error)}") from None
+        raise PlanError(f"params.confusions: {first_validation_error(error)}") from None
     except AttributeError:
         raise PlanError(f"params.confusions is {value!r}; name a file, or write what stands in it") from None
     if value.get("digest", confusions.digest) != confusions.digest:

@@ -7,7 +7,7 @@ from jurygraph.schema.confusions import Confusions
 from jurygraph.schema.rating import Label
 
 
-def confusions_of(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
+def to_confusions(fitted: Consensus, classes: Sequence[Label]) -> Confusions:
     """Return the class shares and confusion matrices of a fit, for `classes` [K] and its annotators' names as text."""
     return Confusions(
         classes=tuple(classes),

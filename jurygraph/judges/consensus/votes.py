@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Cells, Floats
+from jurygraph.agents.roles import Bools, Floats, ScoreMatrix
 
 Levels = NDArray[np.intp]
 MAX_CASES = 1000
@@ -25,14 +25,14 @@ class Votes:
     with 1 where more is worse.
     """
 
-    def __init__(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> None:
-        self.levels = levels_of(params)
+    def __init__(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
+        self.levels = level_values(params)
         self._prior, self._judges = params.get("prior"), params.get("judges")
         self.live: Bools = _concatenate(matrix.live for matrix in cells.values())
         self.cast: Bools = self.live & _concatenate(matrix.judged for matrix in cells.values())
         self.missing: Bools = self.live & ~self.cast
         filled = _concatenate(matrix.value for matrix in cells.values())
-        self._level = nearest(filled, self.levels)
+        self._level = nearest_level(filled, self.levels)
         self._high: Bools = self.missing & (filled >= 0.5)
         self._low: Bools = self.missing & ~self._high
         self._judge_names = [name for name, matrix in cells.items() for _ in range(matrix.value.shape[1])]
@@ -142,12 +142,12 @@ class Votes:
         return _normalize(np.where(evidence == evidence.max(axis=-1, keepdims=True), 1.0, 0.0))
 
 
-def levels_of(params: Mapping[str, Any]) -> Floats:
+def level_values(params: Mapping[str, Any]) -> Floats:
     """Return the values of the classes, increasing, [K], from the params of a plan."""
     return np.array(params["levels"], dtype=np.float64)
 
 
-def nearest(value: Floats, levels: Floats) -> Levels:
+def nearest_level(value: Floats, levels: Floats) -> Levels:
     """Return the index of the level nearest to each value; the lower one of two at equal distance."""
     middles = (levels[1:] + levels[:-1]) / 2.0
     return np.searchsorted(middles, value, side="left")

@@ -17,18 +17,18 @@ from jurygraph.judges.few_shot.sieve import Example
 from jurygraph.schema import digest_of
 
 T = TypeVar("T")
-Shown = dict[str, Any]
+ExampleFields = dict[str, Any]
 """An example as selectors see it: the fields of `Example`, and its `digest`."""
-Selectors = Callable[[Sequence[Shown], int], BaseExampleSelector]
+Selectors = Callable[[Sequence[ExampleFields], int], BaseExampleSelector]
 
 
 class _Seeded(BaseExampleSelector):
     """Base of selectors with examples and the seed of a draw among them."""
 
-    def __init__(self, examples: Sequence[Shown], seed: int) -> None:
+    def __init__(self, examples: Sequence[ExampleFields], seed: int) -> None:
         self._examples, self._seed = list(examples), seed
 
-    def add_example(self, example: Shown) -> None:
+    def add_example(self, example: ExampleFields) -> None:
         """Add an example to choose from."""
         self._examples.append(example)
 
@@ -36,10 +36,10 @@ class _Seeded(BaseExampleSelector):
 class Balanced(_Seeded):
     """Alternate between the scores, so that the examples cover the scale; the order within a score is drawn."""
 
-    def select_examples(self, input_variables: dict[str, str]) -> list[Shown]:
+    def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
         """Return all examples, the first choice first; the task's query has no effect."""
-        by_score: dict[float, list[Shown]] = {}
-        for example in drawn(self._examples, self._seed):
+        by_score: dict[float, list[ExampleFields]] = {}
+        for example in shuffle_examples(self._examples, self._seed):
             by_score.setdefault(example["score"], []).append(example)
         turns = zip_longest(*(by_score[score] for score in _shuffle_scores(by_score, self._seed)))
         return [example for turn in turns for example in turn if example is not None]
@@ -48,24 +48,25 @@ class Balanced(_Seeded):
 class Similar(_Seeded):
     """Order examples by the words that they share with the task's query: similarity of letters, not of meaning."""
 
-    def select_examples(self, input_variables: dict[str, str]) -> list[Shown]:
+    def select_examples(self, input_variables: dict[str, str]) -> list[ExampleFields]:
         """Return all examples, the most similar to the `query` first."""
         query = input_variables["query"]
         return sorted(
-            drawn(self._examples, self._seed), key=lambda example: -fuzz.token_set_ratio(query, example["text"])
+            shuffle_examples(self._examples, self._seed),
+            key=lambda example: -fuzz.token_set_ratio(query, example["text"]),
         )
 
 
-OWN: dict[str, Selectors] = {"balanced": Balanced, "similar": Similar}
+BUILT_IN: dict[str, Selectors] = {"balanced": Balanced, "similar": Similar}
 
 
-def selectors_of(choice: str) -> Selectors:
+def load_selector(choice: str) -> Selectors:
     """Return the factory of a selector: a built-in name, or the dotted path of a callable of examples and a seed.
 
     Raises `ConfigError` if there is no such selector.
     """
-    if choice in OWN:
-        return OWN[choice]
+    if choice in BUILT_IN:
+        return BUILT_IN[choice]
     module, _, name = choice.rpartition(".")
     try:
         target = getattr(importlib.import_module(module), name) if module else None
@@ -82,10 +83,10 @@ def selectors_of(choice: str) -> Selectors:
 
 
 def _describe_choices() -> str:
-    return f"{', '.join(OWN)}, or a callable as package.module.name"
+    return f"{', '.join(BUILT_IN)}, or a callable as package.module.name"
 
 
-def in_order(selectors: Selectors, examples: Sequence[Example], query: str, seed: int) -> list[Example]:
+def order_examples(selectors: Selectors, examples: Sequence[Example], query: str, seed: int) -> list[Example]:
     """Return examples in a selector's order for a task's query. Raises `ConfigError` if it returns anything else."""
     by_digest = {example.digest: example for example in examples}
     records = [{**example.model_dump(), "digest": digest} for digest, example in by_digest.items()]
@@ -109,7 +110,7 @@ def _call_selector(call: Callable[[], T]) -> T:
         raise ConfigError(f"choice: the selector failed: {type(error).__name__}: {error}; mend it") from error
 
 
-def drawn(examples: Iterable[Shown], seed: int) -> list[Shown]:
+def shuffle_examples(examples: Iterable[ExampleFields], seed: int) -> list[ExampleFields]:
     """Return examples in an order that depends on the seed alone, not on the order of the input."""
     return sorted(examples, key=lambda example: digest_of([seed, example["digest"]]))
 

@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, ClassVar, NamedTuple, get_args
 
-from jurygraph.agents.judging.evaluator import Profile, shared
+from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.items import Item, judge_items
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.few_shot.choosing import in_order, selectors_of
-from jurygraph.judges.few_shot.dimensions import Dimension, dimensions_of
+from jurygraph.judges.few_shot.choosing import load_selector, order_examples
+from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
 from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.judges.few_shot.showing import Shown, as_shots, may_be_candidates, shown_of, use_of
+from jurygraph.judges.few_shot.showing import ShownExamples, as_shots, candidate_examples, choose_examples, example_use
 from jurygraph.judges.few_shot.sieve import Example
 from jurygraph.prompts import load_prompt
-from jurygraph.schema import Audience, Layer, Question, Shrinkage, TaskView, Verdict, When
-from jurygraph.schema.task import words_of
+from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
+from jurygraph.schema.task import query_text
 
 _SHORT_DIGEST = 16
 """Characters of a shortened digest; enough to tell different contents apart."""
@@ -78,8 +78,8 @@ class ReviewerJudge(Evaluator):
         _check_names(choice, history, texts, columns)
         if profile not in get_args(Profile):
             raise ConfigError(f"profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
-        self._dimensions = dimensions_of(dimensions)
-        self._selectors = selectors_of(choice)
+        self._dimensions = load_dimensions(dimensions)
+        self._selectors = load_selector(choice)
         self._shots, self._seed = _check_count("shots", shots, 0), _check_count("seed", seed, 0)
         self._samples = _check_count("samples", samples, 1)
         self._shrinkage = self._check_shrinkage(shrinkage)
@@ -113,7 +113,7 @@ class ReviewerJudge(Evaluator):
         when = None
         for screened, threshold in dimension.above.items():
             screening = self.question(view, screened).id
-            when = When(question=screening, op=">", threshold=threshold, reduce="median", on="native")
+            when = Condition(question=screening, op=">", threshold=threshold, reduce="median", on="native")
         frozen_dimension = dimension.model_dump(mode="json", exclude={"above", "share"})
         params: dict[str, Any] = {"dimension": frozen_dimension, **self._question_params(view, name)}
         if self._compact:
@@ -128,9 +128,9 @@ class ReviewerJudge(Evaluator):
         """
         if self._history is None:
             return {}
-        pools, query = self._candidate_pools(self._history, view, dimension), words_of(view.query)
+        pools, query = self._candidate_pools(self._history, view, dimension), query_text(view.query)
         seeds = range(self._seed, self._seed + self._samples)
-        draws = [Pools(*(in_order(self._selectors, pool, query, seed) for pool in pools)) for seed in seeds]
+        draws = [Pools(*(order_examples(self._selectors, pool, query, seed) for pool in pools)) for seed in seeds]
         count = min(self._shots, *(len(drawn) for draw in draws for drawn in draw))
         kept = count + max(count, MIN_SPARES)
         candidates = {pool: [_dump_uses(getattr(draw, pool)[:kept]) for draw in draws] for pool in Pools._fields}
@@ -145,7 +145,7 @@ class ReviewerJudge(Evaluator):
         """Return all examples of the task's domain, if it has one, without the task itself and its group."""
         domain = view.metadata.get("domain")
         key = str(view.member), dimension, None if domain is None else str(domain)
-        return Pools(*(may_be_candidates(pool, view, history) for pool in (history.of(*key), history.others(*key))))
+        return Pools(*(candidate_examples(pool, view, history) for pool in (history.of(*key), history.others(*key))))
 
     def check(self, question: Question) -> None:
         params: Any = question.params
@@ -168,21 +168,23 @@ class ReviewerJudge(Evaluator):
             )
         return example
 
-    async def answer(self, ask: Ask) -> Verdict:
+    async def answer(self, ask: EvaluatorInput) -> Verdict:
         if self._history is None or "count" not in ask.question.params:
-            return await self._predict(ask, Shown((), ()))
+            return await self._predict(ask, ShownExamples((), ()))
         return await self._answer_from_pool(ask, self._pool, self._remaining_examples(ask, self._history))
 
-    def _remaining_examples(self, ask: Ask, history: ReviewerHistory) -> dict[str, Shown]:
+    def _remaining_examples(self, ask: EvaluatorInput, history: ReviewerHistory) -> dict[str, ShownExamples]:
         """Return the examples of each pool that remain after those that give the response away are dropped."""
         params: Any = ask.question.params
         count = max(params["count"], 1)  # look for at least one, so that the reason can name the pool that has none
         candidates = {
             pool: [self._example(use, ask.question) for use in params[pool][ask.sample]] for pool in Pools._fields
         }
-        return {pool: shown_of(drawn, count, ask.response, ask.task, history) for pool, drawn in candidates.items()}
+        return {
+            pool: choose_examples(drawn, count, ask.response, ask.task, history) for pool, drawn in candidates.items()
+        }
 
-    async def _answer_from_pool(self, ask: Ask, pool: str, left: Mapping[str, Shown]) -> Verdict:
+    async def _answer_from_pool(self, ask: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> Verdict:
         """Predict with the examples of a pool: as many as remain in both."""
         planned: Any = ask.question.params["count"]
         shown = left[pool].first(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
@@ -190,13 +192,13 @@ class ReviewerJudge(Evaluator):
             return await self._predict(ask, shown)
         return Verdict.abstained(_explain_abstention(ask, pool, left)).model_copy(update={"examples": shown.uses})
 
-    async def _predict(self, ask: Ask, shown: Shown) -> Verdict:
+    async def _predict(self, ask: EvaluatorInput, shown: ShownExamples) -> Verdict:
         """Predict with these examples."""
         assert ask.gateway is not None, "asked without a model"
         dimension = self._dimensions[ask.question.subject]
         item = Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))
         variables = {
-            **shared(ask),
+            **shared_prompt_variables(ask),
             "examples": as_shots(shown.examples, str(ask.task.member)),
             "step": None if dimension.step == 1.0 else dimension.step,
         }
@@ -239,7 +241,7 @@ class Personalized(ReviewerJudge):
     def _shrinkage_params(self, pools: Pools) -> dict[str, Any]:
         return {"shrinkage": self._shrinkage / (self._shrinkage + len(pools.own))} if self._shrinkage else {}
 
-    async def answer(self, ask: Ask) -> Verdict:
+    async def answer(self, ask: EvaluatorInput) -> Verdict:
         if self._history is None or "shrinkage" not in ask.question.params:
             return await super().answer(ask)
         left = self._remaining_examples(ask, self._history)
@@ -247,7 +249,7 @@ class Personalized(ReviewerJudge):
         return _shrink_verdict(own, toward, ask.question.params["shrinkage"])
 
 
-def _explain_abstention(ask: Ask, pool: str, left: Mapping[str, Shown]) -> str:
+def _explain_abstention(ask: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
     subject, reviewer = repr(ask.question.subject), f"reviewer {ask.task.member!r}"
     if not left[pool].examples:
@@ -273,7 +275,7 @@ def _shrink_verdict(prediction: Verdict, toward: Verdict, weight: Any) -> Verdic
 
 
 def _dump_uses(examples: Sequence[Example]) -> list[dict[str, Any]]:
-    return [use_of(example).model_dump(mode="json") for example in examples]
+    return [example_use(example).model_dump(mode="json") for example in examples]
 
 
 def _check_count(name: str, value: Any, least: int) -> int:

@@ -8,17 +8,17 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from jurygraph.agents.functions import describe
+from jurygraph.agents.functions import first_validation_error
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.prediction import Predicted
-from jurygraph.schema import Noun
+from jurygraph.judges.few_shot.prediction import PredictionForm
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Id, Number, Positive
 
-READY = ("ideas",)
+READY_SETS = ("ideas",)
 """Ready sets of dimensions that a config can name."""
 
 
-class Dimension(Noun):
+class Dimension(FrozenModel):
     """A dimension that reviewers score: a text, a scale in steps (None: any number), and anchors for values.
 
     It is scored only if the reviewer's score for another dimension lies `above` a threshold: the staged screening of
@@ -42,19 +42,21 @@ class Dimension(Noun):
         return self
 
     @property
-    def form(self) -> Predicted:
+    def form(self) -> PredictionForm:
         """The form in which a judge predicts its scores."""
-        return Predicted(*self.scale, self.step)
+        return PredictionForm(*self.scale, self.step)
 
 
-def dimensions_of(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
+def load_dimensions(config: str | Mapping[str, Any]) -> dict[str, Dimension]:
     """Return dimensions by name, sorted by name, from a config: a ready set, or a mapping with each dimension.
 
     Raises `ConfigError` that names the dimension and the field.
     """
     if isinstance(config, str):
-        if config not in READY:
-            raise ConfigError(f"dimensions: there is no ready set {config!r}; name {', '.join(READY)}, or state each")
+        if config not in READY_SETS:
+            raise ConfigError(
+                f"dimensions: there is no ready set {config!r}; name {', '.join(READY_SETS)}, or state each"
+            )
         config = _load_ready_set(config)
     if not isinstance(config, Mapping) or not config:
         raise ConfigError("dimensions: state at least one, such as {quality: {text: ..., scale: [1, 5]}}")
@@ -74,7 +76,7 @@ def _parse_dimension(name: str, fields: Any) -> Dimension:
     try:
         return Dimension.model_validate(fields)
     except ValidationError as error:
-        raise ConfigError(f"dimensions.{name}: {describe(error)}") from None
+        raise ConfigError(f"dimensions.{name}: {first_validation_error(error)}") from None
 
 
 def _check_threshold(name: str, screen: str, threshold: float, dimensions: Mapping[str, Dimension]) -> None:

@@ -6,10 +6,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Self
 
-from jurygraph.judges.few_shot.sieve import WHY, Example, Scales, Sieve, listed, text_of
+from jurygraph.judges.few_shot.sieve import OMISSION_REASONS, Example, ExampleFilter, Scales, join_names, rated_text
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.complaint import nearest, quoted
+from jurygraph.sources.complaint import did_you_mean, quote
 from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
 
 
@@ -22,7 +22,7 @@ class ReviewerHistory:
         `texts` holds the items' texts by key, for ratings without one. If no rating names a dimension, all are of the
         one requested. Raises `InputError` if several are requested then, or if an item has two groups.
         """
-        example_filter = Sieve(ratings, texts, scales)
+        example_filter = ExampleFilter(ratings, texts, scales)
         self.examples = tuple(
             sorted(example_filter.examples(), key=lambda example: (example.reviewer, example.key, example.dimension))
         )
@@ -38,7 +38,7 @@ class ReviewerHistory:
         self._items: dict[str, set[str]] = {}
         self._texts: dict[str, set[str]] = {}
         for _, rating in ratings.rows:
-            self._record_relations(rating, text_of(rating, texts))
+            self._record_relations(rating, rated_text(rating, texts))
 
     def _record_relations(self, rating: Rating, text: str | None) -> None:
         """Record the item, group and text of a rating, even if it cannot be shown."""
@@ -106,17 +106,19 @@ class ReviewerHistory:
         reviewers = _format_count(len({example.reviewer for example in self.examples}), "reviewer")
         yield f"Of {_format_count(total, 'rating')} in {self._name}, {len(self.examples)} can be shown, by {reviewers}."
         for column, hint in self._unread_columns.items():
-            yield f"Not read: column {quoted(column)}{f'; {hint}' if hint else '.'}"
+            yield f"Not read: column {quote(column)}{f'; {hint}' if hint else '.'}"
         for kind, number, first in self.left_out:
-            yield f"Left out: {_format_count(number, 'rating')} {WHY[kind]}; the first is {first}."
+            yield f"Left out: {_format_count(number, 'rating')} {OMISSION_REASONS[kind]}; the first is {first}."
         for dimension in sorted(self._scales):
             if self._examples_for(dimension, None).examples:
                 yield from self._describe_sparse(dimension, shots)
             else:
                 hint = (
-                    None if dimension in self._named_dimensions else nearest(dimension, sorted(self._named_dimensions))
+                    None
+                    if dimension in self._named_dimensions
+                    else did_you_mean(dimension, sorted(self._named_dimensions))
                 )
-                yield f"No rating for {quoted(dimension)} can be shown{f'; {hint}' if hint else '.'}"
+                yield f"No rating for {quote(dimension)} can be shown{f'; {hint}' if hint else '.'}"
 
     def _describe_sparse(self, dimension: str, shots: int) -> Iterator[str]:
         """Yield notes on reviewers with too few ratings of this dimension, or with the same score in all."""
@@ -135,16 +137,16 @@ class ReviewerHistory:
             ("one rating", {name: f"{ratings[0]:g}" for name, ratings in scores.items() if len(ratings) == 1}),
             ("one score alone", constant),
         )
-        one_sided = [quoted(name) for name, ratings in scores.items() if len(ratings) in (0, total)]
+        one_sided = [quote(name) for name, ratings in scores.items() if len(ratings) in (0, total)]
         if shots and one_sided:
             yield (
-                f"Nothing is shown for {quoted(dimension)}, and judges with examples abstain, where the reviewer or "
-                f"everybody else has no rating that can be shown: {listed(one_sided)}."
+                f"Nothing is shown for {quote(dimension)}, and judges with examples abstain, where the reviewer or "
+                f"everybody else has no rating that can be shown: {join_names(one_sided)}."
             )
         for description, reviewers in notes:
             if reviewers:
-                named = listed([f"{quoted(name)} ({detail})" for name, detail in reviewers.items()])
-                yield f"With {description} for {quoted(dimension)}: {named}."
+                named = join_names([f"{quote(name)} ({detail})" for name, detail in reviewers.items()])
+                yield f"With {description} for {quote(dimension)}: {named}."
 
     def _examples_for(self, dimension: str, domain: str | None) -> "_ExampleGroup":
         return self._examples_by_dimension.get((dimension, domain), _ExampleGroup(()))

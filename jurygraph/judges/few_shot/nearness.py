@@ -11,9 +11,9 @@ from itertools import chain
 import re2
 from rapidfuzz import fuzz
 
-from jurygraph.safety.folding import folded
+from jurygraph.safety.folding import fold_text
 
-ALIKE = 85.0
+MIN_SIMILARITY = 85.0
 """Least similarity of two near texts: percentage of letters that are the same, in the same order."""
 
 MIN_SHARED_NGRAMS = 0.6
@@ -43,11 +43,11 @@ _UNSPACED = re.compile(
 """Thai and Lao, Burmese, Khmer, Japanese and Chinese."""
 
 
-class Folded:
+class NormalizedText:
     """A text in normalized form for comparison, with cached n-grams."""
 
     def __init__(self, text: str) -> None:
-        folded_text = folded(text)
+        folded_text = fold_text(text)
         self._normalized = (
             folded_text if folded_text.isascii() else str(_MARKS.sub("", folded_text)).translate(_LIKE_LATIN)
         )
@@ -72,25 +72,25 @@ class Folded:
         )
         return frozenset(chain(word_ngrams, letter_ngrams))
 
-    def near(self, other: "Folded") -> bool:
+    def near(self, other: "NormalizedText") -> bool:
         """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
         if self.letters == other.letters or self._is_within(other) or other._is_within(self):
             return True
         shorter = min(len(self.runs), len(other.runs))
         if shorter and len(self.runs & other.runs) >= MIN_SHARED_NGRAMS * shorter:
             return True
-        return fuzz.ratio(self.letters, other.letters, score_cutoff=ALIKE) > 0
+        return fuzz.ratio(self.letters, other.letters, score_cutoff=MIN_SIMILARITY) > 0
 
-    def _is_within(self, other: "Folded") -> bool:
+    def _is_within(self, other: "NormalizedText") -> bool:
         return len(self.letters) >= _MIN_LETTERS and self.letters in other.letters
 
 
-def near_duplicate(first: str, second: str) -> bool:
+def is_near_duplicate(first: str, second: str) -> bool:
     """Return True if two texts are nearly the same; the function is symmetric."""
     return first == second or _normalize(first).near(_normalize(second))
 
 
 @lru_cache(maxsize=512)
-def _normalize(text: str) -> Folded:
-    """Return a cached `Folded`: each judged text is compared with many examples, and each example with many texts."""
-    return Folded(text)
+def _normalize(text: str) -> NormalizedText:
+    """Return a cached `NormalizedText`: a text is compared with many examples, and an example with many texts."""
+    return NormalizedText(text)

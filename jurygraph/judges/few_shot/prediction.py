@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, create_model
 
-from jurygraph.agents.judging.forms import Measured, OnScale, Quotes, Reason
+from jurygraph.agents.judging.forms import Measurement, Quotes, Reason, Scale
 from jurygraph.models.asking import Reply
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 
 _MAX_CONFIDENCE = 100.0
 _STEP_TOLERANCE = 1e-9
@@ -17,16 +17,16 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Predicted(OnScale):
+class PredictionForm(Scale):
     """A score in steps from `low` to `high` (None: any number), and a confidence from 0 to 100."""
 
     step: float | None = 1.0
 
-    def noun(self, compact: bool) -> type[Noun]:
+    def noun(self, compact: bool) -> type[FrozenModel]:
         return _prediction_model(self, compact)
 
-    def measured(self, prediction: Any, reply: Reply, name: str) -> Measured:
-        measured = super(Predicted, self).measured(prediction, reply, name)
+    def measured(self, prediction: Any, reply: Reply, name: str) -> Measurement:
+        measured = super(PredictionForm, self).measured(prediction, reply, name)
         return replace(
             measured, native=float(prediction.value), confidence=round(prediction.confidence / _MAX_CONFIDENCE, _DIGITS)
         )
@@ -43,7 +43,7 @@ class Predicted(OnScale):
 
 
 @lru_cache(maxsize=256)
-def _prediction_model(form: Predicted, compact: bool) -> type[Noun]:
+def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
     """Return the pydantic model of the reply: the reason and its quotations come before the conclusion."""
 
     def require_score(value: float) -> float:
@@ -58,5 +58,5 @@ def _prediction_model(form: Predicted, compact: bool) -> type[Noun]:
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
     confidence = Annotated[float, Field(strict=True, ge=0.0, le=_MAX_CONFIDENCE)]
     return create_model(
-        "PredictionStated", __base__=Noun, **explanation, value=(value, ...), confidence=(confidence, ...)
+        "PredictionStated", __base__=FrozenModel, **explanation, value=(value, ...), confidence=(confidence, ...)
     )

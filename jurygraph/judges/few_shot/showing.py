@@ -9,29 +9,31 @@ from collections.abc import Set as AbstractSet
 from typing import NamedTuple, Self
 
 from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.judges.few_shot.nearness import near_duplicate
+from jurygraph.judges.few_shot.nearness import is_near_duplicate
 from jurygraph.judges.few_shot.sieve import Example
 from jurygraph.prompts import Shot
 from jurygraph.schema import ExampleUse, Response, TaskView
 
-TARGET = "reviewer 1"
+TARGET_PSEUDONYM = "reviewer 1"
 """Pseudonym of the reviewer whose score is predicted; others are numbered in order of appearance."""
 
 
-class Shown(NamedTuple):
+class ShownExamples(NamedTuple):
     """The examples that are shown, and the outcome for them and for the candidates before them."""
 
     examples: tuple[Example, ...]
     uses: tuple[ExampleUse, ...]
 
-    def first(self, count: int) -> "Shown":
+    def first(self, count: int) -> "ShownExamples":
         """Return at most `count` of the examples, with all candidates that were dropped."""
         examples = self.examples[:count]
         kept = {example.digest for example in examples}
-        return Shown(examples, tuple(use for use in self.uses if use.dropped is not None or use.fingerprint in kept))
+        return ShownExamples(
+            examples, tuple(use for use in self.uses if use.dropped is not None or use.fingerprint in kept)
+        )
 
 
-class Judged(NamedTuple):
+class JudgedItem(NamedTuple):
     """A judged item: names under which it may have been rated, its groups, and its texts."""
 
     names: AbstractSet[str]
@@ -50,7 +52,7 @@ class Judged(NamedTuple):
         return cls(names, groups, (response.text, *sorted(other_texts)))
 
 
-def may_be_candidates(examples: Iterable[Example], view: TaskView, history: ReviewerHistory) -> list[Example]:
+def candidate_examples(examples: Iterable[Example], view: TaskView, history: ReviewerHistory) -> list[Example]:
     """Return the examples that neither are the task nor of its group; this is known before there is a response."""
     names = {view.id, *history.items_of(view.id)} | ({view.group} if view.group is not None else set())
     groups = names | history.groups_of(names)
@@ -61,24 +63,24 @@ def may_be_candidates(examples: Iterable[Example], view: TaskView, history: Revi
     ]
 
 
-def shown_of(
+def choose_examples(
     candidates: Sequence[Example], count: int, response: Response, view: TaskView, history: ReviewerHistory
-) -> Shown:
+) -> ShownExamples:
     """Return the first `count` candidates that do not give the response away."""
-    judged = Judged.of(response, view, history)
+    judged = JudgedItem.of(response, view, history)
     examples: list[Example] = []
     uses: list[ExampleUse] = []
     for candidate in candidates:
         if len(examples) == count:
             break
         reason = _leak_reason(candidate, judged, history)
-        uses.append(use_of(candidate, reason))
+        uses.append(example_use(candidate, reason))
         if reason is None:
             examples.append(candidate)
-    return Shown(tuple(examples), tuple(uses))
+    return ShownExamples(tuple(examples), tuple(uses))
 
 
-def use_of(example: Example, dropped: str | None = None) -> ExampleUse:
+def example_use(example: Example, dropped: str | None = None) -> ExampleUse:
     """Return the record of an example for traces."""
     return ExampleUse(
         item=example.key, reviewer=example.reviewer, score=example.score, fingerprint=example.digest, dropped=dropped
@@ -90,21 +92,21 @@ def _groups(example: Example, history: ReviewerHistory) -> set[str]:
     return history.groups_of((example.key, example.item)) | ({example.group} if example.group is not None else set())
 
 
-def _leak_reason(example: Example, judged: Judged, history: ReviewerHistory) -> str | None:
+def _leak_reason(example: Example, judged: JudgedItem, history: ReviewerHistory) -> str | None:
     if example.key in judged.names or example.item in judged.names:
         return "it is the judged item"
     if not judged.groups.isdisjoint(_groups(example, history)):
         return "it is of the judged item's group"
-    if any(near_duplicate(example.text, text) for text in judged.texts):
+    if any(is_near_duplicate(example.text, text) for text in judged.texts):
         return "it says nearly the same as the judged item"
-    if example.reason is not None and any(near_duplicate(example.reason, text) for text in judged.texts):
+    if example.reason is not None and any(is_near_duplicate(example.reason, text) for text in judged.texts):
         return "its reason says nearly the same as the judged item"
     return None
 
 
 def as_shots(examples: Sequence[Example], target: str) -> tuple[Shot, ...]:
     """Return examples in the form for the prompt, with pseudonyms for reviewers."""
-    names = {target: TARGET}
+    names = {target: TARGET_PSEUDONYM}
     for example in examples:
         names.setdefault(example.reviewer, f"reviewer {len(names) + 1}")
     return tuple(

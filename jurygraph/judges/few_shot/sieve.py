@@ -5,16 +5,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple, get_args
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Number
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.complaint import quoted
+from jurygraph.sources.complaint import quote
 from jurygraph.sources.ratings import Ratings
 
 Scales = Mapping[str, tuple[float, float]]
 Kind = Literal["no_dimension", "other_dimension", "contradictory", "off_scale", "no_text", "blank_text", "duplicate"]
 
-WHY: Mapping[Kind, str] = {
+OMISSION_REASONS: Mapping[Kind, str] = {
     "no_dimension": "without a dimension, where others have one",
     "other_dimension": "of a dimension that is not asked about",
     "contradictory": "by a reviewer who gave the same item another score for the same dimension",
@@ -26,7 +26,7 @@ WHY: Mapping[Kind, str] = {
 _MAX_NAMES = 8
 
 
-class Example(Noun):
+class Example(FrozenModel):
     """A rated item as a judge may be shown it: the score and reason of a reviewer. Its `digest` covers all fields."""
 
     key: str
@@ -40,7 +40,7 @@ class Example(Noun):
     reason: str | None
 
 
-class LeftOut(NamedTuple):
+class OmittedRatings(NamedTuple):
     """The number of ratings that were left out for one reason, and the location of the first of them."""
 
     kind: Kind
@@ -48,7 +48,7 @@ class LeftOut(NamedTuple):
     first: str
 
 
-class Sieve:
+class ExampleFilter:
     """Separate ratings that can be shown from those that cannot; a rating is left out for exactly one reason."""
 
     def __init__(self, ratings: Ratings, texts: Mapping[str, str], scales: Scales) -> None:
@@ -79,10 +79,10 @@ class Sieve:
         return kept.values()
 
     @property
-    def left_out(self) -> tuple[LeftOut, ...]:
+    def left_out(self) -> tuple[OmittedRatings, ...]:
         """Ratings that cannot be shown, after `examples` has read all."""
         kinds = [kind for kind in get_args(Kind) if kind in self._first_locations]
-        return tuple(LeftOut(kind, self._counts[kind], self._first_locations[kind]) for kind in kinds)
+        return tuple(OmittedRatings(kind, self._counts[kind], self._first_locations[kind]) for kind in kinds)
 
     def _leave_out(self, kind: Kind, location: str) -> None:
         self._counts[kind] += 1
@@ -91,7 +91,7 @@ class Sieve:
     def _to_example(self, rating: Rating) -> Example | Kind:
         """Return a rating as an example, or the reason why it cannot be one."""
         dimension = rating.dimension or self._only
-        text = text_of(rating, self._texts)
+        text = rated_text(rating, self._texts)
         if dimension is None:
             return "no_dimension"
         if dimension not in self._scales:
@@ -137,13 +137,13 @@ def _only_dimension(ratings: Ratings, scales: Scales) -> str | None:
     if any(rating.dimension is not None for _, rating in ratings.rows):
         return None
     if len(scales) != 1:
-        names = listed([quoted(name) for name in sorted(scales)])
+        names = join_names([quote(name) for name in sorted(scales)])
         problem = f"{ratings.name}: names no `dimension`, and {len(scales)} are asked about: {names}"
         raise InputError(f"{problem}; give each rating its own, or ask about one")
     return next(iter(scales))
 
 
-def text_of(rating: Rating, texts: Mapping[str, str]) -> str | None:
+def rated_text(rating: Rating, texts: Mapping[str, str]) -> str | None:
     """Return the text of a rated item: the rating's own, or else that in `texts`."""
     own_text = rating.text
     return texts.get(rating.key, own_text) if own_text is None or not own_text.strip() else own_text
@@ -156,7 +156,7 @@ def _groups(ratings: Ratings) -> Mapping[str, str]:
         if rating.group is not None:
             group, first = groups.setdefault(rating.key, (rating.group, location))
             if group != rating.group:
-                problem = f"item {quoted(rating.key)} is of group {quoted(rating.group)} here, and of {quoted(group)}"
+                problem = f"item {quote(rating.key)} is of group {quote(rating.group)} here, and of {quote(group)}"
                 raise InputError(f"{ratings.name}, {location}: {problem} in {first}; give each item one group")
     return {key: group for key, (group, _) in groups.items()}
 
@@ -166,7 +166,7 @@ def _preference_key(example: Example) -> tuple[str, ...]:
     return example.reason or "", example.domain or "", example.text, example.item
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Join names, only the first ones of many."""
     first, remaining = names[:_MAX_NAMES], len(names) - _MAX_NAMES
     return ", ".join(first) + (f" and {remaining} more" if remaining > 0 else "")

@@ -7,11 +7,11 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Cells, Floats
+from jurygraph.agents.roles import Bools, Floats, ScoreMatrix
 from jurygraph.aggregation import pairwise
 from jurygraph.errors import PlanError
 
-Shown = Literal["pairs", "lists"]
+ComparisonForm = Literal["pairs", "lists"]
 Grid = TypeVar("Grid", Floats, Bools)
 
 
@@ -43,7 +43,7 @@ class BothOrders:
         return _count_per_row(self.there)
 
 
-def read_pairs(cells: Cells) -> BothOrders:
+def read_pairs(cells: ScoreMatrix) -> BothOrders:
     """Read verdicts on ordered pairs: column j of row i is the score of i, shown first, against j.
 
     Diagnostics: `flips`, the share of opponents at which the order decided, among those judged in both orders; and
@@ -66,7 +66,7 @@ def read_pairs(cells: Cells) -> BothOrders:
     return _both_orders(cells, first, second, there, figures)
 
 
-def read_lists(cells: Cells) -> BothOrders:
+def read_lists(cells: ScoreMatrix) -> BothOrders:
     """Read verdicts of two listings: column s of row i is the rank score of i in listing s; one listing is reversed.
 
     Diagnostics: `flips`, as for pairs. The matrix does not tell which response was shown first in a listing. Raises
@@ -85,11 +85,11 @@ def read_lists(cells: Cells) -> BothOrders:
     return _both_orders(cells, first, second, there, figures)
 
 
-READERS: dict[Shown, Callable[[Cells], BothOrders]] = {"pairs": read_pairs, "lists": read_lists}
+READERS: dict[ComparisonForm, Callable[[ScoreMatrix], BothOrders]] = {"pairs": read_pairs, "lists": read_lists}
 
 
 def _both_orders(
-    cells: Cells, first: Floats, second: Floats, compared: Bools, figures: Mapping[str, Floats]
+    cells: ScoreMatrix, first: Floats, second: Floats, compared: Bools, figures: Mapping[str, Floats]
 ) -> BothOrders:
     """Build `BothOrders`; a cell without a verdict and without an opponent gives the response its value `alone`."""
     alone = np.max(np.where(cells.live & ~cells.judged, cells.value, 0.0), axis=1)

@@ -11,11 +11,11 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Cells, Combiner, Component, Floats
+from jurygraph.agents.roles import Combiner, Component, Floats, ScoreMatrix
 from jurygraph.aggregation.pairwise import bradley_terry
 from jurygraph.errors import PlanError
-from jurygraph.judges.pairwise.both_orders import READERS, BothOrders, Shown
-from jurygraph.schema import Input, Question
+from jurygraph.judges.pairwise.both_orders import READERS, BothOrders, ComparisonForm
+from jurygraph.schema import ComponentInput, Question
 
 PRIOR, MIN_PRIOR, MAX_PRIOR = 0.1, 0.01, 100.0
 _DIGITS = 12
@@ -23,7 +23,7 @@ _DIGITS = 12
 """
 
 
-_REQUIRED_VERDICTS: Mapping[Shown, tuple[str, int, str]] = {
+_REQUIRED_VERDICTS: Mapping[ComparisonForm, tuple[str, int, str]] = {
     "pairs": ("pair", 1, "pairwise"),
     "lists": ("group", 2, "listwise"),
 }
@@ -37,7 +37,7 @@ class _ComparisonCombiner(Combiner):
     keeps_columns = True
     across = True
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         question_ids = [name for combiner_input in inputs.values() for name in combiner_input.questions]
         if len(question_ids) != 1:
             raise PlanError(f"combiner {self.name!r} reads the verdicts of one question, not of {len(question_ids)}")
@@ -57,19 +57,19 @@ class _ComparisonCombiner(Combiner):
                 )
 
     @abstractmethod
-    def _form(self, params: Mapping[str, Any]) -> Shown:
+    def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
         """Return the form in which the columns are read."""
 
 
 class _ShareCombiner(_ComparisonCombiner):
     """Mean over the opponents of the results of both orders: 1 won, 0.5 a tie or a flip, 0 lost."""
 
-    shown: ClassVar[Shown]
+    shown: ClassVar[ComparisonForm]
 
-    def _form(self, params: Mapping[str, Any]) -> Shown:
+    def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
         return self.shown
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = cells.values()
         orders = READERS[self.shown](matrix)
         value = aggregation.total(orders.outcomes) / np.maximum(orders.opponents, 1.0)
@@ -103,21 +103,21 @@ class BradleyTerry(_ComparisonCombiner):
 
     name = "bradley-terry"
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, {key: value for key, value in params.items() if key not in ("prior", "shown")})
         prior, shown = params.get("prior", PRIOR), params.get("shown", "pairs")
         is_number = isinstance(prior, int | float) and not isinstance(prior, bool)
         if not is_number or not MIN_PRIOR <= prior <= MAX_PRIOR:
             raise PlanError(f"prior is {prior!r}: a number from {MIN_PRIOR:g} to {MAX_PRIOR:g} is needed")
-        if shown not in get_args(Shown):
-            raise PlanError(f"shown is {shown!r}: one of {', '.join(get_args(Shown))} is needed")
+        if shown not in get_args(ComparisonForm):
+            raise PlanError(f"shown is {shown!r}: one of {', '.join(get_args(ComparisonForm))} is needed")
         return {"prior": float(prior), "shown": shown}
 
-    def _form(self, params: Mapping[str, Any]) -> Shown:
-        shown: Shown = params["shown"]
+    def _form(self, params: Mapping[str, Any]) -> ComparisonForm:
+        shown: ComparisonForm = params["shown"]
         return shown
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         (matrix,) = cells.values()
         orders = READERS[params["shown"]](matrix)
         strengths = _strengths(orders, params["prior"])
@@ -129,7 +129,7 @@ class BradleyTerry(_ComparisonCombiner):
         )
 
     def bounds(
-        self, low: Mapping[str, Cells], high: Mapping[str, Cells], params: Mapping[str, Any]
+        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
     ) -> tuple[Floats, Floats]:
         """Return the value twice if all is judged, else bounds from (W_i + a (1 - p_i)) / m, with 0 < p_i < m + 1.
 

@@ -6,25 +6,25 @@ from functools import partial
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
-from jurygraph.agents.judging.evaluator import Profile, shared
-from jurygraph.agents.judging.quotations import off_loop
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
+from jurygraph.agents.judging.quotations import check_off_loop
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
-from jurygraph.judges.pairwise.quoting import Quoted
+from jurygraph.judges.pairwise.quoting import LocatedQuotations
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
-from jurygraph.safety.evidence import Text, aread_text
-from jurygraph.schema import Failure, Layer, Noun, Response, Verdict
+from jurygraph.safety.evidence import SearchableText, aread_text
+from jurygraph.schema import Failure, FrozenModel, Layer, Response, Verdict
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import Judged
+    from jurygraph.models.consultation import ParsedReply
 
 MOST_SHOWN = 20
 """Most responses in one prompt."""
 USUAL = "Which one serves the task better: it does what was asked, it is right, and it can be used as it stands."
 
 
-class Comparing(Evaluator):
+class ComparisonJudge(Evaluator):
     """Ask a model to compare responses, which are named A, B and so on in its prompt.
 
     If `safety.evidence` is on in the config, a reply that prefers a response needs a quotation that occurs in one of
@@ -50,7 +50,7 @@ class Comparing(Evaluator):
         self.version = f"1 prompt {self._prompt.edition}"
 
     @abstractmethod
-    def noun(self, names: Sequence[str], compact: bool) -> type[Noun]:
+    def noun(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
         """Return the pydantic model of the reply about responses of these names."""
 
     @abstractmethod
@@ -61,7 +61,9 @@ class Comparing(Evaluator):
         """Return prompt variables in addition to task, responses and criterion."""
         return {}
 
-    async def asked(self, ask: Ask, responses: Sequence[Response]) -> "tuple[Judged[Any], Quoted] | Verdict":
+    async def asked(
+        self, ask: EvaluatorInput, responses: Sequence[Response]
+    ) -> "tuple[ParsedReply[Any], LocatedQuotations] | Verdict":
         """Return the reply on the responses in this order with its quotations, or a failed verdict without a reply."""
         gateway = ask.gateway
         assert gateway is not None, "asked without a model"
@@ -76,12 +78,16 @@ class Comparing(Evaluator):
             "compact": self._compact,
             **self.variables(names),
         }
-        request = gateway.request(self._prompt, noun, {**shared(ask), **own_variables}, sample=ask.sample)
+        request = gateway.request(
+            self._prompt, noun, {**shared_prompt_variables(ask), **own_variables}, sample=ask.sample
+        )
         texts = [await aread_text(response.text) for response in responses]
         needs_evidence = gateway.safety.evidence and not self._compact
         try:
             flaw = (
-                off_loop(partial(self._check_quotations, texts), sum(len(response.text) for response in responses))
+                check_off_loop(
+                    partial(self._check_quotations, texts), sum(len(response.text) for response in responses)
+                )
                 if needs_evidence
                 else None
             )
@@ -93,11 +99,11 @@ class Comparing(Evaluator):
             message = f"the judge prefers a response, {_describe_missing(quoted)}"
             failure = Failure(cause="response", kind="unsupported", message=message)
             return Verdict(
-                status="failed", failure=failure, reason=reason_of(judged.value, quoted), call=judged.call.id
+                status="failed", failure=failure, reason=reason_with_notes(judged.value, quoted), call=judged.call.id
             )
         return judged, quoted
 
-    def _check_quotations(self, texts: Sequence[Text], reply: Any) -> str | None:
+    def _check_quotations(self, texts: Sequence[SearchableText], reply: Any) -> str | None:
         """Return a message about a reply that prefers a response and has no quotation from any, None if it is valid."""
         quoted = _find_quotations(reply, texts)
         if quoted.supports or not self.prefers(reply):
@@ -106,15 +112,15 @@ class Comparing(Evaluator):
         return f"a response is preferred, {_describe_missing(quoted)}; {hint}"
 
 
-def reason_of(reply: Any, quoted: Quoted) -> str:
+def reason_with_notes(reply: Any, quoted: LocatedQuotations) -> str:
     """Return the reason in a reply, with a note on its quotations that occur in no response."""
     reason: str = getattr(reply, "reason", "")
     return f"{reason} [lost: {quoted.lost}]" if quoted.lost else reason
 
 
-def _find_quotations(reply: Any, texts: Sequence[Text]) -> Quoted:
-    return Quoted(getattr(reply, "quotes", ()), texts)
+def _find_quotations(reply: Any, texts: Sequence[SearchableText]) -> LocatedQuotations:
+    return LocatedQuotations(getattr(reply, "quotes", ()), texts)
 
 
-def _describe_missing(quoted: Quoted) -> str:
+def _describe_missing(quoted: LocatedQuotations) -> str:
     return f"and quotes {quoted.lost}" if quoted.lost else "and nothing is quoted for it"

@@ -7,12 +7,12 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, create_model
 
 from jurygraph.agents.judging.forms import Quotes, Reason
-from jurygraph.agents.roles import Answer, Ask
-from jurygraph.judges.pairwise.comparing import MOST_SHOWN, Comparing, reason_of
-from jurygraph.schema import Noun, Question, Scope, TaskView, Verdict
+from jurygraph.agents.roles import Answer, EvaluatorInput
+from jurygraph.judges.pairwise.comparing import MOST_SHOWN, ComparisonJudge, reason_with_notes
+from jurygraph.schema import FrozenModel, Question, Scope, TaskView, Verdict
 
 
-class Listwise(Comparing):
+class Listwise(ComparisonJudge):
     """Rank of each response in a ranking of a group of G without ties, as (G - rank) / (G - 1).
 
     A group takes two calls: one shows it in an order that depends on the content, the other in reverse. A group of more
@@ -28,7 +28,7 @@ class Listwise(Comparing):
     def question(self, view: TaskView, subject: str | None = None, **fields: Any) -> Question:
         return super().question(view, subject, **{"samples": 2, **fields})
 
-    def noun(self, names: Sequence[str], compact: bool) -> type[Noun]:
+    def noun(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
         return _ranking_model(tuple(names), compact)
 
     def prefers(self, reply: Any) -> bool:
@@ -37,7 +37,7 @@ class Listwise(Comparing):
     def variables(self, names: Sequence[str]) -> Mapping[str, Any]:
         return {"names": tuple(names)}
 
-    async def answer(self, ask: Ask) -> Answer | Sequence[Answer]:
+    async def answer(self, ask: EvaluatorInput) -> Answer | Sequence[Answer]:
         size = len(ask.responses)
         if size > MOST_SHOWN:
             advice = "score smaller groups, or compare by `pairwise`"
@@ -47,7 +47,7 @@ class Listwise(Comparing):
         if isinstance(reply, Verdict):
             return reply
         judged, quoted = reply
-        names, reason = sorted(judged.value.ranking), reason_of(judged.value, quoted)
+        names, reason = sorted(judged.value.ranking), reason_with_notes(judged.value, quoted)
         verdicts: dict[int, Verdict] = {}
         for position, index in enumerate(order):
             rank = 1 + judged.value.ranking.index(names[position])
@@ -63,7 +63,7 @@ class Listwise(Comparing):
 
 
 @lru_cache(maxsize=MOST_SHOWN * 2)
-def _ranking_model(names: tuple[str, ...], compact: bool) -> type[Noun]:
+def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
     """Return the pydantic model of the reply: every name once, the best first."""
 
     def each_once(ranking: tuple[str, ...]) -> tuple[str, ...]:
@@ -75,4 +75,4 @@ def _ranking_model(names: tuple[str, ...], compact: bool) -> type[Noun]:
     exact_length = Field(min_length=len(names), max_length=len(names))
     ranking_type = Annotated[tuple[label, ...], exact_length, AfterValidator(each_once)]
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
-    return create_model("RankingStated", __base__=Noun, **explanation, ranking=(ranking_type, ...))
+    return create_model("RankingStated", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...))

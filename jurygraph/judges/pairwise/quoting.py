@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from jurygraph.agents.judging.quotations import listed, sorted_out
-from jurygraph.safety.evidence import Text
+from jurygraph.agents.judging.quotations import shorten_quotes, verify_quotes
+from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import Evidence
 
 OPPONENT = "opponent"
@@ -11,12 +11,12 @@ OPPONENT = "opponent"
 _NOWHERE = "in no response, too short, or cut within a word or number"
 
 
-class Quoted:
+class LocatedQuotations:
     """Quotations of a reply, located in the responses as they are shown."""
 
-    def __init__(self, quotations: Sequence[str], texts: Sequence[Text]) -> None:
+    def __init__(self, quotations: Sequence[str], texts: Sequence[SearchableText]) -> None:
         unique = list(dict.fromkeys(quotation for quotation in quotations if quotation.strip()))
-        verified = [sorted_out(unique, text) for text in texts]
+        verified = [verify_quotes(unique, text) for text in texts]
         self._evidence = [evidence for evidence, _ in verified]
         self._lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
 
@@ -28,7 +28,7 @@ class Quoted:
     @property
     def lost(self) -> str:
         """The quotations without a valid location, with the reason; empty if there are none."""
-        return f"{listed(self._lost)} ({_NOWHERE})" if self._lost else ""
+        return f"{shorten_quotes(self._lost)} ({_NOWHERE})" if self._lost else ""
 
     def evidence(self, index: int, source: str = "response") -> tuple[Evidence, ...]:
         """Return the quotations from the response at an index, each passage once."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 from pydantic import create_model
 
 from jurygraph.agents.judging.findings import Finding
-from jurygraph.agents.judging.forms import Claim, Measured, Quotes, Reason
-from jurygraph.judges.protocols.people import names_of, shown, with_ids
+from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
+from jurygraph.judges.protocols.people import named_people, person_names, restore_ids
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Flag
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
@@ -25,7 +25,7 @@ The paper gives the number of A alone; the other numbers, and the wording of all
 # No docstring: it would be part of the schema in the prompt.
 
 
-class ItemStated(Noun):
+class ItemStated(FrozenModel):
     reason: Reason
     quotes: Quotes
     met: Flag
@@ -52,7 +52,7 @@ class Checklist(ScoringProtocol):
     def subjects(self, people: People) -> Sequence[str]:
         return [item.subject for item in _items(people)]
 
-    def reply(self, people: People) -> type[Noun]:
+    def reply(self, people: People) -> type[FrozenModel]:
         return _reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
@@ -62,11 +62,11 @@ class Checklist(ScoringProtocol):
         return len(self.subjects(people))
 
     def beside(self, people: People) -> Mapping[str, Any]:
-        return {"names": names_of(len(people))}
+        return {"names": person_names(len(people))}
 
 
 def _items(people: People) -> Iterator[_Item]:
-    for stakeholder, person in zip(people, shown(people), strict=True):
+    for stakeholder, person in zip(people, named_people(people), strict=True):
         yield from (_Item(f"A/{stakeholder.id}/{number}", (person.name, f"A{number}")) for number in _item_numbers("A"))
     for category in _shared_categories(len(people)):
         yield from (_Item(f"{category}/{number}", (f"{category}{number}",)) for number in _item_numbers(category))
@@ -82,13 +82,13 @@ def _shared_categories(people: int) -> str:
 
 
 @lru_cache(maxsize=64)
-def _reply_model(people: int) -> type[Noun]:
+def _reply_model(people: int) -> type[FrozenModel]:
     item_fields: Any = dict.fromkeys((f"A{number}" for number in _item_numbers("A")), (ItemStated, ...))
-    person = create_model("PersonStated", __base__=Noun, **item_fields)
-    fields: Any = dict.fromkeys(names_of(people), (person, ...))
+    person = create_model("PersonStated", __base__=FrozenModel, **item_fields)
+    fields: Any = dict.fromkeys(person_names(people), (person, ...))
     names = (f"{category}{number}" for category in _shared_categories(people) for number in _item_numbers(category))
     fields |= dict.fromkeys(names, (ItemStated, ...))
-    return create_model("VerdictsStated", __base__=Noun, **fields)
+    return create_model("VerdictsStated", __base__=FrozenModel, **fields)
 
 
 def _build_finding(item: _Item, reply: Any, people: People) -> Finding:
@@ -96,5 +96,5 @@ def _build_finding(item: _Item, reply: Any, people: People) -> Finding:
     for field in item.fields:
         field_value = getattr(field_value, field)
     claims = [Claim("met", field_value.quotes)] if field_value.met else []
-    measured = Measured(float(field_value.met), field_value.met)
-    return Finding(".".join(item.fields), measured, with_ids(field_value.reason, people), field_value.quotes, claims)
+    measured = Measurement(float(field_value.met), field_value.met)
+    return Finding(".".join(item.fields), measured, restore_ids(field_value.reason, people), field_value.quotes, claims)

@@ -9,11 +9,11 @@ import numpy as np
 
 from jurygraph import aggregation
 from jurygraph.agents.combiners import Mean
-from jurygraph.agents.roles import Bools, Cells, Combiner, Component, Floats
+from jurygraph.agents.roles import Bools, Combiner, Component, Floats, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols.decomposed import UTILITY, WEIGHT
 from jurygraph.judges.protocols.scale import HIGHEST, LOWEST
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 
 
 def _to_native_scale(value: Floats) -> Floats:
@@ -26,7 +26,7 @@ class ProtocolMean(Mean):
 
     name = "protocol"
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         component = super().combine(cells, params)
         return replace(component, figures={"R": _to_native_scale(component.value)})
 
@@ -57,7 +57,7 @@ class AdaptiveSum(Combiner):
     keeps_columns: ClassVar[bool] = True
     fixes_weights: ClassVar[bool] = False
 
-    def freeze(self, inputs: Mapping[str, Input], params: Mapping[str, Any]) -> dict[str, Any]:
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
         if set(inputs) != {UTILITY, WEIGHT}:
             raise PlanError(
@@ -66,7 +66,7 @@ class AdaptiveSum(Combiner):
             )
         return {"people": _match_people(inputs[UTILITY].questions, inputs[WEIGHT].questions)}
 
-    def combine(self, cells: Mapping[str, Cells], params: Mapping[str, Any]) -> Component:
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         people: Sequence[str] = params["people"]
         judged = _split_by_person(cells[UTILITY], cells[WEIGHT], len(people))
         is_live = np.asarray(judged.live.any(axis=1))
@@ -98,7 +98,7 @@ def _match_person(utility: str, weight: str) -> str:
     raise PlanError(f"combiner 'adaptive': {utility!r} and {weight!r} are not about the same person; ask about both")
 
 
-def _split_by_person(utility: Cells, weight: Cells, people: int) -> _PeopleScores:
+def _split_by_person(utility: ScoreMatrix, weight: ScoreMatrix, people: int) -> _PeopleScores:
     """Split the columns by person; they are those of one question after the other, each with all of its samples."""
     shape = (len(utility.value), people, -1)
     live = (utility.live & weight.live).reshape(shape)

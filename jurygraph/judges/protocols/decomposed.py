@@ -8,11 +8,11 @@ from typing import Annotated, Any
 from pydantic import Field, create_model, model_validator
 
 from jurygraph.agents.judging.findings import Finding
-from jurygraph.agents.judging.forms import Claim, Measured, Quotes, Reason
-from jurygraph.judges.protocols.people import Person, names_of, shown, with_ids
+from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
+from jurygraph.judges.protocols.people import Person, named_people, person_names, restore_ids
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
 from jurygraph.judges.protocols.scale import LOWEST, GroundsStated, Ten, on_scale
-from jurygraph.schema import Noun, Stakeholder
+from jurygraph.schema import FrozenModel, Stakeholder
 from jurygraph.schema.noun import Flag, Unit
 
 UTILITY, WEIGHT = "utility", "weight"
@@ -27,21 +27,21 @@ _TYPICAL_CONSTRAINTS = 6
 # No docstrings: they would be part of the schema in the prompt.
 
 
-class ConstraintStated(Noun):
+class ConstraintStated(FrozenModel):
     constraint: Annotated[str, Field(max_length=500)]
     reason: Reason
     quotes: Quotes
     held: Flag
 
 
-class PersonStated(Noun):
+class PersonStated(FrozenModel):
     hard: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MAX_CONSTRAINTS)]
     soft: Annotated[tuple[ConstraintStated, ...], Field(max_length=_MAX_CONSTRAINTS)]
     credibility: GroundsStated
     utility: Ten
 
 
-class WeightsStated(Noun):  # `_reply_model` adds a weight for each person, by name
+class WeightsStated(FrozenModel):  # `_reply_model` adds a weight for each person, by name
     reason: Reason
 
     @model_validator(mode="after")
@@ -67,12 +67,12 @@ class _Decomposed(ScoringProtocol):
     def subjects(self, people: People) -> Sequence[str]:
         return [f"{kind}/{person.id}" for kind in self.asked for person in people]
 
-    def reply(self, people: People) -> type[Noun]:
+    def reply(self, people: People) -> type[FrozenModel]:
         return _reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         """Return all findings of a reply, whichever evaluator asks, so that both find the same errors in it."""
-        pairs = list(zip(people, shown(people), strict=True))
+        pairs = list(zip(people, named_people(people), strict=True))
         utilities = {
             f"{UTILITY}/{stakeholder.id}": _utility_finding(person, reply, people) for stakeholder, person in pairs
         }
@@ -102,12 +102,12 @@ class Uniform(_Decomposed):
 
 
 @lru_cache(maxsize=64)
-def _reply_model(people: int) -> type[Noun]:
-    names = names_of(people)
+def _reply_model(people: int) -> type[FrozenModel]:
+    names = person_names(people)
     shares: Any = dict.fromkeys(names, (Unit, ...))
     weights = create_model("WeightsStated", __base__=WeightsStated, **shares)
     fields: Any = dict.fromkeys(names, (PersonStated, ...)) | {"weights": (weights, ...)}
-    return create_model("VerdictsStated", __base__=Noun, **fields)
+    return create_model("VerdictsStated", __base__=FrozenModel, **fields)
 
 
 def _weights_by_name(weights: WeightsStated) -> dict[str, float]:
@@ -125,7 +125,7 @@ def _utility_finding(person: Person, reply: Any, people: Sequence[Stakeholder]) 
         f"{name} ({constraint.constraint}) {'held' if constraint.held else 'not held'}: {constraint.reason}"
         for name, constraint in constraints
     ]
-    reason = with_ids("; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"]), people)
+    reason = restore_ids("; ".join([*descriptions, f"credibility: {verdict.credibility.reason}"]), people)
     return Finding(person.name, on_scale(verdict.utility), reason, quotes, claims)
 
 
@@ -139,5 +139,5 @@ def _weight_finding(person: Person, weights: WeightsStated, people: Sequence[Sta
     """Return the finding on a person's share of all weights; it is not about the response, and needs no quotation."""
     values = _weights_by_name(weights)
     weight = values[person.name]
-    measured = Measured(weight / math.fsum(values.values()), native=weight, scale=(0.0, 1.0))
-    return Finding(f"weights.{person.name}", measured, with_ids(weights.reason, people))
+    measured = Measurement(weight / math.fsum(values.values()), native=weight, scale=(0.0, 1.0))
+    return Finding(f"weights.{person.name}", measured, restore_ids(weights.reason, people))

@@ -7,15 +7,15 @@ from pydantic import create_model
 
 from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.judges.protocols.people import with_ids
+from jurygraph.judges.protocols.people import restore_ids
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
 from jurygraph.judges.protocols.scale import LOWEST, GroundsStated, Ten, on_scale
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 
 OVERALL = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
 _FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsStated, ...)) | {"value": (Ten, ...)}
-_REPLY = create_model("VerdictStated", __base__=Noun, **_FIELDS)
+_REPLY = create_model("VerdictStated", __base__=FrozenModel, **_FIELDS)
 
 
 class Direct(ScoringProtocol):
@@ -27,7 +27,7 @@ class Direct(ScoringProtocol):
     def subjects(self, people: People) -> Sequence[str]:
         return (OVERALL,)
 
-    def reply(self, people: People) -> type[Noun]:
+    def reply(self, people: People) -> type[FrozenModel]:
         return _REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
@@ -35,7 +35,7 @@ class Direct(ScoringProtocol):
         quotes = [quote for grounds in aspects.values() for quote in grounds.quotes]
         reason = "; ".join(f"{aspect}: {grounds.reason}" for aspect, grounds in aspects.items())
         claims = [Claim(f"a value of {reply.value:g}", quotes)] if reply.value > LOWEST else []
-        return {OVERALL: Finding(OVERALL, on_scale(reply.value), with_ids(reason, people), quotes, claims)}
+        return {OVERALL: Finding(OVERALL, on_scale(reply.value), restore_ids(reason, people), quotes, claims)}
 
     def reasons(self, people: People) -> int:
         return len(ASPECTS)

@@ -16,18 +16,18 @@ class Person(NamedTuple):
     text: str
 
 
-def names_of(number: int) -> tuple[str, ...]:
+def person_names(number: int) -> tuple[str, ...]:
     """Return the generated names of this many people."""
     return tuple(f"person_{index}" for index in range(1, number + 1))
 
 
-def shown(people: Sequence[Stakeholder]) -> tuple[Person, ...]:
+def named_people(people: Sequence[Stakeholder]) -> tuple[Person, ...]:
     """Return the people as they appear in a prompt, named by position: `person_1` is the first."""
-    pairs = zip(names_of(len(people)), people, strict=True)
+    pairs = zip(person_names(len(people)), people, strict=True)
     return tuple(Person(name, "\n".join(_lines(stakeholder))) for name, stakeholder in pairs)
 
 
-def with_ids(reason: str, people: Sequence[Stakeholder]) -> str:
+def restore_ids(reason: str, people: Sequence[Stakeholder]) -> str:
     """Return a reason with the generated names replaced by the people's ids."""
     return _NAME.sub(lambda match: people[int(match[1]) - 1].id if int(match[1]) <= len(people) else match[0], reason)
 

@@ -4,25 +4,25 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from jurygraph.agents.judging.evaluator import shared
-from jurygraph.agents.judging.findings import Finding, flaw_in, verdict_on
+from jurygraph.agents.judging.evaluator import shared_prompt_variables
+from jurygraph.agents.judging.findings import Finding, build_verdict, find_unsupported_claims
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.agents.judging.one_call import OneCall
-from jurygraph.agents.judging.quotations import off_loop
-from jurygraph.agents.roles import Ask
-from jurygraph.judges.protocols.people import shown
+from jurygraph.agents.judging.one_call import SingleCallEvaluator
+from jurygraph.agents.judging.quotations import check_off_loop
+from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.judges.protocols.people import named_people
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import aread_text
-from jurygraph.schema import Audience, Noun, Question, Stakeholder, TaskView, Verdict
+from jurygraph.schema import Audience, FrozenModel, Question, Stakeholder, TaskView, Verdict
 
-ROOM = 160
+TOKENS_PER_REASON = 160
 """Tokens that a reply may use for one reason with its quotations and its conclusion; most use half."""
 
 People = Sequence[Stakeholder]
 
 
-class ScoringProtocol(OneCall):
+class ScoringProtocol(SingleCallEvaluator):
     """Judge one response for all people whom it should serve, in a single call (DecompR, Appendix A.2).
 
     The call contains the whole protocol even if only a part of it is requested, so that a later request for another
@@ -45,7 +45,7 @@ class ScoringProtocol(OneCall):
         """Return the subjects, with one question each."""
 
     @abstractmethod
-    def reply(self, people: People) -> type[Noun]:
+    def reply(self, people: People) -> type[FrozenModel]:
         """Return the pydantic model of the reply."""
 
     @abstractmethod
@@ -63,25 +63,29 @@ class ScoringProtocol(OneCall):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, subject) for subject in self.subjects(view.people)]
 
-    async def judged(self, ask: Ask) -> Mapping[str, Verdict]:
+    async def judged(self, ask: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return all verdicts of the protocol on a response, by subject."""
         people, gateway = ask.task.people, ask.gateway
         assert gateway is not None, "asked without a model"
         noun = self.reply(people)
-        variables = {**shared(ask), "people": shown(people), **self.beside(people)}
-        request = gateway.request(self._prompt, noun, variables, sample=ask.sample, room=ROOM * self.reasons(people))
+        variables = {**shared_prompt_variables(ask), "people": named_people(people), **self.beside(people)}
+        request = gateway.request(
+            self._prompt, noun, variables, sample=ask.sample, room=TOKENS_PER_REASON * self.reasons(people)
+        )
         text = await aread_text(ask.response.text) if gateway.safety.evidence else None
 
-        def find_flaw(reply: Noun) -> str | None:
-            return None if text is None else flaw_in(_claims(self.findings(reply, people).values()), text)
+        def find_flaw(reply: FrozenModel) -> str | None:
+            return (
+                None if text is None else find_unsupported_claims(_claims(self.findings(reply, people).values()), text)
+            )
 
         try:
-            judged = await gateway.judge(request, noun, off_loop(find_flaw, len(ask.response.text)))
+            judged = await gateway.judge(request, noun, check_off_loop(find_flaw, len(ask.response.text)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(self.subjects(people), failed)
         findings = self.findings(judged.value, people)
-        return {subject: verdict_on(finding, text, judged.call.id) for subject, finding in findings.items()}
+        return {subject: build_verdict(finding, text, judged.call.id) for subject, finding in findings.items()}
 
 
 def _claims(findings: Iterable[Finding]) -> Iterator[tuple[str, Sequence[Claim]]]:

@@ -7,10 +7,10 @@ from pydantic import create_model
 
 from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.judges.protocols.people import with_ids
+from jurygraph.judges.protocols.people import restore_ids
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
 from jurygraph.judges.protocols.scale import LOWEST, RatedStated, on_scale
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 
 DIMENSIONS: Mapping[str, float] = {
     "constraint_satisfaction": 0.30,
@@ -22,7 +22,7 @@ DIMENSIONS: Mapping[str, float] = {
 """The dimensions and their weights α_d (Table 8)."""
 
 _FIELDS: Any = dict.fromkeys(DIMENSIONS, (RatedStated, ...))
-_REPLY = create_model("VerdictsStated", __base__=Noun, **_FIELDS)
+_REPLY = create_model("VerdictsStated", __base__=FrozenModel, **_FIELDS)
 
 
 class Rubric(ScoringProtocol):
@@ -35,7 +35,7 @@ class Rubric(ScoringProtocol):
     def subjects(self, people: People) -> Sequence[str]:
         return tuple(DIMENSIONS)
 
-    def reply(self, people: People) -> type[Noun]:
+    def reply(self, people: People) -> type[FrozenModel]:
         return _REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
@@ -47,4 +47,4 @@ class Rubric(ScoringProtocol):
 
 def _build_finding(dimension: str, rated: RatedStated, people: People) -> Finding:
     claims = [Claim(f"a value of {rated.value:g}", rated.quotes)] if rated.value > LOWEST else []
-    return Finding(dimension, on_scale(rated.value), with_ids(rated.reason, people), rated.quotes, claims)
+    return Finding(dimension, on_scale(rated.value), restore_ids(rated.reason, people), rated.quotes, claims)

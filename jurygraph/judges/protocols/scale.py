@@ -4,8 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from jurygraph.agents.judging.forms import Measured, Quotes, Reason
-from jurygraph.schema import Noun
+from jurygraph.agents.judging.forms import Measurement, Quotes, Reason
+from jurygraph.schema import FrozenModel
 
 LOWEST, HIGHEST = 1.0, 10.0
 
@@ -15,17 +15,17 @@ Ten = Annotated[float, Field(strict=True, ge=LOWEST, le=HIGHEST, allow_inf_nan=F
 # No docstrings: they would be part of the schema in the prompt.
 
 
-class GroundsStated(Noun):  # the reason and its quotations, which come before the decision
+class GroundsStated(FrozenModel):  # the reason and its quotations, which come before the decision
     reason: Reason
     quotes: Quotes
 
 
-class RatedStated(Noun):
+class RatedStated(FrozenModel):
     reason: Reason
     quotes: Quotes
     value: Ten
 
 
-def on_scale(value: float) -> Measured:
+def on_scale(value: float) -> Measurement:
     """Convert a value on the scale to the form of a verdict: its fraction of the range, and the value itself."""
-    return Measured((value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST))
+    return Measurement((value - LOWEST) / (HIGHEST - LOWEST), native=value, scale=(LOWEST, HIGHEST))

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.http_guard import guarded
-from jurygraph.models.faults import RETRIED, Fault, chain, kind_of_status
+from jurygraph.models.backends.http_guard import guard_requests
+from jurygraph.models.faults import RETRYABLE, Fault, exception_chain, kind_of_status
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
@@ -82,7 +82,7 @@ class ChatModel(Backend):
         from langsmith import tracing_context
 
         messages = [{"role": message.role, "content": message.content} for message in request.messages]
-        with tracing_context(enabled=False), guarded() as exchange:
+        with tracing_context(enabled=False), guard_requests() as exchange:
             try:
                 answer = await self._with_parameters(request.parameters).ainvoke(messages, config={"callbacks": []})
             except Exception:
@@ -97,7 +97,7 @@ class ChatModel(Backend):
         kind = _kind(error)
         wait = retry_after(_headers(error), datetime.now(UTC), throttled=kind == "rate-limit")
         message = " ".join(self._redactor.text(f"{type(error).__name__}: {error}").split())
-        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRIED else None)
+        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRYABLE else None)
 
     def _with_parameters(self, parameters: Mapping[str, Any]) -> "BaseChatModel":
         fields = type(self._chat).model_fields
@@ -146,7 +146,7 @@ def _first_text(values: Mapping[str, Any], *names: str) -> str | None:
 
 def _kind(error: Exception) -> str:
     """Return the kind of fault of an error, by the error itself or else by its causes."""
-    return next((kind for cause in chain(error) if (kind := _own_kind(cause)) is not None), "unreadable")
+    return next((kind for cause in exception_chain(error) if (kind := _own_kind(cause)) is not None), "unreadable")
 
 
 def _own_kind(error: BaseException) -> str | None:
@@ -172,6 +172,6 @@ def _status(error: BaseException) -> int | None:
 
 def _headers(error: Exception) -> dict[str, str]:
     """Return the headers of the reply that caused the error: openai, anthropic and httpx keep it in `response`."""
-    candidates = (getattr(getattr(cause, "response", None), "headers", None) for cause in chain(error))
+    candidates = (getattr(getattr(cause, "response", None), "headers", None) for cause in exception_chain(error))
     headers = next((headers for headers in candidates if isinstance(headers, Mapping)), {})
     return {str(name): str(value) for name, value in headers.items()}

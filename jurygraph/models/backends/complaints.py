@@ -7,7 +7,7 @@ from pydantic_core import from_json
 
 from jurygraph.models.faults import OUT_OF_FUNDS, kind_of_status
 
-LARGEST_ERROR = 64 << 10
+MAX_ERROR_BYTES = 64 << 10
 """Most bytes of an error's body that are read; the rest is ignored."""
 
 _MAX_PARSED = 1 << 20
@@ -22,7 +22,7 @@ _OVERFLOW_MESSAGES = re.compile(
 _REFUSAL_CODES = {"content_filter", "content_policy_violation", "data_inspection_failed"}
 
 
-class Complaint(NamedTuple):
+class ServerError(NamedTuple):
     """A server's error: its codes, its message, and a status if the body has one.
 
     llama.cpp and OpenRouter may put an error with its status into a body of status 200.
@@ -33,31 +33,31 @@ class Complaint(NamedTuple):
     status: int | None = None
 
 
-def complaint_in(content: bytearray) -> Complaint:
+def parse_error(content: bytearray) -> ServerError:
     """Parse the error in the body of a reply.
 
     A body that is no JSON, or too large for an error, is itself the message.
     """
     if len(content) > _MAX_PARSED:
-        return Complaint(frozenset(), _to_one_line(content[:LARGEST_ERROR].decode(errors="replace")))
+        return ServerError(frozenset(), _to_one_line(content[:MAX_ERROR_BYTES].decode(errors="replace")))
     try:
         body = from_json(content)
     except ValueError:
-        return Complaint(frozenset(), _to_one_line(content.decode(errors="replace")))
+        return ServerError(frozenset(), _to_one_line(content.decode(errors="replace")))
     error = body.get("error") or body if isinstance(body, dict) else body
     if not isinstance(error, dict):
-        return Complaint(frozenset(), _to_one_line(str(error)))
+        return ServerError(frozenset(), _to_one_line(str(error)))
     code = error.get("code")
     words = frozenset(word.lower() for word in (code, error.get("type")) if isinstance(word, str))
     status = code if type(code) is int and 400 <= code < 600 else None
-    return Complaint(words, _to_one_line(str(error.get("message") or error.get("detail") or error)), status)
+    return ServerError(words, _to_one_line(str(error.get("message") or error.get("detail") or error)), status)
 
 
 def _to_one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def kind_of_complaint(status: int, complaint: Complaint) -> str:
+def error_kind(status: int, complaint: ServerError) -> str:
     """Return the kind of fault for a status and an error."""
     if complaint.words & OUT_OF_FUNDS:
         return "unauthorised"

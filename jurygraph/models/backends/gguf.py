@@ -16,7 +16,7 @@ from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
-from jurygraph.models.probability import telling
+from jurygraph.models.probability import value_token_indices
 
 NO_LOG = -1
 """Verbosity at which the engine prints nothing."""
@@ -216,7 +216,7 @@ def _fault(error: dict[str, Any]) -> Fault:
 
 
 def _tokens(entries: Sequence[dict[str, Any]], text: str) -> tuple[Token, ...]:
-    indices = telling(text, [token["token"] for token in entries])
+    indices = value_token_indices(text, [token["token"] for token in entries])
     return tuple(
         Token(text=token["token"], logprob=_logprob(token), others=_others(token) if index in indices else ())
         for index, token in enumerate(entries)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import from_json
 
-from jurygraph.models.backends.complaints import LARGEST_ERROR, complaint_in, kind_of_complaint
+from jurygraph.models.backends.complaints import MAX_ERROR_BYTES, error_kind, parse_error
 from jurygraph.models.faults import Fault, kind_of_status
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Exchange:
 
         content = body.finish()
         if response.status_code < 300:
-            require_few_values(content)
+            check_value_count(content)
             if self._json:
                 _require_json(content)
         self.bodies.append(content)
@@ -80,7 +80,7 @@ class Exchange:
         """Return the kind of fault by the status and the body of the last reply; None if it was no error."""
         if self.status is None or self.status < 400:
             return None
-        return kind_of_complaint(self.status, complaint_in(bytearray(self.bodies[-1])))
+        return error_kind(self.status, parse_error(bytearray(self.bodies[-1])))
 
     def require_no_fault(self) -> None:
         """Raise `Fault` if the last reply was rejected, whatever the client made of that."""
@@ -109,7 +109,7 @@ class _Body:
         if encoding not in (*_IDENTITY, _ENCODING) and status < 400:
             raise Fault("unreadable", f"the reply is compressed as {encoding[:40]!r}; only {_ENCODING} was asked for")
         self._is_error = status >= 400
-        self._max_size = LARGEST_ERROR if self._is_error else LARGEST
+        self._max_size = MAX_ERROR_BYTES if self._is_error else LARGEST
         self._decoder = None if encoding in _IDENTITY else zlib.decompressobj(_GZIP)
         self._is_skipped = self._is_error and encoding not in (*_IDENTITY, _ENCODING)
         self._content = bytearray()
@@ -150,7 +150,7 @@ class _Body:
         return False
 
 
-def require_few_values(content: bytes | bytearray) -> None:
+def check_value_count(content: bytes | bytearray) -> None:
     """Raise `Fault` for a reply with so many values that a client would block everything else while parsing it."""
     if content.count(b",") + content.count(b"{") + content.count(b"[") > MOST_VALUES:
         raise Fault("too-large", f"the reply has more than {MOST_VALUES:,} values")
@@ -190,7 +190,7 @@ _EXCHANGE: ContextVar[Exchange | None] = ContextVar("jurygraph_exchange", defaul
 
 
 @contextmanager
-def guarded(json: bool = False) -> Iterator[Exchange]:
+def guard_requests(json: bool = False) -> Iterator[Exchange]:
     """Guard every httpx request in this context, and collect the results.
 
     With `json`, a reply that is not one valid JSON value is rejected, before its readers repeat it in their errors.

@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING
 
 from jurygraph.models.asking import Reply, Request
-from jurygraph.models.backends.unsent import Unsent
+from jurygraph.models.backends.unsent import RecordingBackend
 
 if TYPE_CHECKING:
     from jurygraph.models.gateway import Gateway
 
 
-class Known(Unsent):
-    """Take the place of a gateway's backend, as `Unsent` does, with the replies that its run or its cache has."""
+class CachedBackend(RecordingBackend):
+    """Take the place of a gateway's backend, as `RecordingBackend` does, with the replies in its run or cache."""
 
     def __init__(self, gateway: "Gateway") -> None:
         super().__init__(gateway.backend)

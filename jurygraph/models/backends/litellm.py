@@ -18,13 +18,21 @@ from pydantic_core import from_json
 
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.complaints import LARGEST_ERROR
-from jurygraph.models.backends.http_guard import Exchange, guard_async_transport, guarded
-from jurygraph.models.faults import BROKEN_OFF, BY_RESPONSE, OUT_OF_FUNDS, RETRIED, Fault, chain, kind_of_status
+from jurygraph.models.backends.complaints import MAX_ERROR_BYTES
+from jurygraph.models.backends.http_guard import Exchange, guard_async_transport, guard_requests
+from jurygraph.models.faults import (
+    ABORTED,
+    OUT_OF_FUNDS,
+    RESPONSE_KINDS,
+    RETRYABLE,
+    Fault,
+    exception_chain,
+    kind_of_status,
+)
 from jurygraph.models.prices import Price
-from jurygraph.models.probability import spelled, telling
+from jurygraph.models.probability import token_texts, value_token_indices
 from jurygraph.models.retry_after import retry_after
-from jurygraph.safety.known_secrets import found_in, process_redactor
+from jurygraph.safety.known_secrets import find_secrets, process_redactor
 
 FORMS = {
     "openai/": Capabilities("native", logprobs=True),
@@ -124,7 +132,7 @@ _CODES = {"context_length_exceeded": "overflowed", "content_filter": "refused"}
 _OWN_KINDS = ("server", "rejected")
 """Kinds of the statuses 500 and 400, which litellm raises itself if it cannot read a reply."""
 
-LONGEST_TIMEOUT = 86_400.0
+CLIENT_TIMEOUT = 86_400.0
 """Seconds; the same for all requests, since litellm creates a client, with its own connections, for each timeout."""
 
 UNREADABLE = (ValueError, TypeError, LookupError, AttributeError)
@@ -146,7 +154,7 @@ class LiteLLM(Backend):
         self.model = model
         self.endpoint = _endpoint("base_url", base_url) if base_url else _endpoint(*_find_address(model))
         self._base_url = base_url
-        self.secrets = tuple(found_in(os.environ))
+        self.secrets = tuple(find_secrets(os.environ))
         self._redactor = process_redactor(self.secrets)
         self._dropped_parameters = _longest_prefix_entry(LEFT_OUT, model, frozenset())
         self._capabilities: Capabilities = _longest_prefix_entry(FORMS, model, UNKNOWN)
@@ -170,7 +178,7 @@ class LiteLLM(Backend):
         if self.model.startswith(_OLLAMA):  # else litellm asks the server for unknown models twice before each request
             litellm.model_cost.setdefault(self.model, {"litellm_provider": "ollama", "mode": "chat"})
         USING.add(self)
-        with guarded(json=True) as exchange:
+        with guard_requests(json=True) as exchange:
             try:
                 async with asyncio.timeout(timeout):
                     answer = await litellm.acompletion(**self._arguments(request))
@@ -203,7 +211,7 @@ class LiteLLM(Backend):
             "model": self.model,
             "base_url": self._base_url,
             "messages": [{"role": message.role, "content": message.content} for message in request.messages],
-            "timeout": LONGEST_TIMEOUT,
+            "timeout": CLIENT_TIMEOUT,
             "max_retries": 0,
             "num_retries": 0,
             "caching": False,
@@ -218,14 +226,14 @@ class LiteLLM(Backend):
         if exchange.fault is not None:
             return self._prefix_model(exchange.fault)
         kind = _kind(error)
-        if kind not in BY_RESPONSE:
+        if kind not in RESPONSE_KINDS:
             kind = exchange.error_kind() or kind
         if kind in _OWN_KINDS and exchange.status is not None and exchange.status < 300:
             kind = "unreadable"
         headers = getattr(error, "litellm_response_headers", None) or {}
         wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit")
-        message = " ".join(self._redactor.text(f"{type(error).__name__}: {error}"[:LARGEST_ERROR]).split())
-        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRIED else None)
+        message = " ".join(self._redactor.text(f"{type(error).__name__}: {error}"[:MAX_ERROR_BYTES]).split())
+        return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRYABLE else None)
 
 
 USING: WeakSet[LiteLLM] = WeakSet()
@@ -313,7 +321,7 @@ def _kind_without_answer(error: Exception) -> str:
     import httpx
     import openai
 
-    for cause in islice(chain(error), 1, None):  # skip litellm's own classes, which derive from openai's
+    for cause in islice(exception_chain(error), 1, None):  # skip litellm's own classes, which derive from openai's
         if isinstance(cause, httpx.TransportError | openai.APIConnectionError):
             return "connection"
         if type(cause) is openai.OpenAIError:  # its client cannot be created without a key
@@ -328,7 +336,7 @@ def _reply(model: str, answer: Any, body: bytes) -> Reply:
         raise Fault("unreadable", f"{model}: the reply has no choices")
     choice = answer.choices[0]
     native = (getattr(choice, "provider_specific_fields", None) or {}).get("native_finish_reason")
-    if native in BROKEN_OFF:  # litellm reports these as "stop"
+    if native in ABORTED:  # litellm reports these as "stop"
         raise Fault("server", f"{model}: the server broke the reply off (finish_reason {native!r})")
     special = choice.message.provider_specific_fields or {}
     sent = from_json(body)
@@ -387,8 +395,8 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def _tokens(entries: Sequence[Any], text: str) -> tuple[Token, ...]:
-    texts = spelled([(token.token, token.bytes) for token in entries])
-    indices = telling(text, texts)
+    texts = token_texts([(token.token, token.bytes) for token in entries])
+    indices = value_token_indices(text, texts)
     return tuple(
         Token(text=texts[index], logprob=token.logprob, others=_others(token) if index in indices else ())
         for index, token in enumerate(entries)

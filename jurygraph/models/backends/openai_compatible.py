@@ -17,10 +17,10 @@ from yarl import URL
 
 from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.complaints import LARGEST_ERROR, Complaint, complaint_in, kind_of_complaint
+from jurygraph.models.backends.complaints import MAX_ERROR_BYTES, ServerError, error_kind, parse_error
 from jurygraph.models.backends.http_guard import LARGEST
-from jurygraph.models.faults import BROKEN_OFF, RETRIED, Fault
-from jurygraph.models.probability import spelled, telling
+from jurygraph.models.faults import ABORTED, RETRYABLE, Fault
+from jurygraph.models.probability import token_texts, value_token_indices
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 
@@ -108,7 +108,7 @@ class OpenAICompatible(Backend):
         except (aiohttp.ClientError, OSError) as error:
             raise self._fault("connection", f"{error}" or type(error).__name__) from None
         if not 200 <= answer.status < 300:
-            raise self._complaint_fault(answer.status, answer.headers, complaint_in(answer.content))
+            raise self._complaint_fault(answer.status, answer.headers, parse_error(answer.content))
         if len(answer.content) > LARGEST:
             raise self._fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
         return self._reply(answer)
@@ -122,7 +122,7 @@ class OpenAICompatible(Backend):
         session = await self._session()
         data = body if len(body) <= _LARGEST_AS_BYTES else BytesIO(body)
         async with session.post(self._address, data=data, allow_redirects=False) as response:
-            most = LARGEST if response.status < 300 else LARGEST_ERROR
+            most = LARGEST if response.status < 300 else MAX_ERROR_BYTES
             content = bytearray()
             while not response.content.at_eof() and len(content) <= most:
                 content += await response.content.readany()
@@ -157,26 +157,26 @@ class OpenAICompatible(Backend):
         try:
             reply = read_reply(_ENVELOPE.validate_json(answer.content))
         except ValidationError as error:
-            complaint = complaint_in(answer.content)
+            complaint = parse_error(answer.content)
             if complaint.status is not None:
                 raise self._complaint_fault(complaint.status, answer.headers, complaint) from None
             first = error.errors(include_url=False, include_input=False)[0]
             location = ".".join(map(str, first["loc"])) or "the body"
             problem = f"the reply is no chat completion: {location}: {first['msg']}"
             raise self._fault("unreadable", f"{problem}; it begins with {complaint.message!r}") from None
-        if reply.finish in BROKEN_OFF:
+        if reply.finish in ABORTED:
             raise self._fault("server", f"the server broke the reply off (finish_reason {reply.finish!r})")
         return reply
 
-    def _complaint_fault(self, status: int, headers: Mapping[str, str], complaint: Complaint) -> Fault:
-        kind = kind_of_complaint(status, complaint)
-        wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit") if kind in RETRIED else None
+    def _complaint_fault(self, status: int, headers: Mapping[str, str], complaint: ServerError) -> Fault:
+        kind = error_kind(status, complaint)
+        wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit") if kind in RETRYABLE else None
         if 300 <= status < 400:
             return self._fault(kind, f"{status}, a redirect; give the URL that it leads to, if you trust that server")
         return self._fault(kind, f"{status}: {complaint.message}", wait)
 
     def _fault(self, kind: str, problem: str, wait: float | None = None) -> Fault:
-        message = self._redactor.text(problem[:LARGEST_ERROR])
+        message = self._redactor.text(problem[:MAX_ERROR_BYTES])
         return Fault(kind, f"{self.endpoint}: {message[:_MAX_MESSAGE]}", wait)
 
 
@@ -255,8 +255,8 @@ def read_tokens(logprobs: Any, text: str) -> tuple[Token, ...]:
         return ()
     texts = [token for token, _ in read]
     if text not in "".join(texts):
-        texts = spelled([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
-    indices = telling(text, texts)
+        texts = token_texts([(token, entry.get("bytes")) for token, entry in zip(texts, entries, strict=True)])
+    indices = value_token_indices(text, texts)
     return tuple(
         Token.model_construct(text=token, logprob=logprob, others=_others(entries[index]) if index in indices else ())
         for index, (token, (_, logprob)) in enumerate(zip(texts, read, strict=True))

@@ -13,9 +13,9 @@ from jurygraph.errors import ConfigError, InputError
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
-from jurygraph.models.recording import recorded
+from jurygraph.models.recording import read_recording
 from jurygraph.schema import canonical
-from jurygraph.sources.complaint import shortened
+from jurygraph.sources.complaint import shorten
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ class Replay(Backend):
     """
 
     def __init__(self, path: str | Path, which: str | None = None) -> None:
-        recording = recorded(path)
+        recording = read_recording(path)
         if recording.torn:
             log.warning("%s: the last line is torn and left out; its call was not recorded", path)
         if not recording.calls:
@@ -149,7 +149,7 @@ def _describe_difference(request: Request, other: Request) -> str:
         value, other_value = _dump_parameter(value, field), _dump_parameter(other_value, field)
     else:
         value, other_value = json.dumps(value), json.dumps(other_value)
-    return f"{part}: {field} is {shortened(value)} here and {shortened(other_value)} there"
+    return f"{part}: {field} is {shorten(value)} here and {shorten(other_value)} there"
 
 
 def _dump_parameter(parameters: dict[str, JsonValue], name: str) -> str:

@@ -5,7 +5,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
 
 
-class Unsent(Backend):
+class RecordingBackend(Backend):
     """Take the place of another backend under its names, so that the requests are those which it would get.
 
     `requests` are the requests so far, by digest.

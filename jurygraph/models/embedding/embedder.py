@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 TIMEOUT = 60.0
 """Seconds for one request to a server."""
 
-AT_ONCE = 32
+BATCH_SIZE = 32
 """Most texts or documents in one request: many servers accept no more."""
 
 
@@ -52,7 +52,7 @@ class Reranker(_Model):
         """
 
 
-def unit_rows(vectors: Any, count: int, name: str) -> Floats:
+def normalize_vectors(vectors: Any, count: int, name: str) -> Floats:
     """Return vectors [count, D] as float64, each divided by its length, or 0.
 
     Raises `Fault` unless there are `count` vectors of finite numbers of one length: then none is used. Booleans and
@@ -71,7 +71,7 @@ def unit_rows(vectors: Any, count: int, name: str) -> Floats:
     return np.asarray(rows / np.where(length > 0.0, length, 1.0))
 
 
-def all_scores(values: Any, count: int, name: str) -> Floats:
+def validate_scores(values: Any, count: int, name: str) -> Floats:
     """Return scores [count] as float64. Raises `Fault` unless there are `count` finite numbers: then none is used."""
     scores = _to_numbers(values)
     if scores is None:
@@ -104,7 +104,7 @@ def _has_only_numbers(values: Any) -> bool:
     return isinstance(values, int | float) and not isinstance(values, bool)
 
 
-def by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
+def sort_by_index(entries: Sequence[tuple[Any, Any]], count: int, name: str) -> list[Any]:
     """Return the values for the indices 0 to count - 1, in order; they may arrive in any order.
 
     Raises `Fault` if an index is no integer, is missing, occurs twice or was not requested: then none is used.

@@ -9,7 +9,7 @@ from typing import Any
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.backends.gguf import NO_LOG, Gguf, free_cores, library
-from jurygraph.models.embedding.embedder import Embedder, Floats, by_index, unit_rows
+from jurygraph.models.embedding.embedder import Embedder, Floats, normalize_vectors, sort_by_index
 from jurygraph.models.faults import Fault
 
 _CONTEXT = 2048
@@ -38,7 +38,7 @@ class GgufEmbedder(Embedder):
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="jurygraph-gguf-embedding")
         entries = await asyncio.get_running_loop().run_in_executor(self._thread, self._embed_in_thread, list(texts))
-        return unit_rows(by_index(entries, len(texts), self.name), len(texts), self.name)
+        return normalize_vectors(sort_by_index(entries, len(texts), self.name), len(texts), self.name)
 
     def close(self) -> None:
         thread, self._thread = self._thread, None

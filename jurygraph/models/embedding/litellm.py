@@ -6,19 +6,19 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from jurygraph.models.backends.http_guard import guarded
-from jurygraph.models.backends.litellm import LONGEST_TIMEOUT, UNREADABLE, USING, LiteLLM, library
+from jurygraph.models.backends.http_guard import guard_requests
+from jurygraph.models.backends.litellm import CLIENT_TIMEOUT, UNREADABLE, USING, LiteLLM, library
 from jurygraph.models.embedding.embedder import (
     TIMEOUT,
     Embedder,
     Floats,
     Reranker,
-    all_scores,
-    by_index,
-    unit_rows,
+    normalize_vectors,
+    sort_by_index,
+    validate_scores,
 )
 from jurygraph.models.faults import Fault
-from jurygraph.models.retries import RetryPolicy, attempted
+from jurygraph.models.retries import RetryPolicy, call_with_retries
 
 _POLICY = RetryPolicy()
 
@@ -34,9 +34,9 @@ class LiteLLMEmbedder(Embedder):
         async def once() -> Floats:
             answer = await _Provider(self.name).ask("aembedding", input=list(texts))
             entries = _read_entries(self.name, answer, "data", "embedding")
-            return unit_rows(by_index(entries, len(texts), self.name), len(texts), self.name)
+            return normalize_vectors(sort_by_index(entries, len(texts), self.name), len(texts), self.name)
 
-        return (await attempted(once, _POLICY))[0]
+        return (await call_with_retries(once, _POLICY))[0]
 
 
 class LiteLLMReranker(Reranker):
@@ -52,9 +52,9 @@ class LiteLLMReranker(Reranker):
             count = len(documents)
             answer = await _Provider(self.name).ask("arerank", query=query, documents=list(documents), top_n=count)
             entries = _read_entries(self.name, answer, "results", "relevance_score")
-            return all_scores(by_index(entries, len(documents), self.name), len(documents), self.name)
+            return validate_scores(sort_by_index(entries, len(documents), self.name), len(documents), self.name)
 
-        return (await attempted(once, _POLICY))[0]
+        return (await call_with_retries(once, _POLICY))[0]
 
 
 class _Provider(LiteLLM):
@@ -70,7 +70,7 @@ class _Provider(LiteLLM):
 
         call = getattr(library(), function)
         USING.add(self)
-        with guarded(json=True) as exchange:
+        with guard_requests(json=True) as exchange:
             try:
                 async with asyncio.timeout(TIMEOUT):
                     answer = await call(**arguments, **self._fixed_arguments())
@@ -90,7 +90,7 @@ class _Provider(LiteLLM):
     def _fixed_arguments(self) -> dict[str, Any]:
         return {
             "model": self.model,
-            "timeout": LONGEST_TIMEOUT,
+            "timeout": CLIENT_TIMEOUT,
             "max_retries": 0,
             "num_retries": 0,
             "caching": False,

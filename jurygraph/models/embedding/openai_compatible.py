@@ -15,20 +15,20 @@ from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 from yarl import URL
 
-from jurygraph.models.backends.complaints import complaint_in
-from jurygraph.models.backends.http_guard import LARGEST, require_few_values
+from jurygraph.models.backends.complaints import parse_error
+from jurygraph.models.backends.http_guard import LARGEST, check_value_count
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
 from jurygraph.models.embedding.embedder import (
     TIMEOUT,
     Embedder,
     Floats,
     Reranker,
-    all_scores,
-    by_index,
-    unit_rows,
+    normalize_vectors,
+    sort_by_index,
+    validate_scores,
 )
 from jurygraph.models.faults import Fault
-from jurygraph.models.retries import RetryPolicy, attempted
+from jurygraph.models.retries import RetryPolicy, call_with_retries
 from jurygraph.schema import CallsConfig
 
 _POLICY = RetryPolicy()
@@ -72,9 +72,9 @@ class EndpointEmbedder(Embedder):
         async def once() -> Floats:
             answer = await _Path(self._url, self.name, "embeddings").post(body, _EMBEDDINGS)
             entries = [(entry["index"], entry["embedding"]) for entry in answer["data"]]
-            return unit_rows(by_index(entries, len(texts), self.name), len(texts), self.name)
+            return normalize_vectors(sort_by_index(entries, len(texts), self.name), len(texts), self.name)
 
-        return (await attempted(once, _POLICY))[0]
+        return (await call_with_retries(once, _POLICY))[0]
 
 
 class EndpointReranker(Reranker):
@@ -95,9 +95,9 @@ class EndpointReranker(Reranker):
         async def once() -> Floats:
             answer = await _Path(self._url, self.name, "rerank").post(body, _RANKING)
             entries = [(entry["index"], entry["relevance_score"]) for entry in answer["results"]]
-            return all_scores(by_index(entries, len(documents), self.name), len(documents), self.name)
+            return validate_scores(sort_by_index(entries, len(documents), self.name), len(documents), self.name)
 
-        return (await attempted(once, _POLICY))[0]
+        return (await call_with_retries(once, _POLICY))[0]
 
 
 class _Path(OpenAICompatible):
@@ -124,10 +124,10 @@ class _Path(OpenAICompatible):
         finally:
             await self.close()
         if not 200 <= reply.status < 300:
-            raise self._complaint_fault(reply.status, reply.headers, complaint_in(reply.content))
+            raise self._complaint_fault(reply.status, reply.headers, parse_error(reply.content))
         if len(reply.content) > LARGEST:
             raise self._fault("too-large", f"the reply has more than {LARGEST >> 20} MiB")
-        require_few_values(reply.content)
+        check_value_count(reply.content)
         try:
             return answer.validate_json(reply.content)
         except ValidationError as error:

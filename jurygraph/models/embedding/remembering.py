@@ -4,17 +4,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jurygraph.models.embedding.embedder import AT_ONCE, Embedder, Floats
+from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, Floats
 from jurygraph.models.faults import Fault
 
-MOST = 512
+MAX_CACHED = 512
 """Most vectors in the cache; the least recently used are dropped first."""
 
 
-class Remembering:
+class CachingEmbedder:
     """An embedder with a cache of the most recent texts, such as the reference of a group."""
 
-    def __init__(self, embedder: Embedder, most: int = MOST) -> None:
+    def __init__(self, embedder: Embedder, most: int = MAX_CACHED) -> None:
         self.embedder = embedder
         self._most = most
         self._cache: dict[str, Floats] = {}
@@ -29,8 +29,8 @@ class Remembering:
         """
         vectors: dict[str, Floats | Fault] = {text: self._cache[text] for text in texts if text in self._cache}
         missing = [text for text in dict.fromkeys(texts) if text not in vectors]
-        for start in range(0, len(missing), AT_ONCE):
-            batch = missing[start : start + AT_ONCE]
+        for start in range(0, len(missing), BATCH_SIZE):
+            batch = missing[start : start + BATCH_SIZE]
             vectors |= zip(batch, await self._embed_batch(batch), strict=True)
         self._keep(vectors)
         return [vectors[text] for text in texts]

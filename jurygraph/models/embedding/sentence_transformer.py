@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.embedding.embedder import Embedder, Floats, Reranker, all_scores, unit_rows
+from jurygraph.models.embedding.embedder import Embedder, Floats, Reranker, normalize_vectors, validate_scores
 from jurygraph.models.faults import Fault
 from jurygraph.safety.known_secrets import process_redactor
 
@@ -37,7 +37,7 @@ class SentenceTransformerEmbedder(Embedder):
         self._model = _ModelThread(self.name, lambda library: library.SentenceTransformer(named))
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        return unit_rows(await self._model.ask(lambda model: _embed(model, texts)), len(texts), self.name)
+        return normalize_vectors(await self._model.ask(lambda model: _embed(model, texts)), len(texts), self.name)
 
     def close(self) -> None:
         self._model.close()
@@ -55,7 +55,7 @@ class CrossEncoderReranker(Reranker):
 
     async def score(self, query: str, documents: Sequence[str]) -> Floats:
         scores = await self._model.ask(lambda model: _score(model, query, documents))
-        return all_scores(scores, len(documents), self.name)
+        return validate_scores(scores, len(documents), self.name)
 
     def close(self) -> None:
         self._model.close()

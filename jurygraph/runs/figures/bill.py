@@ -9,12 +9,12 @@ from jurygraph.schema import Call
 if TYPE_CHECKING:
     from jurygraph.jury import Jury
 
-Source = Literal["sent", "cached", "carried", "replayed"]
-SOURCES: tuple[Source, ...] = ("sent", "cached", "carried", "replayed")
+ReplySource = Literal["sent", "cached", "carried", "replayed"]
+SOURCES: tuple[ReplySource, ...] = ("sent", "cached", "carried", "replayed")
 
 
 @dataclass
-class Tally:
+class CallCosts:
     """A number of calls and their cost in US dollars, without the `unpriced` calls, whose cost is not known."""
 
     number: int = 0
@@ -42,10 +42,10 @@ class Bill:
     Requests without a reply are not counted.
     """
 
-    tallies: dict[Source, Tally] = field(default_factory=lambda: {source: Tally() for source in SOURCES})
+    tallies: dict[ReplySource, CallCosts] = field(default_factory=lambda: {source: CallCosts() for source in SOURCES})
     _seen: Digests = field(default_factory=Digests, repr=False, compare=False)
 
-    def add(self, call: Call, source: Source) -> None:
+    def add(self, call: Call, source: ReplySource) -> None:
         """Count a call, unless it was counted already."""
         if call.id not in self._seen:
             self._seen.add(call.id)
@@ -61,7 +61,7 @@ def is_replay(jury: "Jury") -> bool:
     return jury.config.model.startswith("replay:")
 
 
-def requests(jury: "Jury") -> Tally | None:
+def count_requests(jury: "Jury") -> CallCosts | None:
     """Return the requests that a jury has sent, including failed ones, and an upper bound on their cost.
 
     None if the jury sends none. The requests are those of one session, because each session opens a new jury.
@@ -69,4 +69,4 @@ def requests(jury: "Jury") -> Tally | None:
     if jury.gateway is None or is_replay(jury):
         return None
     budget = jury.gateway.budget
-    return Tally(number=budget.calls, unpriced=budget.unpriced, cost=budget.spent)
+    return CallCosts(number=budget.calls, unpriced=budget.unpriced, cost=budget.spent)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.errors import InputError
-from jurygraph.runs.figures.gate import Figures
+from jurygraph.runs.figures.gate import ComparisonStatistics
 from jurygraph.schema import Trace, Verdict
-from jurygraph.schema.noun import Count, Noun, Number
+from jurygraph.schema.noun import Count, FrozenModel, Number
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,7 +29,7 @@ _MAX_EXACT = 50
 _HINT = "compare two runs of the same tasks and responses"
 
 
-class AgentDelta(Noun):
+class AgentDelta(FrozenModel):
     """The rewards of an agent in both runs.
 
     `n` is the number of responses with a reward in both; if it is 0, the means are None.
@@ -77,7 +77,7 @@ class Flip:
     met: bool
 
 
-class Change(Noun):
+class RewardChange(FrozenModel):
     """The reward of a response in both runs."""
 
     response_id: str
@@ -86,7 +86,7 @@ class Change(Noun):
     delta: Number
 
 
-class Comparison(Figures):
+class Comparison(ComparisonStatistics):
     """Run B compared with run A: overall statistics, statistics by agent and by question, and the individual changes.
 
     `passing` is the reward from which a response passes. `flipped` contains all flips, ordered by question and
@@ -97,7 +97,7 @@ class Comparison(Figures):
     agents: tuple[AgentDelta, ...]
     questions: tuple[QuestionFlips, ...]
     flipped: tuple[Flip, ...]
-    changes: tuple[Change, ...]
+    changes: tuple[RewardChange, ...]
     notes: tuple[str, ...]
 
 
@@ -383,13 +383,13 @@ class _Verdicts:
             yield Flip(question, ids[place], (ids[place],) if shown is None else shown, sample, before, after, met)
 
 
-def _largest_changes(rewards: _Rewards) -> Iterator[Change]:
+def _largest_changes(rewards: _Rewards) -> Iterator[RewardChange]:
     """Yield the largest changes of a reward, ties by id. Unchanged rewards are left out."""
     deltas = rewards.b - rewards.a
     for i in np.argsort(-np.abs(deltas), kind="stable")[:_MAX_CHANGES]:  # the ids are sorted
         if deltas[i]:
             a, b = float(rewards.a[i]), float(rewards.b[i])
-            yield Change(response_id=rewards.ids[i], a=a, b=b, delta=float(deltas[i]))
+            yield RewardChange(response_id=rewards.ids[i], a=a, b=b, delta=float(deltas[i]))
 
 
 def _notes(a: _Side, b: _Side, ids: Sequence[str], rewards: _Rewards) -> Iterator[str]:

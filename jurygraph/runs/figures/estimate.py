@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from jurygraph.models.asking import Request
-from jurygraph.models.gateway import Gateway, size_of, size_of_messages
+from jurygraph.models.gateway import Gateway, request_size, size_of_messages
 from jurygraph.models.prices import TEMPLATE_TOKENS, Price, cost, reply_limit
 from jurygraph.runs.store.digests import Digests
 
-ASSUMED = (
+ASSUMPTIONS = (
     "estimates: a token is taken for 5, 4 or 1 bytes, a reply for 40, 150 or all tokens that it may have; "
     "the worst has every reply repaired once; what fails and is sent again is not in it"
 )
@@ -24,7 +24,7 @@ _REPAIR = 1024
 
 
 @dataclass(frozen=True)
-class Load:
+class CallLoad:
     """Numbers of model calls and of input and output tokens, and their cost in US dollars (None if unknown)."""
 
     calls: int = 0
@@ -34,12 +34,12 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class CallEstimate:
     """The model calls needed in addition to those that are known; the assumptions are those of this module."""
 
-    low: Load = Load()
-    expected: Load = Load()
-    worst: Load = Load()
+    low: CallLoad = CallLoad()
+    expected: CallLoad = CallLoad()
+    worst: CallLoad = CallLoad()
 
 
 class Estimator:
@@ -48,7 +48,7 @@ class Estimator:
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
         self._seen = Digests()
-        self._sum = Estimate()
+        self._sum = CallEstimate()
 
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
@@ -57,35 +57,37 @@ class Estimator:
                 self._sum = _add_estimates(self._sum, _estimate(request, self._gateway.limits.max_tokens))
             self._seen.add(request.digest)
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> CallEstimate:
         """Return the sum of all requests so far, with its cost."""
         price = self._gateway.price
-        return Estimate(*(_add_cost(load, price) for load in (self._sum.low, self._sum.expected, self._sum.worst)))
+        return CallEstimate(*(_add_cost(load, price) for load in (self._sum.low, self._sum.expected, self._sum.worst)))
 
 
-def _estimate(request: Request, max_tokens: int) -> Estimate:
-    input_tokens, max_reply = size_of(request), reply_limit(request.parameters, max_tokens)
+def _estimate(request: Request, max_tokens: int) -> CallEstimate:
+    input_tokens, max_reply = request_size(request), reply_limit(request.parameters, max_tokens)
     min_input = size_of_messages(request)
     max_input = input_tokens + TEMPLATE_TOKENS * len(request.messages)
     repair = max_input + max_reply + TEMPLATE_TOKENS * 2 + _REPAIR
-    return Estimate(
-        low=Load(1, -(-min_input // 5), min(40, max_reply)),
-        expected=Load(1, -(-input_tokens // 4), min(150, max_reply)),
-        worst=Load(2, max_input + repair, 2 * max_reply),
+    return CallEstimate(
+        low=CallLoad(1, -(-min_input // 5), min(40, max_reply)),
+        expected=CallLoad(1, -(-input_tokens // 4), min(150, max_reply)),
+        worst=CallLoad(2, max_input + repair, 2 * max_reply),
     )
 
 
-def _add_estimates(first: Estimate, second: Estimate) -> Estimate:
-    return Estimate(
+def _add_estimates(first: CallEstimate, second: CallEstimate) -> CallEstimate:
+    return CallEstimate(
         _add_loads(first.low, second.low),
         _add_loads(first.expected, second.expected),
         _add_loads(first.worst, second.worst),
     )
 
 
-def _add_loads(first: Load, second: Load) -> Load:
-    return Load(first.calls + second.calls, first.tokens_in + second.tokens_in, first.tokens_out + second.tokens_out)
+def _add_loads(first: CallLoad, second: CallLoad) -> CallLoad:
+    return CallLoad(
+        first.calls + second.calls, first.tokens_in + second.tokens_in, first.tokens_out + second.tokens_out
+    )
 
 
-def _add_cost(load: Load, price: Price | None) -> Load:
-    return Load(load.calls, load.tokens_in, load.tokens_out, cost(price, load.tokens_in, load.tokens_out))
+def _add_cost(load: CallLoad, price: Price | None) -> CallLoad:
+    return CallLoad(load.calls, load.tokens_in, load.tokens_out, cost(price, load.tokens_in, load.tokens_out))

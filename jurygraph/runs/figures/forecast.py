@@ -9,7 +9,7 @@ from jurygraph.agents.roles import Evaluator
 from jurygraph.schema import Plan, Question, Verdict
 
 if TYPE_CHECKING:
-    from jurygraph.runs.figures.estimate import Estimate
+    from jurygraph.runs.figures.estimate import CallEstimate
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Forecast:
     questions: int = 0
     verdicts: int = 0
     asked_of_model: int = 0
-    model: "Estimate | None" = None
+    model: "CallEstimate | None" = None
 
     def with_group(
         self, plan: Plan, size: int, evaluators: Mapping[str, Evaluator], known: Iterable[Verdict] = ()
@@ -51,7 +51,7 @@ class Forecast:
         return asdict(self)
 
 
-def unscreened(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:
+def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:
     """Return the plan without the conditions (`when`) that depend on a model's verdict."""
     questions = plan.survey.questions
     model_judged = {question.id for question in questions if evaluators[question.evaluator].asks_model}

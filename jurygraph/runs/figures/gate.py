@@ -9,8 +9,8 @@ from typing import NamedTuple
 from pydantic import Field
 
 from jurygraph.errors import InputError
-from jurygraph.schema.noun import Count, Noun, Number, Unit
-from jurygraph.sources import nearest, shortened
+from jurygraph.schema.noun import Count, FrozenModel, Number, Unit
+from jurygraph.sources import did_you_mean, shorten
 
 _OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
@@ -23,7 +23,7 @@ _CONDITION = re.compile(r"\s*(\w+)\s*(>=|<=|==|>|<)\s*([-+]?(?:\d+\.?\d*|\.\d+)(
 _EXAMPLE = '"mean_delta>-0.01" or "mean_delta_low>=-0.02, flips<=3"'
 
 
-class Figures(Noun):
+class ComparisonStatistics(FrozenModel):
     """All figures of a comparison that a threshold (`--gate`) can refer to; None where one cannot be computed.
 
     `n` is the number of responses with a reward in both runs: means, tests and correlations are over these. A failed
@@ -54,7 +54,7 @@ class Figures(Noun):
     flipped_share: Unit | None = Field(description="... as a share")
 
 
-class Condition(NamedTuple):
+class Threshold(NamedTuple):
     """One condition: a figure's name, one of > >= < <= ==, and a finite number."""
 
     name: str
@@ -69,20 +69,22 @@ class Condition(NamedTuple):
         return seen is not None and _OPERATORS[self.sign](seen, self.bound)
 
 
-class Miss(NamedTuple):
+class FailedThreshold(NamedTuple):
     """A condition that does not hold, and the value of its figure; None where that is missing."""
 
-    condition: Condition
+    condition: Threshold
     seen: float | None
 
 
-class Gate(NamedTuple):
+class Thresholds(NamedTuple):
     """CI thresholds: conditions that must all hold."""
 
-    conditions: tuple[Condition, ...]
+    conditions: tuple[Threshold, ...]
 
     @classmethod
-    def parse(cls, text: str, figures: type[Noun] = Figures, example: str = _EXAMPLE) -> "Gate":
+    def parse(
+        cls, text: str, figures: type[FrozenModel] = ComparisonStatistics, example: str = _EXAMPLE
+    ) -> "Thresholds":
         """Parse conditions NAME OP NUMBER on these figures, joined by `,` or `and`.
 
         `example` is an example of a condition for messages. Raises `InputError` where a condition cannot be parsed, or
@@ -91,18 +93,18 @@ class Gate(NamedTuple):
         known = list(figures.model_fields)
         return cls(tuple(_parse_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)))
 
-    def missed(self, figures: Noun) -> list[Miss]:
+    def missed(self, figures: FrozenModel) -> list[FailedThreshold]:
         """Return the conditions that do not hold, in their order."""
-        results = [Miss(condition, getattr(figures, condition.name)) for condition in self.conditions]
+        results = [FailedThreshold(condition, getattr(figures, condition.name)) for condition in self.conditions]
         return [miss for miss in results if not miss.condition.holds(miss.seen)]
 
 
-def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Condition:
+def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Threshold:
     match = _CONDITION.fullmatch(part)
     if match is None or not math.isfinite(float(match[3])):
-        problem = f"{shortened(part.strip())!r} is no condition" if part.strip() else "a condition is missing"
-        raise InputError(f"gate {shortened(gate_text)!r}: {problem}; write it as in {example}")
+        problem = f"{shorten(part.strip())!r} is no condition" if part.strip() else "a condition is missing"
+        raise InputError(f"gate {shorten(gate_text)!r}: {problem}; write it as in {example}")
     if match[1] not in figure_names:
-        hint = nearest(match[1], figure_names) or f"there are {', '.join(figure_names)}"
-        raise InputError(f"gate {shortened(gate_text)!r}: there is no figure {shortened(match[1])!r}; {hint}")
-    return Condition(match[1], match[2], float(match[3]))
+        hint = did_you_mean(match[1], figure_names) or f"there are {', '.join(figure_names)}"
+        raise InputError(f"gate {shorten(gate_text)!r}: there is no figure {shorten(match[1])!r}; {hint}")
+    return Threshold(match[1], match[2], float(match[3]))

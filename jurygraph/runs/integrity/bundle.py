@@ -21,7 +21,7 @@ from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import Text
-from jurygraph.runs.store.drafts import write_whole
+from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import canonical
 
@@ -44,7 +44,7 @@ def export_bundle(run: Run, output: Path, traces: Iterable[bytes]) -> None:
     """
     if output.exists() and not output.is_file():
         raise InputError(f"{output}: is there and is no file; name another one for the bundle")
-    write_whole(output, _zip(_members(run, traces)))
+    write_atomically(output, _zip(_members(run, traces)))
 
 
 def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:

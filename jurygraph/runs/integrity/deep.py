@@ -14,23 +14,23 @@ from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.routing import Recalled
+from jurygraph.graphs.routing import KnownResults
 from jurygraph.judges.pairwise.quoting import OPPONENT
-from jurygraph.jury import AT_ONCE, Jury
-from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.jury import MAX_CONCURRENT_GROUPS, Jury
+from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.runs.calls import Calls
-from jurygraph.runs.progress import Report
-from jurygraph.runs.reading import Scored, was_erased
+from jurygraph.runs.calls import CallStore
+from jurygraph.runs.progress import ProgressCallback
+from jurygraph.runs.reading import ScoredResponse, is_erased
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import Record, named
-from jurygraph.runs.store.identity import Absent, Identity
-from jurygraph.safety.redaction import fits_redacted
+from jurygraph.runs.store.chain import Record, record_label
+from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend
+from jurygraph.safety.redaction import is_possible_source
 from jurygraph.schema import Evidence, Material, Trace, Verdict
-from jurygraph.schema.safety import STOPS
+from jurygraph.schema.safety import WORST_CASE_GATES
 
-Key = tuple[str, str, tuple[str, ...], int]
-Quoted = tuple[str, Evidence, str | None]
+VerdictKey = tuple[str, str, tuple[str, ...], int]
+LabelledQuotation = tuple[str, Evidence, str | None]
 """The label of a verdict or material, its quotation, and the id of the response that must contain it, if any."""
 
 _COMPARED = (
@@ -54,7 +54,7 @@ _COMPARED = (
 _DERIVED = ("status", "data", "variants", "evidence", "failure", "note")
 
 
-class Deep(NamedTuple):
+class DeepVerification(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
     `quotations` are those of verdicts and material. Skipped are the verdicts `of_models`, which would need a
@@ -69,7 +69,7 @@ class Deep(NamedTuple):
     erased: int = 0
 
 
-def verify_deep(run: Run, report: Report) -> Deep:
+def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
     """Derive material for every stored response, judge it again, and compare the results with the stored ones.
 
     `report` receives the number of newly checked responses. Raises `TraceMismatch` with the first verdict, material or
@@ -78,18 +78,18 @@ def verify_deep(run: Run, report: Report) -> Deep:
     return asyncio.run(_verify_groups(run, report))
 
 
-async def _verify_groups(run: Run, report: Report) -> Deep:
-    total = Deep()
+async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification:
+    total = DeepVerification()
     async with aclosing(_offline_jury(run.source)) as jury:
         for group in run.source.ledger.records("group", up_to=run.extent):
             scored = run.source.group(group)
             counts = await _verify_group(run.source, jury, group, scored)
-            total = Deep(*(count + added for count, added in zip(total, counts, strict=True)))
+            total = DeepVerification(*(count + added for count, added in zip(total, counts, strict=True)))
             report(len(scored))
     return total
 
 
-_NO_MODEL = Identity(provider="none", model="none")
+_NO_MODEL = ModelIdentity(provider="none", model="none")
 """The model identity for a run without calls, none of whose verdicts depends on a model."""
 
 
@@ -98,31 +98,31 @@ def _offline_jury(run: Run) -> Jury:
     config = run.config
     if config.model == "none":
         return Jury(config)
-    absent = Absent(run.header.model or Identity.recorded(run.ledger) or _NO_MODEL)
-    limits = Limits(max_tokens=config.calls.max_tokens)
-    return Jury(config, gateway=Gateway(absent, Limiter(AT_ONCE), limits, sink=Calls(run.ledger)))
+    absent = OfflineBackend(run.header.model or ModelIdentity.recorded(run.ledger) or _NO_MODEL)
+    limits = RequestLimits(max_tokens=config.calls.max_tokens)
+    return Jury(config, gateway=Gateway(absent, Limiter(MAX_CONCURRENT_GROUPS), limits, sink=CallStore(run.ledger)))
 
 
-async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[Scored]) -> Deep:
+async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[ScoredResponse]) -> DeepVerification:
     task = run.task(group.key)
     responses = [item.response for item in scored if item.response is not None]
     if task is None or len(responses) < len(scored):
-        return Deep(erased=sum(1 for item in scored for _ in _own_verdicts(item.trace)))
+        return DeepVerification(erased=sum(1 for item in scored for _ in _own_verdicts(item.trace)))
     stored = [item.trace for item in scored]
     quotations = _check_quotations(run, stored, {response.id: response.text for response in responses})
     plan = run.plan_of(task.id)
     own_model_questions = {
         q.id for q in plan.survey.questions if q.layer == "model" and not jury.evaluators[q.evaluator].asks_model
     }
-    recalled = Recalled(_recalled_verdicts(own_model_questions, stored), _external_material(run, stored))
+    recalled = KnownResults(_recalled_verdicts(own_model_questions, stored), _external_material(run, stored))
     traces = await jury.ascore(task, responses, plan, recalled)
     if traces[0].group != stored[0].group:
-        raise TraceMismatch(f"{run.ledger.path}, {named(group)}: its responses are not those that were judged")
+        raise TraceMismatch(f"{run.ledger.path}, {record_label(group)}: its responses are not those that were judged")
     _compare_material(run, stored, traces)
     return _compare_verdicts(run, jury, stored, traces, own_model_questions)._replace(quotations=quotations)
 
 
-def _recalled_verdicts(questions: Collection[str], stored: Sequence[Trace]) -> dict[Key, Verdict]:
+def _recalled_verdicts(questions: Collection[str], stored: Sequence[Trace]) -> dict[VerdictKey, Verdict]:
     """Return the verdicts on questions of evaluators with their own model, such as an embedder, which are not repeated.
 
     Verdicts by a gate are left out, because gates are applied again.
@@ -136,7 +136,7 @@ def _external_material(run: Run, stored: Sequence[Trace]) -> dict[tuple[str, str
 
     Raises `TraceMismatch` where the run should hold the call and does not.
     """
-    calls = Calls(run.ledger)
+    calls = CallStore(run.ledger)
     known: dict[tuple[str, str], Material] = {}
     for trace in stored:
         for material in trace.material:
@@ -160,7 +160,7 @@ def _compare_material(run: Run, stored: Sequence[Trace], recomputed: Sequence[Tr
 
 def _compare_verdicts(
     run: Run, jury: Jury, stored: Sequence[Trace], traces: Sequence[Trace], own_model_questions: Collection[str]
-) -> Deep:
+) -> DeepVerification:
     """Compare the stored verdicts of a group with those that were computed again, one by one."""
     recomputed = {key: verdict for trace in traces for key, verdict in _own_verdicts(trace)}
     of_models = own_trouble = erased = same = 0
@@ -170,7 +170,7 @@ def _compare_verdicts(
             new_verdict = recomputed.get(key) or recomputed.get((question, about, (), 0))
             if new_verdict is None:
                 raise TraceMismatch(f"{_verdict_label(run, trace, verdict)}: is not asked like that")
-            if was_erased(verdict):
+            if is_erased(verdict):
                 erased += 1
             elif _has_no_call_to_compare(run, jury, verdict, new_verdict) or _has_external_call(
                 run, trace, verdict, new_verdict
@@ -182,10 +182,10 @@ def _compare_verdicts(
                 _require_same(_verdict_label(run, trace, verdict), _COMPARED, verdict, new_verdict)
                 is_recalled = question in own_model_questions and verdict.gated_by is None
                 of_models, same = of_models + is_recalled, same + (not is_recalled)
-    return Deep(same, of_models=of_models, own_trouble=own_trouble, erased=erased)
+    return DeepVerification(same, of_models=of_models, own_trouble=own_trouble, erased=erased)
 
 
-def _own_verdicts(trace: Trace) -> Iterator[tuple[Key, Verdict]]:
+def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, Verdict]]:
     """Yield a trace's own verdicts, keyed by question, judged response, shown responses and sample."""
     for verdict in trace.verdicts:
         if verdict.about == trace.response_id:
@@ -198,7 +198,7 @@ def _has_no_call_to_compare(run: Run, jury: Jury, stored: Verdict, recomputed: V
     Verdicts by a response gate are compared only in runs of the same jurygraph version: gates change between versions
     and have no version of their own.
     """
-    is_gated = stored.gated_by in STOPS or recomputed.gated_by in STOPS
+    is_gated = stored.gated_by in WORST_CASE_GATES or recomputed.gated_by in WORST_CASE_GATES
     is_compared = is_gated and run.header.jurygraph == version("jurygraph")
     return stored.call is None and not is_compared and jury.evaluators[recomputed.evaluator].asks_model
 
@@ -220,7 +220,7 @@ def _has_external_call(run: Run, trace: Trace, stored: Verdict, recomputed: Verd
 
 
 def _check_external(run: Run, label: str, call: str) -> None:
-    is_erased = run.ledger.find("call", call) is not None and Calls(run.ledger).find(call) is None
+    is_erased = run.ledger.find("call", call) is not None and CallStore(run.ledger).find(call) is None
     if run.header.branch is None and not is_erased:
         raise TraceMismatch(f"{label}: rests on a call that the run does not hold")
 
@@ -258,7 +258,7 @@ def _is_alike_except_secrets(name: str, stored: Verdict | Material, recomputed: 
 
 def _is_alike(redacted: JsonValue, whole: JsonValue) -> bool:
     if isinstance(redacted, str) and isinstance(whole, str):
-        return redacted == whole or fits_redacted(redacted, whole)
+        return redacted == whole or is_possible_source(redacted, whole)
     if isinstance(redacted, dict) and isinstance(whole, dict):
         pairs = zip(redacted.items(), whole.items(), strict=False)
         comparisons = (
@@ -287,14 +287,14 @@ def _check_quotations(run: Run, traces: Sequence[Trace], texts: Mapping[str, str
     return len(quotations)
 
 
-def _verdict_quotations(run: Run, trace: Trace) -> Iterator[Quoted]:
+def _verdict_quotations(run: Run, trace: Trace) -> Iterator[LabelledQuotation]:
     for _, verdict in _own_verdicts(trace):
-        if not was_erased(verdict):
+        if not is_erased(verdict):
             for evidence in verdict.evidence:
                 yield _verdict_label(run, trace, verdict), evidence, _quoted_response(verdict, evidence)
 
 
-def _material_quotations(run: Run, trace: Trace) -> Iterator[Quoted]:
+def _material_quotations(run: Run, trace: Trace) -> Iterator[LabelledQuotation]:
     for material in trace.material:
         for evidence in material.evidence:
             quoted = trace.response_id if evidence.source == "response" else None

@@ -14,9 +14,9 @@ from pydantic_core import from_json
 
 from jurygraph.agents.roles import Combiner
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.decide import Marks, decide, decide_many, independent
-from jurygraph.graphs.rewarding import Row
-from jurygraph.graphs.table import MET_FROM, OK, judged_outcome, outcome_of
+from jurygraph.graphs.decide import ScoreArrays, compute_rewards, compute_rewards_batch, is_independent
+from jurygraph.graphs.rewarding import RewardRow
+from jurygraph.graphs.table import MET_THRESHOLD, OK, ok_outcome, outcome_of
 from jurygraph.graphs.tracing import group_statistics
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Record
@@ -28,7 +28,7 @@ _BATCH_ROWS = 512  # larger batches do not fit into the CPU caches
 Combiners = Mapping[str, Combiner]
 
 
-class Group(NamedTuple):
+class StoredGroup(NamedTuple):
     """A stored group: its record and body, the records and bodies of its traces, and its plan's digests."""
 
     record: Record
@@ -48,7 +48,7 @@ class Group(NamedTuple):
         ]
 
 
-class Recomputed(NamedTuple):
+class RecomputedReward(NamedTuple):
     """A trace's record and body, and the packed reward that was recomputed from its verdicts."""
 
     record: Record
@@ -56,7 +56,7 @@ class Recomputed(NamedTuple):
     reward: Body
 
 
-def groups_of(run: Run, up_to: int | None = None) -> Iterator[Group]:
+def read_groups(run: Run, up_to: int | None = None) -> Iterator[StoredGroup]:
     """Yield every group of a run that holds verdicts, in order. Raises `TraceMismatch` where the chain is broken."""
     records = run.ledger.chained(1, run.ledger.count if up_to is None else up_to)
     planned: dict[str, tuple[str, str]] = {}
@@ -70,10 +70,12 @@ def groups_of(run: Run, up_to: int | None = None) -> Iterator[Group]:
                 raise TraceMismatch(f"{run.ledger.path}: has no task {record.key!r}; records of it are lost")
             body = record.content
             traces = list(islice(records, body["size"]))
-            yield Group(record, body, *planned.pop(record.key), traces, [from_json(trace.body) for trace in traces])
+            yield StoredGroup(
+                record, body, *planned.pop(record.key), traces, [from_json(trace.body) for trace in traces]
+            )
 
 
-def statistics_again(group: Group, shape: Shape) -> dict[str, Any]:
+def recompute_statistics(group: StoredGroup, shape: Shape) -> dict[str, Any]:
     """Return the statistics recomputed from a group's verdicts."""
     names = [question.id for question in shape.questions]
     scored = ((names[v["question"]], v.get("score")) for body in group.bodies for v in body["verdicts"])
@@ -93,13 +95,13 @@ class _Batch:
 class Recomputation:
     """Recomputed rewards of a run's groups, each group under the decision that `decision_of` returns for it."""
 
-    def __init__(self, run: Run, decision_of: Callable[[Group], Decision], combiners: Combiners) -> None:
+    def __init__(self, run: Run, decision_of: Callable[[StoredGroup], Decision], combiners: Combiners) -> None:
         self._run = run
         self._decision_of = decision_of
         self._combiners = combiners
         self._independent_cache: dict[tuple[str, str], bool] = {}
 
-    def rewards(self, groups: Iterator[Group]) -> Iterator[Recomputed]:
+    def rewards(self, groups: Iterator[StoredGroup]) -> Iterator[RecomputedReward]:
         """Yield the rewards of all traces, in the order of their records."""
         batch: _Batch | None = None
         for group in groups:
@@ -122,19 +124,19 @@ class Recomputation:
     def _is_independent(self, shape: Shape, decision: Decision) -> bool:
         key = shape.digest, decision.digest
         if key not in self._independent_cache:
-            self._independent_cache[key] = independent(decision, shape.questions)
+            self._independent_cache[key] = is_independent(decision, shape.questions)
         return self._independent_cache[key]
 
-    def _decide_batch(self, batch: _Batch) -> Iterator[Recomputed]:
-        rows = decide_many(batch.decision, batch.shape.questions, _marks(batch.bodies), self._combiners)
+    def _decide_batch(self, batch: _Batch) -> Iterator[RecomputedReward]:
+        rows = compute_rewards_batch(batch.decision, batch.shape.questions, _marks(batch.bodies), self._combiners)
         for record, body, row in zip(batch.records, batch.bodies, rows, strict=True):
-            yield Recomputed(record, body, pack_reward(row))
+            yield RecomputedReward(record, body, pack_reward(row))
 
-    def _decide_group(self, group: Group, shape: Shape, decision: Decision) -> Iterator[Recomputed]:
+    def _decide_group(self, group: StoredGroup, shape: Shape, decision: Decision) -> Iterator[RecomputedReward]:
         names = [trace.key for trace in group.traces]
-        rewards = decide(decision, shape.questions, names, group.verdicts(shape), self._combiners)
+        rewards = compute_rewards(decision, shape.questions, names, group.verdicts(shape), self._combiners)
         for trace, body, reward in zip(group.traces, group.bodies, rewards, strict=True):
-            yield Recomputed(trace, body, pack_reward(Row.of(reward)))
+            yield RecomputedReward(trace, body, pack_reward(RewardRow.of(reward)))
 
 
 def _is_regular(bodies: Sequence[Body], shape: Shape) -> bool:
@@ -146,19 +148,21 @@ def _is_regular(bodies: Sequence[Body], shape: Shape) -> bool:
     return all([verdict["question"] for verdict in body["verdicts"]] == expected for body in bodies)
 
 
-def _marks(bodies: Sequence[Body]) -> Marks:
+def _marks(bodies: Sequence[Body]) -> ScoreArrays:
     verdicts = [verdict for body in bodies for verdict in body["verdicts"]]
     value = np.array([verdict.get("score", 0.0) for verdict in verdicts], dtype=np.float64)
     met_codes = np.array([verdict.get("met", 2) for verdict in verdicts], dtype=np.int8)
     outcome = np.array([_outcome(verdict) for verdict in verdicts], dtype=np.int8)
-    met = np.where(met_codes == 2, value >= MET_FROM, met_codes == 1) & (outcome == OK)
+    met = np.where(met_codes == 2, value >= MET_THRESHOLD, met_codes == 1) & (outcome == OK)
     shape = len(bodies), -1
     confidence = np.array([verdict.get("confidence", 1.0) for verdict in verdicts], dtype=np.float64)
     # + 0.0 turns -0.0 into 0.0
-    return Marks((value + 0.0).reshape(shape), met.reshape(shape), outcome.reshape(shape), confidence.reshape(shape))
+    return ScoreArrays(
+        (value + 0.0).reshape(shape), met.reshape(shape), outcome.reshape(shape), confidence.reshape(shape)
+    )
 
 
 def _outcome(verdict: Body) -> int:
     if "status" not in verdict:
-        return judged_outcome(verdict["gated_by"]) if "gated_by" in verdict else OK
+        return ok_outcome(verdict["gated_by"]) if "gated_by" in verdict else OK
     return outcome_of(verdict["status"], verdict["failure"][0] if "failure" in verdict else None)

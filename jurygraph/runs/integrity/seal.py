@@ -11,20 +11,20 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints, ValidationError
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.integrity.offline_verifier import verifies
-from jurygraph.runs.store.chain import named
+from jurygraph.runs.integrity.offline_verifier import is_valid_signature
+from jurygraph.runs.store.chain import record_label
 from jurygraph.runs.store.folder import SEAL
-from jurygraph.runs.store.keys import public_key_in
+from jurygraph.runs.store.keys import load_public_key
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import Noun, canonical
+from jurygraph.schema import FrozenModel, canonical
 
-MAY_FOLLOW = frozenset({"close", "erasure"})
+KINDS_AFTER_HEAD = frozenset({"close", "erasure"})
 """Kinds of records that may follow an expected or signed head: none of them adds or changes a reward."""
 
 _Key = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
 
-class Seal(Noun):
+class Seal(FrozenModel):
     """The content of seal.json, which is canonical JSON and a newline.
 
     `signature` is over the line "jurygraph seal" and the canonical JSON of all other fields; `head` is the link of
@@ -52,7 +52,7 @@ def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal
     digits) or a private one. With it, nothing may follow the sealed records, not even erasures. Raises `InputError`
     where the file holds no key, and `TraceMismatch` with the problem of the seal.
     """
-    expected = None if signer is None else public_key_in(signer)
+    expected = None if signer is None else load_public_key(signer)
     path = folder / SEAL
     if not path.exists() and expected is None:
         return None
@@ -84,10 +84,10 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
     fields = seal.model_dump(mode="json", exclude={"signature"})
     try:
         public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(seal.public_key))
-        public_key.verify(bytes.fromhex(seal.signature), signed(fields))
+        public_key.verify(bytes.fromhex(seal.signature), signed_bytes(fields))
     except InvalidSignature:
         raise TraceMismatch(f"{path}: the signature does not hold; it or what it signs has been changed") from None
-    if not verifies(bytes.fromhex(seal.public_key), signed(fields), bytes.fromhex(seal.signature)):
+    if not is_valid_signature(bytes.fromhex(seal.public_key), signed_bytes(fields), bytes.fromhex(seal.signature)):
         raise TraceMismatch(f"{path}: is by a key of low order, whose signatures anybody can make; it has been changed")
     return seal
 
@@ -102,10 +102,10 @@ def _check_sealed(path: Path, seal: Seal, ledger: Ledger) -> None:
     if ledger.at(seal.records).link.hex() != seal.head:
         raise TraceMismatch(f"{ledger.path}: its first {seal.records} records are not those that were sealed")
     for record in ledger.records(after=seal.records):
-        if record.kind not in MAY_FOLLOW:
-            raise TraceMismatch(f"{ledger.path}, {named(record)}: comes after what was sealed")
+        if record.kind not in KINDS_AFTER_HEAD:
+            raise TraceMismatch(f"{ledger.path}, {record_label(record)}: comes after what was sealed")
 
 
-def signed(content: Mapping[str, Any]) -> bytes:
+def signed_bytes(content: Mapping[str, Any]) -> bytes:
     """Return the signed bytes: a first line, and the canonical JSON of every field of a seal but the signature."""
     return b"jurygraph seal\n" + canonical(content)

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jurygraph.graphs.basis import basis
-from jurygraph.graphs.routing import Recalled
-from jurygraph.runs.reading import Scored, was_erased
+from jurygraph.graphs.basis import input_digests
+from jurygraph.graphs.routing import KnownResults
+from jurygraph.runs.reading import ScoredResponse, is_erased
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import Origin, asks_alike
+from jurygraph.runs.store.header import Origin, has_same_requests
 from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import Plan, Response, Task, Trace, Verdict
@@ -30,12 +30,12 @@ class Branch:
     def __init__(self, folder: Path) -> None:
         self.carried = self.asked = 0
         self._old = Run.open(folder).source
-        self._offered: dict[str, Recalled] = {}
+        self._offered: dict[str, KnownResults] = {}
         self._requested_again: frozenset[str] = frozenset()
 
     def serve(self, jury: "Jury") -> None:
         """Set the jury to carry over to; answers of a model are left out if the model or its requests would differ."""
-        is_same_model = asks_alike(self._old.header, jury.config, model_of(jury))
+        is_same_model = has_same_requests(self._old.header, jury.config, model_of(jury))
         evaluators = {name for name, component in jury.evaluators.items() if component.asks_model}
         derivers = {name for name, component in jury.derivers.items() if component.asks_model}
         self._requested_again = frozenset(() if is_same_model else evaluators | derivers)
@@ -56,15 +56,15 @@ class Branch:
         path = os.path.relpath(old.folder.resolve(), folder.resolve())
         return Origin(run=old.id, folder=path, records=old.ledger.count, head=old.ledger.head.hex())
 
-    def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> Recalled:
+    def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
         """Return the known verdicts, material and calls of a task's group."""
         self._offered[task.id] = results = self._find_known(task.id, responses, plan)
         return results
 
-    def _find_known(self, task_id: str, responses: Sequence[Response], plan: Plan) -> Recalled:
+    def _find_known(self, task_id: str, responses: Sequence[Response], plan: Plan) -> KnownResults:
         if self._old.ledger.find("group", task_id) is None or self._old.task_content(task_id) is None:
-            return Recalled({}, {})
-        old_basis, new_basis = basis(self._old.plan_of(task_id).survey), basis(plan.survey)
+            return KnownResults({}, {})
+        old_basis, new_basis = input_digests(self._old.plan_of(task_id).survey), input_digests(plan.survey)
         scored = self._old.group_of(task_id)
         derivers = {item.gives: item.deriver for item in plan.survey.derivations}
         changed = {response.id for response in responses} | {item.trace.response_id for item in scored}
@@ -85,7 +85,7 @@ class Branch:
             if derivers.get(material.name) not in self._requested_again
             if old_basis.material[material.name] == new_basis.material.get(material.name)
         }
-        return Recalled(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
+        return KnownResults(verdicts, material, {call.id: call for item in scored for call in item.trace.calls})
 
     def count(self, traces: Iterable[Trace]) -> None:
         """Count the verdicts of a scored group."""
@@ -101,7 +101,7 @@ class Branch:
             self.asked += len(verdicts) - carried
 
 
-def _unchanged_ids(scored: Iterable[Scored], responses: Iterable[Response]) -> set[str]:
+def _unchanged_ids(scored: Iterable[ScoredResponse], responses: Iterable[Response]) -> set[str]:
     """Return the ids of responses whose text and data are unchanged."""
     old_digests = {item.response.id: item.response.content_digest for item in scored if item.response is not None}
     return {response.id for response in responses if old_digests.get(response.id) == response.content_digest}
@@ -109,7 +109,7 @@ def _unchanged_ids(scored: Iterable[Scored], responses: Iterable[Response]) -> s
 
 def _is_reusable(verdict: Verdict) -> bool:
     """Return whether a verdict comes from its evaluator, or failed because of the response, and was not erased."""
-    if not verdict.responses or was_erased(verdict):
+    if not verdict.responses or is_erased(verdict):
         return False
     is_infrastructure = verdict.failure is not None and verdict.failure.cause == "infrastructure"
     return verdict.status in ("ok", "abstained", "failed") and not is_infrastructure

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from jurygraph.runs.reading import Scored
+from jurygraph.runs.reading import ScoredResponse
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.header import Header, changes, differences, shown
+from jurygraph.runs.store.header import Header, changes, differences, format_value
 from jurygraph.schema import Response, Task
-from jurygraph.sources import Work
+from jurygraph.sources import TaskSource
 
 _MAX_LISTED = 3
 
 
-def what_differs(run: Run, here: Header, work: Work) -> Iterator[str]:
+def describe_differences(run: Run, here: Header, work: TaskSource) -> Iterator[str]:
     """Yield one sentence for each difference; where the files differ, for the first tasks and responses that differ.
 
     Their contents are compared, too, after an erasure, which removes the digests of the files.
@@ -29,7 +29,7 @@ def _file_digests(header: Header) -> list[str | None]:
     return [mark.sha256 if mark else None for mark in (header.tasks, header.responses, header.edges)]
 
 
-def _compare_contents(run: Run, work: Work) -> Iterator[str]:
+def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:
     scored, planned, expected = run.tasks_scored, run.tasks_planned, run.header.asked.tasks
     for number, (task, responses) in enumerate(work.pairs()):
         if number >= expected or (number < planned and run.ledger.find("task", task.id) is None):
@@ -45,7 +45,7 @@ def _compare_contents(run: Run, work: Work) -> Iterator[str]:
 
 def _compare_task(stored: Task, task: Task, responses: tuple[Response, ...], run: Run, scored: bool) -> Iterator[str]:
     for field, before, after in changes(stored.model_dump(mode="json"), task.model_dump(mode="json")):
-        yield f"task {task.id!r}, field {field}: is {shown(before)} in the run and {shown(after)} here"
+        yield f"task {task.id!r}, field {field}: is {format_value(before)} in the run and {format_value(after)} here"
     if scored:
         yield from _compare_responses(task.id, responses, run)
 
@@ -60,13 +60,14 @@ def _compare_responses(task_id: str, responses: tuple[Response, ...], run: Run) 
             yield from _compare_response(stored_by_id[name], given_by_id[name])
 
 
-def _compare_response(old: Scored, new: Response) -> Iterator[str]:
+def _compare_response(old: ScoredResponse, new: Response) -> Iterator[str]:
     if old.trace.agent != new.agent:
-        yield f"response {new.id!r}: its agent is {shown(old.trace.agent)} in the run and {shown(new.agent)} here"
+        agents = f"{format_value(old.trace.agent)} in the run and {format_value(new.agent)} here"
+        yield f"response {new.id!r}: its agent is {agents}"
     if old.response is None:
         return
     if old.response.content_digest != new.content_digest:
         yield f"response {new.id!r} is another one now"
     before, after = old.trace.labels, new.labels
     if before != after:
-        yield f"response {new.id!r}: its labels are {shown(before)} in the run and {shown(after)} here"
+        yield f"response {new.id!r}: its labels are {format_value(before)} in the run and {format_value(after)} here"

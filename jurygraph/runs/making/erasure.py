@@ -15,19 +15,19 @@ from typing import Literal, NamedTuple
 from jurygraph.errors import InputError, JurygraphError
 from jurygraph.models.cache import default_folder, erase_replies
 from jurygraph.runs.making.folder_search import find_copies, search_file
-from jurygraph.runs.making.fragments import SHORTEST_SOUGHT, Fragments, forms_of, strings_of
+from jurygraph.runs.making.fragments import MIN_SEARCHED_LENGTH, Fragments, encoded_forms, iter_strings
 from jurygraph.runs.making.recordings import erase_calls
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MOST_TEXTS, Draft, Record, Text
-from jurygraph.runs.store.folder import LEDGER, discard_planning, require, typed
-from jurygraph.runs.store.packing import read_shared_lists, shown_in
-from jurygraph.safety.fence import MARK, fence_around
-from jurygraph.sources import nearest
+from jurygraph.runs.store.chain import MAX_TEXTS, Draft, Record, Text
+from jurygraph.runs.store.folder import LEDGER, discard_planning, require_run, shell_quote
+from jurygraph.runs.store.packing import read_shared_lists, responses_shown
+from jurygraph.safety.fence import MARK_LENGTH, fence_parts
+from jurygraph.sources import did_you_mean
 
-What = Literal["response", "task"]
+ErasureTarget = Literal["response", "task"]
 
 
-class Erased(NamedTuple):
+class ErasureResult(NamedTuple):
     """The result of an erasure.
 
     `own` is the number of its own texts that were erased, `elsewhere` that of other texts that contained it; `exports`
@@ -46,12 +46,12 @@ class Erased(NamedTuple):
     unreached: list[str]
 
 
-def erase(folder: Path, what: What, name: str, reason: str) -> Erased:
+def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureResult:
     """Erase all texts of a response, or of a task and all responses to it.
 
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
-    require(folder)
+    require_run(folder)
     run = Run.to_write(folder)
     if run is None:
         raise InputError(f"{folder}: holds no run yet, so there is nothing to erase; name a run that was scored")
@@ -61,7 +61,7 @@ def erase(folder: Path, what: What, name: str, reason: str) -> Erased:
         run.close()
 
 
-def _erase_from_run(run: Run, what: What, name: str, reason: str) -> Erased:
+def _erase_from_run(run: Run, what: ErasureTarget, name: str, reason: str) -> ErasureResult:
     ledger = run.ledger
     if run.header.base is not None:
         base = os.path.normpath(run.folder / run.header.base.folder)
@@ -70,7 +70,7 @@ def _erase_from_run(run: Run, what: What, name: str, reason: str) -> Erased:
     own = {text.id: text.content for text in _own_texts(run, what, name)}
     copies = _find_copies(run, own)
     tasks = {record.seq: record.key for record in ledger.records("task")} if copies else {}
-    kept = {text_id for text_id in copies if text_id // MOST_TEXTS in tasks and text_id not in own}
+    kept = {text_id for text_id in copies if text_id // MAX_TEXTS in tasks and text_id not in own}
     known = {*own, *copies} - kept
     fragments = _build_fragments(run, own, known)
     erased = sorted(known | _quoting_texts(run, fragments))
@@ -81,10 +81,10 @@ def _erase_from_run(run: Run, what: What, name: str, reason: str) -> Erased:
     ledger.erase(erased)
     ledger.commit()
     ledger.compact()
-    return Erased(
+    return ErasureResult(
         own=len(own),
         elsewhere=len(set(erased) - set(own)),
-        tasks=sorted({tasks[text_id // MOST_TEXTS] for text_id in kept}),
+        tasks=sorted({tasks[text_id // MAX_TEXTS] for text_id in kept}),
         **outside._asdict(),
     )
 
@@ -104,13 +104,15 @@ def _quoting_texts(run: Run, fragments: Fragments) -> set[int]:
     quoting = set()
     for text in run.ledger.stored_texts(1, run.ledger.count):
         if fragments.found_in(text.content):
-            kind = run.ledger.at(text.id // MOST_TEXTS).kind
-            if kind == "call" or (kind == "trace" and text.id % MOST_TEXTS != 0):
+            kind = run.ledger.at(text.id // MAX_TEXTS).kind
+            if kind == "call" or (kind == "trace" and text.id % MAX_TEXTS != 0):
                 quoting.add(text.id)
     return quoting
 
 
-def _erase_outside(run: Run, what: What, name: str, fragments: Fragments, erased: Collection[int]) -> _OutsideResult:
+def _erase_outside(
+    run: Run, what: ErasureTarget, name: str, fragments: Fragments, erased: Collection[int]
+) -> _OutsideResult:
     """Erase from the recording, the cache, and the exports in the run's folder, in this order."""
     unreached: list[str] = []
     keys = _call_keys(run, [*erased, *_earlier_erasures(run, name)])
@@ -139,11 +141,11 @@ def _build_fragments(run: Run, own: Mapping[int, bytes], erased: Collection[int]
 
 def _strings_in_text(run: Run, number: int, content: bytes) -> Iterator[str]:
     """Yield the strings of one of the run's texts, if it is a response, its data and labels, or a task."""
-    record, place = run.ledger.at(number // MOST_TEXTS), number % MOST_TEXTS
+    record, place = run.ledger.at(number // MAX_TEXTS), number % MAX_TEXTS
     if record.kind == "trace" and place == 0:
         yield content.decode()
     elif record.kind == "task" or (record.kind == "trace" and place == record.content.get("about")):
-        yield from strings_of(json.loads(content))
+        yield from iter_strings(json.loads(content))
 
 
 def _earlier_erasures(run: Run, name: str) -> Iterator[int]:
@@ -157,10 +159,10 @@ def _call_keys(run: Run, texts: Iterable[int]) -> set[str]:
     """Return the keys of the calls that texts belong to, and of the calls that led to the texts' traces and plans."""
     keys = set()
     for number in sorted(set(texts)):
-        record = run.ledger.at(number // MOST_TEXTS)
+        record = run.ledger.at(number // MAX_TEXTS)
         if record.kind == "call":
             keys.add(record.key)
-        elif number % MOST_TEXTS == 0:
+        elif number % MAX_TEXTS == 0:
             keys |= {call["id"] for call in record.content.get("calls", ())}
     return keys
 
@@ -206,7 +208,7 @@ def _replayed_recording(run: Run, fragments: Fragments, unreached: list[str]) ->
             unreached.append(f"{path}: {why}")
 
 
-def _describe_origin(run: Run, what: What, name: str) -> Iterator[str]:
+def _describe_origin(run: Run, what: ErasureTarget, name: str) -> Iterator[str]:
     """Yield a message about the run from which this one was branched, if it holds the same response or task."""
     branch = run.header.branch
     folder = Path(os.path.normpath(run.folder.resolve() / branch.folder)) if branch is not None else None
@@ -220,7 +222,7 @@ def _describe_origin(run: Run, what: What, name: str) -> Iterator[str]:
         yield f"the run that this one was branched from cannot be searched: {error}"
         return
     if is_present:
-        command = f"`jurygraph erase {typed(folder)} --{what} {shlex.quote(name)}`"
+        command = f"`jurygraph erase {shell_quote(folder)} --{what} {shlex.quote(name)}`"
         yield f"{folder}, from which this run was branched; {command} erases it there"
 
 
@@ -230,19 +232,19 @@ def _find_copies(run: Run, own: Mapping[int, bytes]) -> set[int]:
         text.id for form in _searchable_forms(_response_strings(run, own)) for text in run.ledger.containing(form)
     }
     for text_id in sorted(text_ids):
-        record = run.ledger.at(text_id // MOST_TEXTS)
-        if record.kind == "trace" and text_id % MOST_TEXTS == 0:
+        record = run.ledger.at(text_id // MAX_TEXTS)
+        if record.kind == "trace" and text_id % MAX_TEXTS == 0:
             text_ids |= {text.id for text in _response_texts(run, record)}
         elif record.kind == "call":  # its reply may quote its request
             text_ids |= {text.id for text in run.ledger.stored_texts(record.seq, record.seq)}
     return text_ids
 
 
-def _own_texts(run: Run, what: What, name: str) -> Iterator[Text]:
+def _own_texts(run: Run, what: ErasureTarget, name: str) -> Iterator[Text]:
     """Yield the texts of a response or task that still exist."""
     record = run.ledger.find("trace" if what == "response" else "task", name)
     if record is None:
-        hint = nearest(name, run.ledger.keys("trace" if what == "response" else "task"))
+        hint = did_you_mean(name, run.ledger.keys("trace" if what == "response" else "task"))
         raise InputError(f"{run.folder}: there is no {what} {name!r}; {hint or f'name the id of a {what} of this run'}")
     yield from run.ledger.stored_texts(1, 1)  # the digests of the scored files
     if what == "response":
@@ -267,9 +269,9 @@ def _response_texts(run: Run, record: Record) -> Iterator[Text]:
     yield from run.ledger.stored_texts(group.seq, group.seq)
     shared = read_shared_lists(group.content)
     for trace in run.ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
-        text_indexes = {v.get("text") for v in trace.content["verdicts"] if record.key in shown_in(v, shared)}
+        text_indexes = {v.get("text") for v in trace.content["verdicts"] if record.key in responses_shown(v, shared)}
         for text in run.ledger.stored_texts(trace.seq, trace.seq):
-            if trace.key == record.key or text.id % MOST_TEXTS in text_indexes:
+            if trace.key == record.key or text.id % MAX_TEXTS in text_indexes:
                 yield text
     yield from _call_texts(run, record)
 
@@ -279,8 +281,8 @@ def _call_texts(run: Run, trace: Record) -> Iterator[Text]:
     records = (run.ledger.find("call", call["id"]) for call in trace.content.get("calls", ()))
     calls = {record.seq for record in records if record is not None}
     for text in run.ledger.stored_texts(trace.seq, trace.seq):
-        if text.id % MOST_TEXTS == 0:
-            calls |= {fenced.id // MOST_TEXTS for fenced in _fenced_texts(run, text.content.decode())}
+        if text.id % MAX_TEXTS == 0:
+            calls |= {fenced.id // MAX_TEXTS for fenced in _fenced_texts(run, text.content.decode())}
     for seq in sorted(calls):
         if run.ledger.at(seq).kind == "call":
             yield from run.ledger.stored_texts(seq, seq)
@@ -288,19 +290,19 @@ def _call_texts(run: Run, trace: Record) -> Iterator[Text]:
 
 def _fenced_texts(run: Run, response: str) -> Iterator[Text]:
     """Yield the texts that contain a response inside a fence with any mark."""
-    before_mark, after_mark = fence_around(response, "response")
-    for after_form in forms_of(after_mark) - {after_mark.encode()}:
-        fence = re.compile(re.escape(before_mark.encode()) + b"[0-9a-f]{%d}" % MARK + re.escape(after_form))
+    before_mark, after_mark = fence_parts(response, "response")
+    for after_form in encoded_forms(after_mark) - {after_mark.encode()}:
+        fence = re.compile(re.escape(before_mark.encode()) + b"[0-9a-f]{%d}" % MARK_LENGTH + re.escape(after_form))
         yield from (text for text in run.ledger.containing(after_form) if fence.search(text.content))
 
 
 def _response_strings(run: Run, own: Mapping[int, bytes]) -> Iterator[str]:
     """Yield the texts of responses, which come first in the records of their traces."""
     for number, content in own.items():
-        if number % MOST_TEXTS == 0 and run.ledger.at(number // MOST_TEXTS).kind == "trace":
+        if number % MAX_TEXTS == 0 and run.ledger.at(number // MAX_TEXTS).kind == "trace":
             yield content.decode()
 
 
 def _searchable_forms(texts: Iterable[str]) -> set[bytes]:
     """Return texts that are long enough to search for, as plain and JSON-escaped bytes."""
-    return {form for text in texts if len(text) >= SHORTEST_SOUGHT for form in forms_of(text)}
+    return {form for text in texts if len(text) >= MIN_SEARCHED_LENGTH for form in encoded_forms(text)}

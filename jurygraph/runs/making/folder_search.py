@@ -14,9 +14,9 @@ from typing import IO, Any, NamedTuple
 
 from jurygraph.runs.making.fragments import Fragments
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import OWN
+from jurygraph.runs.store.folder import RUN_FILES
 
-MOST_SEARCHED = 64 << 20
+MAX_SEARCHED_BYTES = 64 << 20
 """Limit on the bytes of a file that are searched, packed and unpacked."""
 
 _CHUNK = 1 << 18
@@ -28,7 +28,7 @@ _READ_MEMBERS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _UNREADABLE = (EOFError, OSError, zlib.error, zipfile.BadZipFile, struct.error, ValueError, RuntimeError)
 
 
-class Unsearched(NamedTuple):
+class UnsearchedFile(NamedTuple):
     """A file that may contain a text, and the reason why it could not be searched."""
 
     path: Path
@@ -40,7 +40,7 @@ class Copies(NamedTuple):
 
     exports: list[Path]
     others: list[Path]
-    unsearched: list[Unsearched]
+    unsearched: list[UnsearchedFile]
 
 
 class _NotSearchable(Exception):
@@ -55,7 +55,7 @@ def find_copies(run: Run, fragments: Fragments) -> Copies:
     """
     copies = Copies([], [], [])
     for path in _files_below(run.folder, copies.unsearched):
-        if path.parent == run.folder and path.name in OWN:
+        if path.parent == run.folder and path.name in RUN_FILES:
             continue
         if not path.is_symlink() and any(_is_export(run, line) for line in _first_lines(path)):
             copies.exports.append(path)
@@ -64,7 +64,7 @@ def find_copies(run: Run, fragments: Fragments) -> Copies:
         if is_found:
             copies.others.append(path)
         elif reason is not None:
-            copies.unsearched.append(Unsearched(path, reason))
+            copies.unsearched.append(UnsearchedFile(path, reason))
     return copies
 
 
@@ -81,7 +81,7 @@ def search_file(path: Path, fragments: Fragments) -> tuple[bool, str | None]:
 
 def _search_packed(file: IO[bytes], fragments: Fragments) -> bool:
     """Search a file and, where it is not text, its unpacked content. Raises `_NotSearchable`."""
-    is_found, is_text, remaining = _search(file, fragments, MOST_SEARCHED)
+    is_found, is_text, remaining = _search(file, fragments, MAX_SEARCHED_BYTES)
     if is_found or is_text:
         return is_found
     for stream in _unpack(file):
@@ -102,7 +102,7 @@ def _search(stream: IO[bytes] | GzipFile, fragments: Fragments, limit: int) -> t
     while piece := stream.read(_CHUNK):
         limit -= len(piece)
         if limit < 0:
-            raise _NotSearchable(f"holds more than {MOST_SEARCHED >> 20} MiB, of which no more was searched")
+            raise _NotSearchable(f"holds more than {MAX_SEARCHED_BYTES >> 20} MiB, of which no more was searched")
         if fragments.found_in(tail + piece):
             return True, is_text, limit
         tail = (tail + piece)[-fragments.overlap :]
@@ -118,17 +118,17 @@ def _continues_text(decoder: Any, piece: bytes, final: bool = False) -> bool:
     return b"\0" not in piece
 
 
-def _files_below(folder: Path, unsearched: list[Unsearched]) -> Iterator[Path]:
+def _files_below(folder: Path, unsearched: list[UnsearchedFile]) -> Iterator[Path]:
     """Yield every regular file below a folder, sorted by path; unread folders are added to `unsearched`."""
 
     def report(error: OSError) -> None:
-        unsearched.append(Unsearched(Path(error.filename), f"cannot be read ({error.strerror})"))
+        unsearched.append(UnsearchedFile(Path(error.filename), f"cannot be read ({error.strerror})"))
 
     paths: list[Path] = []
     for parent, folders, files in os.walk(folder, onerror=report):
         paths += (path for name in files if (path := Path(parent, name)).is_file())
         linked = (path for name in folders if (path := Path(parent, name)).is_symlink())
-        unsearched += (Unsearched(path, "is a link to a folder, which is not searched") for path in linked)
+        unsearched += (UnsearchedFile(path, "is a link to a folder, which is not searched") for path in linked)
     yield from sorted(paths)
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-SHORTEST_SOUGHT = 20
+MIN_SEARCHED_LENGTH = 20
 """Length in characters below which a text is not searched for: "42" occurs in other answers by chance."""
 
-SHORTEST_QUOTATION = 29
+MIN_QUOTATION_LENGTH = 29
 """Length from which every quotation is found, wherever it begins: a fragment begins every tenth character."""
 
-_STEP = SHORTEST_QUOTATION - SHORTEST_SOUGHT + 1
+_STEP = MIN_QUOTATION_LENGTH - MIN_SEARCHED_LENGTH + 1
 _MIN_DIFFERENT = 5
 """Number of different characters below which a fragment, such as a line of dashes, is too common to search for."""
 
@@ -34,12 +34,12 @@ class Fragments:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._by_start: dict[bytes, set[bytes]] = {}
-        long_enough = {text for text in texts if len(text) >= SHORTEST_SOUGHT}
+        long_enough = {text for text in texts if len(text) >= MIN_SEARCHED_LENGTH}
         step = max(_STEP, sum(map(len, long_enough)) // _MAX_FRAGMENTS)
         for text in long_enough:
             for fragment in _fragments_of(text, step):
-                for form in forms_of(fragment, encoded_twice=True):
-                    self._by_start.setdefault(form[:SHORTEST_SOUGHT], set()).add(form)
+                for form in encoded_forms(fragment, encoded_twice=True):
+                    self._by_start.setdefault(form[:MIN_SEARCHED_LENGTH], set()).add(form)
         self._index()
 
     def _index(self) -> None:
@@ -62,7 +62,7 @@ class Fragments:
         """Drop the fragments that these contents contain, because they are not specific to the texts."""
         for content in contents:
             for form in set(self._matches(content)):
-                start = form[:SHORTEST_SOUGHT]
+                start = form[:MIN_SEARCHED_LENGTH]
                 self._by_start[start].discard(form)
                 if not self._by_start[start]:
                     del self._by_start[start]
@@ -72,23 +72,23 @@ class Fragments:
         for begin in range(0, len(content), _BLOCK) if self else ():
             block = content[begin : begin + _BLOCK + self.overlap]
             for place in np.flatnonzero(self._marked[self._slots_of(block)]).tolist():
-                forms = self._by_start.get(block[place : place + SHORTEST_SOUGHT], ())
+                forms = self._by_start.get(block[place : place + MIN_SEARCHED_LENGTH], ())
                 yield from (form for form in forms if block.startswith(form, place))
 
     def _slots_of(self, content: bytes) -> NDArray[np.uint64]:
         """Return for every position the slot number of the bytes that begin there, shape [positions]."""
-        positions = len(content) - SHORTEST_SOUGHT + 1
+        positions = len(content) - MIN_SEARCHED_LENGTH + 1
         if positions <= 0:
             return np.empty(0, dtype=np.uint64)
         first, last = (
             np.ndarray((positions,), dtype="<u8", buffer=content, offset=offset, strides=(1,))
-            for offset in (0, SHORTEST_SOUGHT - 8)
+            for offset in (0, MIN_SEARCHED_LENGTH - 8)
         )
         mixed: NDArray[np.uint64] = first * _FACTORS[0] ^ last * _FACTORS[1]
         return mixed >> self._shift
 
 
-def forms_of(text: str, encoded_twice: bool = False) -> set[bytes]:
+def encoded_forms(text: str, encoded_twice: bool = False) -> set[bytes]:
     """Return a text as bytes: plain, and as a JSON string with and without escapes for non-ASCII characters.
 
     `encoded_twice` adds these forms escaped once more, as in a JSON reply that is itself stored as a JSON string.
@@ -98,13 +98,13 @@ def forms_of(text: str, encoded_twice: bool = False) -> set[bytes]:
     return {form.encode(errors="surrogatepass") for form in {text, *once, *twice}}
 
 
-def strings_of(value: Any) -> Iterator[str]:
+def iter_strings(value: Any) -> Iterator[str]:
     """Yield every string in a JSON value; the keys of objects are not included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from strings_of(inner)
+            yield from iter_strings(inner)
 
 
 def _as_json(text: str) -> set[str]:
@@ -112,7 +112,7 @@ def _as_json(text: str) -> set[str]:
 
 
 def _fragments_of(text: str, step: int) -> list[str]:
-    starts = range(0, len(text) - SHORTEST_SOUGHT + 1, step)
-    fragments = [text[start : start + SHORTEST_SOUGHT] for start in starts]
+    starts = range(0, len(text) - MIN_SEARCHED_LENGTH + 1, step)
+    fragments = [text[start : start + MIN_SEARCHED_LENGTH] for start in starts]
     varied = [fragment for fragment in fragments if len(set(fragment)) >= _MIN_DIFFERENT]
     return varied or fragments[:1]

@@ -11,16 +11,16 @@ from jurygraph.agents.registry import load_combiners
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AnnotatorQuality
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.graphs.table import lay_out
+from jurygraph.graphs.table import build_table
 from jurygraph.judges.consensus.combiner import ConsensusOfJudges
-from jurygraph.judges.consensus.learned import confusions_of
-from jurygraph.judges.consensus.votes import levels_of, nearest
-from jurygraph.runs.integrity.recomputing import Group, groups_of
-from jurygraph.runs.making.rescoring import Decisions
-from jurygraph.runs.progress import Report
+from jurygraph.judges.consensus.learned import to_confusions
+from jurygraph.judges.consensus.votes import level_values, nearest_level
+from jurygraph.runs.integrity.recomputing import StoredGroup, read_groups
+from jurygraph.runs.making.rescoring import TaskDecisions
+from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.packing import Shape
-from jurygraph.schema import Config, Spec
+from jurygraph.schema import ComponentSpec, Config
 from jurygraph.schema.confusions import Confusions
 
 Params = dict[str, JsonValue]
@@ -35,7 +35,7 @@ class Vote(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedPanel:
     """The confusion matrices of a panel, and the config that uses them.
 
     Attributes:
@@ -53,7 +53,7 @@ class Learned:
     doubts: tuple[str, ...]
 
 
-def learn(run: Run, config: Config, component: str, report: Report) -> Learned:
+def learn_confusions(run: Run, config: Config, component: str, report: ProgressCallback) -> LearnedPanel:
     """Return the confusions of a component's judges, fitted to its verdicts in a run (STABLEVAL, Algorithm 1,
     converged).
 
@@ -73,11 +73,11 @@ def learn(run: Run, config: Config, component: str, report: Report) -> Learned:
     config_without = _with_params(config, component, params)
     levels: list[float] = []
     votes: list[Vote] = []
-    decisions = Decisions(run, config_without, load_combiners(config_without, run.header.evaluators.values()))
-    for group in groups_of(run.source, run.extent):
+    decisions = TaskDecisions(run, config_without, load_combiners(config_without, run.header.evaluators.values()))
+    for group in read_groups(run.source, run.extent):
         decision = decisions.of(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
-        levels = levels_of(spec.params).tolist()
+        levels = level_values(spec.params).tolist()
         votes += _votes(group, run.shape_of(group.record.key), spec, decision.rule)
         report(1)
     if not votes:
@@ -85,16 +85,16 @@ def learn(run: Run, config: Config, component: str, report: Report) -> Learned:
     return _fit(config_without, component, params, votes, levels)
 
 
-def _fit(config: Config, component: str, params: Params, votes: list[Vote], levels: Sequence[float]) -> Learned:
+def _fit(config: Config, component: str, params: Params, votes: list[Vote], levels: Sequence[float]) -> LearnedPanel:
     response, judge, level = (list(column) for column in zip(*sorted(votes), strict=True))
     fitted = consensus.fit(response, judge, level, classes=range(len(levels)))
     reason = consensus.too_small(fitted.votes)
     if reason is not None:
-        return Learned(config, None, {}, len(fitted.items), (reason,))
-    confusions = confusions_of(fitted, levels)
+        return LearnedPanel(config, None, {}, len(fitted.items), (reason,))
+    confusions = to_confusions(fitted, levels)
     learned_config = _with_params(config, component, {**params, "confusions": confusions.model_dump(mode="json")})
     judges = {str(name): quality for name, quality in fitted.annotators().items()}
-    return Learned(learned_config, confusions, judges, len(fitted.items), fitted.warnings)
+    return LearnedPanel(learned_config, confusions, judges, len(fitted.items), fitted.warnings)
 
 
 def _with_params(config: Config, component: str, params: Params) -> Config:
@@ -102,13 +102,13 @@ def _with_params(config: Config, component: str, params: Params) -> Config:
     return config.model_copy(update={"components": {**config.components, component: changed}})
 
 
-def _votes(group: Group, shape: Shape, spec: Spec, rule: str) -> Iterator[Vote]:
+def _votes(group: StoredGroup, shape: Shape, spec: ComponentSpec, rule: str) -> Iterator[Vote]:
     """Yield the judges' votes on a group, as they enter the component; verdicts set by a gate are left out."""
     names = sorted(trace.key for trace in group.traces)
-    table = lay_out(shape.questions, names, group.verdicts(shape))
-    levels = levels_of(spec.params)
+    table = build_table(shape.questions, names, group.verdicts(shape))
+    levels = level_values(spec.params)
     for judge, use in spec.inputs.items():
         cells = table.cells(use, rule, spec.direction, "counted")
-        level = nearest(cells.value, levels)
+        level = nearest_level(cells.value, levels)
         for row, column in np.argwhere(cells.live & cells.judged).tolist():
             yield Vote(f"{group.record.key}/{names[row]}", judge, int(level[row, column]))

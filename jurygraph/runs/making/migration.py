@@ -14,16 +14,16 @@ from typing import Any
 from pydantic import ValidationError
 
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.runs.closing import close_record
-from jurygraph.runs.progress import Report
+from jurygraph.runs.closing import append_close_record
+from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import FIRST_FORM
+from jurygraph.runs.store.folder import VERSION_1_FILE
 from jurygraph.runs.store.header import Extent, Header
-from jurygraph.schema import Audience, Config, Plan, Seat, Trace, digest_of
-from jurygraph.sources import Work, read_config
+from jurygraph.schema import Audience, Config, EvaluatorRecord, Plan, Trace, digest_of
+from jurygraph.sources import TaskSource, read_config
 
 
-def migrate(old: Path, folder: Path, work: Work, report: Report) -> int:
+def migrate(old: Path, folder: Path, work: TaskSource, report: ProgressCallback) -> int:
     """Write an old run in the current format into another folder and return its number of traces.
 
     The old run is left unchanged. `report` receives the number of responses of each group. Raises `InputError` where
@@ -38,7 +38,7 @@ def migrate(old: Path, folder: Path, work: Work, report: Report) -> int:
         raise TraceMismatch(f"{old}: {problem}; it has been changed") from error
 
 
-def _write_migrated(old: Path, folder: Path, work: Work, report: Report) -> int:
+def _write_migrated(old: Path, folder: Path, work: TaskSource, report: ProgressCallback) -> int:
     old_run = _OldRun(old)
     _refuse_other_files(old, old_run.manifest, work)
     existing = Run.complete(folder) or Run.to_write(folder)
@@ -56,7 +56,7 @@ def _write_migrated(old: Path, folder: Path, work: Work, report: Report) -> int:
             )
             raise TraceMismatch(f"{old}: {missing}; it has been changed")
         if finished and scored == work.extent()[0]:
-            close_record(run)
+            append_close_record(run)
         run.ledger.commit()
         return run.ledger.number("trace")
     finally:
@@ -67,10 +67,10 @@ class _OldRun:
     """A run of version 1: run.json, config.yaml, plans.jsonl and traces.jsonl."""
 
     def __init__(self, folder: Path) -> None:
-        if not (folder / FIRST_FORM).is_file():
+        if not (folder / VERSION_1_FILE).is_file():
             raise InputError(f"{folder}: is no run of schema version 1; only such a run is brought over")
         self.folder = folder
-        self.manifest: Mapping[str, Any] = _parse_json((folder / FIRST_FORM).read_bytes(), folder / FIRST_FORM)
+        self.manifest: Mapping[str, Any] = _parse_json((folder / VERSION_1_FILE).read_bytes(), folder / VERSION_1_FILE)
         self.config: Config = read_config(folder / "config.yaml")
         settings = self.config.model_dump(mode="json", exclude_unset=True)  # only the settings that existed at the time
         if digest_of(settings) != self.manifest.get("config"):
@@ -122,14 +122,14 @@ def _parse_model(noun: type[Any], line: bytes, place: str) -> Any:
         raise TraceMismatch(f"{place}: is no {noun.__name__.lower()}; it has been changed") from None
 
 
-def _refuse_other_files(old: Path, manifest: Mapping[str, Any], work: Work) -> None:
+def _refuse_other_files(old: Path, manifest: Mapping[str, Any], work: TaskSource) -> None:
     for kind, file in (("tasks", work.tasks), ("responses", work.responses)):
         recorded_digest = (manifest.get(kind) or {}).get("sha256")
         if recorded_digest != (file.sha256 if file else None):
             raise InputError(f"{old}: scored another {kind} file; name the one that it scored")
 
 
-def _build_header(old_run: _OldRun, plans: Mapping[str, Plan], work: Work) -> Header:
+def _build_header(old_run: _OldRun, plans: Mapping[str, Plan], work: TaskSource) -> Header:
     audiences: dict[str, Audience] = {
         question.evaluator: plan.survey.views[question.view].audience
         for plan in plans.values()
@@ -142,7 +142,7 @@ def _build_header(old_run: _OldRun, plans: Mapping[str, Plan], work: Work) -> He
         responses=work.responses,
         config=old_run.config,
         evaluators={
-            name: Seat(version=version, audience=audiences.get(name, "task"))
+            name: EvaluatorRecord(version=version, audience=audiences.get(name, "task"))
             for name, version in old_run.manifest["evaluators"].items()
         },
         derivers={derivation.deriver: derivation.version for derivation in derivations},
@@ -151,7 +151,9 @@ def _build_header(old_run: _OldRun, plans: Mapping[str, Plan], work: Work) -> He
     )
 
 
-def _copy_groups(old_run: _OldRun, plans: Mapping[str, Plan], work: Work, run: Run, report: Report) -> int:
+def _copy_groups(
+    old_run: _OldRun, plans: Mapping[str, Plan], work: TaskSource, run: Run, report: ProgressCallback
+) -> int:
     """Append all plans, then every complete group; return the number of groups."""
     for task, _ in work.pairs(0, len(plans)):
         run.add_plan(task, plans[task.id])

@@ -9,20 +9,20 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from jurygraph.models.asking import Request
-from jurygraph.models.sink import Answered
-from jurygraph.runs.calls import Calls, CallsBeside
+from jurygraph.models.sink import AnsweredCall
+from jurygraph.runs.calls import CallStore, LayeredCalls
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.folder import PLANNING, discard_planning
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.runs.store.packing import ERASED, read_beside
+from jurygraph.runs.store.packing import ERASED, read_planning_results
 from jurygraph.runs.store.writer import Writer
-from jurygraph.schema.profile import FILE, Profiles, ReadStakeholder, ReadTension
-from jurygraph.sources import Work
+from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ReadStakeholder, ReadTension
+from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 
 
-class PlanningCalls(CallsBeside):
+class PlanningCalls(LayeredCalls):
     """A call sink that stores calls in the transaction of a run's plans and, until its end, in a separate file.
 
     The file is written only if `is_durable`: a jury with a cache has its replies there. Calls that an earlier session
@@ -30,7 +30,7 @@ class PlanningCalls(CallsBeside):
     """
 
     def __init__(self, run: Run, *others: Ledger, is_durable: bool) -> None:
-        calls = Calls(run.ledger, _TransactionWriter(run.ledger))
+        calls = CallStore(run.ledger, _TransactionWriter(run.ledger))
         super().__init__(calls, *others)
         self._run_calls = calls
         self._folder = run.folder
@@ -42,17 +42,17 @@ class PlanningCalls(CallsBeside):
     def _open(self) -> Ledger:
         self._ledger = Ledger.create(self._folder / PLANNING)
         self._writer = Writer(self._ledger)
-        self._answers = Calls(self._ledger, self._writer)
+        self._answers = CallStore(self._ledger, self._writer)
         return self._ledger
 
-    def find(self, key: str) -> Answered | None:
+    def find(self, key: str) -> AnsweredCall | None:
         """Return the call whose request has this digest; a call from the file is copied to the run's ledger."""
         call = super().find(key)
         if call is None and self._ledger is not None and (call := self._answers.find(key)) is not None:
             self._run_calls.copy(key, self._ledger)
         return call
 
-    async def keep(self, request: Request, answered: Answered) -> None:
+    async def keep(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable when this returns, in the file or in the jury's cache."""
         if self._is_durable:
             if self._ledger is None:
@@ -78,7 +78,7 @@ class PlanningCalls(CallsBeside):
         discard_planning(self._folder)
 
 
-def earlier_answers(folder: Path) -> Ledger | None:
+def open_planning_calls(folder: Path) -> Ledger | None:
     """Open the calls of a planning that was stopped, for reading; None where there are none."""
     path = folder / PLANNING
     return Ledger.open(path) if path.exists() else None
@@ -97,7 +97,7 @@ class _TransactionWriter:
         return done
 
 
-def profiles_differ(run: Run, file: ProfilesFile | None, work: Work) -> Iterator[str]:
+def describe_profile_differences(run: Run, file: ProfilesFile | None, work: TaskSource) -> Iterator[str]:
     """Yield the differences between a PROFILES file and a run's plans; needed where its digest was erased."""
     recorded_mark = run.header.profiles
     if recorded_mark is None or recorded_mark.sha256 != ERASED:
@@ -109,7 +109,10 @@ def profiles_differ(run: Run, file: ProfilesFile | None, work: Work) -> Iterator
         content, line = run.task_content(task.id), file.of(task)
         if content is None:
             continue
-        stored, current = _from_file(read_beside(content).get("profiles")), _from_file(line.by_hand() if line else None)
+        stored, current = (
+            _from_file(read_planning_results(content).get("profiles")),
+            _from_file(line.by_hand() if line else None),
+        )
         if stored != current:
             yield f"what {file.mark.name} says of task {task.id!r} is not what the run was planned with"
 
@@ -118,5 +121,5 @@ def _from_file(profiles: Profiles | None) -> tuple[Sequence[ReadStakeholder], Se
     """Return the stakeholders and tensions that came from a PROFILES file."""
     if profiles is None:
         return (), None
-    people = tuple(person for person in profiles.stakeholders if profiles.by[person.id] == FILE)
-    return people, profiles.tensions if profiles.tensions_by == FILE else None
+    people = tuple(person for person in profiles.stakeholders if profiles.by[person.id] == READ_FROM_FILE)
+    return people, profiles.tensions if profiles.tensions_by == READ_FROM_FILE else None

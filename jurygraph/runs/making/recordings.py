@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jurygraph.errors import InputError
 from jurygraph.runs.making.fragments import Fragments
-from jurygraph.runs.store.drafts import write_whole
+from jurygraph.runs.store.drafts import write_atomically
 
 _MAX_LINE = 16 << 20
 
@@ -23,7 +23,7 @@ def erase_calls(path: Path, keys: Collection[str], fragments: Fragments) -> int:
         erased = sum(not is_kept for _, is_kept in _select_lines(target, keys, fragments))
         if erased:
             kept_lines = (line for line, is_kept in _select_lines(target, keys, fragments) if is_kept)
-            write_whole(target, _require_unchanged(target, before, kept_lines))
+            write_atomically(target, _require_unchanged(target, before, kept_lines))
     except OSError as error:
         hint = "put it back there, see that you may write to it, and give the same command again"
         raise InputError(f"{path}: the recording cannot be rewritten ({error.strerror or error}); {hint}") from None

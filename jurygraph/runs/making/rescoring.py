@@ -13,29 +13,29 @@ from ruamel.yaml.error import YAMLError
 
 from jurygraph.agents.registry import load_combiners
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.graphs.decide import collection_paused
+from jurygraph.graphs.decide import pause_garbage_collection
 from jurygraph.graphs.recipe import check_recipe
 from jurygraph.graphs.redecision import redecide
-from jurygraph.runs.closing import close_record
-from jurygraph.runs.integrity.recomputing import Combiners, Recomputation, Recomputed, groups_of
-from jurygraph.runs.integrity.verification import combiners_for
-from jurygraph.runs.progress import Report
+from jurygraph.runs.closing import append_close_record
+from jurygraph.runs.integrity.recomputing import Combiners, Recomputation, RecomputedReward, read_groups
+from jurygraph.runs.integrity.verification import load_run_combiners
+from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.folder import folder_from, typed
+from jurygraph.runs.store.folder import relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header, Origin, changes
-from jurygraph.runs.store.packing import read_beside, read_views
+from jurygraph.runs.store.packing import read_planning_results, read_views
 from jurygraph.schema import Config, Decision, Task, digest_of
-from jurygraph.schema.plan import as_planned
+from jurygraph.schema.plan import with_planning_results
 from jurygraph.sources import parse_config
 
 _CHUNK = 1000
 
-DECIDING = frozenset({"weights", "rubric", "panel", "reward", "components", "gates", "scale", "clip", "failure"})
+DECISION_KEYS = frozenset({"weights", "rubric", "panel", "reward", "components", "gates", "scale", "clip", "failure"})
 """Config keys that decide how verdicts count. The other keys affect the questions: changing them needs a branch."""
 
 
-class Rescored(NamedTuple):
+class RescoringResult(NamedTuple):
     """The result of re-scoring: the number of changed rewards, and the means and failure counts before and after."""
 
     responses: int
@@ -46,7 +46,7 @@ class Rescored(NamedTuple):
     failed_after: int
 
 
-def rescore(run: Run, folder: Path, config: Config, report: Report) -> Rescored:
+def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) -> RescoringResult:
     """Decide every trace of a run again under a config, and write the new run completely or not at all.
 
     `report` receives the number of newly written traces. Raises `InputError` where the config changes the questions,
@@ -54,7 +54,7 @@ def rescore(run: Run, folder: Path, config: Config, report: Report) -> Rescored:
     """
     _refuse_other_questions(run, config)
     seats = run.header.evaluators
-    combiners = combiners_for(run) if config == run.config else load_combiners(config, seats.values())
+    combiners = load_run_combiners(run) if config == run.config else load_combiners(config, seats.values())
     check_recipe(config, seats)
     existing = Run.complete(folder) or Run.to_write(folder)
     if existing is not None:
@@ -62,21 +62,23 @@ def rescore(run: Run, folder: Path, config: Config, report: Report) -> Rescored:
         raise InputError(f"{folder}: holds a run already; name another folder with --out")
     new_run = Run.create(folder, _build_header(run, folder, config, combiners), uuid.uuid4().hex)
     try:
-        with collection_paused():
-            decisions = Decisions(run, config, combiners)
+        with pause_garbage_collection():
+            decisions = TaskDecisions(run, config, combiners)
             groups = run.source.ledger.records("group", up_to=run.extent)
             by_task = {group.key: decisions.of(group.key) for group in groups}
             _write(new_run, _decision_drafts(by_task))
             recomputation = Recomputation(run.source, lambda group: by_task[group.record.key], combiners)
             tally = _Tally([], [])
-            _write(new_run, _trace_drafts(run, recomputation.rewards(groups_of(run.source, run.extent)), tally), report)
-        close_record(new_run)
+            _write(
+                new_run, _trace_drafts(run, recomputation.rewards(read_groups(run.source, run.extent)), tally), report
+            )
+        append_close_record(new_run)
     finally:
         new_run.close()
     return tally.result()
 
 
-def _write(run: Run, drafts: Iterator[Draft], report: Report | None = None) -> None:
+def _write(run: Run, drafts: Iterator[Draft], report: ProgressCallback | None = None) -> None:
     """Append records in large chunks."""
     while chunk := list(islice(drafts, _CHUNK)):
         run.ledger.append(*chunk)
@@ -94,7 +96,7 @@ def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
         yield Draft("task", task_id, {"decision": decision.digest})
 
 
-def _trace_drafts(run: Run, recomputed: Iterator[Recomputed], tally: "_Tally") -> Iterator[Draft]:
+def _trace_drafts(run: Run, recomputed: Iterator[RecomputedReward], tally: "_Tally") -> Iterator[Draft]:
     own_records = (record for record in run.ledger.chained(1, run.ledger.count) if record.kind == "trace")
     for trace in recomputed:
         tally.before.append((trace.body if run.base is None else next(own_records).content)["reward"]["value"])
@@ -108,9 +110,9 @@ class _Tally(NamedTuple):
     before: list[float | None]
     after: list[float | None]
 
-    def result(self) -> Rescored:
+    def result(self) -> RescoringResult:
         """Return the result of re-scoring."""
-        return Rescored(
+        return RescoringResult(
             responses=len(self.after),
             changed=sum(a != b for a, b in zip(self.before, self.after, strict=True)),
             mean_before=_mean(self.before),
@@ -129,9 +131,11 @@ def _refuse_other_questions(run: Run, config: Config) -> None:
     old, new = run.config.model_dump(mode="json"), config.model_dump(mode="json")
     for key, _, _ in changes(old, new):
         setting = key.split(".")[0].split("[")[0]
-        if setting not in DECIDING:
+        if setting not in DECISION_KEYS:
             problem = f"{key} says what is asked, and re-scoring asks nothing"
-            raise InputError(f"{problem}; use `jurygraph score --branch {typed(run.folder)}` with the other config")
+            raise InputError(
+                f"{problem}; use `jurygraph score --branch {shell_quote(run.folder)}` with the other config"
+            )
 
 
 def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) -> Header:
@@ -146,7 +150,7 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
         update={
             "config": config,
             "combiners": {name: combiner.version for name, combiner in combiners.items()},
-            "code": folder_from(folder, run.code_folder),
+            "code": relative_folder(folder, run.code_folder),
             "asked": scored,
             "base": Origin(run=source.id, folder=path, records=records, head=head),
             "branch": None,
@@ -154,7 +158,7 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
     )
 
 
-class Decisions:
+class TaskDecisions:
     """The decision of each task under another config; tasks with the same inputs share one."""
 
     def __init__(self, run: Run, config: Config, combiners: Combiners) -> None:
@@ -175,13 +179,13 @@ class Decisions:
             [self._run.shape_of(task_id).digest, deciding_fields, content.get("profiles"), content.get("rubric")]
         )
         if inputs_digest not in self._by_inputs:
-            task = as_planned(Task.model_validate(content["task"]), **read_beside(content))
+            task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
             survey = self._run.shape_of(task_id).survey(read_views(content))
             self._by_inputs[inputs_digest] = redecide(task, survey, self._config, self._seats, self._combiners)
         return self._by_inputs[inputs_digest]
 
 
-def with_settings(config: Config, settings: Iterable[str]) -> Config:
+def apply_settings(config: Config, settings: Iterable[str]) -> Config:
     """Return the config with changed settings, each `key=value`: a dotted key such as rubric.kappa, and a YAML value.
 
     Raises `ConfigError` with the name of a faulty setting.

@@ -12,25 +12,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
-from jurygraph.graphs.routing import NOTHING
-from jurygraph.graphs.side_by_side import in_order
-from jurygraph.runs.calls import Calls, CallsBeside, Found
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS
+from jurygraph.graphs.side_by_side import gather_in_order
+from jurygraph.runs.calls import CallStore, LayeredCalls, ReadOnlyCalls
 from jurygraph.runs.canary import Canaries, Canary
-from jurygraph.runs.closing import close_record
-from jurygraph.runs.figures.bill import Source, is_replay
-from jurygraph.runs.figures.forecast import Forecast, unscreened
+from jurygraph.runs.closing import append_close_record
+from jurygraph.runs.figures.bill import ReplySource, is_replay
+from jurygraph.runs.figures.forecast import Forecast, without_model_conditions
 from jurygraph.runs.figures.summary import Summary
-from jurygraph.runs.making.difference import what_differs
-from jurygraph.runs.making.planning import PlanningCalls, earlier_answers, profiles_differ
+from jurygraph.runs.making.difference import describe_differences
+from jurygraph.runs.making.planning import PlanningCalls, describe_profile_differences, open_planning_calls
 from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
-from jurygraph.runs.progress import Report
+from jurygraph.runs.progress import ProgressCallback
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.folder import folder_from, typed
+from jurygraph.runs.store.folder import relative_folder, shell_quote
 from jurygraph.runs.store.header import Extent, Header
 from jurygraph.runs.store.identity import model_of
 from jurygraph.runs.store.writer import Writer
 from jurygraph.schema import Call, Plan, Response, Task, Trace
-from jurygraph.sources import Work
+from jurygraph.sources import TaskSource
 from jurygraph.sources.profiles import ProfilesFile
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _lacks_roles(task: Task) -> bool:
     return task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
 
 
-class Session:
+class ScoringSession:
     """A session of a jury over a file of tasks: `prepare` plans the remaining tasks, `score` scores them into the run.
 
     An existing run is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds. `profiles` gives
@@ -61,7 +61,7 @@ class Session:
         self,
         folder: Path,
         jury: "Jury",
-        work: Work,
+        work: TaskSource,
         limit: int | None = None,
         branch: "Branch | None" = None,
         profiles: ProfilesFile | None = None,
@@ -93,8 +93,8 @@ class Session:
     def _load_run(self, run: Run) -> None:
         try:
             differences = [
-                *what_differs(run, self._build_header(), self._work),
-                *profiles_differ(run, self._profiles, self._work),
+                *describe_differences(run, self._build_header(), self._work),
+                *describe_profile_differences(run, self._profiles, self._work),
             ]
             if differences:
                 hint = "use another --out, or --branch to ask just what changed"
@@ -108,7 +108,7 @@ class Session:
                     self.summary.bill.add(call, self._source(run, call))
             if run.closed and self._work.extent(run.tasks_scored, self.limit)[0]:
                 problem = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
-                hint = f"score into another --out, with --branch {typed(self.folder)}"
+                hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
                 raise InputError(f"{self.folder}: {problem}; {hint}")
         except BaseException:
             run.close()
@@ -127,7 +127,7 @@ class Session:
             evaluators={name: component.seat for name, component in jury.evaluators.items()},
             derivers={name: component.version for name, component in jury.derivers.items()},
             combiners={name: component.version for name, component in jury.combiners.items()},
-            code=folder_from(self.folder, jury.code_folder),
+            code=relative_folder(self.folder, jury.code_folder),
             asked=Extent.of(work.extent()),
             branch=self._branch.origin(self.folder) if self._branch else None,
         )
@@ -137,7 +137,7 @@ class Session:
         """Return the number of tasks in the file."""
         return self._work.extent()[0]
 
-    async def forecast(self, report: Report) -> Forecast:
+    async def forecast(self, report: ProgressCallback) -> Forecast:
         """Return a forecast of the remaining work and, with a model, of its calls. Sends and writes nothing.
 
         `report` receives the number of responses of each group.
@@ -151,7 +151,7 @@ class Session:
                 await self.jury.gateway.close()
         return expected if estimator is None else replace(expected, model=estimator.estimate())
 
-    async def _forecast_with(self, estimator: "Estimator | None", report: Report) -> Forecast:
+    async def _forecast_with(self, estimator: "Estimator | None", report: ProgressCallback) -> Forecast:
         """Return a forecast of the remaining work, and add the requests of a model to the estimator."""
         expected, evaluators = Forecast(), self.jury.evaluators
         for task, group in self._work.pairs(self.done, self.limit):
@@ -159,10 +159,10 @@ class Session:
             if plan is None:
                 expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
             else:
-                recalled = self._branch.recall(task, group, plan) if self._branch else NOTHING
+                recalled = self._branch.recall(task, group, plan) if self._branch else NO_KNOWN_RESULTS
                 expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
                 if estimator is not None:
-                    plan_without_conditions = unscreened(plan, evaluators)
+                    plan_without_conditions = without_model_conditions(plan, evaluators)
                     estimator.add(await self.jury.arequests(task, group, plan_without_conditions, recalled))
                     estimator.add(await self._canary_requests(task, plan_without_conditions))
             report(len(group))
@@ -193,9 +193,9 @@ class Session:
         return plan
 
     @cached_property
-    def _known_calls(self) -> Found:
-        earlier = earlier_answers(self.folder)
-        return Found(*self._profile_ledgers, *([] if earlier is None else [earlier]))
+    def _known_calls(self) -> ReadOnlyCalls:
+        earlier = open_planning_calls(self.folder)
+        return ReadOnlyCalls(*self._profile_ledgers, *([] if earlier is None else [earlier]))
 
     @property
     def _profile_ledgers(self) -> "list[Ledger]":
@@ -211,10 +211,10 @@ class Session:
         from jurygraph.runs.figures.estimate import Estimator  # imported lazily: only needed with a model
 
         if self._run is not None:
-            gateway.sink = Calls(self._run.ledger)
+            gateway.sink = CallStore(self._run.ledger)
         return Estimator(gateway)
 
-    async def prepare(self, report: Report) -> None:
+    async def prepare(self, report: ProgressCallback) -> None:
         """Plan all remaining tasks, or none of them; `report` receives 1 for each.
 
         Raises `PlanError`, and `ModelError` or `BudgetExceeded` where a profile could not be read, each with the file
@@ -243,11 +243,11 @@ class Session:
             raise
         calls.discard()
 
-    async def _plan_tasks(self, run: Run, report: Report) -> None:
+    async def _plan_tasks(self, run: Run, report: ProgressCallback) -> None:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
         plan_tasks = (asyncio.create_task(self._plan_task(task)) for task in tasks)
         at_once = 1 if self.jury.gateway is None else self.jury.at_once
-        async with aclosing(in_order(plan_tasks, at_once, _AHEAD)) as plans:
+        async with aclosing(gather_in_order(plan_tasks, at_once, _AHEAD)) as plans:
             async for task, plan in plans:
                 run.add_plan(task, plan)
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
@@ -284,7 +284,7 @@ class Session:
             error.args = (f"{place}: {error}{hint}",)
             raise
 
-    async def score(self, report: Report) -> None:
+    async def score(self, report: ProgressCallback) -> None:
         """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns."""
         if self.finished:
             return
@@ -294,7 +294,7 @@ class Session:
         try:
             if gateway is not None:
                 others = () if self._branch is None else self._branch.asked_alike
-                gateway.sink = CallsBeside(Calls(run.ledger, writer), *others)
+                gateway.sink = LayeredCalls(CallStore(run.ledger, writer), *others)
             with _rare_garbage_collection():
                 await self._score_groups(run, writer, report)
         except BudgetExceeded:
@@ -307,7 +307,7 @@ class Session:
             writer.close()
         self.end()
 
-    async def _score_groups(self, run: Run, writer: Writer, report: Report) -> None:
+    async def _score_groups(self, run: Run, writer: Writer, report: ProgressCallback) -> None:
         pending: deque[tuple[Plan, tuple[Response, ...], Canary | None]] = deque()
 
         def groups() -> "Iterator[Group]":
@@ -345,7 +345,7 @@ class Session:
         for call in map(Call.model_validate, outline.body.get("calls", ())):
             self.summary.bill.add(call, self._source(run, call))
 
-    def _source(self, run: Run, call: Call) -> Source:
+    def _source(self, run: Run, call: Call) -> ReplySource:
         """Return the source of a call's reply; a call without a record in a branched run is carried over."""
         if run.header.branch is not None and run.ledger.find("call", call.id) is None:
             return "carried"
@@ -357,7 +357,7 @@ class Session:
         """Close a run that is complete; it may have been stopped just before it was closed."""
         run = self._run
         if run is not None and not run.closed and run.tasks_scored == self.tasks:
-            close_record(run)
+            append_close_record(run)
 
     def close(self) -> None:
         """Release the run for other processes; a new run that was not prepared is removed."""

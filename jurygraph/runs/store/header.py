@@ -9,14 +9,14 @@ from pydantic import Field, ValidationError
 
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs.store.chain import Draft
-from jurygraph.runs.store.identity import Identity
+from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
-from jurygraph.schema import Config, Noun, Seat
-from jurygraph.sources import FileMark, shortened
+from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
+from jurygraph.sources import FileMark, shorten
 
 
-class Extent(Noun):
+class Extent(FrozenModel):
     """The number of tasks and of responses."""
 
     tasks: int = 0
@@ -28,7 +28,7 @@ class Extent(Noun):
         return cls(tasks=counted[0], responses=counted[1])
 
 
-class Origin(Noun):
+class Origin(FrozenModel):
     """Another run at a point of time: its id, its folder relative to the run that refers to it, and its head."""
 
     run: str
@@ -37,7 +37,7 @@ class Origin(Noun):
     head: str
 
 
-class Header(Noun):
+class Header(FrozenModel):
     """The first record of a run; its key is the run's id.
 
     `profiles` is the file that describes how profiles are read, `edges` the file with the reviewed graphs of the
@@ -54,8 +54,8 @@ class Header(Noun):
     edges: FileMark | None = Field(default=None, exclude_if=lambda edges: edges is None)
     config: Config
     config_file: str = ""
-    model: Identity | None = Field(default=None, exclude_if=lambda model: model is None)
-    evaluators: dict[str, Seat]
+    model: ModelIdentity | None = Field(default=None, exclude_if=lambda model: model is None)
+    evaluators: dict[str, EvaluatorRecord]
     domain: str | None = Field(default=None, exclude_if=lambda domain: domain is None)
     derivers: dict[str, str] = Field(default_factory=dict)
     combiners: dict[str, str] = Field(default_factory=dict)
@@ -72,10 +72,10 @@ def differences(run: Header, here: Header) -> Iterator[str]:
     yield from _file_difference("profiles file", run.profiles, here.profiles)
     yield from _file_difference("file of reviewed graphs", run.edges, here.edges)
     for key, in_run, current in changes(_judging_settings(run.config), _judging_settings(here.config)):
-        yield f"config {key} is {shown(in_run)} in the run and {shown(current)} here"
-    if asking(run.config) == asking(here.config):
+        yield f"config {key} is {format_value(in_run)} in the run and {format_value(current)} here"
+    if model_settings(run.config) == model_settings(here.config):
         for key, in_run, current in _model_changes(run.model, here.model):
-            difference = f"has the {key} {shown(in_run)} in the run and {shown(current)} here"
+            difference = f"has the {key} {format_value(in_run)} in the run and {format_value(current)} here"
             yield f"the model behind {here.config.model} {difference}"
     for role in ("evaluator", "deriver", "combiner"):
         run_versions, current_versions = _versions(run, role), _versions(here, role)
@@ -83,7 +83,7 @@ def differences(run: Header, here: Header) -> Iterator[str]:
             run_versions = {name: version for name, version in run_versions.items() if name in current_versions}
             current_versions = {name: version for name, version in current_versions.items() if name in run_versions}
         for name, in_run, current in changes(run_versions, current_versions):
-            yield f"{role} {name} has version {shown(in_run)} in the run and {shown(current)} here"
+            yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(current)} here"
     if run.domain != here.domain:
         yield f"the domain that the annotator is told of is {run.domain} in the run and {here.domain} here"
     for name, _, _ in changes(_evaluator_bases(run), _evaluator_bases(here)):
@@ -105,27 +105,27 @@ def _judging_settings(config: Config) -> dict[str, Any]:
     return config.model_dump(mode="json", exclude={"calls": _CALL_HANDLING | {"cache", "record", "prices"}})
 
 
-def asking(config: Config) -> dict[str, Any]:
+def model_settings(config: Config) -> dict[str, Any]:
     """Return the settings that a model's verdict depends on: the model, its prompt, and how its reply is parsed."""
     settings = _judging_settings(config)
     del settings["safety"]["gates"]  # gates give a verdict without the model
     return {key: settings[key] for key in ("model", "calls", "safety")}
 
 
-def asks_alike(run: Header, config: Config, model: Identity | None) -> bool:
+def has_same_requests(run: Header, config: Config, model: ModelIdentity | None) -> bool:
     """Return whether a jury sends the same requests to the same model as a run, as far as the run has recorded it."""
-    return asking(run.config) == asking(config) and not list(_model_changes(run.model, model))
+    return model_settings(run.config) == model_settings(config) and not list(_model_changes(run.model, model))
 
 
-def _model_changes(in_run: Identity | None, current: Identity | None) -> Iterator[tuple[str, Any, Any]]:
+def _model_changes(in_run: ModelIdentity | None, current: ModelIdentity | None) -> Iterator[tuple[str, Any, Any]]:
     """Yield the differences between two models, if both are known: the same name may refer to different models."""
     if in_run is not None and current is not None:
         yield from changes(in_run.model_dump(exclude_none=True), current.model_dump(exclude_none=True))
 
 
 def _versions(header: Header, role: str) -> dict[str, str]:
-    entries: dict[str, Seat | str] = getattr(header, f"{role}s")
-    return {name: entry.version if isinstance(entry, Seat) else entry for name, entry in entries.items()}
+    entries: dict[str, EvaluatorRecord | str] = getattr(header, f"{role}s")
+    return {name: entry.version if isinstance(entry, EvaluatorRecord) else entry for name, entry in entries.items()}
 
 
 def _evaluator_bases(header: Header) -> dict[str, str]:
@@ -155,9 +155,9 @@ def changes(there: Any, here: Any, path: str = "") -> Iterator[tuple[str, Any, A
         yield path, there, here
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Return a value as it is written in messages."""
-    return "none" if value is _MISSING else shortened(json.dumps(value, ensure_ascii=False), 100)
+    return "none" if value is _MISSING else shorten(json.dumps(value, ensure_ascii=False), 100)
 
 
 _FILES = ("tasks", "responses", "profiles", "edges")

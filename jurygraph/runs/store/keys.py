@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 _HINT = "make one with `openssl genpkey -algorithm ed25519 -out key.pem` or `ssh-keygen -t ed25519 -N '' -f key`"
 
 
-def private_key(path: Path) -> "Ed25519PrivateKey":
+def load_private_key(path: Path) -> "Ed25519PrivateKey":
     """Return the private key in an unencrypted file. Raises `InputError` if there is none."""
     return _parse_private_key(path, _read_content(path))
 
@@ -35,7 +35,7 @@ def _parse_private_key(path: Path, content: bytes) -> "Ed25519PrivateKey":
     return key
 
 
-def public_key_in(path: Path) -> str:
+def load_public_key(path: Path) -> str:
     """Return the public key in a file, or of the private key in it, in hexadecimal.
 
     Raises `InputError` if the file contains neither.

@@ -11,7 +11,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import MOST_TEXTS, START, Draft, Record, Text, commitment, link_of, linked, named
+from jurygraph.runs.store.chain import (
+    FIRST_LINK,
+    MAX_TEXTS,
+    Draft,
+    Record,
+    Text,
+    commitment,
+    link_of,
+    make_record,
+    record_label,
+)
 from jurygraph.runs.store.log_files import check_log_files
 from jurygraph.sources.files import create_private_file
 
@@ -54,7 +64,7 @@ class Ledger:
     def _read_head(self) -> None:
         with self.guarded():
             last = self._connection.execute("SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1").fetchone()
-        self.count, self.head = last or (0, START)
+        self.count, self.head = last or (0, FIRST_LINK)
 
     def __del__(self) -> None:
         self._connection.close()
@@ -101,7 +111,7 @@ class Ledger:
         count, head = self.count, self.head
         for draft in drafts:
             count += 1
-            record, new_texts = linked(head, count, at, draft)
+            record, new_texts = make_record(head, count, at, draft)
             head = record.link
             records.append(record)
             texts += new_texts
@@ -195,7 +205,7 @@ class Ledger:
 
         Raises `TraceMismatch` if a record does not follow the previous one.
         """
-        previous = START if first == 1 else self.at(first - 1).link
+        previous = FIRST_LINK if first == 1 else self.at(first - 1).link
         expected = first
         for record in self.records(after=first - 1, up_to=last):
             if record.seq != expected:
@@ -209,7 +219,7 @@ class Ledger:
     def _check_link(self, record: Record, previous: bytes) -> None:
         if record.link != link_of(previous, *record[:5]):
             problem = "is not what was written, or does not follow the one before it"
-            raise TraceMismatch(f"{self.path}, {named(record)}: {problem}")
+            raise TraceMismatch(f"{self.path}, {record_label(record)}: {problem}")
 
     def find(self, kind: str, key: str) -> Record | None:
         """Return the last record of a kind with this key; None if there is none."""
@@ -227,7 +237,7 @@ class Ledger:
         record, previous = entry
         if previous is None and record.seq != 1:
             raise TraceMismatch(f"{self.path}: record {record.seq - 1} is missing")
-        self._check_link(record, previous or START)
+        self._check_link(record, previous or FIRST_LINK)
         return record
 
     def _last(self, kind: str, key: str) -> tuple[Record, bytes | None] | None:
@@ -270,7 +280,7 @@ class Ledger:
         stored = {text.id: text for text in self.stored_texts(min(commitments), max(commitments))}
         for seq, expected in commitments.items():
             for place, digest in enumerate(expected):
-                text = stored.get(seq * MOST_TEXTS + place)
+                text = stored.get(seq * MAX_TEXTS + place)
                 if text is None:
                     self._require_erased(seq, place)
                 elif commitment(text.salt, text.content) != digest:
@@ -281,11 +291,11 @@ class Ledger:
 
     def _require_erased(self, seq: int, place: int) -> None:
         erasures = self._rows("SELECT body FROM records WHERE kind = 'erasure' ORDER BY seq DESC", ())
-        if not any(seq * MOST_TEXTS + place in json.loads(body)["ids"] for (body,) in erasures):
+        if not any(seq * MAX_TEXTS + place in json.loads(body)["ids"] for (body,) in erasures):
             self._refuse_text(seq, place, "is missing, and no erasure says so")
 
     def _refuse_text(self, seq: int, place: int, problem: str) -> NoReturn:
-        raise TraceMismatch(f"{self.path}, text {seq * MOST_TEXTS + place} of {named(self.at(seq))}: {problem}")
+        raise TraceMismatch(f"{self.path}, text {seq * MAX_TEXTS + place} of {record_label(self.at(seq))}: {problem}")
 
     def all_texts(self) -> Iterator[Text]:
         """Yield all stored texts, including those without a record, in the order of their ids."""
@@ -296,13 +306,13 @@ class Ledger:
         """Yield the texts of the records from the first to the last, with their salts, unverified."""
         query = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
         with self.guarded():
-            yield from map(Text._make, self._connection.execute(query, (first * MOST_TEXTS, (last + 1) * MOST_TEXTS)))
+            yield from map(Text._make, self._connection.execute(query, (first * MAX_TEXTS, (last + 1) * MAX_TEXTS)))
 
     def first_texts(self, kind: str) -> Iterator[Text]:
         """Yield the first text of every record of a kind, if it is stored."""
         query = "SELECT texts.* FROM records JOIN texts ON texts.id = records.seq * ? WHERE records.kind = ?"
         with self.guarded():
-            yield from map(Text._make, self._connection.execute(query, (MOST_TEXTS, kind)))
+            yield from map(Text._make, self._connection.execute(query, (MAX_TEXTS, kind)))
 
     def containing(self, content: bytes) -> Iterator[Text]:
         """Yield the texts that contain this content."""

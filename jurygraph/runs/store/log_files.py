@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.store.chain import START, Record, link_of
+from jurygraph.runs.store.chain import FIRST_LINK, Record, link_of
 
 Connect = Callable[[Path, str], sqlite3.Connection]
 
@@ -104,7 +104,7 @@ def _last_without_log(path: Path, connect: Connect) -> Record | None:
         with closing(connect(path, _WITHOUT_LOG)) as ledger:
             rows = ledger.execute("SELECT * FROM records ORDER BY seq DESC LIMIT 2").fetchall()
             last, *before = (Record._make(row) for row in rows)
-            previous = before[0].link if before else START
+            previous = before[0].link if before else FIRST_LINK
             return last if last.link == link_of(previous, *last[:5]) else None
     except (sqlite3.DatabaseError, ValueError, TypeError, AttributeError):
         return None

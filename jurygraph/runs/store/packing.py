@@ -19,8 +19,8 @@ from jurygraph.schema import (
     Decision,
     Derivation,
     Evidence,
+    FrozenModel,
     Material,
-    Noun,
     Plan,
     Question,
     Response,
@@ -38,7 +38,7 @@ from jurygraph.schema import (
 from jurygraph.schema.profile import Profiles
 
 if TYPE_CHECKING:
-    from jurygraph.graphs.rewarding import Row
+    from jurygraph.graphs.rewarding import RewardRow
 
 ERASED = "erased"
 """Value in place of an erased text or its digest."""
@@ -104,10 +104,10 @@ class Shape:
         return {question.id: (place, self._default_fields(question)) for place, question in enumerate(self.questions)}
 
     def _default_fields(self, question: Question) -> Mapping[str, Any]:
-        from jurygraph.graphs.routing import identity_of
+        from jurygraph.graphs.routing import question_identity
 
         audience, member = self.members[int(question.view)]
-        return {**vars(_DEFAULTS), **identity_of(question, audience, member)}
+        return {**vars(_DEFAULTS), **question_identity(question, audience, member)}
 
     @cached_property
     def mirrored(self) -> bool:
@@ -142,11 +142,11 @@ def task_text(task: Task, plan: Plan) -> bytes:
     return _to_json({"task": content, "views": views, "plan": plan.digest, **results})
 
 
-_PLANNING_RESULTS: Mapping[str, type[Noun]] = {"profiles": Profiles, "rubric": Rubric}
+_PLANNING_RESULTS: Mapping[str, type[FrozenModel]] = {"profiles": Profiles, "rubric": Rubric}
 """Fields of a plan that belong neither to its survey nor to its decision."""
 
 
-def read_beside(content: Mapping[str, Any]) -> dict[str, Any]:
+def read_planning_results(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return the profiles and the rubric with its graph, as far as the stored content of a task contains them."""
     return {name: model.model_validate(content[name]) for name, model in _PLANNING_RESULTS.items() if name in content}
 
@@ -157,7 +157,7 @@ def read_views(content: Mapping[str, Any]) -> list[TaskView]:
     return [TaskView.model_validate({**common, **view}) for view in content["views"]]
 
 
-def pack_reward(row: "Row") -> Body:
+def pack_reward(row: "RewardRow") -> Body:
     """Return the body of a reward; a contribution is the decision's weight times the value."""
     value, terms, counts = row.value, row.terms, row.counts
     body: Body = {
@@ -183,11 +183,11 @@ def pack_reward(row: "Row") -> Body:
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     """Return a reward from its body."""
-    from jurygraph.graphs.rewarding import Row
+    from jurygraph.graphs.rewarding import RewardRow
 
     value, terms = body["value"], body["terms"]
     judged, abstained, failed, not_applicable = body["counts"]
-    return Row(
+    return RewardRow(
         value=value,
         status=body.get("status", "ok"),
         partial=body.get("partial", value),
@@ -217,12 +217,12 @@ class Texts(list[bytes]):
         return len(self) - 1
 
 
-Shown = tuple[str, ...]
+ResponseIds = tuple[str, ...]
 """Ids of the responses that a verdict is about, in the order in which they were shown."""
 _MAX_INLINE = 2
 
 
-def shared_lists(traces: Iterable[Trace]) -> dict[Shown, int]:
+def shared_lists(traces: Iterable[Trace]) -> dict[ResponseIds, int]:
     """Return the lists of more than two responses that the verdicts of a group name, each with its number.
 
     A group stores each list once, and its verdicts store the number: lists in every verdict would take space quadratic
@@ -234,22 +234,27 @@ def shared_lists(traces: Iterable[Trace]) -> dict[Shown, int]:
     return {responses: number for number, responses in enumerate(dict.fromkeys(shown))}
 
 
-def read_shared_lists(group: Mapping[str, Any]) -> list[Shown]:
+def read_shared_lists(group: Mapping[str, Any]) -> list[ResponseIds]:
     """Return the lists in the body of a group; their numbers are their indices."""
     return _SHARED.validate_python(group.get("shown", []))
 
 
-_SHARED = TypeAdapter(list[Shown])
+_SHARED = TypeAdapter(list[ResponseIds])
 
 
-def shown_in(verdict: Mapping[str, Any], shared: Sequence[Shown]) -> Sequence[str]:
+def responses_shown(verdict: Mapping[str, Any], shared: Sequence[ResponseIds]) -> Sequence[str]:
     """Return the responses that a stored verdict names; empty if it is only about the response of its trace."""
     stored: int | Sequence[str] = verdict.get("responses", ())
     return shared[stored] if isinstance(stored, int) else stored
 
 
 def pack_trace(
-    trace: Trace, response: Response, shape: Shape, reward: Body, place: int, shared: Mapping[Shown, int] = _NONE_SHARED
+    trace: Trace,
+    response: Response,
+    shape: Shape,
+    reward: Body,
+    place: int,
+    shared: Mapping[ResponseIds, int] = _NONE_SHARED,
 ) -> tuple[Body, Texts]:
     """Return a trace and its response as body and texts; the first text is that of the response.
 
@@ -270,7 +275,9 @@ def pack_trace(
     return body, texts
 
 
-def _pack_verdict(verdict: Verdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[Shown, int]) -> Body:
+def _pack_verdict(
+    verdict: Verdict, response_id: str, shape: Shape, texts: Texts, shared: Mapping[ResponseIds, int]
+) -> Body:
     place, expected = shape.expected[verdict.question]
     defaults = {**expected, "about": response_id, "responses": (response_id,)}
     fields = vars(verdict)
@@ -320,7 +327,11 @@ def _pack_material(material: Material, texts: Texts) -> Body:
 
 
 def unpack_verdict(
-    body: Mapping[str, Any], response_id: str, shape: Shape, texts: Mapping[int, bytes], shared: Sequence[Shown] = ()
+    body: Mapping[str, Any],
+    response_id: str,
+    shape: Shape,
+    texts: Mapping[int, bytes],
+    shared: Sequence[ResponseIds] = (),
 ) -> Verdict:
     """Return a verdict from its body; erased text is empty or replaced by `ERASED`.
 

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from typing import Any, Literal, get_args
 
-from jurygraph.schema import Noun, Response, Task, digest_of
+from jurygraph.schema import FrozenModel, Response, Task, digest_of
 from jurygraph.schema.noun import Id
 from jurygraph.sources import read_tasks
 from jurygraph.sources.yaml_document import Document
@@ -17,7 +17,7 @@ from jurygraph.sources.yaml_document import Document
 Suite = Literal["master-keys", "null", "injection", "reference"]
 
 
-class Attack(Noun):
+class Attack(FrozenModel):
     """A response made to win; `attack_text` fills `{reference}`, in several forms, and `{body}` in its `text`.
 
     `language` is a BCP 47 tag, `zxx` if there is no language.

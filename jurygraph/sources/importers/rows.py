@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Noun, TaskLine
+from jurygraph.schema import FrozenModel, TaskLine
 from jurygraph.schema.noun import Number
-from jurygraph.sources.complaint import Complaint, complaint, quoted
+from jurygraph.sources.complaint import Problem, describe_validation_error, quote
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.json_lines import read_lines, refuse
+from jurygraph.sources.json_lines import raise_line_error, read_lines
 
 _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?", re.ASCII)
 
@@ -36,7 +36,7 @@ Points = Annotated[Number, BeforeValidator(_text_to_number)]
 """A finite number; PLawBench writes it as text."""
 
 
-class Row(Noun):
+class Row(FrozenModel):
     """A row of a published file, or a part of one.
 
     `other` has fields that are not read here, which the publisher may add.
@@ -120,8 +120,8 @@ def _refuse_array(file: TextFile) -> None:
     for line in file.lines():
         if line.text.lstrip().startswith("["):
             problem = "begins a JSON array"
-            refuse(
-                file.name, line.number, Complaint((), problem, "write one object a line, as `jq -c '.[]' FILE` does")
+            raise_line_error(
+                file.name, line.number, Problem((), problem, "write one object a line, as `jq -c '.[]' FILE` does")
             )
         return
 
@@ -130,19 +130,19 @@ def _refuse_duplicate(name: str, number: int, earlier: int, task: str, key: str 
     if number == earlier:
         return
     if key is None:
-        refuse(name, number, Complaint((), f"is the same row as line {earlier}", "keep one of them"))
-    problem = f"makes the task {quoted(task)}, which stands already in line {earlier}"
-    refuse(name, number, Complaint((key,), problem, "give each row an id of its own"))
+        raise_line_error(name, number, Problem((), f"is the same row as line {earlier}", "keep one of them"))
+    problem = f"makes the task {quote(task)}, which stands already in line {earlier}"
+    raise_line_error(name, number, Problem((key,), problem, "give each row an id of its own"))
 
 
 def _validate_task(name: str, number: int, content: Mapping[str, Any]) -> TaskLine:
     try:
         return TaskLine.model_validate(content)
     except ValidationError as error:
-        refuse(name, number, complaint(error, TaskLine, content))
+        raise_line_error(name, number, describe_validation_error(error, TaskLine, content))
 
 
-def stated(**fields: Any) -> dict[str, Any]:
+def nonempty_fields(**fields: Any) -> dict[str, Any]:
     """Return the fields that are neither null nor empty, as JSON values."""
     nonempty = {name: value for name, value in fields.items() if value not in (None, "", [], {}, ())}
     return {name: list(value) if isinstance(value, tuple) else value for name, value in nonempty.items()}

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from jurygraph.sources.travelplanner.query import Asked
+from jurygraph.sources.travelplanner.query import TripRequest
 
 SEATS = {"Self-driving": 5, "Taxi": 4}
 """People that fit in one car, as TravelPlanner counts them."""
 
 
-def costs(people: int) -> list[dict[str, Any]]:
+def cost_terms(people: int) -> list[dict[str, Any]]:
     """Return the costs of a plan: meals and flights per person, stays by rooms and nights, roads by cars."""
     roads = [
         {"of": "legs", "column": "cost", "where": {"mode": {"equals": mode}}, "people": people, "places": seats}
@@ -21,7 +21,7 @@ def costs(people: int) -> list[dict[str, Any]]:
     return [meals, stays, flights, *roads]
 
 
-def constraints(request: Asked, origin: str | None) -> list[dict[str, Any]]:
+def constraints(request: TripRequest, origin: str | None) -> list[dict[str, Any]]:
     """Return every constraint of the query; all are hard.
 
     `origin` is the city where the trip begins and ends, if known.
@@ -32,19 +32,19 @@ def constraints(request: Asked, origin: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def whole_trip(request: Asked, origin: str | None) -> list[dict[str, Any]]:
+def whole_trip(request: TripRequest, origin: str | None) -> list[dict[str, Any]]:
     """Return the constraints that hold for any travellers: on the days and nights, the return, and the places."""
     return [_hard_constraint(*constraint) for constraint in _trip_constraints(request, origin)]
 
 
-Named = tuple[str, str, dict[str, Any]]
+NamedCheck = tuple[str, str, dict[str, Any]]
 
 
 def _hard_constraint(name: str, text: str, check: dict[str, Any]) -> dict[str, Any]:
     return {"id": name, "kind": "hard", "text": text, "check": check}
 
 
-def _trip_constraints(request: Asked, origin: str | None) -> Iterator[Named]:
+def _trip_constraints(request: TripRequest, origin: str | None) -> Iterator[NamedCheck]:
     days = len(request.dates)
     yield "days", f"a plan of {days} days", {"count": "$[*]", "equals": days}
     yield "nights", f"a bed for {days - 1} nights", {"sum": [{"of": "stays", "column": "nights"}], "equals": days - 1}
@@ -57,12 +57,12 @@ def _trip_constraints(request: Asked, origin: str | None) -> Iterator[Named]:
         yield f"{kind}-in-place", f"{kind} where the day is spent", {"share": kind, "where": in_city}
 
 
-def _query_constraints(request: Asked) -> Iterator[Named]:
+def _query_constraints(request: TripRequest) -> Iterator[NamedCheck]:
     nights = {"nights": {"at_least": {"column": "minimum nights"}}}
     yield (
         "budget",
         f"${request.budget:,.2f}".removesuffix(".00") + f" for {request.people}",
-        {"sum": costs(request.people), "at_most": request.budget},
+        {"sum": cost_terms(request.people), "at_most": request.budget},
     )
     yield "minimum-nights", "no stay is shorter than it may be", {"share": "stays", "where": nights}
     for rule in request.house_rules:

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import Field, JsonValue, ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.schema import Noun, Stakeholder, Task, TaskLine, Tension
+from jurygraph.schema import FrozenModel, Stakeholder, Task, TaskLine, Tension
 from jurygraph.schema.noun import Id
-from jurygraph.sources.complaint import Complaint, complaint, nearest, quoted
+from jurygraph.sources.complaint import Problem, describe_validation_error, did_you_mean, quote
 from jurygraph.sources.files import TextFile
-from jurygraph.sources.json_lines import read_lines, refuse
+from jurygraph.sources.json_lines import raise_line_error, read_lines
 from jurygraph.sources.travelplanner.constraints import constraints
 from jurygraph.sources.travelplanner.query import read_query
-from jurygraph.sources.travelplanner.tables import claims, origin_of, tables
+from jurygraph.sources.travelplanner.tables import claim_rules, origin_of, tables
 
-N = TypeVar("N", bound=Noun)
+N = TypeVar("N", bound=FrozenModel)
 T = TypeVar("T")
 
 
@@ -26,7 +26,7 @@ UNREAD = "unread"
 """Key in a task's metadata: words of its query about a constraint that no rule understands."""
 
 
-class _Line(Noun):
+class _Line(FrozenModel):
     """A line of the file: a query, its tables, and the reference plan, a record for each day."""
 
     id: Id
@@ -35,7 +35,7 @@ class _Line(Noun):
     plan: list[dict[str, JsonValue]] | None = None
 
 
-class _Profiles(Noun):
+class _Profiles(FrozenModel):
     """The travellers of a task."""
 
     task: Id
@@ -61,7 +61,9 @@ def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None)
     with closing(TextFile(path)) as file:
         for line, entry in read_lines(file, _Line):
             if entry.id in ids:
-                refuse(file.name, line.number, Complaint(("id",), f"is {quoted(entry.id)} again", "give each one id"))
+                raise_line_error(
+                    file.name, line.number, Problem(("id",), f"is {quote(entry.id)} again", "give each one id")
+                )
             ids.add(entry.id)
             yield _to_task(file.name, line.number, entry, profiles)
     if not ids:
@@ -73,8 +75,10 @@ def read_travelplanner(path: str | Path, stakeholders: str | Path | None = None)
 def _refuse_unknown(profiles: _ProfilesByTask, ids: Collection[str], name: str) -> None:
     for task, (number, _) in profiles.lines.items():
         if task not in ids:
-            problem = f"is {quoted(task)}, which {name} does not have"
-            refuse(profiles.name, number, Complaint(("task",), problem, nearest(task, ids) or "leave the line out"))
+            problem = f"is {quote(task)}, which {name} does not have"
+            raise_line_error(
+                profiles.name, number, Problem(("task",), problem, did_you_mean(task, ids) or "leave the line out")
+            )
 
 
 def _read_profiles(path: str | Path) -> _ProfilesByTask:
@@ -82,8 +86,8 @@ def _read_profiles(path: str | Path) -> _ProfilesByTask:
     with closing(TextFile(path)) as file:
         for line, entry in read_lines(file, _Profiles):
             if entry.task in lines:
-                refuse(
-                    file.name, line.number, Complaint(("task",), f"is {quoted(entry.task)} again", "keep one of them")
+                raise_line_error(
+                    file.name, line.number, Problem(("task",), f"is {quote(entry.task)} again", "keep one of them")
                 )
             content = {"id": entry.task, "query": "", **entry.model_dump(mode="json", exclude={"task"})}
             _validate(file.name, line.number, Task, content)
@@ -93,7 +97,10 @@ def _read_profiles(path: str | Path) -> _ProfilesByTask:
 
 def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesByTask | None) -> TaskLine:
     request = _read_field(name, number, "query", lambda: read_query(line.query))
-    facts = {"tables": _read_field(name, number, "facts", lambda: tables(line.facts)), "claims": claims(request.dates)}
+    facts = {
+        "tables": _read_field(name, number, "facts", lambda: tables(line.facts)),
+        "claims": claim_rules(request.dates),
+    }
     people: dict[str, Any]
     if profiles is None:
         query_constraints = constraints(request, origin_of(line.query, line.facts))
@@ -101,7 +108,9 @@ def _to_task(name: str, number: int, line: _Line, profiles: _ProfilesByTask | No
     elif line.id in profiles.lines:
         people = profiles.lines[line.id][1].model_dump(mode="json", exclude={"task"})
     else:
-        refuse(name, number, Complaint(("id",), f"is {quoted(line.id)}, which {profiles.name} does not have", "add it"))
+        raise_line_error(
+            name, number, Problem(("id",), f"is {quote(line.id)}, which {profiles.name} does not have", "add it")
+        )
     reference = {"id": f"{line.id}/reference", "agent": "reference", "text": _plan_text(line.plan), "data": line.plan}
     content = {"id": line.id, "query": line.query, "facts": facts, **people}
     if profiles is None and request.unread:
@@ -114,7 +123,7 @@ def _read_field(name: str, number: int, field: str, read: Callable[[], T]) -> T:
     try:
         return read()
     except ValueError as error:
-        refuse(name, number, Complaint((field,), str(error)))
+        raise_line_error(name, number, Problem((field,), str(error)))
 
 
 def _validate(name: str, number: int, noun: type[N], content: Mapping[str, Any]) -> N:
@@ -122,7 +131,7 @@ def _validate(name: str, number: int, noun: type[N], content: Mapping[str, Any])
     try:
         return noun.model_validate(content)
     except ValidationError as error:
-        refuse(name, number, complaint(error, noun, content))
+        raise_line_error(name, number, describe_validation_error(error, noun, content))
 
 
 def _plan_text(plan: list[dict[str, JsonValue]] | None) -> str:

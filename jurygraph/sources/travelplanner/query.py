@@ -65,7 +65,7 @@ _DENIED_AFTER = re.compile(
 """A denial that follows what it denies: its extent is not understood."""
 
 
-class Asked(NamedTuple):
+class TripRequest(NamedTuple):
     """The content of a query. `house_rules` are those of a stay that would forbid what the travellers want.
 
     `unread` are words of the query about a constraint that no rule here understands.
@@ -83,7 +83,7 @@ class Asked(NamedTuple):
     unread: tuple[str, ...]
 
 
-def read_query(query: str) -> Asked:
+def read_query(query: str) -> TripRequest:
     """Parse a query. Raises ValueError naming which of people, dates and budget is missing or occurs twice."""
     budget, people = _parse_budget(query), _parse_people(query)
     rules, rooms, modes = (
@@ -93,7 +93,7 @@ def read_query(query: str) -> Asked:
     cuisines = {name: _classify_mention(query, rf"\b{name}\b") for name in CUISINES if _is_food(query, name)}
     wanted = next((room for room, mention in rooms.items() if mention == "wanted"), None)
     shared_denied = rooms["Shared room"] == "denied" or _NOT_SHARED.search(query) is not None
-    return Asked(
+    return TripRequest(
         people=people,
         dates=_parse_dates(query),
         budget=budget.amount * (people if budget.each else 1),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from jurygraph.sources.complaint import quoted
+from jurygraph.sources.complaint import quote
 
 Rows = list[dict[str, Any]]
 
@@ -45,11 +45,11 @@ def tables(facts: Mapping[str, Any]) -> dict[str, Any]:
         if kind in ("Self-driving", "Taxi") and isinstance(value, str):
             kinds["road"] += _parse_drive(key, value)
         elif kind not in kinds:
-            raise ValueError(f"holds {quoted(key)}, which is no table of TravelPlanner")
+            raise ValueError(f"holds {quote(key)}, which is no table of TravelPlanner")
         elif isinstance(value, list) and all(isinstance(row, dict) for row in value):
             kinds[kind] += value
         elif not isinstance(value, str) or not _NO_DATA.search(value):
-            raise ValueError(f"holds in {quoted(key)} what is no list of rows; each row is an object")
+            raise ValueError(f"holds in {quote(key)} what is no list of rows; each row is an object")
     return {
         "attractions": _table(kinds["Attractions"], ["Name", "City"]),
         "restaurants": _table(kinds["Restaurants"], ["Name", "City"], {"Cuisines": ","}),
@@ -78,13 +78,13 @@ def _parse_drive(key: str, text: str) -> Rows:
         return []
     if match is None:
         raise ValueError(
-            f"holds in {quoted(key)} {quoted(text)}; write mode, ends, duration, distance and cost as elsewhere"
+            f"holds in {quote(key)} {quote(text)}; write mode, ends, duration, distance and cost as elsewhere"
         )
     fields = {_ENDPOINTS.get(name, name): value for name, value in match.groupdict().items()}
     return [{**fields, "mode": match["mode"].capitalize(), "cost": float(match["cost"])}]
 
 
-def claims(dates: Iterable[date]) -> dict[str, Any]:
+def claim_rules(dates: Iterable[date]) -> dict[str, Any]:
     """Return the rules to read the plan of a day: meals, attractions, stays by nights in a row, and legs."""
     days = {str(number): day.isoformat() for number, day in enumerate(dates, start=1)}
     place_columns = {"name": "Name", "city": "City"}

@@ -7,22 +7,24 @@ model's answer, and a comparison of two responses is another question than the s
 from collections.abc import Callable, Iterable, Sequence
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.graphs.answering import apart_now
-from jurygraph.graphs.planning import list_derivations, list_questions, survey_of, view_task
-from jurygraph.graphs.recipe import component_names, home_of
-from jurygraph.graphs.routing import GATED_LAYERS, rests_on
+from jurygraph.graphs.answering import run_isolated_sync
+from jurygraph.graphs.planning import build_survey, list_derivations, list_questions, view_task
+from jurygraph.graphs.recipe import component_names, default_component
+from jurygraph.graphs.routing import GATED_LAYERS, required_material
 from jurygraph.jury import Jury
 from jurygraph.schema import Config, Criterion, Question, Survey, Task
 
 
-def surveys_under_attack(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
+def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     """Return the survey of each task, reduced to the attacked questions and without gates.
 
     Raises ConfigError if the config has no evaluator to attack or no model for it, PlanError if a task cannot be
     planned,
     InputError if no task has a question.
     """
-    surveys = apart_now(lambda: [_attacked_part(_full_survey(jury, task)) for task in tasks], jury.config.langsmith)
+    surveys = run_isolated_sync(
+        lambda: [_attacked_part(_full_survey(jury, task)) for task in tasks], jury.config.langsmith
+    )
     if not any(survey.questions for survey in surveys):
         layers = " or ".join(GATED_LAYERS)
         if not any(one.layer in GATED_LAYERS and one.scope == "response" for one in jury.evaluators.values()):
@@ -37,7 +39,7 @@ def surveys_under_attack(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
     return surveys
 
 
-def config_under_attack(jury: Jury, surveys: Iterable[Survey]) -> Config:
+def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
     """Return the jury's config with only the evaluators and derivers that the surveys use.
 
     All components have the same weight, because an attack is measured by verdicts, not by rewards.
@@ -56,7 +58,7 @@ def config_under_attack(jury: Jury, surveys: Iterable[Survey]) -> Config:
     return reduced.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
 
 
-def worth_having(config: Config, survey: Survey) -> frozenset[str]:
+def merit_questions(config: Config, survey: Survey) -> frozenset[str]:
     """Return the ids of the questions of layers model and residual whose high score is a merit.
 
     A high score is not a merit if a criterion has a negative weight, or if the config's reward weighs the component of
@@ -74,7 +76,9 @@ def _is_penalty(question: Question, survey: Survey, negative: set[str]) -> bool:
     view = survey.views[question.view]
     if isinstance(view.about, Criterion):
         return view.about.weight < 0
-    return not negative.isdisjoint((home_of(question.evaluator, view.audience), question.evaluator, question.id))
+    return not negative.isdisjoint(
+        (default_component(question.evaluator, view.audience), question.evaluator, question.id)
+    )
 
 
 def _is_attacked(question: Question) -> bool:
@@ -86,7 +90,7 @@ def _full_survey(jury: Jury, task: Task) -> Survey:
     uses = {use.known_as: use for use in jury.config.evaluators}
     materials = [deriver.gives for deriver in jury.derivers.values()]
     derivations = list_derivations(jury.derivers, next(view for view in views if view.audience == "task"))
-    return survey_of(views, derivations, list_questions(jury.evaluators, uses, views, materials))
+    return build_survey(views, derivations, list_questions(jury.evaluators, uses, views, materials))
 
 
 def _attacked_part(survey: Survey) -> Survey:
@@ -97,10 +101,13 @@ def _attacked_part(survey: Survey) -> Survey:
         (name for name in questions if _is_attacked(questions[name])), lambda name: _predecessors(questions[name])
     )
     names = _transitive_closure(
-        (one for name in ids for one in rests_on(questions[name])), lambda name: derivations_by_name[name].needs
+        (one for name in ids for one in required_material(questions[name])),
+        lambda name: derivations_by_name[name].needs,
     )
     derivations = [derivations_by_name[name] for name in derivations_by_name if name in names]
-    return survey_of(tuple(survey.views.values()), derivations, [questions[name] for name in questions if name in ids])
+    return build_survey(
+        tuple(survey.views.values()), derivations, [questions[name] for name in questions if name in ids]
+    )
 
 
 def _predecessors(question: Question) -> list[str]:

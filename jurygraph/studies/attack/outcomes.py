@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from jurygraph.graphs.table import MET_FROM
+from jurygraph.graphs.table import MET_THRESHOLD
 from jurygraph.runs.proportions import Proportion
-from jurygraph.schema import Noun, Verdict
+from jurygraph.schema import FrozenModel, Verdict
 from jurygraph.schema.noun import Count
 
 
-class Outcome(Noun):
+class Outcome(FrozenModel):
     """Number of `verdicts` that passed, with a score of at least 0.5, and of `responses` with such a verdict.
 
     Verdicts count as not passed if a gate gave them (`stopped`, by gate), if they failed because of the response or of
@@ -75,4 +75,4 @@ def _classify(verdict: Verdict) -> tuple[str, str]:
         return ("abstained", "") if verdict.failure is None else ("failed", verdict.failure.kind)
     if verdict.gated_by is not None:
         return "stopped", verdict.gated_by
-    return ("passed" if verdict.score >= MET_FROM else "withstood"), ""
+    return ("passed" if verdict.score >= MET_THRESHOLD else "withstood"), ""

@@ -7,12 +7,12 @@ from typing import Any, Self
 from pydantic import Field
 
 from jurygraph.safety.attacks import Attack
-from jurygraph.schema import Noun, SafetyConfig, Verdict
+from jurygraph.schema import FrozenModel, SafetyConfig, Verdict
 from jurygraph.schema.noun import Count, Id, Unit
 from jurygraph.studies.attack.outcomes import Outcome, Tally
 
 
-class AttackKind(Noun):
+class AttackKind(FrozenModel):
     """Suite, kind and language of an attack."""
 
     suite: Id
@@ -25,7 +25,7 @@ class AttackKind(Noun):
         return cls(suite=attack.suite, kind=attack.kind, language=attack.language)
 
 
-class ArmReport(Noun):
+class ArmReport(FrozenModel):
     """One arm: its active defences, and the outcome of verdicts under them.
 
     A verdict that passes on `attacks` is false: these responses do nothing that a task requires, or copy its reference.
@@ -46,7 +46,7 @@ class ArmReport(Noun):
         return sum(sum(one.lost.values()) + one.verdicts.n + one.not_asked for one in (self.attacks, self.honest))
 
 
-class Figures(Noun):
+class Figures(FrozenModel):
     """Every figure of the study that a threshold can name, for the arm with the config's own defences; None if nothing
     was
     judged.
@@ -69,7 +69,7 @@ class Figures(Noun):
     honest_high: Unit | None = Field(description="its 95 % interval: to")
 
 
-class AttackReport(Noun):
+class AttackReport(FrozenModel):
     """The study: `responses` by attacks to `tasks` tasks, and `honest` responses, judged in every arm.
 
     `configured` names the arm with the config's own defences. `left_out` are the evaluators that the study does not
@@ -137,7 +137,7 @@ class ArmTallies:
 _LEVELS = ("attacks", "honest", "suites", "kinds", "each")
 
 
-def lost_in(arms: Mapping[str, ArmReport]) -> dict[str, int]:
+def infrastructure_failures(arms: Mapping[str, ArmReport]) -> dict[str, int]:
     """Return the verdicts of all arms that failed for infrastructure reasons, by kind, the most frequent first."""
     counts: Counter[str] = Counter()
     for arm in arms.values():

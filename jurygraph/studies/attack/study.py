@@ -6,23 +6,23 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jurygraph.errors import BudgetExceeded
-from jurygraph.graphs.answering import apart_now
-from jurygraph.graphs.routing import Recalled, Shown
+from jurygraph.graphs.answering import run_isolated_sync
+from jurygraph.graphs.routing import KnownResults, VerdictKey
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import Attack, attack_text
-from jurygraph.schema import Decision, Input, Plan, Response, Spec, Survey, Task, Trace, Verdict
-from jurygraph.studies.attack.arms import Arm, arms, asking_most
-from jurygraph.studies.attack.attacked import config_under_attack, surveys_under_attack, worth_having
-from jurygraph.studies.attack.report import ArmReport, ArmTallies, AttackKind, AttackReport, lost_in
+from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Plan, Response, Survey, Task, Trace, Verdict
+from jurygraph.studies.attack.arms import Arm, arms, largest_arms
+from jurygraph.studies.attack.attacked import attack_config, attack_surveys, merit_questions
+from jurygraph.studies.attack.report import ArmReport, ArmTallies, AttackKind, AttackReport, infrastructure_failures
 
 if TYPE_CHECKING:
     from jurygraph.jury import Group
     from jurygraph.models.asking import Request
-    from jurygraph.models.sink import Answered
-    from jurygraph.runs.figures.estimate import Estimate
+    from jurygraph.models.sink import AnsweredCall
+    from jurygraph.runs.figures.estimate import CallEstimate
 
 Report = Callable[[int], None]
-TOGETHER = 16
+MAX_GROUP_SIZE = 16
 """Maximum number of responses in a group."""
 
 
@@ -53,11 +53,11 @@ class AttackStudy:
         self._jury = jury
         self._attacks = attacks
         self._tasks = [task for task, _ in tasks]
-        self._surveys = surveys_under_attack(jury, self._tasks)
-        self._config = config_under_attack(jury, self._surveys)
-        self._merit_questions = [worth_having(jury.config, survey) for survey in self._surveys]
+        self._surveys = attack_surveys(jury, self._tasks)
+        self._config = attack_config(jury, self._surveys)
+        self._merit_questions = [merit_questions(jury.config, survey) for survey in self._surveys]
         self._groups = [one for one in _groups(tasks, attacks) if self._surveys[one.place].questions]
-        self._known_verdicts: dict[tuple[str, str], dict[Shown, Verdict]] = defaultdict(dict)
+        self._known_verdicts: dict[tuple[str, str], dict[VerdictKey, Verdict]] = defaultdict(dict)
 
     @property
     def responses(self) -> int:
@@ -70,20 +70,20 @@ class AttackStudy:
         used = {use.known_as for use in self._config.evaluators}
         return tuple(use.known_as for use in self._jury.config.evaluators if use.known_as not in used)
 
-    async def forecast(self, report: Report) -> "Estimate":
+    async def forecast(self, report: Report) -> "CallEstimate":
         """Estimate the requests to the model in all arms together; nothing is sent. Without a model the estimate is
         empty.
 
         `report` is called with the number of responses processed, in each of the arms that send the most requests.
         """
-        from jurygraph.runs.figures.estimate import Estimate, Estimator  # imported lazily: only needed with a model
+        from jurygraph.runs.figures.estimate import CallEstimate, Estimator  # imported lazily: only needed with a model
 
         gateway = self._jury.gateway
         if gateway is None:
-            return Estimate()
+            return CallEstimate()
         estimator = Estimator(gateway)
         try:
-            for arm in asking_most(self.arms):
+            for arm in largest_arms(self.arms):
                 jury = self._jury_under(arm)
                 plans = self._plans(arm, jury)
                 for group in self._groups:
@@ -119,7 +119,7 @@ class AttackStudy:
             responses=len(members) - honest,
             honest=honest,
             left_out=self.left_out,
-            lost=lost_in(reports),
+            lost=infrastructure_failures(reports),
             attacks={one.id: AttackKind.of(one) for one in self._attacks},
             arms=reports,
         )
@@ -156,7 +156,7 @@ class AttackStudy:
                 report(len(traces))
         finally:
             for evaluator in jury.evaluators.values():  # not the jury itself: the other arms still use its gateway
-                apart_now(evaluator.close, jury.config.langsmith)
+                run_isolated_sync(evaluator.close, jury.config.langsmith)
         return tallies.report(arm.safety)
 
 
@@ -167,15 +167,17 @@ class _Memory:
     gates.
     """
 
-    def __init__(self, known: dict[tuple[str, str], dict[Shown, Verdict]], jury: Jury) -> None:
+    def __init__(self, known: dict[tuple[str, str], dict[VerdictKey, Verdict]], jury: Jury) -> None:
         self._known_verdicts = known
         self._own_model = {name for name, one in jury.evaluators.items() if not one.asks_model}
         self._defences = jury.config.safety.model_copy(update={"gates": ()}).digest
 
-    def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> Recalled:
+    def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
         """Return the known verdicts on these responses."""
         keys = ((defences, _content_key(task, response)) for response in responses for defences in ("", self._defences))
-        return Recalled({shown: verdict for key in keys for shown, verdict in self._known_verdicts[key].items()}, {})
+        return KnownResults(
+            {shown: verdict for key in keys for shown, verdict in self._known_verdicts[key].items()}, {}
+        )
 
     def keep(self, task: Task, response: Response, trace: Trace) -> None:
         """Store the verdicts of a trace, except infrastructure failures, which are tried again."""
@@ -194,12 +196,12 @@ class _InMemorySink:
     """Stores calls as long as the study lasts."""
 
     def __init__(self) -> None:
-        self._calls: dict[str, Answered] = {}
+        self._calls: dict[str, AnsweredCall] = {}
 
-    def find(self, key: str) -> "Answered | None":
+    def find(self, key: str) -> "AnsweredCall | None":
         return self._calls.get(key)
 
-    async def keep(self, request: "Request", answered: "Answered") -> None:
+    async def keep(self, request: "Request", answered: "AnsweredCall") -> None:
         self._calls[request.digest] = answered
 
 
@@ -209,17 +211,19 @@ def _groups(tasks: Sequence[tuple[Task, Sequence[Response]]], attacks: Sequence[
         texts = ((attack, attack_text(attack, task)) for attack in attacks)
         attacked = [(attack, Response(id=attack.id, text=text)) for attack, text in texts if text is not None]
         for members in (attacked, [(None, response) for response in honest]):
-            for start in range(0, len(members), TOGETHER):
-                yield _Group(index, task, members[start : start + TOGETHER])
+            for start in range(0, len(members), MAX_GROUP_SIZE):
+                yield _Group(index, task, members[start : start + MAX_GROUP_SIZE])
 
 
 def _mean_decision(survey: Survey, jury: Jury) -> Decision:
     questions = tuple(question.id for question in survey.questions)
-    all_questions = Input(questions=questions, weights=(1.0,) * len(questions))
+    all_questions = ComponentInput(questions=questions, weights=(1.0,) * len(questions))
     mean = jury.combiners["mean"]
     return Decision(
         specs=(
-            Spec(name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs={"asked": all_questions}),
+            ComponentSpec(
+                name="mean", weight=1.0, combiner=mean.name, version=mean.version, inputs={"asked": all_questions}
+            ),
         )
     )
 

@@ -7,15 +7,15 @@ from typing import Literal, NamedTuple
 
 from jurygraph.errors import InputError
 from jurygraph.schema.rating import Label, Vote
-from jurygraph.sources import nearest
-from jurygraph.sources.complaint import described, quoted
+from jurygraph.sources import did_you_mean
+from jurygraph.sources.complaint import describe_value, quote
 from jurygraph.sources.ratings import NUMERAL, PlacedLabel, VotesFile
 
 _MAX_LISTED = 20
 
 
 @dataclass(frozen=True)
-class Ballots:
+class VoteColumns:
     """Votes row by row, in the order of the files.
 
     Attributes:
@@ -53,12 +53,12 @@ class _PlacedVote(NamedTuple):
         return f"{self.where}, field {self.file.columns['label']}"
 
 
-def gather(
+def collect_votes(
     files: Iterable[VotesFile],
     dimension: str | None = None,
     classes: Sequence[str] = (),
     gold: Mapping[str, PlacedLabel] = {},
-) -> Ballots:
+) -> VoteColumns:
     """Return the votes of all files on one scale.
 
     Args:
@@ -83,7 +83,7 @@ def gather(
     agent, prompt = _complete_column(votes, "agent"), _complete_column(votes, "group")
     _refuse_shared_keys(votes)
     item = [vote.key for _, _, vote in votes]
-    return Ballots(
+    return VoteColumns(
         item=item,
         annotator=[vote.annotator for _, _, vote in votes],
         label=label,
@@ -94,7 +94,7 @@ def gather(
     )
 
 
-def shown(label: Label) -> str:
+def format_label(label: Label) -> str:
     """Format a label; whole numbers have no decimal point."""
     return str(int(label)) if isinstance(label, float) and label.is_integer() else str(label)
 
@@ -109,8 +109,8 @@ def _select_dimension(votes: list[_PlacedVote], dimension: str | None) -> list[_
     if dimension is None:
         return votes
     if dimension not in dimensions:
-        hint = nearest(dimension, dimensions) or f"known here: {', '.join(dimensions[:_MAX_LISTED]) or 'none'}"
-        raise InputError(f"--dimension: no rating is of {quoted(dimension)}; {hint}")
+        hint = did_you_mean(dimension, dimensions) or f"known here: {', '.join(dimensions[:_MAX_LISTED]) or 'none'}"
+        raise InputError(f"--dimension: no rating is of {quote(dimension)}; {hint}")
     return [one for one in votes if one.vote.dimension == dimension]
 
 
@@ -131,10 +131,10 @@ def _class_of(label: Label) -> Label:
 def _parse_scale(classes: Sequence[str]) -> tuple[Label, ...]:
     scale = tuple(map(_class_of, classes))
     if len(scale) < 2:
-        raise InputError(f"--classes: {quoted(classes[0])} alone is no scale; name 2 classes or more, from low to high")
+        raise InputError(f"--classes: {quote(classes[0])} alone is no scale; name 2 classes or more, from low to high")
     for index, one in enumerate(scale):
         if one == "" or one in scale[:index]:
-            problem = "one has no name" if one == "" else f"{quoted(classes[index])} is there twice"
+            problem = "one has no name" if one == "" else f"{quote(classes[index])} is there twice"
             raise InputError(f"--classes: {problem}; name each class once, from low to high")
     return scale
 
@@ -146,7 +146,7 @@ def _scale_of_numbers(votes: Sequence[_PlacedVote]) -> tuple[Label, ...]:
         raise _word_error(word, votes)
     classes = sorted({_class_of(vote.label) for _, _, vote in votes if vote.label is not None})
     if len(classes) == 1:
-        problem = f"every label is {shown(classes[0])}, and there is nothing to tell apart"
+        problem = f"every label is {format_label(classes[0])}, and there is nothing to tell apart"
         raise InputError(f"{_join_paths(votes)}: {problem}; name the whole scale with --classes")
     return tuple(classes)
 
@@ -157,9 +157,9 @@ def _word_error(first: _PlacedVote, votes: Iterable[_PlacedVote]) -> InputError:
     numbers = sum(not isinstance(_class_of(label), str) for label in labels)
     if numbers * 2 > len(labels):
         first = next((one for one in votes if isinstance(_class_of(one.vote.label or 0.0), str)), first)
-        problem = f"is {described(first.vote.label)}, where {numbers} other labels are numbers"
+        problem = f"is {describe_value(first.vote.label)}, where {numbers} other labels are numbers"
         return InputError(f"{first.label_field}: {problem}; write a number, or nothing to abstain")
-    problem = f"is {described(first.vote.label)}, and words have no order"
+    problem = f"is {describe_value(first.vote.label)}, and words have no order"
     return InputError(f"{first.label_field}: {problem}; name all labels from low to high with --classes")
 
 
@@ -174,10 +174,10 @@ def _labels_on_scale(votes: Iterable[_PlacedVote], scale: Sequence[Label]) -> It
 
 def _off_scale_error(where: str, label: Label, scale: Sequence[Label]) -> InputError:
     label_class = _class_of(label)
-    listed = ", ".join(map(shown, scale[:_MAX_LISTED])) + (", …" if len(scale) > _MAX_LISTED else "")
-    suggestion = nearest(label_class, map(shown, scale)) if isinstance(label_class, str) else None
+    listed = ", ".join(map(format_label, scale[:_MAX_LISTED])) + (", …" if len(scale) > _MAX_LISTED else "")
+    suggestion = did_you_mean(label_class, map(format_label, scale)) if isinstance(label_class, str) else None
     hint = suggestion or "write one of these, or have --classes name it"
-    return InputError(f"{where}: is {described(label_class)}, which is off the scale {listed}; {hint}")
+    return InputError(f"{where}: is {describe_value(label_class)}, which is off the scale {listed}; {hint}")
 
 
 def _complete_column(votes: Sequence[_PlacedVote], name: Literal["agent", "group"]) -> list[str] | None:
@@ -198,13 +198,13 @@ def _refuse_shared_keys(votes: Iterable[_PlacedVote]) -> None:
         other = first.setdefault(one.vote.key, one)
         vote = one.vote
         if (vote.item, vote.agent) != (other.vote.item, other.vote.agent):
-            item_here = f"item {quoted(vote.item)} of agent {quoted(str(vote.agent))} has the key of"
-            item_there = f"item {quoted(other.vote.item)} of agent {quoted(str(other.vote.agent))} in {other.where}"
+            item_here = f"item {quote(vote.item)} of agent {quote(str(vote.agent))} has the key of"
+            item_there = f"item {quote(other.vote.item)} of agent {quote(str(other.vote.agent))} in {other.where}"
             raise InputError(
                 f"{one.where}, field {one.file.columns['item']}: {item_here} {item_there}; rename one of the two"
             )
         if vote.group != other.vote.group:
-            problem = f"is not the group that item {quoted(vote.key)} has in {other.where}"
+            problem = f"is not the group that item {quote(vote.key)} has in {other.where}"
             raise InputError(f"{one.where}, field {one.file.columns['group']}: {problem}; give each item one group")
 
 
@@ -212,8 +212,8 @@ def _check_gold(gold: Mapping[str, PlacedLabel], items: set[str], scale: Sequenc
     checked = {}
     for key, (where, columns, label) in gold.items():
         if key not in items:
-            hint = nearest(key, items) or "leave the row out"
-            raise InputError(f"{where}, field {columns['item']}: nobody labelled item {quoted(key)}; {hint}")
+            hint = did_you_mean(key, items) or "leave the row out"
+            raise InputError(f"{where}, field {columns['item']}: nobody labelled item {quote(key)}; {hint}")
         if _class_of(label) not in scale:
             raise _off_scale_error(f"{where}, field {columns['label']}", label, scale)
         checked[key] = _class_of(label)

@@ -5,16 +5,16 @@ from typing import Literal
 from pydantic import Field
 
 from jurygraph.aggregation.consensus.stability import Method
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Count, Flag, Id, LongId, Number, Unit
 from jurygraph.schema.rating import Label
 
 Preset = Literal["converged", "paper"]
-Source = Literal["items", "prompts", "refits"]
+IntervalSource = Literal["items", "prompts", "refits"]
 Interval = tuple[Number, Number]
 
 
-class Agent(Noun):
+class Agent(FrozenModel):
     """An agent's mean credit, its 95 % interval (None if it cannot be estimated), and its number of items."""
 
     score: Number
@@ -23,7 +23,7 @@ class Agent(Noun):
     items: Count
 
 
-class Annotator(Noun):
+class Annotator(FrozenModel):
     """An annotator's error rates by the fitted model, with 95 % intervals; None for an annotator without labels."""
 
     accuracy: Unit
@@ -35,14 +35,14 @@ class Annotator(Noun):
     strictness_interval: Interval | None
 
 
-class Item(Noun):
+class Item(FrozenModel):
     """The posterior probability of each class, [K], and the ambiguity: 1 minus the greatest."""
 
     posterior: tuple[Unit, ...]
     ambiguity: Unit
 
 
-class Stable(Noun):
+class MethodStability(FrozenModel):
     """Stability of a method, as in `aggregation.consensus.Stability`; None if no subset gives a value."""
 
     tau_b: Number | None
@@ -52,7 +52,7 @@ class Stable(Noun):
     subsets: Count
 
 
-class Counts(Noun):
+class Counts(FrozenModel):
     """Sizes of the data. `rows` include the `abstained`, and `repeated` rows count like any other; `unlabelled` items
     have only
     abstentions.
@@ -68,21 +68,21 @@ class Counts(Noun):
     gold: Count
 
 
-class Unison(Noun):
+class AgreementShares(FrozenModel):
     """The share of items whose rows all agree, and the mean share of pairs of rows that agree."""
 
     unanimous: Unit
     pairwise: Unit
 
 
-class Ties(Noun):
+class Ties(FrozenModel):
     """Items for which several classes lead in the majority vote, and the rule that decides them."""
 
     rule: Literal["shared", "first"]
     items: tuple[LongId, ...]
 
 
-class Compared(Noun):
+class AgentComparison(FrozenModel):
     """An agent's score by each method, the change by the posterior, and its rank by each method, 1 for the greatest."""
 
     majority: Number
@@ -93,7 +93,7 @@ class Compared(Noun):
     ranks: dict[Method, Number]
 
 
-class KeyFindings(Noun):
+class KeyFindings(FrozenModel):
     """The figures of STABLEVAL's Tables 12, 17, 23 and 29: majority vote against posterior expected credit, and
     ambiguity of
     items by the posterior.
@@ -109,7 +109,7 @@ class KeyFindings(Noun):
     highly_ambiguous_share: Unit
 
 
-class ConsensusReport(Noun):
+class ConsensusReport(FrozenModel):
     """A consensus. `agents` and `items` are scored by `method`; `annotators`, `prior` [K], `log_likelihood` and
     `converged`
     belong to the fitted model, whatever the method.
@@ -125,13 +125,13 @@ class ConsensusReport(Noun):
     values: tuple[Number, ...]
     prior: tuple[Unit, ...]
     counts: Counts
-    agreement: Unison
+    agreement: AgreementShares
     agents: dict[Id, Agent]
-    intervals: Source
+    intervals: IntervalSource
     annotators: dict[Id, Annotator]
     items: dict[LongId, Item] = Field(min_length=1)
-    stability: dict[Method, Stable] | None
-    comparison: dict[Id, Compared]
+    stability: dict[Method, MethodStability] | None
+    comparison: dict[Id, AgentComparison]
     findings: KeyFindings
     decided_by_one: tuple[LongId, ...]
     ties: Ties

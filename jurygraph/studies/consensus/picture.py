@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.aggregation.consensus import HIGH
-from jurygraph.studies.consensus.findings import ConsensusReport, Stable
-from jurygraph.studies.plots import plotted
+from jurygraph.studies.consensus.findings import ConsensusReport, MethodStability
+from jurygraph.studies.plots import open_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,7 +19,7 @@ _INTERVAL_SOURCES = {"items": "items resampled", "prompts": "prompts resampled",
 
 def draw(report: ConsensusReport, file: Path, form: str) -> None:
     """Write the four panels in the format of the suffix `form`; the same report gives the same file. Raises OSError."""
-    with plotted(file, form, (11.0, 8.0)) as figure:
+    with open_figure(file, form, (11.0, 8.0)) as figure:
         grid = figure.add_gridspec(2, 2)
         _draw_agents(figure.add_subplot(grid[0, 0]), report)
         _draw_annotators(figure, figure.add_subplot(grid[0, 1]), report)
@@ -98,7 +98,7 @@ def _draw_stability(first: "Axes", second: "Axes", report: ConsensusReport) -> N
     first.set_xlabel(_subsets_label(next(iter(report.stability.values()))))
 
 
-def _subsets_label(one: Stable) -> str:
+def _subsets_label(one: MethodStability) -> str:
     return f"{one.subsets} subsets of annotators"
 
 

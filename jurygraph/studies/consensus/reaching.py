@@ -9,10 +9,10 @@ from jurygraph.aggregation.consensus import AgentScore, Consensus, Credited, Maj
 from jurygraph.aggregation.consensus.refits import PUBLISHED_RESAMPLES, PUBLISHED_SEED
 from jurygraph.aggregation.consensus.stability import Method
 from jurygraph.errors import InputError
-from jurygraph.studies.consensus.ballots import Ballots, shown
+from jurygraph.studies.consensus.ballots import VoteColumns, format_label
 from jurygraph.studies.consensus.findings import Preset
 
-LARGEST = 1e9
+MAX_CREDIT = 1e9
 """Maximum credit: beyond it, squares of sums exceed the precision of floats."""
 
 Report = Callable[[int], None]
@@ -61,7 +61,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Reached:
+class FittedConsensus:
     """A consensus: the fitted model, the majority vote, and the method that scores agents and items.
 
     Attributes:
@@ -74,7 +74,7 @@ class Reached:
         warnings: reasons for caution, and the reason if the majority replaces the model.
     """
 
-    ballots: Ballots
+    ballots: VoteColumns
     settings: Settings
     model: Consensus
     majority: MajorityVote
@@ -167,7 +167,7 @@ class Reached:
         )
 
 
-def reach(ballots: Ballots, settings: Settings) -> Reached:
+def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     """Fit a consensus to votes. Raises `InputError` if the settings do not fit the votes."""
     _validate_settings(ballots, settings)
     columns = (ballots.item, ballots.annotator, ballots.label)
@@ -184,20 +184,20 @@ def reach(ballots: Ballots, settings: Settings) -> Reached:
         warnings.append("majority vote has nothing to refit: there are no intervals of refits")
     k = len(ballots.classes)
     values = tuple(settings.values) if settings.values is not None else tuple(index / (k - 1) for index in range(k))
-    return Reached(ballots, settings, model, majority, method, values, tuple(warnings))
+    return FittedConsensus(ballots, settings, model, majority, method, values, tuple(warnings))
 
 
 def _tie_rule(settings: Settings) -> Literal["first", "shared"]:
     return "first" if settings.published else "shared"
 
 
-def _validate_settings(ballots: Ballots, settings: Settings) -> None:
+def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
     k = len(ballots.classes)
     if settings.values is not None and len(settings.values) != k:
-        scale = ", ".join(map(shown, ballots.classes[:20]))
+        scale = ", ".join(map(format_label, ballots.classes[:20]))
         raise InputError(f"--values: gives {len(settings.values)} credits to {k} classes ({scale}); give each one")
-    if settings.values is not None and max(map(abs, settings.values)) > LARGEST:
-        raise InputError(f"--values: a credit is beyond {LARGEST:g}; give credits such as 0,0.5,1")
+    if settings.values is not None and max(map(abs, settings.values)) > MAX_CREDIT:
+        raise InputError(f"--values: a credit is beyond {MAX_CREDIT:g}; give credits such as 0,0.5,1")
     draws = {"--bootstrap": settings.bootstrap, "--refit": settings.refit, "--subsets": settings.subsets}
     for option, count in draws.items():
         if count == 1:

@@ -10,25 +10,25 @@ from jurygraph.aggregation.consensus import AgentScore, Refits, Stability
 from jurygraph.aggregation.consensus.stability import METHODS, Method
 from jurygraph.studies.consensus.findings import (
     Agent,
+    AgentComparison,
+    AgreementShares,
     Annotator,
-    Compared,
     ConsensusReport,
     Counts,
     Interval,
     Item,
     KeyFindings,
-    Stable,
+    MethodStability,
     Ties,
-    Unison,
 )
-from jurygraph.studies.consensus.reaching import Reached
+from jurygraph.studies.consensus.reaching import FittedConsensus
 
 _ROUNDING = 12
 """Scores are rounded to this number of decimals before ties are found."""
 
 
 def report(
-    reached: Reached, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
+    reached: FittedConsensus, stability: Mapping[Method, Stability] | None = None, refits: Refits | None = None
 ) -> ConsensusReport:
     """Return every figure of a consensus, including `stability` and `refits` if they were measured."""
     model = reached.model
@@ -40,7 +40,7 @@ def report(
         values=reached.values,
         prior=tuple(model.prior.tolist()),
         counts=_counts(reached),
-        agreement=Unison(unanimous=agreement.unanimous, pairwise=agreement.pairwise),
+        agreement=AgreementShares(unanimous=agreement.unanimous, pairwise=agreement.pairwise),
         agents=_agents(reached, refits),
         intervals="refits" if refits else "items" if reached.ballots.prompt is None else "prompts",
         annotators=_annotators(reached, refits),
@@ -57,7 +57,7 @@ def report(
     )
 
 
-def _counts(reached: Reached) -> Counts:
+def _counts(reached: FittedConsensus) -> Counts:
     votes = reached.model.votes
     return Counts(
         rows=len(votes.of_row),
@@ -71,7 +71,7 @@ def _counts(reached: Reached) -> Counts:
     )
 
 
-def _agents(reached: Reached, refits: Refits | None) -> dict[str, Agent]:
+def _agents(reached: FittedConsensus, refits: Refits | None) -> dict[str, Agent]:
     scores = reached.scores(reached.method, 0 if refits else reached.settings.bootstrap)
     if refits and scores:
         scores = {name: refits.agents[name] for name in scores}
@@ -81,7 +81,7 @@ def _agents(reached: Reached, refits: Refits | None) -> dict[str, Agent]:
     }
 
 
-def _annotators(reached: Reached, refits: Refits | None) -> dict[str, Annotator]:
+def _annotators(reached: FittedConsensus, refits: Refits | None) -> dict[str, Annotator]:
     annotators = {}
     for name, one in reached.model.annotators().items():
         estimated = (one.accuracy_interval, one.leniency_interval, one.strictness_interval)
@@ -106,7 +106,7 @@ def _finite_or_none(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else value
 
 
-def _items(reached: Reached) -> dict[str, Item]:
+def _items(reached: FittedConsensus) -> dict[str, Item]:
     credited = reached.credited
     posterior, ambiguity = credited.posterior.tolist(), credited.ambiguity().tolist()
     return {
@@ -115,8 +115,8 @@ def _items(reached: Reached) -> dict[str, Item]:
     }
 
 
-def _stability_summary(one: Stability) -> Stable:
-    return Stable(
+def _stability_summary(one: Stability) -> MethodStability:
+    return MethodStability(
         tau_b=_finite_or_none(one.tau_b),
         rank_sd=_finite_or_none(one.rank_sd),
         rank_range=_finite_or_none(one.rank_range),
@@ -125,11 +125,11 @@ def _stability_summary(one: Stability) -> Stable:
     )
 
 
-def _comparison(reached: Reached) -> dict[str, Compared]:
+def _comparison(reached: FittedConsensus) -> dict[str, AgentComparison]:
     scores = {method: reached.scores(method) for method in METHODS}
     ranks = {method: _rank_agents(by_agent) for method, by_agent in scores.items()}
     return {
-        name: Compared(
+        name: AgentComparison(
             majority=scores["majority"][name].score,
             dawid_skene=scores["dawid-skene"][name].score,
             stableval=one.score,
@@ -149,7 +149,7 @@ def _rank_agents(scores: Mapping[str, AgentScore]) -> dict[str, float]:
     return dict(zip(scores, rankdata(negated).tolist(), strict=True))
 
 
-def _findings(reached: Reached, comparison: Collection[Compared]) -> KeyFindings:
+def _findings(reached: FittedConsensus, comparison: Collection[AgentComparison]) -> KeyFindings:
     ambiguity = reached.model.ambiguity()
     ambiguous_count = int(np.count_nonzero(ambiguity > consensus.HIGH))
     return KeyFindings(
@@ -168,7 +168,7 @@ def _pearson(first: Sequence[float], second: Sequence[float]) -> float | None:
     return float(np.corrcoef(first, second)[0, 1])
 
 
-def _ties(reached: Reached) -> Ties:
+def _ties(reached: FittedConsensus) -> Ties:
     majority = reached.majority
     return Ties(
         rule="first" if reached.settings.published else "shared",

@@ -3,7 +3,7 @@
 from jurygraph.studies.credit.bootstrap import Interval, intervals
 from jurygraph.studies.credit.cases import ACTIVATION, EDGE_KINDS, PREREQUISITE, Cases, leakage, preservation
 from jurygraph.studies.credit.report import CreditReport
-from jurygraph.studies.credit.rewiring import rewired
+from jurygraph.studies.credit.rewiring import rewire
 from jurygraph.studies.credit.sheets import read_sheets
 from jurygraph.studies.credit.study import CreditStudy, Settings
 
@@ -20,5 +20,5 @@ __all__ = [
     "leakage",
     "preservation",
     "read_sheets",
-    "rewired",
+    "rewire",
 ]

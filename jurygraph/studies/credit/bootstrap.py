@@ -53,7 +53,11 @@ def intervals(sums: ArrayLike, counts: ArrayLike, resamples: int = 1000, seed: i
     if examples < 2:
         return [Interval(None, None, 0)] * len(case_sums)
     totals = np.concatenate(
-        [np.stack((draws @ case_sums.T, draws @ case_counts.T)) for draws in times(examples, resamples, seed)], axis=1
+        [
+            np.stack((draws @ case_sums.T, draws @ case_counts.T))
+            for draws in resample_counts(examples, resamples, seed)
+        ],
+        axis=1,
     )
     return [_interval(total, count) for total, count in zip(totals[0].T, totals[1].T, strict=True)]
 
@@ -67,7 +71,7 @@ def _interval(total: Floats, count: Floats) -> Interval:
     return Interval(float(low), float(high), empty)
 
 
-def times(examples: int, resamples: int, seed: int) -> Iterator[Floats]:
+def resample_counts(examples: int, resamples: int, seed: int) -> Iterator[Floats]:
     """Yield how many times each resample drew each example, [b, n] for a batch of resamples."""
     rng = np.random.Generator(np.random.PCG64(seed))
     batch = max(1, _MAX_DRAWS // examples)

@@ -6,14 +6,14 @@ from statistics import fmean
 import numpy as np
 
 from jurygraph.agents.roles import Floats
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Count, Id, Number, Unit
 from jurygraph.schema.rubric import Kind
 from jurygraph.studies.credit.measuring import shares
-from jurygraph.studies.credit.sheets import Sheet
+from jurygraph.studies.credit.sheets import RubricSheet
 
 
-class Loss(Noun):
+class Loss(FrozenModel):
     """The loss of a criterion: (|w| / Σ_{w>0} w) · (p - q), a share of the total reward; for a penalty, the deduction
     avoided.
 
@@ -37,13 +37,13 @@ class Loss(Noun):
     reason: str
 
 
-def losses(sheets: Sequence[Sheet], kappa: float) -> tuple[Loss, ...]:
+def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:
     """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
     unsorted = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
     return tuple(sorted(unsorted, key=lambda one: (-one.lost, one.task, one.criterion)))
 
 
-def _sheet_losses(sheet: Sheet, kappa: float) -> Iterator[Loss]:
+def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
     retention = sheet.retention(kappa)
     q, share = sheet.gated(sheet.graph, retention), shares(sheet)
     loss = share * (sheet.p - q)
@@ -71,7 +71,7 @@ def _sheet_losses(sheet: Sheet, kappa: float) -> Iterator[Loss]:
         )
 
 
-def _edge_reductions(sheet: Sheet, q: Floats, retention: Sequence[float]) -> Floats:
+def _edge_reductions(sheet: RubricSheet, q: Floats, retention: Sequence[float]) -> Floats:
     """Return 1 - f of each edge, [R, E]; an unjudged parent supports no gain, and every penalty."""
     default = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
     parent_scores = np.where(sheet.decided[:, sheet.parents], q[:, sheet.parents], default)

@@ -9,21 +9,21 @@ import numpy as np
 from jurygraph.agents.roles import Bools, Floats
 from jurygraph.aggregation import gear
 from jurygraph.studies.credit.cases import Cases
-from jurygraph.studies.credit.rewiring import rewired
-from jurygraph.studies.credit.sheets import Sheet
+from jurygraph.studies.credit.rewiring import rewire
+from jurygraph.studies.credit.sheets import RubricSheet
 
-Scoring = Callable[[Sheet], Floats]
+Scoring = Callable[[RubricSheet], Floats]
 """A function that returns the scores [R, C] of a sheet under a rule."""
 
 
-class Scored(NamedTuple):
+class RuleScores(NamedTuple):
     """Scores under a rule: of the child of each case [E], and the rubric's reward of each example [n]."""
 
     children: Floats
     rewards: Floats
 
 
-def cases_of(sheets: Sequence[Sheet]) -> Cases:
+def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
     """Return the edges of all examples, sheet by sheet and response by response, if both ends were judged.
 
     A criterion that was not judged, or does not apply to a response, has no local score that could be supported.
@@ -42,27 +42,27 @@ def cases_of(sheets: Sequence[Sheet]) -> Cases:
     )
 
 
-def shares(sheet: Sheet) -> Floats:
+def shares(sheet: RubricSheet) -> Floats:
     """Return |w| / Σ_{w>0} w over the criteria that apply, [R, C]."""
     return np.asarray(np.abs(sheet.size) / sheet.positive()[:, None])
 
 
-def scored(sheets: Sequence[Sheet], scoring: Scoring, report: Callable[[int], None]) -> Scored:
+def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring, report: Callable[[int], None]) -> RuleScores:
     """Return the scores under a rule, in the order of `cases_of`. `report` is called with 1 for each sheet."""
     scores, rewards = [], []
     for sheet in sheets:
         scores.append(scoring(sheet))
         rewards.append(sheet.rewards(scores[-1]))
         report(1)
-    return Scored(_child_values(sheets, scores), _concatenate(rewards))
+    return RuleScores(_child_values(sheets, scores), _concatenate(rewards))
 
 
-def _judged_edges(sheet: Sheet) -> Bools:
+def _judged_edges(sheet: RubricSheet) -> Bools:
     """Return a mask of the edges whose ends were both judged, [R, E]."""
     return sheet.decided[:, sheet.parents] & sheet.decided[:, sheet.children]
 
 
-def _child_values(sheets: Sequence[Sheet], values: Sequence[Floats]) -> Floats:
+def _child_values(sheets: Sequence[RubricSheet], values: Sequence[Floats]) -> Floats:
     """Return from values [R, C] of each sheet those of the children of its cases, concatenated."""
     return _concatenate([value[:, one.children][_judged_edges(one)] for one, value in zip(sheets, values, strict=True)])
 
@@ -71,39 +71,39 @@ def _concatenate(values: Sequence[Floats]) -> Floats:
     return np.concatenate([*values, np.empty(0)])
 
 
-def flat(sheet: Sheet) -> Floats:
+def flat_scores(sheet: RubricSheet) -> Floats:
     """Return s = p."""
     return sheet.p
 
 
-def hard(mode: str) -> Scoring:
+def hard_rule(mode: str) -> Scoring:
     """Return the rule s = p if the parents hold, else 0; `mode` is "hard-local" or "hard-transitive"."""
     return lambda sheet: sheet.hard[mode]
 
 
-def soft(kappa: float) -> Scoring:
+def soft_rule(kappa: float) -> Scoring:
     """Return the rule s = q of Eq. 12 at this κ."""
     return lambda sheet: sheet.gated(sheet.graph, sheet.retention(kappa))
 
 
-def untyped(retention: float) -> Scoring:
+def untyped_rule(retention: float) -> Scoring:
     """Return the rule s = q with the same λ for every edge."""
     return lambda sheet: sheet.gated(sheet.graph, [retention] * len(sheet.edges))
 
 
-def shared_retention(sheets: Sequence[Sheet], kappa: float) -> float:
+def shared_retention(sheets: Sequence[RubricSheet], kappa: float) -> float:
     """Return the λ of the untyped graph: the mean over all edges of all rubrics, each once, at this κ (our reading)."""
     factors = [factor for sheet in sheets for factor in sheet.retention(kappa)]
     return fmean(factors)
 
 
-def random(seed: int, kappa: float) -> Scoring:
+def random_rule(seed: int, kappa: float) -> Scoring:
     """Return the rule s = q over a randomly rewired graph, each edge with the kind and λ of another one."""
 
-    def scores(sheet: Sheet) -> Floats:
+    def scores(sheet: RubricSheet) -> Floats:
         if not sheet.edges:
             return sheet.p
-        wiring = rewired(sheet.graph, seed, sheet.task)
+        wiring = rewire(sheet.graph, seed, sheet.task)
         retention = sheet.retention(kappa)
         graph = gear.compile(sheet.graph.n, wiring.parents, wiring.children)
         return sheet.gated(graph, [retention[edge] for edge in wiring.kept])
@@ -111,9 +111,9 @@ def random(seed: int, kappa: float) -> Scoring:
     return scores
 
 
-def as_annotated(sheet: Sheet, seed: int) -> bool:
+def is_unchanged(sheet: RubricSheet, seed: int) -> bool:
     """Return True if rewiring with this seed gives the annotated graph, including kinds and λ."""
-    wiring = rewired(sheet.graph, seed, sheet.task)
+    wiring = rewire(sheet.graph, seed, sheet.task)
     rewired_edges = {
         (parent, child): (sheet.edges[kept].kind, sheet.base[kept])
         for parent, child, kept in zip(wiring.parents, wiring.children, wiring.kept, strict=True)

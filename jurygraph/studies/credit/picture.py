@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jurygraph.studies.credit.report import CreditReport, Estimate
-from jurygraph.studies.plots import plotted
+from jurygraph.studies.plots import open_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def draw(report: CreditReport, file: Path, form: str) -> None:
     """Write the plot in the format of the suffix `form`; the same report gives the same file. Raises OSError."""
-    with plotted(file, form, (9.0, 6.5)) as figure:
+    with open_figure(file, form, (9.0, 6.5)) as figure:
         (sweep_axes, reward_axes), (leakage_axes, preservation_axes) = figure.subplots(2, 2)
         _draw_sweep(sweep_axes, report, [("leakage", "o", "-")], "leakage")
         _draw_sweep(

@@ -16,7 +16,7 @@ class Wiring(NamedTuple):
     kept: list[int]
 
 
-def rewired(graph: gear.Graph, seed: int, task: str) -> Wiring:
+def rewire(graph: gear.Graph, seed: int, task: str) -> Wiring:
     """Return a random acyclic graph over the same criteria with as many edges, each with the kind and λ of another
     edge.
 

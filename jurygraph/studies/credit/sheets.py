@@ -21,21 +21,21 @@ from jurygraph.agents.combiners import (
     marginals,
     signed_weights,
 )
-from jurygraph.agents.roles import Bools, Cells, Combiner, Floats
+from jurygraph.agents.roles import Bools, Combiner, Floats, ScoreMatrix
 from jurygraph.aggregation import gear
 from jurygraph.errors import GraphCycleError, InputError
 from jurygraph.graphs.recipe import RUBRIC
-from jurygraph.runs.reading import Scored
+from jurygraph.runs.reading import ScoredResponse
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import table_of
-from jurygraph.schema import Decision, Edge, Rubric, Spec, Task
+from jurygraph.runs.tables import group_table
+from jurygraph.schema import ComponentSpec, Decision, Edge, Rubric, Task
 
 _HARD: Mapping[str, Combiner] = {one.name: one for one in (HardLocal(), HardTransitive())}
 _RULES = {Flat.name, Gear.name, *_HARD}
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class Sheet:
+class RubricSheet:
     """One task: R responses, C criteria, E edges.
 
     Attributes:
@@ -95,7 +95,7 @@ class Sheets:
     kappa: float
     tasks: int
     responses: int = 0
-    each: list[Sheet] = field(default_factory=list)
+    each: list[RubricSheet] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -128,7 +128,7 @@ def _describe_nothing_found(sheets: Sheets) -> str:
     return f"{problem}{f' ({reasons})' if reasons else ''}, so there is no credit to follow; {advice}"
 
 
-def _add_task(sheets: Sheets, run: Run, task_id: str, scored: list[Scored]) -> None:
+def _add_task(sheets: Sheets, run: Run, task_id: str, scored: list[ScoredResponse]) -> None:
     sheets.responses += len(scored)
     decision = run.decision_of(task_id)
     rubric_or_reason = _find_rubric(run.planned_task(task_id), decision, sheets.kappa)
@@ -147,11 +147,11 @@ def _add_task(sheets: Sheets, run: Run, task_id: str, scored: list[Scored]) -> N
     sheets.left_out = +sheets.left_out  # drops reasons with a count of 0
 
 
-def _response_id(scored: Scored) -> str:
+def _response_id(scored: ScoredResponse) -> str:
     return scored.trace.response_id
 
 
-def _find_rubric(task: Task | None, decision: Decision, kappa: float) -> tuple[Spec, Rubric] | str:
+def _find_rubric(task: Task | None, decision: Decision, kappa: float) -> tuple[ComponentSpec, Rubric] | str:
     """Return the rubric's component and the rubric, or the reason why the task is left out."""
     if task is None:
         return "tasks that were erased"
@@ -171,19 +171,23 @@ def _edge_params(rubric: Rubric) -> dict[str, Any]:
     return {"edges": [edge.model_dump() for edge in rubric.edges]}
 
 
-def _criterion_scores(run: Run, task_id: str, decision: Decision, spec: Spec, scored: list[Scored]) -> dict[str, Cells]:
+def _criterion_scores(
+    run: Run, task_id: str, decision: Decision, spec: ComponentSpec, scored: list[ScoredResponse]
+) -> dict[str, ScoreMatrix]:
     """Return for every criterion the scores that the combiner received when the reward was decided."""
-    table = table_of(run, task_id, [one.trace for one in scored])
+    table = group_table(run, task_id, [one.trace for one in scored])
     return {name: table.cells(one, decision.rule, spec.direction, "counted") for name, one in spec.inputs.items()}
 
 
-def _make_sheet(task_id: str, rubric: Rubric, spec: Spec, cells: Mapping[str, Cells], scored: list[Scored]) -> Sheet:
+def _make_sheet(
+    task_id: str, rubric: Rubric, spec: ComponentSpec, cells: Mapping[str, ScoreMatrix], scored: list[ScoredResponse]
+) -> RubricSheet:
     params = Gear().freeze(spec.inputs, _edge_params(rubric))
     p, applies = input_means(cells)
     weights, names = signed_weights(cells), list(cells)
     edge_by_ends = {(edge.parent, edge.child): edge for edge in rubric.edges}
     ends = list(zip(params["parents"], params["children"], strict=True))
-    return Sheet(
+    return RubricSheet(
         task=task_id,
         responses=tuple(sorted(map(_response_id, scored))),
         criteria=tuple(names),
@@ -204,7 +208,7 @@ def _stack_columns(parts: Mapping[str, Floats]) -> Floats:
     return np.stack(list(parts.values()), axis=1)
 
 
-def _select_rows(sheet: Sheet, rows: list[int]) -> Sheet:
+def _select_rows(sheet: RubricSheet, rows: list[int]) -> RubricSheet:
     """Return the sheet restricted to some of its responses."""
     return replace(
         sheet,

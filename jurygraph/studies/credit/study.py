@@ -12,7 +12,7 @@ from jurygraph.studies.credit.bootstrap import Interval, intervals
 from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, leakage, preservation
 from jurygraph.studies.credit.exactness import agreement
 from jurygraph.studies.credit.losses import losses
-from jurygraph.studies.credit.measuring import Scored, Scoring
+from jurygraph.studies.credit.measuring import RuleScores, Scoring
 from jurygraph.studies.credit.report import (
     Ablations,
     Census,
@@ -20,7 +20,7 @@ from jurygraph.studies.credit.report import (
     Diagnosis,
     Estimate,
     Method,
-    Rewired,
+    RandomGraphs,
     Untyped,
     Variant,
 )
@@ -53,17 +53,17 @@ class CreditStudy:
         kappa = sheets.kappa
         self._retention = measuring.shared_retention(sheets.each, kappa)
         self._rules: Mapping[str, Scoring] = {
-            "flat": measuring.flat,
-            "hard-local": measuring.hard("hard-local"),
-            "hard-transitive": measuring.hard("hard-transitive"),
-            "gear": measuring.soft(kappa),
+            "flat": measuring.flat_scores,
+            "hard-local": measuring.hard_rule("hard-local"),
+            "hard-transitive": measuring.hard_rule("hard-transitive"),
+            "gear": measuring.soft_rule(kappa),
         }
-        self._random = {seed: measuring.random(seed, kappa) for seed in _seeds(settings)}
+        self._random = {seed: measuring.random_rule(seed, kappa) for seed in _seeds(settings)}
         self.size = len(sheets.each) * (len(self._rules) + len(self._random) + len(KAPPAS) + 2)
 
     def run(self, report: Report) -> CreditReport:
         """Return all figures. `report` is called with the number of sheets passed since its last call."""
-        cases = measuring.cases_of(self._sheets.each)
+        cases = measuring.collect_cases(self._sheets.each)
         scores = {name: self._score(rule, report) for name, rule in self._rules.items()}
         return CreditReport(
             kappa=self._sheets.kappa,
@@ -78,8 +78,8 @@ class CreditStudy:
             losses=losses(self._sheets.each, self._sheets.kappa),
         )
 
-    def _score(self, scoring: Scoring, report: Report) -> Scored:
-        return measuring.scored(self._sheets.each, scoring, report)
+    def _score(self, scoring: Scoring, report: Report) -> RuleScores:
+        return measuring.score_sheets(self._sheets.each, scoring, report)
 
     def _census(self, cases: Cases) -> Census:
         sheets = self._sheets.each
@@ -95,7 +95,7 @@ class CreditStudy:
             left_out=dict(self._sheets.left_out),
         )
 
-    def _methods(self, cases: Cases, scores: Mapping[str, Scored]) -> dict[str, Method]:
+    def _methods(self, cases: Cases, scores: Mapping[str, RuleScores]) -> dict[str, Method]:
         settings, kinds_present = self._settings, set(cases.kind.tolist())
         filters = {"": settings.kinds, **{kind: (kind,) for kind in settings.kinds if kind in kinds_present}}
         by_rule = diagnoses(cases, {name: one.children for name, one in scores.items()}, filters, settings)
@@ -109,18 +109,18 @@ class CreditStudy:
             for name, one in scores.items()
         }
 
-    def _ablations(self, cases: Cases, flat: Scored, report: Report) -> Ablations:
+    def _ablations(self, cases: Cases, flat: RuleScores, report: Report) -> Ablations:
         def variant(scoring: Scoring) -> Variant:
             return self._variant(cases, self._score(scoring, report), flat)
 
-        shared = variant(measuring.untyped(self._retention))
+        shared = variant(measuring.untyped_rule(self._retention))
         return Ablations(
             random=self._summarize_random({str(seed): variant(scoring) for seed, scoring in self._random.items()}),
             untyped=Untyped(**dict(shared), retention=self._retention),
-            kappas={f"{kappa:g}": variant(measuring.soft(kappa)) for kappa in KAPPAS},
+            kappas={f"{kappa:g}": variant(measuring.soft_rule(kappa)) for kappa in KAPPAS},
         )
 
-    def _variant(self, cases: Cases, scored: Scored, flat: Scored) -> Variant:
+    def _variant(self, cases: Cases, scored: RuleScores, flat: RuleScores) -> Variant:
         return Variant(
             leakage=leakage(cases, scored.children, self._settings.kinds),
             preservation=preservation(cases, scored.children, self._settings.kinds),
@@ -128,14 +128,14 @@ class CreditStudy:
             change=fmean(scored.rewards - flat.rewards),
         )
 
-    def _summarize_random(self, each: dict[str, Variant]) -> Rewired | None:
+    def _summarize_random(self, each: dict[str, Variant]) -> RandomGraphs | None:
         if not each:
             return None
         graphs = [sheet for sheet in self._sheets.each if sheet.edges]
-        unchanged = sum(measuring.as_annotated(sheet, seed) for sheet in graphs for seed in self._random)
+        unchanged = sum(measuring.is_unchanged(sheet, seed) for sheet in graphs for seed in self._random)
         columns = {name: [getattr(one, name) for one in each.values()] for name in Variant.model_fields}
         mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
-        return Rewired(
+        return RandomGraphs(
             mean=Variant.model_validate(mean), each=each, graphs=len(graphs) * len(each), as_annotated=unchanged
         )
 

@@ -1,10 +1,10 @@
 """Report models of a disagreement study."""
 
-from jurygraph.schema import Noun
+from jurygraph.schema import FrozenModel
 from jurygraph.schema.noun import Count, Number, Unit
 
 
-class Contrast(Noun):
+class GroupDifference(FrozenModel):
     """One column of MACRM's Table 4: the mean in High-div, in Low-div, and the difference with its 95 % interval.
 
     The interval's ends are None if there is nothing to resample: one task with one response, or no resample with
@@ -20,7 +20,7 @@ class Contrast(Noun):
     difference_high: Number | None
 
 
-class Split(Noun):
+class Split(FrozenModel):
     """Samples by disagreement: the `high` samples with the greatest D_pair, and the rest.
 
     `cut` is the least D_pair in High-div. `tied_high` samples of High-div and `tied_low` of Low-div have exactly this
@@ -38,10 +38,10 @@ class Split(Noun):
     resamples: Count
     empty: Count
     seed: Count
-    rows: tuple[Contrast, ...]
+    rows: tuple[GroupDifference, ...]
 
 
-class Correlation(Noun):
+class Correlation(FrozenModel):
     """Two components over all samples; without coefficients if one is constant, and `why` gives that reason."""
 
     first: str
@@ -51,7 +51,7 @@ class Correlation(Noun):
     why: str | None = None
 
 
-class StepMeans(Noun):
+class StepMeans(FrozenModel):
     """One step of MACRM's Fig. 3: its samples, (a) mean reward, (b) mean D_pair, (c) conflict rate (Eq. 7)."""
 
     step: Number
@@ -61,7 +61,7 @@ class StepMeans(Noun):
     conflict_rate: Unit
 
 
-class Trend(Noun):
+class Trend(FrozenModel):
     """Trend of a series over the steps.
 
     `slope` is the slope of the least-squares line, per unit of the step number. `kendall` is τ-b with the step and `p`
@@ -80,7 +80,7 @@ class Trend(Noun):
     fluctuation: Number
 
 
-class DisagreementReport(Noun):
+class DisagreementReport(FrozenModel):
     """One run: D_pair over `components` of `samples` responses in `tasks` tasks.
 
     `threshold` is the percentile of all D_pair, by linear interpolation; a sample above it is a conflict. `steps` and

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jurygraph.studies.disagreement.findings import DisagreementReport
-from jurygraph.studies.plots import plotted
+from jurygraph.studies.plots import open_figure
 
 _PANELS = (
     ("reward", "(a) mean reward"),
@@ -19,7 +19,7 @@ def draw(reports: Sequence[DisagreementReport], file: Path, form: str) -> None:
 
     The same reports give the same file. Raises OSError.
     """
-    with plotted(file, form, (11.0, 3.6)) as figure:
+    with open_figure(file, form, (11.0, 3.6)) as figure:
         for axes, (name, title) in zip(figure.subplots(1, len(_PANELS)), _PANELS, strict=True):
             for index, one in enumerate(reports):
                 stroke, mark = _LINE_STYLES[index % len(_LINE_STYLES)]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.stepwise import Cut, Row, read_rows
+from jurygraph.studies.stepwise import Row, StepRule, read_rows
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class Samples:
 
 
 def read_samples(
-    run: Run, cut: Cut, components: Sequence[str] = (), report: Callable[[int], None] = lambda tasks: None
+    run: Run, cut: StepRule, components: Sequence[str] = (), report: Callable[[int], None] = lambda tasks: None
 ) -> Samples:
     """Return the samples of a run; `report` is called with 1 for each task.
 
@@ -75,7 +75,7 @@ def read_samples(
 
 
 def _make_samples(
-    run: Run, chosen: tuple[str, ...], kept: Sequence[tuple[Row, list[float]]], cut: Cut, left_out: Counter[str]
+    run: Run, chosen: tuple[str, ...], kept: Sequence[tuple[Row, list[float]]], cut: StepRule, left_out: Counter[str]
 ) -> Samples:
     return Samples(
         run=str(run.folder),
@@ -104,7 +104,7 @@ def _choose_components(run: Run, requested: Sequence[str]) -> tuple[str, ...]:
     return chosen
 
 
-def _exclusion_reason(row: Row, chosen: Sequence[str], cut: Cut) -> str | None:
+def _exclusion_reason(row: Row, chosen: Sequence[str], cut: StepRule) -> str | None:
     """Return the reason why a response is not a sample; None if it is one."""
     if row.reward is None:
         return "responses whose reward failed"

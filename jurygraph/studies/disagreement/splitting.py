@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from jurygraph.studies.credit.bootstrap import times
-from jurygraph.studies.disagreement.findings import Contrast, Split
+from jurygraph.studies.credit.bootstrap import resample_counts
+from jurygraph.studies.disagreement.findings import GroupDifference, Split
 from jurygraph.studies.disagreement.samples import Samples
 
 Floats = NDArray[np.float64]
@@ -56,11 +56,11 @@ class _Intervals(NamedTuple):
     empty: int
 
 
-def _contrasts(samples: Samples, columns: Floats, chosen: Bools, intervals: _Intervals) -> list[Contrast]:
+def _contrasts(samples: Samples, columns: Floats, chosen: Bools, intervals: _Intervals) -> list[GroupDifference]:
     means = columns[chosen].mean(axis=0), columns[~chosen].mean(axis=0)
     names = ("reward", *samples.components)
     return [
-        Contrast(
+        GroupDifference(
             name=name,
             high=float(high),
             low=float(low),
@@ -86,7 +86,7 @@ def _intervals(columns: Floats, chosen: Bools, clusters: NDArray[np.int64], resa
         for side in (chosen, ~chosen)
     ]
     differences, empty = [], 0
-    for draws in times(cluster_count, resamples, seed):
+    for draws in resample_counts(cluster_count, resamples, seed):
         high, low = (draws @ side for side in sides)
         both = (high[:, -1] > 0.0) & (low[:, -1] > 0.0)
         empty += int((~both).sum())

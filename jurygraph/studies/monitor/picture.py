@@ -8,7 +8,7 @@ import numpy as np
 from jurygraph.agents.data_analyzer import Alert
 from jurygraph.agents.data_analyzer.step import Floats
 from jurygraph.studies.monitor.watch import WatchReport
-from jurygraph.studies.plots import plotted
+from jurygraph.studies.plots import open_figure
 
 _COLUMNS = 2
 
@@ -16,7 +16,7 @@ _COLUMNS = 2
 def draw(report: WatchReport, history: Mapping[str, Floats], file: Path, form: str) -> None:
     """Write the picture in the format of the suffix `form`; the same stream gives the same file. Raises OSError."""
     rows = -(-len(history) // _COLUMNS)
-    with plotted(file, form, (9.0, 1.4 * rows + 0.6), font=8.0) as figure:
+    with open_figure(file, form, (9.0, 1.4 * rows + 0.6), font=8.0) as figure:
         panels = figure.subplots(rows, _COLUMNS, sharex=True, squeeze=False).ravel()
         for axes, (name, values) in zip(panels, history.items(), strict=False):
             axes.plot(np.arange(1, len(values) + 1), values, color="0.2", linewidth=0.8)

@@ -15,9 +15,9 @@ from jurygraph.agents.data_analyzer.calibration import frame
 from jurygraph.agents.data_analyzer.detectors import Detectors
 from jurygraph.agents.data_analyzer.limits import limits
 from jurygraph.agents.data_analyzer.scales import Measure
-from jurygraph.agents.data_analyzer.series import measured, series_of
+from jurygraph.agents.data_analyzer.series import measure_series, series_of
 from jurygraph.agents.data_analyzer.statistics import disagreement
-from jurygraph.studies.monitor.simulate import unchanged
+from jurygraph.studies.monitor.simulate import unchanged_steps
 
 _CHUNK = 250
 
@@ -44,12 +44,12 @@ class RunLengths(NamedTuple):
 def pool(seed: int, steps: int) -> Pool:
     """Draw steps without change from a seed."""
     settings = Settings()
-    first = unchanged(seed, settings.calibration)
+    first = unchanged_steps(seed, settings.calibration)
     series = series_of(first, settings.opposed, settings.penalties)
     pairs = disagreement([first.components[name] for name in settings.opposed])
     frozen = frame([first.rewards], [pairs])
     seeds = np.random.SeedSequence(seed).generate_state(-(-steps // _CHUNK)).tolist()
-    chunks = [measured(unchanged(item, _CHUNK), series, settings.opposed, frozen) for item in seeds]
+    chunks = [measure_series(unchanged_steps(item, _CHUNK), series, settings.opposed, frozen) for item in seeds]
     columns = (np.concatenate(column)[:steps] for column in zip(*chunks, strict=True))
     return Pool(tuple(item.name for item in series), Measure(*columns))
 

@@ -52,7 +52,7 @@ class Rows:
         return Step(np.where(self.failed, np.nan, rewards), self.columns, self.lengths, batch.groups)
 
 
-def rows(rng: np.random.Generator, steps: int, batch: Batch = BATCH) -> Rows:
+def draw_rows(rng: np.random.Generator, steps: int, batch: Batch = BATCH) -> Rows:
     """Draw rows of steps without change, [steps, n]."""
     size = (steps, batch.prompts * batch.answers)
     ease = np.repeat(rng.beta(1.2, 1.2, (steps, batch.prompts)), batch.answers, axis=-1)
@@ -71,9 +71,9 @@ def rows(rng: np.random.Generator, steps: int, batch: Batch = BATCH) -> Rows:
     )
 
 
-def unchanged(seed: int, steps: int, batch: Batch = BATCH) -> Step:
+def unchanged_steps(seed: int, steps: int, batch: Batch = BATCH) -> Step:
     """Return steps without change, [steps, n], as one array."""
-    return rows(np.random.Generator(np.random.PCG64(seed)), steps, batch).step(batch, WEIGHTS)
+    return draw_rows(np.random.Generator(np.random.PCG64(seed)), steps, batch).step(batch, WEIGHTS)
 
 
 class Hack(NamedTuple):
@@ -97,15 +97,15 @@ class Hack(NamedTuple):
         return 1.0 + self.growth * max(0, step - self.begins + 1)
 
 
-PAYS = {"accuracy": 0.5, "format": 1.0, "steps": 0.5, "repetition": -0.2}
+HACKABLE_WEIGHTS = {"accuracy": 0.5, "format": 1.0, "steps": 0.5, "repetition": -0.2}
 """Weights that reward a wrong answer in the right format more than most honest answers."""
 
 
-def hacked(seed: int, steps: int, hack: Hack) -> Iterator[Step]:
+def hacked_steps(seed: int, steps: int, hack: Hack) -> Iterator[Step]:
     """Yield steps with a planted hack, one by one."""
     rng = np.random.Generator(np.random.PCG64(seed))
     for number in range(1, steps + 1):
-        honest = rows(rng, 1)
+        honest = draw_rows(rng, 1)
         is_hack = rng.random(honest.lengths.shape) < hack.share(number)
         columns = honest.columns
         step = Rows(
@@ -116,7 +116,7 @@ def hacked(seed: int, steps: int, hack: Hack) -> Iterator[Step]:
             },
             np.where(is_hack, np.rint(honest.lengths * hack.longer(number)), honest.lengths),
             honest.failed,
-        ).step(BATCH, PAYS)
+        ).step(BATCH, HACKABLE_WEIGHTS)
         yield Step(
             step.rewards[0],
             {name: column[0] for name, column in step.components.items()},
@@ -125,9 +125,9 @@ def hacked(seed: int, steps: int, hack: Hack) -> Iterator[Step]:
         )
 
 
-def three_sd(hack: Hack) -> int:
+def three_sd_step(hack: Hack) -> int:
     """Return the first step at which the hack is expected to shift accuracy or length by 3 sd of a step's mean."""
-    reference = rows(np.random.Generator(np.random.PCG64(0)), _REFERENCE_STEPS)
+    reference = draw_rows(np.random.Generator(np.random.PCG64(0)), _REFERENCE_STEPS)
     accuracy, length = reference.columns["accuracy"].mean(axis=-1), reference.lengths.mean(axis=-1)
     step = hack.begins
     while True:

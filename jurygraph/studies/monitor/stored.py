@@ -10,18 +10,18 @@ from pydantic import JsonValue
 
 from jurygraph.agents.data_analyzer import Step
 from jurygraph.errors import InputError
-from jurygraph.runs.reading import Scored
+from jurygraph.runs.reading import ScoredResponse
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.ledger import Ledger
 
-Group = list[Scored]
+Group = list[ScoredResponse]
 Wait = Callable[[], None]
 """A function that returns when the run should be read again."""
 
 
 @dataclass
-class Erased:
+class ErasedCounter:
     """Counter of erased responses in the groups that passed so far."""
 
     count: int = 0
@@ -33,7 +33,7 @@ class Erased:
             yield group
 
 
-def opened(folder: Path, wait: Wait | None = None) -> Run:
+def open_run(folder: Path, wait: Wait | None = None) -> Run:
     """Open the run in a folder. With `wait`, wait for a run that another process has not begun yet or is still
     planning.
 
@@ -53,17 +53,17 @@ def _is_pending(folder: Path) -> bool:
         return ledger is None
     if not folder.exists():
         return True
-    return folder.is_dir() and all(entry.name in place.OWN for entry in folder.iterdir())
+    return folder.is_dir() and all(entry.name in place.RUN_FILES for entry in folder.iterdir())
 
 
-def groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
+def read_groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
     """Yield the groups of a run in the order of its tasks; with `wait`, also those added until the run is closed.
 
     The run is reopened for every pass and closed before `wait` is called, so that its writer is not blocked.
     """
     last_seq, closed = 0, False
     while not closed:
-        with closing(opened(folder, wait)) as run:
+        with closing(open_run(folder, wait)) as run:
             closed = run.closed or wait is None
             for record in run.source.ledger.records("group", last_seq, run.extent):
                 yield run.group(record)
@@ -72,13 +72,13 @@ def groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
             wait()
 
 
-def penalties(folder: Path, wait: Wait | None = None) -> frozenset[str]:
+def penalty_components(folder: Path, wait: Wait | None = None) -> frozenset[str]:
     """Return the components of a run with a negative weight in its config."""
-    with closing(opened(folder, wait)) as run:
+    with closing(open_run(folder, wait)) as run:
         return frozenset(name for name, weight in run.config.reward.items() if weight < 0)
 
 
-def by_number(stream: Iterable[Group], every: int) -> Iterator[list[Group]]:
+def steps_by_number(stream: Iterable[Group], every: int) -> Iterator[list[Group]]:
     """Yield steps of `every` tasks each; an incomplete step at the end is dropped."""
     step: list[Group] = []
     for group in stream:
@@ -88,7 +88,7 @@ def by_number(stream: Iterable[Group], every: int) -> Iterator[list[Group]]:
             step = []
 
 
-def by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]:
+def steps_by_label(stream: Iterable[Group], label: str) -> Iterator[list[Group]]:
     """Yield steps of consecutive tasks whose responses have the same value of a label.
 
     Erased responses have no label; a task with only erased responses belongs to the step around it. Raises `InputError`
@@ -131,7 +131,7 @@ def _label_values(group: Group, label: str) -> list[JsonValue]:
     return values[:1]
 
 
-def steps(cut: Iterable[Sequence[Group]]) -> Iterator[Step]:
+def analyzer_steps(cut: Iterable[Sequence[Group]]) -> Iterator[Step]:
     """Yield steps as the analyzer expects them. Components are those of the first step; lengths are in characters."""
     names: list[str] | None = None
     for tasks in cut:

@@ -15,15 +15,15 @@ _INVISIBLE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff{UNSEEN}]"
 _PIECES = re.compile("[^\\s\u2e80-\U0003ffff]+\\s*|\\S\\s*")
 
 
-def plain(text: str) -> str:
+def escape_invisible(text: str) -> str:
     """Return the text in one line, with control and other invisible characters escaped."""
     return _INVISIBLE.sub(lambda found: json.dumps(found[0])[1:-1], " ".join(text.split()))
 
 
-def wrapped(text: str, room: float, most: int) -> list[str]:
+def wrap_text(text: str, room: float, most: int) -> list[str]:
     """Return the text in at most `most` lines no wider than `room` pixels; "…" replaces the rest."""
     lines = [""]
-    for piece in _pieces(plain(text), room):
+    for piece in _pieces(escape_invisible(text), room):
         if lines[-1] and _width((lines[-1] + piece).rstrip()) > room:
             if len(lines) == most:
                 return [*lines[:-1], _truncate(lines[-1].rstrip(), room)]

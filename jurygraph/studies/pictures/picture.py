@@ -122,7 +122,7 @@ class Picture:
         return f"{text} Suppressed: {suppressed}."
 
 
-def picture_of(task: str, rubric: Rubric, scores: Scores | None = None) -> Picture:
+def build_picture(task: str, rubric: Rubric, scores: Scores | None = None) -> Picture:
     """Return the picture of a task's rubric, with the `scores` of a response if they are given.
 
     With scores, edges may form a cycle, as in a run that does not use them. Raises `GraphCycleError` if they form one

@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from jurygraph.errors import InputError
 from jurygraph.graphs.recipe import RUBRIC
-from jurygraph.graphs.table import OK, STOPPED, judged, unjudged
+from jurygraph.graphs.table import OK, STOPPED, is_judged, is_unjudged
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import table_of
-from jurygraph.schema import Decision, Spec, Task, Trace
+from jurygraph.runs.tables import group_table
+from jurygraph.schema import ComponentSpec, Decision, Task, Trace
 from jurygraph.studies.pictures.picture import Score, Scores
 
 
@@ -33,7 +33,7 @@ def scores_of(run: Run, response: str) -> tuple[Task, Scores]:
     return task, Scores(response, spec.combiner, run.config.rubric.kappa, criteria, _retention(spec), failed)
 
 
-def _rubric(run: Run, task: Task, decision: Decision) -> Spec:
+def _rubric(run: Run, task: Task, decision: Decision) -> ComponentSpec:
     """Return the component computed from the task's criteria."""
     if task.rubric is None:
         raise InputError(f"{run.folder}: task {task.id!r} has no rubric to draw; name a response to one that has")
@@ -45,10 +45,10 @@ def _rubric(run: Run, task: Task, decision: Decision) -> Spec:
     raise InputError(f"{run.folder}: {problem}; draw the graph alone with --task")
 
 
-def _criteria(run: Run, trace: Trace, decision: Decision, spec: Spec) -> dict[str, Score]:
+def _criteria(run: Run, trace: Trace, decision: Decision, spec: ComponentSpec) -> dict[str, Score]:
     group = [member.trace for member in run.group_of(trace.task_id)]
     row = sorted(member.response_id for member in group).index(trace.response_id)
-    table = table_of(run, trace.task_id, group)
+    table = group_table(run, trace.task_id, group)
     left = trace.reward.parts[spec.name]
     reasons_of = _reasons_by_question(trace)
     scores = {}
@@ -68,9 +68,9 @@ def _describe_missing(outcome: NDArray[np.int8], is_counted: bool) -> str:
         return "does not count"
     if (outcome == STOPPED).any():
         return "stopped by a gate"
-    if unjudged(outcome).any():
-        return "partly judged" if judged(outcome).any() else "unjudged"
-    return "" if judged(outcome).any() else "not asked"
+    if is_unjudged(outcome).any():
+        return "partly judged" if is_judged(outcome).any() else "unjudged"
+    return "" if is_judged(outcome).any() else "not asked"
 
 
 def _reasons_by_question(trace: Trace) -> Mapping[str, list[str]]:
@@ -82,7 +82,7 @@ def _reasons_by_question(trace: Trace) -> Mapping[str, list[str]]:
     return reasons
 
 
-def _retention(spec: Spec) -> Mapping[tuple[str, str], float]:
+def _retention(spec: ComponentSpec) -> Mapping[tuple[str, str], float]:
     """Return λ of every edge, by its ends; the decision stores edges by the places of the criteria."""
     names, params = list(spec.inputs), cast(Mapping[str, list[Any]], spec.params)
     ends = zip(params["parents"], params["children"], params["retention"], strict=True)

@@ -23,7 +23,7 @@ class Calibration(NamedTuple):
     accuracy: float
 
 
-def calibration(settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1) -> dict[str, Calibration]:
+def measure_calibration(settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1) -> dict[str, Calibration]:
     """Return the calibration of the greatest posterior of preset `converged`, by setting.
 
     The error is Σ_b n_b/n |right_b - confidence_b| over ten bins of equal width. All seeds share the bins, because the

@@ -20,15 +20,15 @@ import numpy as np
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.repeating import Report, every
-from jurygraph.studies.simulate.generator import AMBIGUITY, Simulated, more_items, stableval
-from jurygraph.studies.simulate.measured import Measured
+from jurygraph.studies.simulate.generator import AMBIGUITY, SimulatedEvaluation, simulate_more_items, stableval
+from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.setting import CLASSES, VALUES, Floats, Setting
 
 INTERVALS = ("items", "refits", "published")
 FIGURES = ("as fitted", "true confusions", "true credit", "width", "annotators", "annotators' width")
 
 
-class Effort(NamedTuple):
+class CoverageSettings(NamedTuple):
     """Number of resamples of items, of refits, and of further items per agent for computing true values."""
 
     resamples: int = 1000
@@ -37,15 +37,15 @@ class Effort(NamedTuple):
 
 
 def coverage(
-    setting: Setting, seeds: Sequence[int], effort: Effort, jobs: int = 1, report: Report | None = None
-) -> Measured:
+    setting: Setting, seeds: Sequence[int], effort: CoverageSettings, jobs: int = 1, report: Report | None = None
+) -> MethodFigures:
     """Return the share of intervals that contain the true value, and their width, by preset `converged`.
 
     Agents' intervals are those of `agent_scores` (`items`) and of `refit_intervals` (`refits`, and `published`: 10
     de-duplicated resamples). Annotators' intervals in the first row are those of `annotators()`.
     """
     runs = [(setting, seed, effort) for seed in seeds]
-    return Measured(INTERVALS, FIGURES, np.array(every(_measure_run, runs, jobs, report)))
+    return MethodFigures(INTERVALS, FIGURES, np.array(every(_measure_run, runs, jobs, report)))
 
 
 class _Intervals(NamedTuple):
@@ -55,12 +55,12 @@ class _Intervals(NamedTuple):
     annotators: Floats
 
 
-def _measure_run(run: tuple[Setting, int, Effort]) -> Floats:
+def _measure_run(run: tuple[Setting, int, CoverageSettings]) -> Floats:
     """Return the figures of one evaluation, [intervals, figures]."""
     setting, seed, effort = run
     simulated = stableval(setting, seed)
     fitted = consensus.fit(simulated.item, simulated.annotator, simulated.label, n_classes=CLASSES)
-    true = _true_values(simulated, fitted, more_items(simulated, effort.population, seed))
+    true = _true_values(simulated, fitted, simulate_more_items(simulated, effort.population, seed))
     diagonal = np.einsum("acc->a", mean_confusions(simulated)) / CLASSES
     accuracy = diagonal[list(fitted.votes.annotators)]
     return np.array([_coverage_figures(bounds, true, accuracy) for bounds in _intervals(simulated, fitted, effort)])
@@ -71,7 +71,7 @@ def _coverage_figures(bounds: _Intervals, true: tuple[Floats, ...], accuracy: Fl
     return [*agents, _coverage_rate(bounds.annotators, accuracy), _mean_width(bounds.annotators)]
 
 
-def _intervals(simulated: Simulated, fitted: Consensus, effort: Effort) -> list[_Intervals]:
+def _intervals(simulated: SimulatedEvaluation, fitted: Consensus, effort: CoverageSettings) -> list[_Intervals]:
     scores = fitted.agent_scores(simulated.agent, bootstrap=effort.resamples)
     refits = [
         consensus.refit_intervals(fitted, simulated.agent, resamples=effort.refits, published=published)
@@ -86,7 +86,7 @@ def _intervals(simulated: Simulated, fitted: Consensus, effort: Effort) -> list[
     ]
 
 
-def _true_values(simulated: Simulated, fitted: Consensus, further: Simulated) -> tuple[Floats, ...]:
+def _true_values(simulated: SimulatedEvaluation, fitted: Consensus, further: SimulatedEvaluation) -> tuple[Floats, ...]:
     """Return the agents' mean expected credit in the three readings, [agents] each."""
     credit = simulated.setting.shares @ VALUES
     rows = further.item, further.annotator, further.label
@@ -95,14 +95,14 @@ def _true_values(simulated: Simulated, fitted: Consensus, further: Simulated) ->
     return fitted_scores + shift, further.scores(known_posterior(further)) + shift, credit
 
 
-def mean_confusions(simulated: Simulated) -> Floats:
+def mean_confusions(simulated: SimulatedEvaluation) -> Floats:
     """Return how each annotator labels items of the population, [A,3,3]: π blurred by the mean ambiguity."""
     hard = simulated.setting.hard
     blurred = hard * AMBIGUITY["hard"] + (1.0 - hard) * AMBIGUITY["clear"]
     return (1.0 - blurred) * simulated.confusions + blurred / CLASSES
 
 
-def known_posterior(simulated: Simulated) -> Floats:
+def known_posterior(simulated: SimulatedEvaluation) -> Floats:
     """Return the model's posterior of each item with the true shares and confusions, [N,3]."""
     likelihood = np.log(mean_confusions(simulated))[simulated.annotator, :, simulated.label]
     joint = likelihood.reshape(len(simulated.truth), -1, CLASSES).sum(axis=1) + np.log(

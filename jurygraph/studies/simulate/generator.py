@@ -16,7 +16,7 @@ AMBIGUITY = {"clear": _CLEAR[0] / sum(_CLEAR), "hard": _HARD[0] / sum(_HARD)}
 
 
 @dataclass(frozen=True)
-class Simulated:
+class SimulatedEvaluation:
     """A simulated evaluation with its true values.
 
     Attributes:
@@ -49,7 +49,7 @@ class Simulated:
         return np.asarray((posterior @ VALUES).reshape(len(self.setting.qualities), -1).mean(axis=1))
 
 
-def stableval(setting: Setting, seed: int) -> Simulated:
+def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
     """Simulate an evaluation; the same setting and seed give the same labels.
 
     Args:
@@ -66,13 +66,13 @@ def stableval(setting: Setting, seed: int) -> Simulated:
     return _simulate(setting, generator.permutation(pool)[: setting.taking_part], generator)
 
 
-def more_items(simulated: Simulated, items: int, seed: int) -> Simulated:
+def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -> SimulatedEvaluation:
     """Simulate other items of the same agents, `items` for each, labelled by the same annotators."""
     kinds = np.array([KINDS.index(kind) for kind in simulated.kinds])
     return _simulate(Setting(**dict(simulated.setting) | {"items": items}), kinds, np.random.default_rng(seed))
 
 
-def _simulate(setting: Setting, kinds: Codes, generator: np.random.Generator) -> Simulated:
+def _simulate(setting: Setting, kinds: Codes, generator: np.random.Generator) -> SimulatedEvaluation:
     agents, labels = len(setting.qualities), setting.labels
     total = agents * setting.items
     agent = np.repeat(np.arange(agents), setting.items)
@@ -84,7 +84,7 @@ def _simulate(setting: Setting, kinds: Codes, generator: np.random.Generator) ->
     confusions = np.array([CONFUSION[kind] for kind in KINDS])[kinds]
     blurred = ambiguity[item, None]
     probabilities = (1.0 - blurred) * confusions[annotator, truth[item]] + blurred / CLASSES
-    return Simulated(
+    return SimulatedEvaluation(
         setting=setting,
         item=item,
         agent=agent[item],

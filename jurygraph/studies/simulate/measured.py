@@ -19,7 +19,7 @@ class Gain(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Measured:
+class MethodFigures:
     """Figures `values` [S,M,F] by seed, method and figure, in the order of `methods` and `figures`."""
 
     methods: tuple[str, ...]

@@ -10,8 +10,8 @@ from jurygraph.aggregation.consensus import Credited
 from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.aggregation.consensus.stability import tau_b
 from jurygraph.errors import PlanError
-from jurygraph.studies.simulate.generator import Simulated, stableval
-from jurygraph.studies.simulate.measured import Measured
+from jurygraph.studies.simulate.generator import SimulatedEvaluation, stableval
+from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
 
 QUALITIES = (0.85, 0.70, 0.55, 0.35, 0.20)
@@ -53,7 +53,7 @@ def small_panels(
     seeds: Sequence[int],
     priors: Mapping[str, Prior],
     jobs: int = 1,
-) -> dict[Panel, Measured]:
+) -> dict[Panel, MethodFigures]:
     """Return the recovery by `majority` (ties shared), hard `dawid-skene` and `stableval` by preset `converged`, by
     panel.
 
@@ -72,7 +72,7 @@ def small_panels(
     figures_by_run = every(_measure_run, runs, jobs)
     methods = ("majority", "dawid-skene", "stableval", *priors)
     return {
-        panel: Measured(methods, FIGURES, np.array(figures_by_run[index * len(seeds) : (index + 1) * len(seeds)]))
+        panel: MethodFigures(methods, FIGURES, np.array(figures_by_run[index * len(seeds) : (index + 1) * len(seeds)]))
         for index, panel in enumerate(panels)
     }
 
@@ -92,7 +92,7 @@ def _measure_run(run: tuple[Panel, int, tuple[Prior, ...]]) -> Floats:
     )
 
 
-def _recovery_figures(simulated: Simulated, estimate: Credited) -> tuple[float, ...]:
+def _recovery_figures(simulated: SimulatedEvaluation, estimate: Credited) -> tuple[float, ...]:
     scores, true = simulated.scores(estimate.posterior), simulated.true_scores
     is_leading = estimate.posterior == estimate.posterior.max(axis=1, keepdims=True)
     right = (is_leading / is_leading.sum(axis=1, keepdims=True))[np.arange(len(simulated.truth)), simulated.truth]

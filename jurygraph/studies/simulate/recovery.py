@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
-from jurygraph.studies.simulate.generator import Simulated, stableval
-from jurygraph.studies.simulate.measured import Measured
+from jurygraph.studies.simulate.generator import SimulatedEvaluation, stableval
+from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
 
 FIGURES = ("mse", "accuracy", "tau_b")
@@ -17,7 +17,7 @@ FIGURES = ("mse", "accuracy", "tau_b")
 
 def recovery(
     settings: Mapping[str, Setting], seeds: Sequence[int], jobs: int = 1, report: Report | None = None
-) -> dict[str, Measured]:
+) -> dict[str, MethodFigures]:
     """Return the recovery by majority vote (ties to the highest class), hard Dawid-Skene and STABLEVAL, by setting.
 
     The figures are the mean squared error of the agents' scores (`mse`), the share of pairs of agents in their true
@@ -35,7 +35,7 @@ def recovery(
     runs = [(setting, seed) for setting in dict.fromkeys(settings.values()) for seed in seeds]
     figures_by_run = dict(zip(runs, every(_measure_run, runs, jobs, report), strict=True))
     return {
-        name: Measured(METHODS, FIGURES, np.array([figures_by_run[setting, seed] for seed in seeds]))
+        name: MethodFigures(METHODS, FIGURES, np.array([figures_by_run[setting, seed] for seed in seeds]))
         for name, setting in settings.items()
     }
 
@@ -46,11 +46,14 @@ def _measure_run(run: tuple[Setting, int]) -> Floats:
     true = simulated.true_scores
     scores = scores_by_method(simulated, np.ones(len(simulated.item), dtype=np.bool_))
     return np.array(
-        [[np.mean((estimated - true) ** 2), in_order(estimated, true), tau_b(true, estimated)] for estimated in scores]
+        [
+            [np.mean((estimated - true) ** 2), pair_order_accuracy(estimated, true), tau_b(true, estimated)]
+            for estimated in scores
+        ]
     )
 
 
-def scores_by_method(simulated: Simulated, kept: NDArray[np.bool_]) -> list[Floats]:
+def scores_by_method(simulated: SimulatedEvaluation, kept: NDArray[np.bool_]) -> list[Floats]:
     """Return the agents' scores by the rows that are `kept`, at least one per item: [agents], by method."""
     rows = simulated.item[kept], simulated.annotator[kept], simulated.label[kept]
     fitted = consensus.fit(*rows, preset="paper-synthetic", n_classes=CLASSES)
@@ -58,7 +61,7 @@ def scores_by_method(simulated: Simulated, kept: NDArray[np.bool_]) -> list[Floa
     return [simulated.scores(method.posterior) for method in (majority, fitted.hard(), fitted)]
 
 
-def in_order(scores: Floats, true: Floats) -> float:
+def pair_order_accuracy(scores: Floats, true: Floats) -> float:
     """Return the share of pairs that are in the true order; a tie on one side only counts half."""
     one, other = (np.sign(np.subtract.outer(each, each))[np.triu_indices(len(each), 1)] for each in (scores, true))
     return float(np.where(one == other, 1.0, np.where(one * other == 0.0, 0.5, 0.0)).mean())

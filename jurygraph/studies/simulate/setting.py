@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from jurygraph.errors import PlanError
-from jurygraph.schema.noun import Noun, Unit
+from jurygraph.schema.noun import FrozenModel, Unit
 
 Floats = NDArray[np.float64]
 Kind = Literal["normal", "strict", "lenient", "adversarial"]
@@ -32,7 +32,7 @@ WIDE = (0.85, 0.80, 0.70, 0.55, 0.35, 0.20)
 TIGHT = (0.75, 0.70, 0.65, 0.60, 0.55, 0.50)
 
 
-class Setting(Noun):
+class Setting(FrozenModel):
     """Setting of a simulation (STABLEVAL, section 5.1). The default is the paper's base configuration.
 
     Attributes:

@@ -8,7 +8,7 @@ from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate.generator import stableval
-from jurygraph.studies.simulate.measured import Measured
+from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.recovery import scores_by_method
 from jurygraph.studies.simulate.setting import Floats, Setting
 
@@ -17,7 +17,7 @@ PUBLISHED_KEPT: Mapping[str, int] = {"labels_3": 2, "labels_5": 3, "labels_7": 3
 """Number of labels that an item keeps, by the name of the configuration."""
 
 
-def thinned(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1) -> Measured:
+def measure_thinning(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1) -> MethodFigures:
     """Return the mean `tau_b` of the ranking by all labels and that by `kept` labels of each item, over ten draws.
 
     Args:
@@ -32,7 +32,7 @@ def thinned(setting: Setting, kept: int, seeds: Sequence[int], jobs: int = 1) ->
     if not 1 <= kept < setting.labels:
         raise PlanError(f"kept is {kept}: at least 1 is needed, and fewer than the {setting.labels} labels of an item")
     runs = [(setting, kept, seed) for seed in seeds]
-    return Measured(METHODS, ("tau_b",), np.array(every(_measure_run, runs, jobs))[:, :, None])
+    return MethodFigures(METHODS, ("tau_b",), np.array(every(_measure_run, runs, jobs))[:, :, None])
 
 
 def _measure_run(run: tuple[Setting, int, int]) -> Floats:

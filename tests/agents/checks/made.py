@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jurygraph.agents.checks.decided import Decided
+from jurygraph.agents.checks.decided import CheckResult
 from jurygraph.agents.checks.deciding import decide_check
 from jurygraph.agents.checks.items import Item
 from jurygraph.agents.checks.stated import Check
@@ -41,7 +41,7 @@ def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:
     )
 
 
-def decide(stated: dict[str, Any], *items: Item) -> Decided:
+def decide(stated: dict[str, Any], *items: Item) -> CheckResult:
     """A check of items that all come from one source."""
     check = Check.model_validate(stated)
     return decide_check(check, {source: items for source, _ in check.items})

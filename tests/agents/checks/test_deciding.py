@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.checks.decided import Decided
+from jurygraph.agents.checks.decided import CheckResult
 from jurygraph.agents.checks.items import Item
 from tests.agents.checks.made import decide, invented, own, row
 from tests.examples import at_most
@@ -102,7 +102,7 @@ def test_what_does_not_hold_hangs_on_the_items_that_count() -> None:
 def test_a_share_is_of_all_items_and_all_must_pass() -> None:
     stated = {"share": "meals", "where": CHEAP}
     assert decide(stated, row(price=1), row(price=2)).holds is True
-    assert decide(stated, row(price=1), row(price=20)) == Decided(
+    assert decide(stated, row(price=1), row(price=20)) == CheckResult(
         False, 0.5, "the share of meals that pass is 0.5, not 1 or more", [row(price=20)]
     )
 
@@ -128,8 +128,8 @@ def test_a_share_of_those_among() -> None:
 
 def test_a_share_over_no_items_is_0_and_over_none_of_those_among_is_met() -> None:
     stated = {"share": "meals", "where": CHEAP, "among": {"day": {"equals": 1}}}
-    assert decide(stated) == Decided(False, 0.0, "the response names no meals")
-    assert decide(stated, row(day=2)) == Decided(True, 1.0, "none of the meals is of that kind")
+    assert decide(stated) == CheckResult(False, 0.0, "the response names no meals")
+    assert decide(stated, row(day=2)) == CheckResult(True, 1.0, "none of the meals is of that kind")
 
 
 def test_what_is_perhaps_not_among_them_may_count_or_not() -> None:
@@ -219,12 +219,12 @@ def test_terms_add_up_over_their_own_items() -> None:
 
 def test_a_sum_over_no_items_is_no_sum() -> None:
     stated = {"sum": [*PRICES, {"of": "stays", "column": "price"}, *PRICES], "at_most": 100}
-    assert decide(stated) == Decided(False, 0.0, "the response names no meals and no stays")
+    assert decide(stated) == CheckResult(False, 0.0, "the response names no meals and no stays")
 
 
 def test_a_sum_too_large_for_a_number_is_more_than_any_bound() -> None:
     items = [own(price=1e308), own(price=1e308)]
-    assert decide({"sum": PRICES, "at_most": 1e308}, *items) == Decided(
+    assert decide({"sum": PRICES, "at_most": 1e308}, *items) == CheckResult(
         False, 0.0, f"the sum is inf, not {int(1e308)} or less", items
     )
 
@@ -465,7 +465,7 @@ def completions(items: Sequence[Item], grounded: Sequence[bool] = (True, False))
         yield [item._replace(values=values) for item, values in zip(items, whole, strict=True)]
 
 
-def credit(decided: Decided) -> float:
+def credit(decided: CheckResult) -> float:
     return 1.0 if decided.holds else decided.share
 
 

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.checks.items import Item, holds
+from jurygraph.agents.checks.items import Item, run_tests
 from jurygraph.agents.checks.stated import Test as Stated
 from tests.agents.checks.made import invented, own, row
 
 
 def held(item: Item, **tests: dict[str, Any]) -> str:
-    return holds({column: Stated.model_validate(test) for column, test in tests.items()}, item).truth
+    return run_tests({column: Stated.model_validate(test) for column, test in tests.items()}, item).truth
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_what_the_response_leaves_out_weighs_more_than_what_the_tables_do() -> N
 
 
 def test_what_is_lacking_is_named() -> None:
-    found = holds({"x": Stated(equals=1), "y": Stated(equals=1)}, row(y=1))
+    found = run_tests({"x": Stated(equals=1), "y": Stated(equals=1)}, row(y=1))
     assert (found.truth, found.lacking) == ("untold", ["x"])
 
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from jurygraph.agents.checks.stated import Check, Term
 from jurygraph.agents.checks.stated import Test as Stated
-from jurygraph.sources.complaint import complaint
+from jurygraph.sources.complaint import describe_validation_error
 
 SHARE = {"share": "stays", "where": {"room": {"equals": "Private room"}}}
 MEALS = {"of": "meals", "column": "price"}
@@ -18,7 +18,7 @@ def wrong(stated: dict[str, Any]) -> str:
     """What is said of a check that is refused: the field, and why."""
     with pytest.raises(ValidationError) as caught:
         Check.model_validate(stated)
-    found = complaint(caught.value, Check, stated)
+    found = describe_validation_error(caught.value, Check, stated)
     return f"{found.field}: {found}"
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from jurygraph.agents.data_analyzer import LEAST_STEPS, MOST_ARL, Alert, Analyzer, Settings, Step
+from jurygraph.agents.data_analyzer import MAX_ARL, MIN_STEPS, Alert, Analyzer, Settings, Step
 from jurygraph.errors import InputError
 from tests.agents.data_analyzer.streams import flat_step, normal_steps
 
@@ -133,7 +133,7 @@ def test_rewards_that_spread_while_their_mean_stands_move_the_population() -> No
 
 
 def test_nothing_is_tested_before_there_are_steps_enough() -> None:
-    wild = [Step(np.full(8, float(10**number))) for number in range(LEAST_STEPS - 1)]
+    wild = [Step(np.full(8, float(10**number))) for number in range(MIN_STEPS - 1)]
     assert told(Analyzer(), wild) == []
 
 
@@ -205,7 +205,7 @@ def full_step(rng: np.random.Generator) -> Step:
 
 
 def grown(steps: tuple[int, ...]) -> list[int]:
-    analyzer, rng, sizes = Analyzer(Settings(arl=MOST_ARL)), np.random.default_rng(10), []
+    analyzer, rng, sizes = Analyzer(Settings(arl=MAX_ARL)), np.random.default_rng(10), []
     for number in range(1, steps[-1] + 1):
         analyzer.observe(full_step(rng))
         if number in steps:

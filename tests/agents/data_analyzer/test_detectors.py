@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from scipy import stats
 
-from jurygraph.agents.data_analyzer.detectors import FADED, LEARN, Detectors
+from jurygraph.agents.data_analyzer.detectors import LEARNING_SCORES, MIN_CUSUM_WEIGHT, Detectors
 from jurygraph.agents.data_analyzer.limits import REFERENCES, Limits, limits
 from jurygraph.agents.data_analyzer.scales import Measure
 
@@ -33,7 +33,7 @@ class Plain:
 
     def feed(self, score: float) -> float:
         n = len(self.scores)
-        if n < LEARN:
+        if n < LEARNING_SCORES:
             self.scores.append(score)
             return math.nan
         t = (score - np.mean(self.scores)) / (np.std(self.scores, ddof=1) * math.sqrt(1 + 1 / n))
@@ -41,7 +41,7 @@ class Plain:
         for k, side in self.cusum:
             if self.cusum[k, side] == 0:
                 self.start[k, side] = n
-            w = max(FADED, self.start[k, side] / math.sqrt(n * (n + 1)))
+            w = max(MIN_CUSUM_WEIGHT, self.start[k, side] / math.sqrt(n * (n + 1)))
             self.cusum[k, side] = max(0.0, self.cusum[k, side] + w * (side * u - k * w))
         self.scores.append(score)
         return u
@@ -79,8 +79,10 @@ def test_streams_side_by_side_run_as_each_would_alone() -> None:
 def test_without_change_normal_scores_are_independent_and_standard_normal_from_the_first() -> None:
     rng = np.random.default_rng(5)
     tests = Detectors((4000, 1), NEVER)
-    u = np.stack([tests.feed(step, measure(rng.normal(7, 3, (4000, 1)))).u[:, 0] for step in range(1, LEARN + 6)])
-    first = u[LEARN:]
+    u = np.stack(
+        [tests.feed(step, measure(rng.normal(7, 3, (4000, 1)))).u[:, 0] for step in range(1, LEARNING_SCORES + 6)]
+    )
+    first = u[LEARNING_SCORES:]
     assert stats.kstest(first.ravel(), "norm").pvalue > 0.01
     assert np.abs(np.corrcoef(first) - np.eye(5)).max() < 0.06
 
@@ -129,9 +131,9 @@ def test_a_cusum_that_rose_early_comes_down_again() -> None:
     """Without the floor of the weights it would keep its level for ever: they would fade away."""
     tests = Detectors((1,), NEVER)
     rng = np.random.default_rng(7)
-    for step in range(1, LEARN + 1):
+    for step in range(1, LEARNING_SCORES + 1):
         tests.feed(step, measure([rng.normal()]))
-    for step in range(LEARN + 1, LEARN + 6):
+    for step in range(LEARNING_SCORES + 1, LEARNING_SCORES + 6):
         tests.feed(step, measure([tests.baseline.mean[0] + 3.0]))
     assert tests.cusum[0, 0, 0] > 5
     fell = [tests.feed(step, measure([rng.normal(0.5)])) and tests.cusum[0, 0, 0] for step in range(20, 420)]

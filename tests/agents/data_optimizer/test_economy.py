@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.data_optimizer import economy
-from jurygraph.agents.data_optimizer.economy import baseline, brevity, compressed, density, freshness
+from jurygraph.agents.data_optimizer.economy import baseline, brevity, compressed_share, density, freshness
 
 SOLUTIONS = Path(__file__).parents[2] / "data" / "gsm8k_solutions.jsonl.gz"
 SENTENCE = "The quick brown fox jumps over the lazy dog by the river. "
@@ -73,13 +73,13 @@ def test_to_say_it_again_makes_no_text_fresher(text: str) -> None:
 
 def test_compression_is_that_of_lz78_by_hand() -> None:
     # a|aa|aaa|aaaa: four phrases, whose numbers take 1, 2, 2 and 3 bits, and 8 for each letter
-    assert compressed("a" * 10) == (1 + 2 + 2 + 3 + 4 * 8) / 80
+    assert compressed_share("a" * 10) == (1 + 2 + 2 + 3 + 4 * 8) / 80
     # a|b|ab|ba|bb: five phrases; one more letter is a rest, which takes the number of a phrase
-    assert compressed("ababbabb") == (1 + 2 + 2 + 3 + 3 + 5 * 8) / 64
-    assert compressed("ababbabba") == (1 + 2 + 2 + 3 + 3 + 5 * 8 + 3) / 72
+    assert compressed_share("ababbabb") == (1 + 2 + 2 + 3 + 3 + 5 * 8) / 64
+    assert compressed_share("ababbabba") == (1 + 2 + 2 + 3 + 3 + 5 * 8 + 3) / 72
     # 300 signs are told apart by 9 bits each
     signs = "".join(map(chr, range(0x4E00, 0x4E00 + 300)))
-    assert compressed(signs) == sum(number.bit_length() + 9 for number in range(1, 301)) / (300 * 9)
+    assert compressed_share(signs) == sum(number.bit_length() + 9 for number in range(1, 301)) / (300 * 9)
 
 
 @pytest.mark.parametrize("text", ["x" * 199, "ha " * 60])
@@ -109,13 +109,13 @@ def test_ordinary_texts_of_all_kinds_and_scripts_are_not_redundant() -> None:
 
 @given(st.text(min_size=1, max_size=300))
 def test_a_share_is_above_0_and_a_score_in_its_range(text: str) -> None:
-    assert compressed(text) > 0.0
+    assert compressed_share(text) > 0.0
     assert 0.0 <= density(text) <= 1.0
 
 
 def test_a_megabyte_is_read_up_to_where_that_is_bounded() -> None:
-    start = SENTENCE * (economy.READ // len(SENTENCE) + 1)
-    flood = start[: economy.READ] + "something else entirely " * 40_000
+    start = SENTENCE * (economy.MAX_CHARACTERS // len(SENTENCE) + 1)
+    flood = start[: economy.MAX_CHARACTERS] + "something else entirely " * 40_000
     assert len(flood) > 1_000_000
-    assert density(flood) == density(flood[: economy.READ])
-    assert freshness(flood) == freshness(flood[: economy.READ])
+    assert density(flood) == density(flood[: economy.MAX_CHARACTERS])
+    assert freshness(flood) == freshness(flood[: economy.MAX_CHARACTERS])

@@ -147,6 +147,6 @@ def test_copies_are_those_that_say_the_same_word_for_word() -> None:
 
 
 def test_of_a_large_group_the_beginnings_are_read() -> None:
-    each = novelty.READ // 4
+    each = novelty.MAX_WORDS // 4
     long = ["tea " * each + f"sea {n}" for n in range(4)]
     assert parts([f"{text} {'on ' * 300_000}" for text in long])[0] == [0.0] * 4

@@ -7,18 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Cells, PlanError
+from jurygraph import PlanError, ScoreMatrix
 from jurygraph.agents.data_synthesizer.contrast import Contrast
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 from tests.graphs.cast import criterion, response, scored, task, told
 
 OWN, OTHER = "a", "a-of-versions"
 
 
-def cells(values: Any, judged: Any = True, live: Any = True, mass: float = 1.0) -> Cells:
+def cells(values: Any, judged: Any = True, live: Any = True, mass: float = 1.0) -> ScoreMatrix:
     numbers = np.atleast_2d(np.array(values, dtype=float))
     shape = numbers.shape
-    return Cells(
+    return ScoreMatrix(
         numbers,
         numbers >= 0.5,
         np.broadcast_to(np.array(judged), shape),
@@ -28,10 +28,10 @@ def cells(values: Any, judged: Any = True, live: Any = True, mass: float = 1.0) 
     )
 
 
-def combined(**inputs: Cells) -> Any:
+def combined(**inputs: ScoreMatrix) -> Any:
     made = Contrast()
     named = {name.replace("_of_", "-of-"): one for name, one in inputs.items()}
-    stated = {name: Input(questions=(name,), weights=(1.0,), mass=one.mass) for name, one in named.items()}
+    stated = {name: ComponentInput(questions=(name,), weights=(1.0,), mass=one.mass) for name, one in named.items()}
     return made.combine(named, made.freeze(stated, {}))
 
 
@@ -89,13 +89,13 @@ def test_the_order_of_the_contrasts_changes_nothing(values: list[float], data: s
     "names", [("a",), ("a-of-x",), ("a", "b-of-x"), ("a", "a-of-x", "a-of-y"), ("a", "a-of-x", "b")]
 )
 def test_inputs_come_in_twos(names: tuple[str, ...]) -> None:
-    inputs = {name: Input(questions=(name,), weights=(1.0,)) for name in names}
+    inputs = {name: ComponentInput(questions=(name,), weights=(1.0,)) for name in names}
     with pytest.raises(PlanError, match="in twos"):
         Contrast().freeze(inputs, {})
 
 
 def test_an_input_is_one_question() -> None:
-    several = Input(questions=("one", "two"), weights=(1.0, 1.0))
+    several = ComponentInput(questions=("one", "two"), weights=(1.0, 1.0))
     with pytest.raises(PlanError, match="holds 2 questions; name one of them by its id"):
         Contrast().freeze({"a": several, "a-of-x": several}, {})
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from jurygraph.agents.data_synthesizer.edits import Edit
-from jurygraph.agents.data_synthesizer.numbers import solved
+from jurygraph.agents.data_synthesizer.numbers import matching_answer
 from jurygraph.agents.data_synthesizer.synthesizer import KINDS, edits_by_rule
 from jurygraph.schema import TaskView
 from tests.agents.data_synthesizer.truth import changed
@@ -42,7 +42,7 @@ def _contrasts() -> Iterator[Contrasted]:
             for response in task["responses"]:
                 if response["metadata"]["is_correct"]:
                     text = response["text"]
-                    for edit in edits_by_rule(text, view, solved(text, view.reference), KINDS):
+                    for edit in edits_by_rule(text, view, matching_answer(text, view.reference), KINDS):
                         yield Contrasted(task["query"], task["reference"], response["id"], text, edit)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import jurygraph as jg
 from jurygraph import ConfigError, InputError, Response, Task
-from jurygraph.agents.data_synthesizer.synthesizer import LONGEST, Synthesizer
-from jurygraph.agents.roles import DeriverAsk
+from jurygraph.agents.data_synthesizer.synthesizer import MAX_CHARACTERS, Synthesizer
+from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Material, TaskView
 from tests.models.server import Answer, said, serving
 
@@ -22,7 +22,7 @@ TASK = Task(id="eggs", query=QUERY, reference="A: 7")
 
 def derived(text: str, task: Task = TASK, **params: Any) -> Material:
     view = TaskView(id=task.id, audience="task", query=task.query, reference=task.reference, facts=task.facts)
-    return asyncio.run(Synthesizer(**params).derive(DeriverAsk(view, Response(id="r", text=text), {})))
+    return asyncio.run(Synthesizer(**params).derive(DeriverInput(view, Response(id="r", text=text), {})))
 
 
 def kinds(material: Material) -> list[str]:
@@ -58,7 +58,7 @@ def test_without_a_reference_calculations_alone_are_known_to_be_right() -> None:
 def test_of_prose_and_of_very_long_texts_none_is_made() -> None:
     plain = TASK.model_copy(update={"reference": None})
     assert derived("It is kind.", plain).note == "nothing in the response could be made worse by a known edit"
-    assert "no contrast is made" in derived("1+1=2\n" * LONGEST, plain).note
+    assert "no contrast is made" in derived("1+1=2\n" * MAX_CHARACTERS, plain).note
 
 
 def test_kinds_and_numbers_are_what_the_config_says_and_the_seed_chooses() -> None:
@@ -134,7 +134,7 @@ def test_a_name_of_which_the_same_is_true_in_part_takes_no_other_ones_place() ->
 
 def test_a_variant_never_has_the_id_of_its_parent() -> None:
     view = TaskView(id="t", audience="task", query="q")
-    ask = DeriverAsk(view, Response(id="~number-1", text="1+1=2"), {})
+    ask = DeriverInput(view, Response(id="~number-1", text="1+1=2"), {})
     (variant,) = asyncio.run(Synthesizer().derive(ask)).variants
     assert variant.response.id == "~~number-1"
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from jurygraph.agents.extraction.deriver import Extract
-from jurygraph.agents.extraction.grounding import NOWHERE, UNKNOWN
+from jurygraph.agents.extraction.grounding import NOT_FOUND_MESSAGE, UNKNOWN
 from jurygraph.agents.registry import load_deriver
-from jurygraph.agents.roles import DeriverAsk
+from jurygraph.agents.roles import DeriverInput
 from jurygraph.errors import ConfigError
-from jurygraph.models.consultation import DEFENDED, Consultation
+from jurygraph.models.consultation import DEFENDED, JudgeClient
 from jurygraph.models.opening import open_gateway
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Message, Response, SafetyConfig, TaskView
@@ -44,7 +44,7 @@ class Derived:
     ) -> list[Material]:
         config = CallsConfig(cache=False, attempts=1, **calls)
         gateway = open_gateway(f"openai-compatible:{url}#tiny", config)
-        model = Consultation(gateway, config.parameters, safety)
+        model = JudgeClient(gateway, config.parameters, safety)
         deriver = Extract(RECORDS)
         material = await asyncio.gather(*(deriver.derive(asked(query, text, model)) for query, text in asks))
         await gateway.close()
@@ -52,9 +52,9 @@ class Derived:
         return list(material)
 
 
-def asked(query: str, text: str, model: Consultation | None = None, data: Any = None) -> DeriverAsk:
+def asked(query: str, text: str, model: JudgeClient | None = None, data: Any = None) -> DeriverInput:
     view = TaskView(id="trip", query=query, reference=REFERENCE)
-    return DeriverAsk(view, Response(id="r", text=text, data=data), {}, model)
+    return DeriverInput(view, Response(id="r", text=text, data=data), {}, model)
 
 
 def derived(script: Script, text: str = TEXT, **settings: Any) -> tuple[Material, list[dict[str, Any]]]:
@@ -122,7 +122,7 @@ def test_what_it_mends_is_whole_and_what_is_told_is_none_of_its_words() -> None:
     assert material.data == WHOLE
     told = bodies[1]["messages"][-1]["content"]
     assert f"meals[3]: {NO_NAME}" in told
-    assert f"stays[0]: {NOWHERE}" in told
+    assert f"stays[0]: {NOT_FOUND_MESSAGE}" in told
     assert "Noma" not in told
     assert "Ignore" not in told
 
@@ -133,7 +133,7 @@ def test_of_what_it_does_not_mend_nothing_is_known() -> None:
     assert len(bodies) == 2
     assert data["meals"] == [*WHOLE["meals"][:3], *WHOLE["meals"][4:], UNKNOWN_OF["meals"]]
     assert data["stays"] == [*WHOLE["stays"][1:], UNKNOWN_OF["stays"]]
-    assert material.note == f"meals[3]: {NO_NAME}; stays[0]: {NOWHERE}"
+    assert material.note == f"meals[3]: {NO_NAME}; stays[0]: {NOT_FOUND_MESSAGE}"
     assert not any(UNKNOWN in one.quote for one in material.evidence)
     assert {kind: data[kind] for kind in ("days", "attractions", "drives")} == {
         kind: WHOLE[kind] for kind in ("days", "attractions", "drives")
@@ -148,7 +148,7 @@ def test_where_nothing_of_it_stands_there_the_material_fails_by_the_response() -
     assert (material.status, material.data, material.evidence) == ("failed", None, ())
     assert material.failure is not None
     assert (material.failure.cause, material.failure.kind) == ("response", "unsupported")
-    assert material.failure.message == f"days[0]: {NOWHERE}"
+    assert material.failure.message == f"days[0]: {NOT_FOUND_MESSAGE}"
 
 
 def test_a_response_that_lays_nothing_down_has_no_records() -> None:
@@ -227,7 +227,7 @@ def test_a_chat_is_shown_message_by_message() -> None:
             gateway = open_gateway(f"openai-compatible:{server.url}#tiny", CallsConfig(cache=False))
             chat = (Message(role="user", content="Plan a trip."), Message(role="user", content="A short one."))
             view = TaskView(id="trip", query=chat)
-            await Extract(RECORDS).derive(DeriverAsk(view, Response(id="r", text=TEXT), {}, Consultation(gateway, {})))
+            await Extract(RECORDS).derive(DeriverInput(view, Response(id="r", text=TEXT), {}, JudgeClient(gateway, {})))
             await gateway.close()
             return shown(server.requests[0].body)
 

@@ -11,7 +11,7 @@ import pytest
 
 from examples.group_trip.layouts import LAYOUTS
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.extraction.grounding import Grounded, Places, ground
+from jurygraph.agents.extraction.grounding import Grounded, IndexedText, ground
 from tests.agents.extraction.errors import ERRORS, REFERENCE, Error, Place
 from tests.agents.extraction.extractor import Reply, perfect, without_quotes
 from tests.agents.extraction.plans import (
@@ -27,7 +27,7 @@ from tests.agents.extraction.plans import (
 
 
 def grounded(text: str, reply: Reply) -> Grounded:
-    return ground(Places(text), KINDS, reply)
+    return ground(IndexedText(text), KINDS, reply)
 
 
 def without(reply: Reply, place: Place) -> Reply:

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.extraction.stated import MOST_RECORDS, read_kinds, reply_noun
+from jurygraph.agents.extraction.stated import MAX_RECORDS, read_kinds, reply_model
 from jurygraph.errors import ConfigError
 from jurygraph.models.asking import Reply
 from jurygraph.models.faults import Fault
-from jurygraph.models.structured import answer_schema, read
+from jurygraph.models.structured import answer_schema, parse_reply
 
 RECORDS: dict[str, Any] = {
     "meals": {
@@ -63,10 +63,10 @@ def test_what_is_no_such_record_is_refused_by_its_name(records: Any, words: str)
 
 
 def test_the_reply_has_a_list_for_each_kind_and_the_passage_first_in_each_record() -> None:
-    schema: Any = answer_schema(reply_noun(read_kinds(RECORDS)))
+    schema: Any = answer_schema(reply_model(read_kinds(RECORDS)))
     assert list(schema["properties"]) == ["meals", "notes"]
     meals = schema["properties"]["meals"]
-    assert meals["maxItems"] == MOST_RECORDS
+    assert meals["maxItems"] == MAX_RECORDS
     assert list(meals["items"]["properties"]) == ["quote", "name", "day", "price", "when", "digest"]
     assert meals["items"]["properties"]["when"]["enum"] == ["lunch", "dinner"]
     assert meals["items"]["properties"]["price"]["anyOf"] == [{"type": "number"}, {"type": "null"}]
@@ -74,7 +74,7 @@ def test_the_reply_has_a_list_for_each_kind_and_the_passage_first_in_each_record
 
 def test_a_reply_is_read_by_the_names_of_the_config() -> None:
     said = {"meals": [MEAL], "notes": []}
-    read_back = read(Reply(text=json.dumps(said)), reply_noun(read_kinds(RECORDS)))
+    read_back = parse_reply(Reply(text=json.dumps(said)), reply_model(read_kinds(RECORDS)))
     assert json.loads(read_back.model_dump_json(by_alias=True)) == said
 
 
@@ -92,10 +92,10 @@ def test_a_reply_is_read_by_the_names_of_the_config() -> None:
 )
 def test_a_reply_of_another_form_is_malformed(meal: dict[str, Any]) -> None:
     with pytest.raises(Fault, match=r"meals\[0\]"):
-        read(Reply(text=json.dumps({"meals": [meal], "notes": []})), reply_noun(read_kinds(RECORDS)))
+        parse_reply(Reply(text=json.dumps({"meals": [meal], "notes": []})), reply_model(read_kinds(RECORDS)))
 
 
 def test_a_reply_of_too_many_records_is_malformed() -> None:
-    notes = [{"quote": "as it is", "text": "it"}] * (MOST_RECORDS + 1)
+    notes = [{"quote": "as it is", "text": "it"}] * (MAX_RECORDS + 1)
     with pytest.raises(Fault, match="notes"):
-        read(Reply(text=json.dumps({"meals": [], "notes": notes})), reply_noun(read_kinds(RECORDS)))
+        parse_reply(Reply(text=json.dumps({"meals": [], "notes": notes})), reply_model(read_kinds(RECORDS)))

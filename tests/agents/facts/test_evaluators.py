@@ -10,12 +10,12 @@ import pytest
 
 from jurygraph import ConfigError, InputError, Jury, PlanError, Response, Task, Verdict
 from jurygraph.agents.facts import opening
-from jurygraph.agents.facts.evaluators import Claims, Confirmed, both_sides
-from jurygraph.agents.facts.opening import facts_of
-from jurygraph.agents.roles import Ask, DeriverAsk
+from jurygraph.agents.facts.evaluators import Claims, Confirmed, claim_evidence
+from jurygraph.agents.facts.opening import load_facts
+from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.conformance import check_evaluator
-from jurygraph.graphs.basis import basis
-from jurygraph.graphs.routing import Recalled
+from jurygraph.graphs.basis import input_digests
+from jurygraph.graphs.routing import KnownResults
 from jurygraph.schema import Evidence, Material, Plan, Stakeholder
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import PLACES, looked_up, stated, view, write_table
@@ -51,10 +51,10 @@ def verdict(*texts: str, facts: Any = None, **params: Any) -> Verdict:
 def directly(*texts: str, facts: Any = None) -> Verdict:
     """The deriver and the evaluator without a jury."""
     seen = view(stated() if facts is None else facts)
-    material = asyncio.run(Claims().derive(DeriverAsk(seen, response(*texts), {})))
+    material = asyncio.run(Claims().derive(DeriverInput(seen, response(*texts), {})))
     evaluator = Confirmed()
     (question,) = evaluator.questions(seen)
-    given = evaluator.answer(Ask(question, seen, (response(*texts),), ({"claims": material},)))
+    given = evaluator.answer(EvaluatorInput(question, seen, (response(*texts),), ({"claims": material},)))
     assert isinstance(given, Verdict)
     return given
 
@@ -130,7 +130,7 @@ def test_of_very_many_that_are_wrong_the_first_are_told() -> None:
 def test_evidence_does_not_hang_on_the_order_of_columns() -> None:
     turned = [dict(reversed(row.items())) for row in PLACES]
     (one,), (other,) = (looked_up(stated(rows), [{"meal": RIGHT}])["meals"] for rows in (PLACES, turned))
-    assert both_sides(one) == both_sides(other)  # type: ignore[arg-type]
+    assert claim_evidence(one) == claim_evidence(other)  # type: ignore[arg-type]
 
 
 # Audience and kinds
@@ -289,11 +289,11 @@ def test_a_file_that_changes_while_a_group_is_judged_is_not_relied_upon(tmp_path
     seen = view(stated(file=str(path)))
     (question,) = Confirmed().questions(seen)
     write_table(path, PLACES[1:])
-    material = asyncio.run(Claims().derive(DeriverAsk(seen, response(RIGHT), {})))
+    material = asyncio.run(Claims().derive(DeriverInput(seen, response(RIGHT), {})))
     with pytest.raises(
         InputError, match=r"facts\.tables\.places\.file: changed since the plan was made; prepare the task"
     ):
-        Confirmed().answer(Ask(question, seen, (response(RIGHT),), ({"claims": material},)))
+        Confirmed().answer(EvaluatorInput(question, seen, (response(RIGHT),), ({"claims": material},)))
 
 
 def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path
     with jury() as made:
         (before,) = made.score(facts, [response(RIGHT)])
         write_table(path, PLACES[1:])
-        recalled = Recalled({}, {("claims", "r"): before.material[0]})
+        recalled = KnownResults({}, {("claims", "r"): before.material[0]})
         (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], recalled=recalled))
     assert (after.verdicts[0].status, after.verdicts[0].score) == ("failed", None)
 
@@ -311,17 +311,17 @@ def test_another_file_is_another_derivation_so_that_a_branch_looks_it_up_anew(tm
     path = write_table(tmp_path / "t.csv", PLACES)
     facts = task(stated(file=str(path)))
     with jury() as made:
-        before, again = basis(made.prepare(facts).survey), basis(made.prepare(facts).survey)
+        before, again = input_digests(made.prepare(facts).survey), input_digests(made.prepare(facts).survey)
         write_table(path, PLACES[1:])
-        after = basis(made.prepare(facts).survey)
+        after = input_digests(made.prepare(facts).survey)
     assert before.material == again.material != after.material
 
 
 def test_material_names_the_files_that_were_looked_into(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
     seen = view(stated(file=str(path)))
-    material = asyncio.run(Claims().derive(DeriverAsk(seen, response(RIGHT), {})))
-    assert [(one.source, one.quote) for one in material.evidence] == list(facts_of(seen).marks["files"].items())
+    material = asyncio.run(Claims().derive(DeriverInput(seen, response(RIGHT), {})))
+    assert [(one.source, one.quote) for one in material.evidence] == list(load_facts(seen).marks["files"].items())
     assert Material.model_validate_json(material.model_dump_json()) == material
     assert isinstance(material.data, dict)
     assert list(material.data) == ["meals"]

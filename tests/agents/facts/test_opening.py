@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jurygraph.agents.facts import opening
-from jurygraph.agents.facts.opening import facts_of
+from jurygraph.agents.facts.opening import load_facts
 from jurygraph.errors import PlanError
 from tests.agents.facts.examples import FORM, MEALS, PLACES, marks, stated, view, write_table
 
@@ -19,7 +19,7 @@ AT_ALL = "(?P<name>.+)"
 def refused(facts: Any) -> str:
     """Why, after the name of the task."""
     with pytest.raises(PlanError) as raised:
-        facts_of(view(facts))
+        load_facts(view(facts))
     said = str(raised.value)
     assert said.startswith("task 'trip': ")
     return said.removeprefix("task 'trip': ")
@@ -129,7 +129,7 @@ def test_what_cannot_be_looked_up_is_refused_with_its_field(facts: Any, said: st
     ],
 )
 def test_the_key_may_be_said_in_several_ways(claims: dict[str, Any], form: dict[str, Any]) -> None:
-    facts = facts_of(view(stated(claims={**claims, "forms": [{**FORM, **form}]})))
+    facts = load_facts(view(stated(claims={**claims, "forms": [{**FORM, **form}]})))
     assert facts.claims["meals"].forms[0].table == "places"
 
 
@@ -146,24 +146,24 @@ def test_columns_that_cannot_be_known_are_not_asked_for(place: dict[str, Any]) -
     table = {"key": ["any"], "order": "thing", "lists": {"at": ","}, **place}
     forms = [{"table": "places", "pattern": "(?P<any>.+) (?P<all>.+)"}]
     facts = {"tables": {"places": table}, "claims": {"meals": {**MEALS, "forms": forms}}}
-    assert list(facts_of(view(facts)).tables) == ["places"]
+    assert list(load_facts(view(facts)).tables) == ["places"]
 
 
 def test_facts_are_read_once_for_all_views_of_them() -> None:
     one, other = view(stated()), view(stated()).model_copy(update={"query": "Another?"})
     assert one.digest != other.digest
-    assert facts_of(one) is facts_of(one) is facts_of(other)
+    assert load_facts(one) is load_facts(one) is load_facts(other)
 
 
 def test_a_file_is_indexed_once_for_all_tasks_that_share_it(tmp_path: Path) -> None:
     path = str(write_table(tmp_path / "t.csv", PLACES))
     one, other = stated(file=path), stated(file=path, claims={"split": ";"})
-    assert facts_of(view(one)).tables["places"] is facts_of(view(other)).tables["places"]
+    assert load_facts(view(one)).tables["places"] is load_facts(view(other)).tables["places"]
 
 
 def test_not_all_facts_are_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_FACTS_CACHE", {})
-    facts = [facts_of(view(stated(), name=f"trip {number}")) for number in range(1000)]
+    facts = [load_facts(view(stated(), name=f"trip {number}")) for number in range(1000)]
     assert len(opening._FACTS_CACHE) == 256
     assert all(one.claims == facts[0].claims for one in facts)
 
@@ -173,7 +173,7 @@ def test_facts_are_read_from_several_threads(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(opening, "_FILE_CACHE", {})
     facts = stated(file=str(write_table(tmp_path / "t.csv", PLACES)))
     seen = []
-    threads = [threading.Thread(target=lambda: seen.append(facts_of(view(facts)).tables["places"])) for _ in range(8)]
+    threads = [threading.Thread(target=lambda: seen.append(load_facts(view(facts)).tables["places"])) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:

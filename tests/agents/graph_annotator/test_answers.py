@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jurygraph.agents.graph_annotator.answers import check_edges, check_roles
-from jurygraph.agents.graph_annotator.candidates import Pair, candidates
-from jurygraph.agents.graph_annotator.forms import StatedEdge, StatedRole
+from jurygraph.agents.graph_annotator.candidates import Pair, candidate_pairs
+from jurygraph.agents.graph_annotator.forms import EdgeReply, RoleReply
 from jurygraph.schema import Criterion
 from jurygraph.schema.rubric import Role
 from tests.examples import at_most
@@ -18,8 +18,8 @@ ROLES: dict[str, Role] = {"a": "core", "b": "core", "more": "additional", "bad":
 ASKED = (Pair("a", "more"), Pair("if", "bad"), Pair("a", "b"))
 
 
-def stated(parent: str, child: str, relation: Any = "none", confidence: int = 50, reason: str = "so") -> StatedEdge:
-    return StatedEdge(reason=reason, parent=parent, child=child, relation=relation, confidence=confidence)
+def stated(parent: str, child: str, relation: Any = "none", confidence: int = 50, reason: str = "so") -> EdgeReply:
+    return EdgeReply(reason=reason, parent=parent, child=child, relation=relation, confidence=confidence)
 
 
 GOOD = (stated("a", "more", "weak"), stated("if", "bad", "activation"), stated("a", "b"))
@@ -37,7 +37,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize(("wrong", "why"), WRONG.values(), ids=WRONG)
-def test_what_is_malformed_is_rejected_with_a_reason_and_the_rest_stands(wrong: StatedEdge, why: str) -> None:
+def test_what_is_malformed_is_rejected_with_a_reason_and_the_rest_stands(wrong: EdgeReply, why: str) -> None:
     good = [one for one in GOOD if (one.parent, one.child) != (wrong.parent, wrong.child)]
     checked = check_edges([*good, wrong], ASKED, ROLES, ROLES)
     ((told, reason),) = checked.rejected
@@ -86,8 +86,8 @@ answers = st.lists(
 
 @settings(max_examples=at_most(80))
 @given(answers, st.integers(0, 5))
-def test_the_same_answers_in_any_order_come_to_the_same(said: list[StatedEdge], seed: int) -> None:
-    asked = candidates(ROLES)
+def test_the_same_answers_in_any_order_come_to_the_same(said: list[EdgeReply], seed: int) -> None:
+    asked = candidate_pairs(ROLES)
     shuffled = list(said)
     random.Random(seed).shuffle(shuffled)
     one, other = (check_edges(each, asked, ROLES, ROLES) for each in (said, shuffled))
@@ -103,8 +103,8 @@ def criterion(name: str, weight: float = 1.0) -> Criterion:
     return Criterion(id=name, text=name, weight=weight)
 
 
-def role(name: str, given: Any) -> StatedRole:
-    return StatedRole(reason="so", criterion=name, role=given)
+def role(name: str, given: Any) -> RoleReply:
+    return RoleReply(reason="so", criterion=name, role=given)
 
 
 def test_a_role_counts_where_it_is_one_and_fits_the_points() -> None:

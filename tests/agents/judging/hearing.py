@@ -5,13 +5,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from jurygraph import Ask, Criterion, Jury, Response, Task, TaskView, Trace, Verdict
+from jurygraph import Criterion, EvaluatorInput, Jury, Response, Task, TaskView, Trace, Verdict
 from jurygraph.agents.judging.criteria import Criteria
-from jurygraph.agents.judging.evaluator import Judging
+from jurygraph.agents.judging.evaluator import JudgeEvaluator
 from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.consultation import Consultation
-from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.consultation import JudgeClient
+from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import SafetyConfig
@@ -136,8 +136,8 @@ class Scripted(Backend):
 
 
 def answered(
-    evaluator: Judging,
-    build: Callable[[Consultation], Sequence[Ask]],
+    evaluator: JudgeEvaluator,
+    build: Callable[[JudgeClient], Sequence[EvaluatorInput]],
     answer: Callable[[Body], Mapping[str, Any]] = whole,
     safety: SafetyConfig | None = None,
     key: bytes = b"",
@@ -146,8 +146,8 @@ def answered(
     backend = Scripted(answer)
 
     async def ask() -> list[Verdict]:
-        gateway = Gateway(backend, Limiter(32), Limits())
-        model = Consultation(gateway, {}, safety or SafetyConfig(), key)
+        gateway = Gateway(backend, Limiter(32), RequestLimits())
+        model = JudgeClient(gateway, {}, safety or SafetyConfig(), key)
         verdicts = await evaluator.answer_all(build(model))
         await gateway.close()
         return verdicts
@@ -168,16 +168,16 @@ def view(about: Any, **fields: Any) -> TaskView:
 
 
 def asks_of(
-    model: Consultation,
+    model: JudgeClient,
     about: Sequence[TaskView],
     group: Sequence[Response],
     samples: int = 1,
-    evaluator: Judging | None = None,
-) -> list[Ask]:
+    evaluator: JudgeEvaluator | None = None,
+) -> list[EvaluatorInput]:
     """Everything that is asked about these views and responses."""
     asking = evaluator or Criteria()
     return [
-        Ask(question, each, (response,), ({},), sample, model)
+        EvaluatorInput(question, each, (response,), ({},), sample, model)
         for each in about
         for question in asking.questions(each)
         for response in group

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from jurygraph import ConfigError, Jury, PlanError, Task, Trace, conformance
-from jurygraph.agents.judging.checklist import USUAL
+from jurygraph.agents.judging.checklist import DEFAULT_ITEMS
 from tests.agents.judging.hearing import fenced, finding, in_parts, missing, replying, scored, user
 from tests.agents.judging.people import PROFILES, SAID, WISHES, people, words_of
 from tests.models.judging import Script, items_of, responses
@@ -36,7 +36,7 @@ def test_every_item_is_a_part_and_the_score_is_the_share_that_holds() -> None:
     (trace,), (body,) = listed(replying(reply), people("ann"))
     parts = items_of(body)["checklist_1"]["properties"]
     assert list(parts) == ["reason", "part_1", "part_2", "part_3", "part_4"]
-    shown = "\n".join(f"part_{place}: {text}" for place, text in enumerate(USUAL, start=1))
+    shown = "\n".join(f"part_{place}: {text}" for place, text in enumerate(DEFAULT_ITEMS, start=1))
     assert fenced(f"Each part is asked about by itself.\n{shown}", "item") in user(body)
     (verdict,) = trace.verdicts
     assert (verdict.score, verdict.met, verdict.native, verdict.scale) == (0.5, False, 2.0, (0.0, 4.0))

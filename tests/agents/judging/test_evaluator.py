@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Jury
-from jurygraph.agents.judging.evaluator import AT_ONCE
+from jurygraph.agents.judging.evaluator import MAX_ITEMS_PER_CALL
 from jurygraph.errors import ConfigError
 from tests.agents.judging.hearing import (
     fenced,
@@ -169,7 +169,7 @@ def test_a_repaired_verdict_names_the_call_that_repaired_it() -> None:
 
 def test_a_batch_that_fails_leaves_the_others_as_they_are() -> None:
     def script(body: dict[str, Any], number: int) -> Answer:
-        return finding(body, number) if len(asked_for(body)) == AT_ONCE else said("Who knows?")
+        return finding(body, number) if len(asked_for(body)) == MAX_ITEMS_PER_CALL else said("Who knows?")
 
     (trace,), _ = scored(script, rubric("a", "b", "c", "d", "e"), responses("Dear Ann"))
     assert {verdict.subject: verdict.status for verdict in trace.verdicts} == {

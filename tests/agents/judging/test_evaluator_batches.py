@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Ask, Jury, Message, Response, Task, Verdict
+from jurygraph import EvaluatorInput, Jury, Message, Response, Task, Verdict
 from jurygraph.agents.judging.criteria import Criteria
-from jurygraph.models.consultation import Consultation
+from jurygraph.models.consultation import JudgeClient
 from tests.agents.judging.hearing import answered, asks_of, fenced, finding, scored, user, views
 from tests.models.judging import asked_for, config, responses, rubric
 from tests.models.server import serving
@@ -18,7 +18,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
 IDS = st.lists(st.text("abxyz0189_", min_size=1, max_size=4), min_size=1, max_size=10, unique=True)
 
 
-def judged(build: Callable[[Consultation], Sequence[Ask]]) -> tuple[list[Verdict], list[Any]]:
+def judged(build: Callable[[JudgeClient], Sequence[EvaluatorInput]]) -> tuple[list[Verdict], list[Any]]:
     return answered(Criteria(), build)
 
 
@@ -53,7 +53,7 @@ def test_the_order_of_the_asks_changes_no_request_and_no_verdict(
     places = list(range(len(names) * len(group) * samples))
     shuffled.shuffle(places)
 
-    def in_other_order(model: Consultation) -> list[Ask]:
+    def in_other_order(model: JudgeClient) -> list[EvaluatorInput]:
         asks = asks_of(model, views(*names), group, samples)
         return [asks[place] for place in places]
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Ask, Jury, Task, Trace, conformance
-from jurygraph.agents.judging.preferences import SERVED, Preferences
-from jurygraph.models.consultation import Consultation
+from jurygraph import EvaluatorInput, Jury, Task, Trace, conformance
+from jurygraph.agents.judging.preferences import SERVED_SCALE, Preferences
+from jurygraph.models.consultation import JudgeClient
 from tests.agents.judging.hearing import (
     answered,
     asks_of,
@@ -45,9 +45,9 @@ def test_a_need_is_met_or_not_and_a_wish_is_served_from_0_to_4() -> None:
     (trace,), (body,) = preferred(finding, people("ann"))
     assert [list(item["properties"])[-1] for item in items_of(body).values()] == ["probability", "value"]
     value = items_of(body)["constraint_2"]["properties"]["value"]
-    assert (value["minimum"], value["maximum"]) == SERVED
+    assert (value["minimum"], value["maximum"]) == SERVED_SCALE
     found = {one.subject: (one.score, one.met, one.native, one.scale) for one in trace.verdicts}
-    assert found == {"step-free": (0.9, True, "P(met) as stated", None), "tea": (1.0, None, 4.0, SERVED)}
+    assert found == {"step-free": (0.9, True, "P(met) as stated", None), "tea": (1.0, None, 4.0, SERVED_SCALE)}
     assert {one.stakeholder for one in trace.verdicts} == {"ann"}
     assert {one.layer for one in trace.verdicts} == {"model"}
 
@@ -103,7 +103,7 @@ def test_whoever_asks_in_which_order_a_call_holds_one_person_and_one_response(
 ) -> None:
     about = [view(one) for one in people(*asked).stakeholders]
 
-    def build(model: Consultation) -> Sequence[Ask]:
+    def build(model: JudgeClient) -> Sequence[EvaluatorInput]:
         asks = asks_of(model, about, responses(*texts), evaluator=Preferences())
         shuffled.shuffle(asks)
         return asks

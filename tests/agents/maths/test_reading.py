@@ -2,7 +2,7 @@ from fractions import Fraction
 
 import pytest
 
-from jurygraph.agents.maths.reading import Number, claims, folded, read, same_number
+from jurygraph.agents.maths.reading import Number, are_equal_numbers, claimed_expressions, fold_text, parse_answer
 
 NUMBERS = {
     "18": 18,
@@ -94,7 +94,7 @@ REFUSED += [
 
 @pytest.mark.parametrize(("text", "value"), NUMBERS.items())
 def test_numbers(text: str, value: Fraction) -> None:
-    reading = read(text)
+    reading = parse_answer(text)
     assert reading is not None
     assert reading.number is not None
     assert (reading.number.value, reading.number.percent) == (value, False)
@@ -102,14 +102,14 @@ def test_numbers(text: str, value: Fraction) -> None:
 
 @pytest.mark.parametrize("text", REFUSED)
 def test_refused(text: str) -> None:
-    assert read(text) is None
+    assert parse_answer(text) is None
 
 
 @pytest.mark.parametrize(
     "text", ["5t", "18K", "$18 mm", "$18m", "$18M", "2x", "18!", "17-18", "(1,2)", "18, 19", "18 or 20"]
 )
 def test_no_plain_number(text: str) -> None:
-    reading = read(text)
+    reading = parse_answer(text)
     assert reading is None or reading.number is None
 
 
@@ -175,16 +175,16 @@ NEVER_18 = [
 
 @pytest.mark.parametrize("text", NEVER_18)
 def test_what_is_doubtful_is_not_the_number_in_front(text: str) -> None:
-    reading = read(text)
+    reading = parse_answer(text)
     assert reading is None or reading.latex != "18"
-    assert reading is None or reading.number is None or not same_number(reading.number, _number("18"))
+    assert reading is None or reading.number is None or not are_equal_numbers(reading.number, _number("18"))
 
 
 @pytest.mark.parametrize(
     "text", ["3a", "3s", "2L", "3k", "2x", "10^3", "3³", r"\frac12^2", "-2^2", "1.5^2", "18^2", "18 bn"]
 )
 def test_glued_letters_and_powers_stay_an_expression(text: str) -> None:
-    reading = read(text)
+    reading = parse_answer(text)
     assert reading is not None
     assert reading.number is None
     assert reading.latex == text.replace("³", "^{3}")
@@ -194,32 +194,32 @@ def test_glued_letters_and_powers_stay_an_expression(text: str) -> None:
     ("text", "latex"), [("10⁻²", "10^{-2}"), ("√2", r"\sqrt{2}"), ("x=–5", "x=-5"), ("9+9 apples", "9+9")]
 )
 def test_signs_of_unicode_and_units_of_expressions(text: str, latex: str) -> None:
-    reading = read(text)
+    reading = parse_answer(text)
     assert reading is not None
     assert reading.latex == latex
 
 
 @pytest.mark.parametrize("text", ["9+9 halved", "x = 9 dozen", "9+9 of", "x = 18 more", "9+9 nope"])
 def test_no_unit_behind_an_expression(text: str) -> None:
-    assert read(text) is None
+    assert parse_answer(text) is None
 
 
 def test_units_leave_an_expression() -> None:
-    reading = read(r"6\pi \text{ cm}^2")
+    reading = parse_answer(r"6\pi \text{ cm}^2")
     assert reading is not None
     assert reading.latex == r"6\pi"
 
 
 @pytest.mark.parametrize(("a", "b"), [("50%", "50"), ("50%", "0.5"), ("0.333333", "1/3"), ("12.50", "12.5")])
 def test_same_number(a: str, b: str) -> None:
-    assert same_number(_number(a), _number(b))
-    assert same_number(_number(b), _number(a))
+    assert are_equal_numbers(_number(a), _number(b))
+    assert are_equal_numbers(_number(b), _number(a))
 
 
 @pytest.mark.parametrize(("a", "b"), [("0.33", "1/3"), ("0.0000001", "0"), ("18.001", "18"), ("50%", "5")])
 def test_another_number(a: str, b: str) -> None:
-    assert not same_number(_number(a), _number(b))
-    assert not same_number(_number(b), _number(a))
+    assert not are_equal_numbers(_number(a), _number(b))
+    assert not are_equal_numbers(_number(b), _number(a))
 
 
 CLAIMS = [
@@ -240,11 +240,11 @@ CLAIMS = [
 
 @pytest.mark.parametrize(("answer", "reference", "expected"), CLAIMS)
 def test_claims(answer: str, reference: str, expected: tuple[str, ...] | None) -> None:
-    assert claims(answer, reference) == expected
+    assert claimed_expressions(answer, reference) == expected
 
 
 def test_folded() -> None:
-    assert folded(" The  Cat\n") == "the cat"
+    assert fold_text(" The  Cat\n") == "the cat"
 
 
 HOSTILE = ["1" * 10**4, "1 " * 5000, "{" * 10**4, r"\text{" * 1600, "a " * 5000, "1" + " apple" * 1600, "1=" * 5000]
@@ -262,13 +262,13 @@ HOSTILE += [r"\text{" * 1400 + "}" * 1400, "1," * 5000, "1," + "111," * 2400, "$
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:10])
 def test_hostile_texts_claim_nothing(text: str) -> None:
-    reading = read(text)
-    assert reading is None or reading.number is None or reading.number != read("18").number  # type: ignore[union-attr]
-    assert "18" not in (claims(text, "18") or ())
+    reading = parse_answer(text)
+    assert reading is None or reading.number is None or reading.number != parse_answer("18").number  # type: ignore[union-attr]
+    assert "18" not in (claimed_expressions(text, "18") or ())
 
 
 def _number(text: str) -> Number:
-    reading = read(text)
+    reading = parse_answer(text)
     assert reading is not None
     assert reading.number is not None
     return reading.number

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Response, Task, Verdict
-from jurygraph.agents.quality_assessor.arithmetic import first_wrong
-from jurygraph.agents.quality_assessor.segments import segments
+from jurygraph.agents.quality_assessor.arithmetic import first_false_calculation
+from jurygraph.agents.quality_assessor.segments import split_steps
 from jurygraph.conformance import check_evaluator
 
 QUERY = "Janet sells 9 eggs for $2 each. What does she make?"
@@ -16,7 +16,7 @@ SOLUTION = "She has 16 - 7 = <<16-7=9>>9 eggs.\nShe sells 9 eggs * $2 = $<<9*2=1
 
 
 def found(text: str, query: str = QUERY) -> tuple[int, str] | None:
-    slip = first_wrong(query, text)
+    slip = first_false_calculation(query, text)
     return None if slip is None else (slip.step, slip.quote)
 
 
@@ -47,14 +47,14 @@ def test_the_first_of_several_counts() -> None:
 
 
 def test_what_it_comes_to_is_told() -> None:
-    slip = first_wrong(QUERY, "She makes 9 * 2.5 = 22\nA: 22")
+    slip = first_false_calculation(QUERY, "She makes 9 * 2.5 = 22\nA: 22")
     assert slip is not None
     assert slip.value == Fraction(45, 2)
     assert slip.complaint == "'9 * 2.5 = 22', but it is 22.5"
 
 
 def test_nobody_divides_by_zero() -> None:
-    slip = first_wrong(QUERY, "9 / (3 - 3) = 9\nA: 9")
+    slip = first_false_calculation(QUERY, "9 / (3 - 3) = 9\nA: 9")
     assert slip is not None
     assert (slip.value, slip.complaint) == (None, "'9 / (3 - 3) = 9', but it is not defined")
 
@@ -95,16 +95,16 @@ def test_what_stands_in_no_step_counts_to_the_step_before_it() -> None:
 )
 def test_the_first_false_line_is_the_one_found(right: list[bool], form: str) -> None:
     lines = [form.format(7 + place, 8 + place + (not one)) for place, one in enumerate(right)]
-    slip = first_wrong(QUERY, "\n".join([*lines, "A: 7"]))
+    slip = first_false_calculation(QUERY, "\n".join([*lines, "A: 7"]))
     assert (slip and slip.step) == (None if all(right) else right.index(False) + 1)
 
 
 @given(st.text("0123456789+-*/=().,$ x<>\n", max_size=120))
 def test_in_any_text_what_is_quoted_stands_in_its_step(text: str) -> None:
-    slip = first_wrong("", text)
+    slip = first_false_calculation("", text)
     if slip is not None:
         assert slip.quote == text[slip.start : slip.end]
-        assert segments(text)[slip.step - 1].start <= slip.start
+        assert split_steps(text)[slip.step - 1].start <= slip.start
 
 
 HOSTILE = ["<<", "<<1+1=2>>3 ", "<<1=", ">>1", "1+1=3 ", "<<1+1=2>>3\n", "1+1=3\n"]
@@ -112,7 +112,7 @@ HOSTILE = ["<<", "<<1+1=2>>3 ", "<<1=", ">>1", "1+1=3 ", "<<1+1=2>>3\n", "1+1=3\
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_a_long_hostile_text_is_read_as_any(piece: str) -> None:
-    slip = first_wrong("", piece * 20_000)
+    slip = first_false_calculation("", piece * 20_000)
     assert slip is None or slip.step >= 1
 
 

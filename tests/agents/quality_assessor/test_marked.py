@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from jurygraph import Jury, Response, Task
-from jurygraph.agents.quality_assessor.segments import segments
+from jurygraph.agents.quality_assessor.segments import split_steps
 from jurygraph.sources import read_tasks
 
 ROOT = Path(__file__).parents[3]
@@ -81,7 +81,7 @@ class TestTheFile:
     ) -> None:
         for mark in marks:
             *steps, answer = lines(solutions[mark.response][1])
-            assert [segment.text for segment in segments(solutions[mark.response][1].text)] == steps
+            assert [segment.text for segment in split_steps(solutions[mark.response][1].text)] == steps
             assert answer.startswith("A: ")
 
     def test_names_another_step_only_where_there_is_one(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph import Response, Task, Trace, Verdict
-from jurygraph.agents.quality_assessor.reasoning import FACTS_SHOWN, MOST_JUDGED
+from jurygraph.agents.quality_assessor.reasoning import MAX_FACTS_LENGTH, MAX_STEPS_JUDGED
 from jurygraph.conformance import check_evaluator
 from tests.agents.judging.hearing import replying, scored, user
 from tests.models.server import Answer, said, serving, status
@@ -138,7 +138,7 @@ def test_facts_are_shown_where_they_are_not_too_long() -> None:
     facts = {"hens": [{"name": "Berta", "eggs": 16}]}
     _, (body,) = heard(SOUND, task=TASK.model_copy(update={"facts": facts}))
     assert json.dumps(facts, sort_keys=True) in user(body)
-    _, (body,) = heard(SOUND, task=TASK.model_copy(update={"facts": {"hens": "e" * FACTS_SHOWN}}))
+    _, (body,) = heard(SOUND, task=TASK.model_copy(update={"facts": {"hens": "e" * MAX_FACTS_LENGTH}}))
     assert "What is known besides" not in user(body)
 
 
@@ -150,7 +150,7 @@ def test_a_response_without_steps_is_worth_nothing_and_nobody_is_asked(text: str
 
 
 def test_a_response_of_too_many_steps_is_not_judged_and_is_to_blame() -> None:
-    text = "\n".join(f"line {number}" for number in range(MOST_JUDGED + 1))
+    text = "\n".join(f"line {number}" for number in range(MAX_STEPS_JUDGED + 1))
     trace, bodies = heard(SOUND, text=text)
     for verdict in trace.verdicts:
         assert verdict.failure is not None
@@ -160,8 +160,8 @@ def test_a_response_of_too_many_steps_is_not_judged_and_is_to_blame() -> None:
 
 
 def test_as_many_steps_as_may_be_are_judged_in_one_call() -> None:
-    text = "\n".join(f"line {number}" for number in range(MOST_JUDGED))
-    trace, bodies = heard(steps((60, fault("facts", "line 59")), number=MOST_JUDGED), text=text)
+    text = "\n".join(f"line {number}" for number in range(MAX_STEPS_JUDGED))
+    trace, bodies = heard(steps((60, fault("facts", "line 59")), number=MAX_STEPS_JUDGED), text=text)
     assert {one.subject: one.score for one in trace.verdicts} == {"accuracy": 1.0, "facts": 59 / 60, "coherence": 1.0}
     assert len(bodies) == 1
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph import Cells, PlanError
+from jurygraph import PlanError, ScoreMatrix
 from jurygraph.judges.consensus.combiner import ConsensusOfJudges
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 
 LEVELS = (0.0, 0.5, 1.0)
 HONEST = [[0.8, 0.15, 0.05], [0.1, 0.8, 0.1], [0.05, 0.15, 0.8]]
@@ -25,18 +25,18 @@ KNOWN = {
 COMBINER = ConsensusOfJudges()
 
 
-def inputs(*judges: str, weight: float = 1.0, mass: float = 1.0) -> dict[str, Input]:
-    return {one: Input(questions=(one,), weights=(weight,), mass=mass) for one in judges}
+def inputs(*judges: str, weight: float = 1.0, mass: float = 1.0) -> dict[str, ComponentInput]:
+    return {one: ComponentInput(questions=(one,), weights=(weight,), mass=mass) for one in judges}
 
 
 def frozen(*judges: str, **params: Any) -> dict[str, Any]:
     return COMBINER.freeze(inputs(*judges), params)
 
 
-def cells(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dict[str, Cells]:
+def cells(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dict[str, ScoreMatrix]:
     """One response; None is a vote that was asked for and not judged."""
     return {
-        judge: Cells(
+        judge: ScoreMatrix(
             value=np.array([[fill if one is None else one for one in given]]),
             met=np.zeros((1, len(given)), dtype=np.bool_),
             judged=np.array([[one is not None for one in given]]),
@@ -121,7 +121,7 @@ def test_a_row_hangs_on_itself_alone_whatever_others_lack(
     silent: dict[str, list[float | None]] = {judge: [None] * 3 for judge in same}
     rows = [cells(one) for one in data.draw(st.permutations([same, partly, silent, {**same, "liar": [None] * 3}]))]
     together = {
-        judge: Cells(
+        judge: ScoreMatrix(
             *(
                 np.concatenate([getattr(one[judge], name) for one in rows])
                 for name in ("value", "met", "judged", "live")
@@ -174,7 +174,7 @@ def test_no_other_response_changes_a_bit(rows: list[dict[str, list[float]]]) -> 
     same = [{judge: [*said, *said, *said][:3] for judge, said in sorted(row.items())} for row in rows]
     each = [cells(row) for row in same]
     together = {
-        judge: Cells(
+        judge: ScoreMatrix(
             *(
                 np.concatenate([getattr(one[judge], name) for one in each])
                 for name in ("value", "met", "judged", "live")
@@ -229,6 +229,6 @@ class TestFreezing:
             COMBINER.freeze(inputs("a", **changed), {})
 
     def test_a_judge_that_was_left_out_has_no_vote(self) -> None:
-        given = {"a": Input(questions=("a",), weights=(1.0,), gated="zero")}
+        given = {"a": ComponentInput(questions=("a",), weights=(1.0,), gated="zero")}
         with pytest.raises(PlanError, match="input 'a': a judge that was left out has no vote; write `gated: missing`"):
             COMBINER.freeze(given, {})

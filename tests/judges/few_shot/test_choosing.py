@@ -14,7 +14,7 @@ from rapidfuzz import fuzz
 
 from jurygraph import Jury, Question
 from jurygraph.errors import ConfigError
-from jurygraph.judges.few_shot.choosing import Balanced, Selectors, Similar, in_order, selectors_of
+from jurygraph.judges.few_shot.choosing import Balanced, Selectors, Similar, load_selector, order_examples
 from jurygraph.judges.few_shot.sieve import Example
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import (
@@ -49,7 +49,7 @@ def examples(*scores: float, texts: Sequence[str] = ()) -> tuple[Example, ...]:
 
 
 def ordered(choice: str, given: Sequence[Example], query: str = QUERY, seed: int = 0) -> list[Example]:
-    return in_order(selectors_of(choice), given, query, seed)
+    return order_examples(load_selector(choice), given, query, seed)
 
 
 some_scores = st.lists(st.integers(0, 5).map(float), max_size=20)
@@ -188,7 +188,7 @@ def test_a_selector_of_ones_own_is_named_by_its_path_and_told_the_seed() -> None
     said = rows({"ann": (1, 5, 3, 4), "bob": (2, 2, 2, 2)})
     (question,) = planned(judge("personalized", said, choice=own(HighestFirst), shots=2), task("ann"))
     assert [score for *_, score in listed(question)] == [5.0, 4.0, 3.0, 1.0]
-    made = selectors_of(own(HighestFirst))([], 7)
+    made = load_selector(own(HighestFirst))([], 7)
     assert isinstance(made, HighestFirst)
     assert made.seed == 7
 
@@ -301,7 +301,7 @@ MISNAMED = {
     "": "''; name balanced, similar",
     "jurygraph.no_such.thing": "'jurygraph.no_such.thing' cannot be found",
     "jurygraph.judges.few_shot.choosing.Absent": "'jurygraph.judges.few_shot.choosing.Absent' cannot be found",
-    "jurygraph.judges.few_shot.nearness.ALIKE": "'jurygraph.judges.few_shot.nearness.ALIKE'; name balanced",
+    "jurygraph.judges.few_shot.nearness.MIN_SIMILARITY": "nearness.MIN_SIMILARITY'; name balanced",
     ".relative": "name balanced, similar",
 }
 

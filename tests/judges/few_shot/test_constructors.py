@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jurygraph import Response, Task, Verdict
 from jurygraph.judges.few_shot.choosing import Balanced
-from jurygraph.judges.few_shot.prediction import Predicted
+from jurygraph.judges.few_shot.prediction import PredictionForm
 from jurygraph.models.asking import Reply
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import (
@@ -409,5 +409,5 @@ def test_steps_other_than_whole_ones_are_told(history: str) -> None:
 @given(st.integers(0, 1000))
 def test_a_confidence_is_the_number_that_was_said_of_a_hundred(tenths: int) -> None:
     stated = type("Stated", (), {"value": 3, "confidence": tenths / 10})
-    measured = Predicted(1.0, 5.0).measured(stated, Reply(text=""), "score")
+    measured = PredictionForm(1.0, 5.0).measured(stated, Reply(text=""), "score")
     assert measured.confidence == float(f"{tenths / 1000:.3f}")

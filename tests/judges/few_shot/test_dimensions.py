@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from jurygraph import Trace, Verdict
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.judges.few_shot.dimensions import READY, Dimension, dimensions_of
-from jurygraph.schema import When
+from jurygraph.judges.few_shot.dimensions import READY_SETS, Dimension, load_dimensions
+from jurygraph.schema import Condition
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import judge, planned, predicted, response, scored, task, use
 from tests.models.judging import Script
@@ -34,11 +34,11 @@ AFTER = {
     "need-validity": "specificity",
     "market-size": "specificity",
 }
-IDEAS = dimensions_of("ideas")
+IDEAS = load_dimensions("ideas")
 
 
 def test_the_papers_six_dimensions_have_its_scales_and_gates() -> None:
-    assert READY == ("ideas",)
+    assert READY_SETS == ("ideas",)
     assert {name: one.scale for name, one in IDEAS.items()} == SCALES
     assert {name: list(one.above) for name, one in IDEAS.items() if one.above} == {k: [v] for k, v in AFTER.items()}
 
@@ -71,7 +71,7 @@ ONE: Mapping[str, Any] = {"text": "How good it is.", "scale": [1, 5]}
 
 
 def test_they_come_in_the_order_of_their_names() -> None:
-    assert list(dimensions_of({"b": ONE, "a": ONE, "c": ONE})) == ["a", "b", "c"]
+    assert list(load_dimensions({"b": ONE, "a": ONE, "c": ONE})) == ["a", "b", "c"]
 
 
 @given(
@@ -160,7 +160,7 @@ STAGES = {
 
 def answering(values: Mapping[str, Any], dimensions: Mapping[str, Any] | None = None) -> Script:
     """A model that says of every dimension its value, or its values in turn, or gives the answer that is told."""
-    texts = {name: one.text for name, one in (IDEAS if dimensions is None else dimensions_of(dimensions)).items()}
+    texts = {name: one.text for name, one in (IDEAS if dimensions is None else load_dimensions(dimensions)).items()}
     given: Counter[str] = Counter()
 
     def script(body: dict[str, Any], number: int) -> Answer:
@@ -183,7 +183,7 @@ def screened(
     values: Mapping[str, Any], samples: int = 1, dimensions: Any = STAGES, **settings: Any
 ) -> tuple[Trace, Counter[str]]:
     """The trace of one response, and how often each dimension was asked about."""
-    known = dimensions_of(dimensions)
+    known = load_dimensions(dimensions)
     told = use("zero-shot", dimensions=dimensions, samples=samples)
     script = answering(values, None if dimensions == "ideas" else dimensions)
     (trace,), bodies = scored(script, told, TASK, response(), **{**SCREENED, **settings})
@@ -202,7 +202,7 @@ def test_a_gate_is_a_strict_threshold_on_the_median_in_units_of_its_scale() -> N
     questions = {one.subject: one for one in planned(judge("zero-shot", dimensions=STAGES), TASK)}
     assert questions["depth"].when is None
     before = questions["depth"].id
-    assert questions["reach"].when == When(question=before, op=">", threshold=2, reduce="median", on="native")
+    assert questions["reach"].when == Condition(question=before, op=">", threshold=2, reduce="median", on="native")
 
 
 def test_each_reviewer_is_screened_by_what_that_reviewer_would_say() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
 from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.judges.few_shot.sieve import Example, LeftOut
+from jurygraph.judges.few_shot.sieve import Example, OmittedRatings
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import PlacedRating, Ratings
@@ -392,8 +392,8 @@ def test_a_history_is_read_from_ratings_and_texts(suffix: str, tmp_path: Path) -
     assert shown(found.examples) == [("ada", "1", 4)]
     lines_of = ("line 3", "line 4") if suffix == ".csv" else ("line 2", "line 3")
     assert found.left_out == (
-        LeftOut("off_scale", 1, f"{ratings.name}, {lines_of[0]}"),
-        LeftOut("no_text", 1, f"{ratings.name}, {lines_of[1]}"),
+        OmittedRatings("off_scale", 1, f"{ratings.name}, {lines_of[0]}"),
+        OmittedRatings("no_text", 1, f"{ratings.name}, {lines_of[1]}"),
     )
 
 

@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import pytest
 from langchain_core.example_selectors import BaseExampleSelector
 
-from jurygraph import Ask, Response, Task
+from jurygraph import EvaluatorInput, Response, Task
 from jurygraph.graphs.planning import view_task
 from jurygraph.judges.few_shot import constructors, showing
 from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.models.consultation import Consultation
-from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.consultation import JudgeClient
+from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import (
@@ -228,8 +228,8 @@ def prompts(cases: Iterable[Case], choice: str) -> Iterator[tuple[Case, str]]:
         )
         (view,) = view_task(one.about, ["reviewer"])
         (question,) = judging.questions(view)
-        model = Consultation(Gateway(backend, Limiter(8), Limits()), {})
-        await judging.answer(Ask(question, view, (one.judged,), ({},), 0, model))
+        model = JudgeClient(Gateway(backend, Limiter(8), RequestLimits()), {})
+        await judging.answer(EvaluatorInput(question, view, (one.judged,), ({},), 0, model))
         said = ["\n".join(message.content for message in request.messages) for request in backend.seen]
         backend.seen.clear()
         return said

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from jurygraph.agents.registry import load_combiner
-from jurygraph.agents.roles import Cells, Component
-from jurygraph.graphs.table import Scenario, lay_out
-from jurygraph.schema import RESPONSE_GATES, Input, Question, Verdict
+from jurygraph.agents.roles import Component, ScoreMatrix
+from jurygraph.graphs.table import Scenario, build_table
+from jurygraph.schema import RESPONSE_GATES, ComponentInput, Question, Verdict
 
 Score = float | None
 """Of a verdict; None where it failed."""
@@ -46,9 +46,9 @@ class Group:
             return gated + [_verdict(name, asked, said, turn) for (name, turn), said in self.said.items()]
         return gated + [_verdict(one, (one, other), said) for (one, other), said in self.said.items()]
 
-    def cells(self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1) -> Cells:
-        stated = Input(questions=("q",), weights=(1.0,), reduce=None)
-        return lay_out([self.question], sorted(self.names), self.verdicts).cells(stated, rule, direction, scenario)
+    def cells(self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1) -> ScoreMatrix:
+        stated = ComponentInput(questions=("q",), weights=(1.0,), reduce=None)
+        return build_table([self.question], sorted(self.names), self.verdicts).cells(stated, rule, direction, scenario)
 
     def but(self, **said: Score) -> "Group":
         """The same group with other scores, by the names of a pair."""
@@ -98,7 +98,7 @@ def bounds(name: str, group: Group, **params: Any) -> tuple[np.ndarray, np.ndarr
 
 def frozen_combiner(name: str, **params: Any) -> tuple[Any, dict[str, Any]]:
     combiner = load_combiner(name)
-    return combiner, combiner.freeze({"e": Input(questions=("q",), weights=(1.0,), reduce=None)}, params)
+    return combiner, combiner.freeze({"e": ComponentInput(questions=("q",), weights=(1.0,), reduce=None)}, params)
 
 
 def values(name: str, group: Group, **params: Any) -> list[float]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jurygraph import PlanError
 from jurygraph.agents.registry import load_combiner
 from jurygraph.aggregation.pairwise import bradley_terry
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 from tests.examples import at_most
 from tests.judges.pairwise.groups import (
     Group,
@@ -293,7 +293,7 @@ def test_names_make_no_difference(data: st.DataObject) -> None:
 def test_it_reads_one_question() -> None:
     for name in ("win-share", "rank-share", "bradley-terry"):
         with pytest.raises(PlanError, match="reads the verdicts of one question, not of 2"):
-            load_combiner(name).freeze({"e": Input(questions=("q", "r"), weights=(1.0, 1.0))}, {})
+            load_combiner(name).freeze({"e": ComponentInput(questions=("q", "r"), weights=(1.0, 1.0))}, {})
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph import ConfigError, Response, Task
 from jurygraph.agents.registry import load_evaluator
-from jurygraph.prompts import Manner, load_prompt
+from jurygraph.prompts import RenderOptions, load_prompt
 from jurygraph.schema import EvaluatorUse, Verdict
 from tests.judges.pairwise.comparing import (
     LONGER,
@@ -119,7 +119,7 @@ def test_its_version_names_the_words_that_it_asks_with() -> None:
 def test_what_the_system_says_hangs_on_the_fence_alone(fence: bool, compact: bool) -> None:
     shown: dict[str, Any] = {"query": "q", "reference": None, "criterion": "better?", "compact": compact}
     told = [
-        load_prompt("pair").render(Manner(fence), responses=({"name": "A", "text": text},), **shown).messages[0]
+        load_prompt("pair").render(RenderOptions(fence), responses=({"name": "A", "text": text},), **shown).messages[0]
         for text in ("one", "other")
     ]
     assert told[0] == told[1]

@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Cells, PlanError
+from jurygraph import PlanError, ScoreMatrix
 from jurygraph.agents.combiners import Mean
 from jurygraph.agents.roles import Component
 from jurygraph.judges.protocols.combiners import AdaptiveSum, ProtocolMean
-from jurygraph.schema import Input
+from jurygraph.schema import ComponentInput
 from tests.examples import at_most
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Grid = Sequence[Any]
 
 
-def cells(value: Any, judged: Any = True, live: Any = True) -> Cells:
+def cells(value: Any, judged: Any = True, live: Any = True) -> ScoreMatrix:
     """Cells [R,Q] as they are given."""
     numbers = np.atleast_2d(np.array(value, dtype=float))
-    return Cells(
+    return ScoreMatrix(
         value=numbers,
         met=numbers >= 0.5,
         judged=np.broadcast_to(np.array(judged), numbers.shape),
@@ -32,23 +32,23 @@ def cells(value: Any, judged: Any = True, live: Any = True) -> Cells:
     )
 
 
-def adaptive(utility: Cells, weight: Cells, people: Sequence[str] = "abcdefgh") -> Component:
+def adaptive(utility: ScoreMatrix, weight: ScoreMatrix, people: Sequence[str] = "abcdefgh") -> Component:
     number = len(people) if len(people) < 8 else utility.value.shape[1]
     return AdaptiveSum().combine({"utility": utility, "weight": weight}, {"people": list(people[:number])})
 
 
-def value(utility: Cells, weight: Cells) -> float:
+def value(utility: ScoreMatrix, weight: ScoreMatrix) -> float:
     component = adaptive(utility, weight)
     assert component.present.tolist() == [True]
     return float(component.value[0])
 
 
-def span(utility: Cells, weight: Cells) -> tuple[float, float]:
+def span(utility: ScoreMatrix, weight: ScoreMatrix) -> tuple[float, float]:
     """The bounds, from cells whose unjudged values are filled by 0 and by 1."""
 
-    def filled(one: Cells, fill: float) -> Cells:
+    def filled(one: ScoreMatrix, fill: float) -> ScoreMatrix:
         values = np.where(one.judged, one.value, fill)
-        return Cells(values, one.met, one.judged, one.live, one.weight, one.mass)
+        return ScoreMatrix(values, one.met, one.judged, one.live, one.weight, one.mass)
 
     params = {"people": list("abcdefgh"[: utility.value.shape[1]])}
     both = ({"utility": filled(utility, fill), "weight": filled(weight, fill)} for fill in (0.0, 1.0))
@@ -144,7 +144,7 @@ unit = st.floats(0.0, 1.0)
 
 
 @st.composite
-def groups(draw: Draw) -> tuple[int, list[dict[str, Cells]]]:
+def groups(draw: Draw) -> tuple[int, list[dict[str, ScoreMatrix]]]:
     """How many people, and a group's cells: filled low, filled high, and as all may turn out to be."""
     rows, people, samples = draw(st.integers(1, 2)), draw(st.integers(1, 5)), draw(st.integers(1, 2))
     shape = (rows, people * samples)
@@ -153,20 +153,20 @@ def groups(draw: Draw) -> tuple[int, list[dict[str, Cells]]]:
         size = shape[0] * shape[1]
         return np.array(draw(st.lists(kind, min_size=size, max_size=size))).reshape(shape)
 
-    made: list[dict[str, Cells]] = [{}, {}, {}]
+    made: list[dict[str, ScoreMatrix]] = [{}, {}, {}]
     for name in ("utility", "weight"):
         values, live = grid(unit), grid(st.integers(0, 5).map(bool))
         judged = grid(st.booleans()) | ~live
         for one, filling in zip(made, (0.0, 1.0, grid(unit)), strict=True):
             known = judged if one is not made[2] else np.ones(shape, dtype=bool)
             filled = np.where(judged, values, filling)
-            one[name] = Cells(filled, filled >= 0.5, known, live, np.ones(shape[1]), float(shape[1]))
+            one[name] = ScoreMatrix(filled, filled >= 0.5, known, live, np.ones(shape[1]), float(shape[1]))
     return people, made
 
 
 @settings(max_examples=at_most(150), deadline=None)
 @given(groups())
-def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
+def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, list[dict[str, ScoreMatrix]]]) -> None:
     people, (low, high, filled) = drawn
     params = {"people": [str(place) for place in range(people)]}
     least, greatest = AdaptiveSum().bounds(low, high, params)
@@ -178,7 +178,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(drawn: tuple[int, 
 
 @settings(max_examples=at_most(75), deadline=None)
 @given(groups())
-def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, Cells]]]) -> None:
+def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, ScoreMatrix]]]) -> None:
     """No span is wider than it has to be: trying every unjudged weight at 0 and at 1 finds both its ends."""
     people, (low, high, _) = drawn
     params = {"people": [str(place) for place in range(people)]}
@@ -191,10 +191,10 @@ def test_the_bounds_are_reached(drawn: tuple[int, list[dict[str, Cells]]]) -> No
         assert greatest[row] == pytest.approx(max(one for _, one in tried), abs=1e-12)
 
 
-def _tried(low: dict[str, Cells], high: dict[str, Cells], row: int, taken: int) -> tuple[float, float]:
+def _tried(low: dict[str, ScoreMatrix], high: dict[str, ScoreMatrix], row: int, taken: int) -> tuple[float, float]:
     """The sum under one choice of the unjudged weights, with unjudged utilities at 0 and at 1."""
 
-    def ratio(filled: dict[str, Cells]) -> float:
+    def ratio(filled: dict[str, ScoreMatrix]) -> float:
         top = bottom = 0.0
         utility, weight = filled["utility"], filled["weight"]
         for place in range(utility.value.shape[1]):
@@ -209,7 +209,7 @@ def _tried(low: dict[str, Cells], high: dict[str, Cells], row: int, taken: int) 
 @settings(max_examples=at_most(50), deadline=None)
 @given(groups())
 def test_what_is_all_judged_has_no_span_and_company_changes_nothing(
-    drawn: tuple[int, list[dict[str, Cells]]],
+    drawn: tuple[int, list[dict[str, ScoreMatrix]]],
 ) -> None:
     people, (low, _, judged) = drawn
     params = {"people": [str(place) for place in range(people)]}
@@ -222,15 +222,15 @@ def test_what_is_all_judged_has_no_span_and_company_changes_nothing(
             assert alone.tobytes() == together[row : row + 1].tobytes()
 
 
-def _only(one: Cells, row: int) -> Cells:
+def _only(one: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
-    return Cells(one.value[rows], one.met[rows], one.judged[rows], one.live[rows], one.weight, one.mass)
+    return ScoreMatrix(one.value[rows], one.met[rows], one.judged[rows], one.live[rows], one.weight, one.mass)
 
 
 @settings(max_examples=at_most(50), deadline=None)
 @given(groups(), st.randoms())
 def test_the_order_of_people_changes_nothing_but_the_last_bits(
-    drawn: tuple[int, list[dict[str, Cells]]], shuffled: Any
+    drawn: tuple[int, list[dict[str, ScoreMatrix]]], shuffled: Any
 ) -> None:
     people, (low, _, _) = drawn
     order = list(range(people))
@@ -244,18 +244,18 @@ def test_the_order_of_people_changes_nothing_but_the_last_bits(
     }
 
 
-def _turned(one: Cells, order: Sequence[int]) -> Cells:
+def _turned(one: ScoreMatrix, order: Sequence[int]) -> ScoreMatrix:
     samples = one.value.shape[1] // len(order)
     columns = [place * samples + sample for place in order for sample in range(samples)]
     shown = (array[:, columns] for array in (one.value, one.met, one.judged, one.live))
-    return Cells(*shown, one.weight, one.mass)
+    return ScoreMatrix(*shown, one.weight, one.mass)
 
 
 # Plans
 
 
-def asked(*questions: str) -> Input:
-    return Input(questions=questions, weights=(1.0,) * len(questions), reduce=None, mass=float(len(questions)))
+def asked(*questions: str) -> ComponentInput:
+    return ComponentInput(questions=questions, weights=(1.0,) * len(questions), reduce=None, mass=float(len(questions)))
 
 
 def test_utilities_and_weights_are_paired_by_whom_they_are_about() -> None:
@@ -282,7 +282,7 @@ def test_utilities_and_weights_are_paired_by_whom_they_are_about() -> None:
         ({"utility": asked("e"), "weight": asked("e")}, "are not about the same person"),
     ],
 )
-def test_what_cannot_be_paired_is_refused(inputs: dict[str, Input], message: str) -> None:
+def test_what_cannot_be_paired_is_refused(inputs: dict[str, ComponentInput], message: str) -> None:
     with pytest.raises(PlanError, match=message):
         AdaptiveSum().freeze(inputs, {})
 

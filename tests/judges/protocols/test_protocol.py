@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph import Ask, Jury, Response, Task, TaskView, Verdict, conformance
+from jurygraph import EvaluatorInput, Jury, Response, Task, TaskView, Verdict, conformance
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.graphs.planning import view_task
-from jurygraph.judges.protocols.protocol import ROOM, ScoringProtocol
-from jurygraph.models.consultation import Consultation
+from jurygraph.judges.protocols.protocol import TOKENS_PER_REASON, ScoringProtocol
+from jurygraph.models.consultation import JudgeClient
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import EvaluatorUse, SafetyConfig
 from tests.agents.judging.hearing import answered, asks_of, fenced, replying, scored, user
@@ -78,19 +78,19 @@ def test_a_part_of_the_questions_makes_the_same_call_in_whatever_order_they_are_
     asking, view = evaluator(use), view_of(trip(3))
     group = responses(PLAN, "Go home at six.")
 
-    def all_of(model: Consultation) -> list[Ask]:
+    def all_of(model: JudgeClient) -> list[EvaluatorInput]:
         return asks_of(model, [view], group, samples=2, evaluator=asking)  # type: ignore[arg-type]
 
-    def some_of(model: Consultation) -> Sequence[Ask]:
+    def some_of(model: JudgeClient) -> Sequence[EvaluatorInput]:
         asks = all_of(model)
         random.shuffle(asks)
         chosen.extend(asks[: random.randint(1, len(asks))])
         return chosen
 
-    def by_question(asks: Sequence[Ask], verdicts: Sequence[Verdict]) -> dict[Any, Verdict]:
+    def by_question(asks: Sequence[EvaluatorInput], verdicts: Sequence[Verdict]) -> dict[Any, Verdict]:
         return {(a.question.id, a.response.id, a.sample): v for a, v in zip(asks, verdicts, strict=True)}
 
-    chosen: list[Ask] = []
+    chosen: list[EvaluatorInput] = []
     whole, requests = answered(asking, all_of, fitting)  # type: ignore[arg-type]
     part, fewer = answered(asking, some_of, fitting)  # type: ignore[arg-type]
     known = by_question(all_of(chosen[0].gateway), whole)  # type: ignore[arg-type]
@@ -104,7 +104,7 @@ def test_a_part_of_the_questions_makes_the_same_call_in_whatever_order_they_are_
 def test_a_reply_about_many_is_given_the_room_that_it_takes(use: str, number: int) -> None:
     _, (body,) = judged(missing, use, trip(number))
     _, (asked_more,) = judged(missing, use, trip(number), max_tokens=50_000)
-    assert body["max_tokens"] == max(1024, ROOM * evaluator(use).reasons(view_of(trip(number)).people))
+    assert body["max_tokens"] == max(1024, TOKENS_PER_REASON * evaluator(use).reasons(view_of(trip(number)).people))
     assert asked_more["max_tokens"] == 50_000
     expected = number == 8 and use in (CHECKLIST, ADAPTIVE, UNIFORM)
     assert (body["max_tokens"] > 4_000) is expected

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph.models.embedding import litellm
-from jurygraph.models.embedding.embedder import Floats, unit_rows
+from jurygraph.models.embedding.embedder import Floats, normalize_vectors
 from jurygraph.models.embedding.opening import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
@@ -40,7 +40,7 @@ def scored(script: Script, monkeypatch: pytest.MonkeyPatch, *documents: str) -> 
 
 def test_embeddings_come_in_one_request(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, server = embedded(embeddings, monkeypatch, *TEXTS)
-    assert rows == pytest.approx(unit_rows([vector(text) for text in TEXTS], 3, "tiny"))
+    assert rows == pytest.approx(normalize_vectors([vector(text) for text in TEXTS], 3, "tiny"))
     (seen,) = server.requests
     assert (seen.body["path"], seen.body["model"], seen.body["input"]) == ("/v1/embeddings", "tiny", list(TEXTS))
     assert seen.headers["authorization"] == f"Bearer {KEY}"

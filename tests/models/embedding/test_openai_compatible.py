@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from jurygraph.models.embedding import openai_compatible
-from jurygraph.models.embedding.embedder import Floats, unit_rows
+from jurygraph.models.embedding.embedder import Floats, normalize_vectors
 from jurygraph.models.embedding.opening import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
@@ -36,7 +36,7 @@ def test_embeddings_are_asked_for_in_one_request_and_told_by_their_places(monkey
     with reading(embeddings) as server:
         rows = embedded(server.url, *TEXTS)
         (seen,) = server.requests
-    assert rows.tolist() == unit_rows([vector(text) for text in TEXTS], 3, "tiny").tolist()
+    assert rows.tolist() == normalize_vectors([vector(text) for text in TEXTS], 3, "tiny").tolist()
     path = {"path": "/v1/embeddings"}
     assert seen.body == {"model": "tiny", "input": list(TEXTS), "encoding_format": "float", **path}
     assert seen.headers["authorization"] == "Bearer a-key-for-tests"

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.models.embedding.embedder import AT_ONCE, Embedder, Floats, unit_rows
-from jurygraph.models.embedding.remembering import Remembering
+from jurygraph.models.embedding.embedder import BATCH_SIZE, Embedder, Floats, normalize_vectors
+from jurygraph.models.embedding.remembering import CachingEmbedder
 from jurygraph.models.faults import Fault
 from tests.models.embedding.server import vector
 
@@ -28,19 +28,19 @@ class Counting(Embedder):
         for text in texts:
             if text in self.faults:
                 raise Fault(self.faults[text], f"{text}!")
-        return unit_rows([vector(text) for text in texts], len(texts), self.name)
+        return normalize_vectors([vector(text) for text in texts], len(texts), self.name)
 
     def close(self) -> None:
         self.closed += 1
 
 
-def embedded(remembering: Remembering, *texts: str) -> list[Floats | Fault]:
+def embedded(remembering: CachingEmbedder, *texts: str) -> list[Floats | Fault]:
     return asyncio.run(remembering.embed(texts))
 
 
 def test_a_text_is_embedded_once() -> None:
     counting = Counting()
-    remembering = Remembering(counting)
+    remembering = CachingEmbedder(counting)
     first = embedded(remembering, "tea", "sea", "tea")
     again = embedded(remembering, "sea", "eat", "tea")
     assert counting.asked == [["tea", "sea"], ["eat"]]
@@ -51,13 +51,13 @@ def test_a_text_is_embedded_once() -> None:
 
 def test_many_texts_are_asked_about_in_batches() -> None:
     counting = Counting()
-    embedded(Remembering(counting), *(f"text {n}" for n in range(2 * AT_ONCE + 1)))
-    assert [len(batch) for batch in counting.asked] == [AT_ONCE, AT_ONCE, 1]
+    embedded(CachingEmbedder(counting), *(f"text {n}" for n in range(2 * BATCH_SIZE + 1)))
+    assert [len(batch) for batch in counting.asked] == [BATCH_SIZE, BATCH_SIZE, 1]
 
 
 def test_those_used_longest_ago_are_forgotten_first() -> None:
     counting = Counting()
-    remembering = Remembering(counting, most=2)
+    remembering = CachingEmbedder(counting, most=2)
     for text in ("a", "b", "a", "c", "a", "b"):
         embedded(remembering, text)
     assert counting.asked == [["a"], ["b"], ["c"], ["b"]]
@@ -65,7 +65,7 @@ def test_those_used_longest_ago_are_forgotten_first() -> None:
 
 def test_a_text_that_is_too_long_takes_no_other_with_it_and_is_asked_about_again() -> None:
     counting = Counting(long="overflowed")
-    remembering = Remembering(counting)
+    remembering = CachingEmbedder(counting)
     for _ in range(2):
         a, long, b = embedded(remembering, "a", "long", "t")
         assert isinstance(long, Fault)
@@ -77,7 +77,7 @@ def test_a_text_that_is_too_long_takes_no_other_with_it_and_is_asked_about_again
 
 def test_trouble_of_our_own_takes_all_that_is_asked_with_it_and_is_not_remembered() -> None:
     counting = Counting(t="connection")
-    remembering = Remembering(counting)
+    remembering = CachingEmbedder(counting)
     faults = embedded(remembering, "a", "t")
     assert [one.kind for one in faults if isinstance(one, Fault)] == ["connection", "connection"]
     counting.faults = {}
@@ -86,7 +86,7 @@ def test_trouble_of_our_own_takes_all_that_is_asked_with_it_and_is_not_remembere
 
 def test_it_forgets_when_it_is_closed() -> None:
     counting = Counting()
-    remembering = Remembering(counting)
+    remembering = CachingEmbedder(counting)
     embedded(remembering, "a")
     remembering.close()
     embedded(remembering, "a")
@@ -95,11 +95,11 @@ def test_it_forgets_when_it_is_closed() -> None:
 
 @given(st.lists(st.lists(st.sampled_from("aeion"), max_size=6), max_size=6), st.integers(1, 5))
 def test_what_is_remembered_changes_nothing(asked: list[list[str]], most: int) -> None:
-    remembering = Remembering(Counting(), most)
+    remembering = CachingEmbedder(Counting(), most)
     for texts in asked:
         found = embedded(remembering, *texts)
         for text, one in zip(texts, found, strict=True):
-            assert np.asarray(one).tolist() == unit_rows([vector(text)], 1, "counting")[0].tolist()
+            assert np.asarray(one).tolist() == normalize_vectors([vector(text)], 1, "counting")[0].tolist()
 
 
 class Lengthening(Embedder):
@@ -116,7 +116,7 @@ class Lengthening(Embedder):
 
 
 def test_vectors_of_another_length_are_a_fault_that_names_both() -> None:
-    remembering = Remembering(Lengthening())
+    remembering = CachingEmbedder(Lengthening())
     assert not isinstance(embedded(remembering, "a")[0], Fault)
     known, other = embedded(remembering, "a", "b")
     assert not isinstance(known, Fault)
@@ -126,14 +126,14 @@ def test_vectors_of_another_length_are_a_fault_that_names_both() -> None:
 
 
 def test_a_closed_model_may_come_back_with_vectors_of_another_length() -> None:
-    remembering = Remembering(Lengthening())
+    remembering = CachingEmbedder(Lengthening())
     embedded(remembering, "a")
     remembering.close()
     assert not isinstance(embedded(remembering, "a")[0], Fault)
 
 
 def test_a_vector_of_nothing_for_a_text_that_says_something_is_a_fault_of_that_text_alone() -> None:
-    tea, nothing = embedded(Remembering(Lengthening()), "tea", "nothing")
+    tea, nothing = embedded(CachingEmbedder(Lengthening()), "tea", "nothing")
     assert not isinstance(tea, Fault)
     assert isinstance(nothing, Fault)
     assert (nothing.kind, "gives a vector of nothing" in str(nothing)) == ("unreadable", True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import BudgetExceeded
-from jurygraph.runs.figures.bill import SOURCES, Bill, Source, Tally, requests
+from jurygraph.runs.figures.bill import SOURCES, Bill, CallCosts, ReplySource, count_requests
 from jurygraph.schema import Call
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, serving, status
 from tests.runs.judge import by_what_is_shown
@@ -40,7 +40,7 @@ def test_every_call_is_counted_once_where_its_reply_came_from() -> None:
 
 
 def test_a_cost_of_which_nothing_is_known_is_not_a_cost_of_nothing() -> None:
-    tally = Tally()
+    tally = CallCosts()
     tally.add(None)
     assert tally.plain() == {"number": 1, "cost": None, "unpriced": 1}
     tally.add(0.5)
@@ -51,7 +51,7 @@ SEEN = st.tuples(st.sampled_from("abcdef"), st.sampled_from(SOURCES), st.none() 
 
 
 @given(st.lists(SEEN))
-def test_the_sources_add_up_to_the_calls(seen: list[tuple[str, Source, float | None]]) -> None:
+def test_the_sources_add_up_to_the_calls(seen: list[tuple[str, ReplySource, float | None]]) -> None:
     bill = Bill()
     for name, source, cost in seen:
         bill.add(call(name, cost), source)
@@ -70,13 +70,15 @@ class Sat(NamedTuple):
 
     sources: dict[str, int]
     bill: Bill
-    requests: Tally | None
+    requests: CallCosts | None
 
 
 def sit(folder: Path, *given: Any, **more: Any) -> Sat:
     with sat(folder, *given, **more) as session:
         bill = session.summary.bill
-        return Sat({s: tally.number for s, tally in bill.tallies.items() if tally.number}, bill, requests(session.jury))
+        return Sat(
+            {s: tally.number for s, tally in bill.tallies.items() if tally.number}, bill, count_requests(session.jury)
+        )
 
 
 @pytest.fixture
@@ -104,14 +106,14 @@ class TestSources:
         sat = sit(tmp_path / "warm", tasks, priced(server, cache=True))
         assert sat.sources == {"cached": CALLS}
         assert sat.bill.tallies["cached"].cost == pytest.approx(CALLS * PAID)
-        assert sat.requests == Tally()
+        assert sat.requests == CallCosts()
 
     def test_what_a_branch_carried_over_was_not_sent_by_it(self, server: Server, tasks: Path, tmp_path: Path) -> None:
         sit(tmp_path / "old", tasks, priced(server))
         sat = sit(tmp_path / "new", tasks, priced(server), branch=tmp_path / "old")
         assert sat.sources == {"carried": CALLS}
         assert sat.bill.tallies["carried"].cost == pytest.approx(CALLS * PAID)
-        assert sat.requests == Tally()
+        assert sat.requests == CallCosts()
 
     def test_a_branch_that_asks_some_tells_both_apart_whenever_it_is_looked_at(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -124,7 +126,7 @@ class TestSources:
         assert sat.requests.number == 2 * CALLS_EACH
         again = sit(tmp_path / "new", more, priced(server), branch=tmp_path / "old")
         assert (again.sources, again.bill) == (sat.sources, sat.bill)
-        assert again.requests == Tally()
+        assert again.requests == CallCosts()
         third = sit(tmp_path / "third", more, priced(server), branch=tmp_path / "new")
         assert third.sources == {"carried": CALLS + 2 * CALLS_EACH}
 
@@ -135,7 +137,7 @@ class TestSources:
         settings = {"model": f"replay:{tmp_path / 'calls.jsonl'}", "evaluators": ["criteria"]}
         sat = sit(tmp_path / "again", tasks, settings)
         assert sat.sources == {"replayed": CALLS}
-        assert sat.bill.tallies["replayed"] == Tally(number=CALLS)
+        assert sat.bill.tallies["replayed"] == CallCosts(number=CALLS)
         assert sat.requests is None
 
     def test_who_asks_no_model_sends_nothing(self, tmp_path: Path) -> None:
@@ -186,4 +188,4 @@ class TestSittings:
         with serving(script) as server:
             sat = sit(tmp_path / "run", tasks, plain(server))
         assert sat.sources == {"sent": CALLS}
-        assert sat.requests == Tally(number=2 * CALLS, unpriced=2 * CALLS)
+        assert sat.requests == CallCosts(number=2 * CALLS, unpriced=2 * CALLS)

@@ -17,7 +17,7 @@ from scipy import stats
 
 from jurygraph.errors import InputError
 from jurygraph.runs.figures.comparison import Comparison, Flip, compare
-from jurygraph.runs.figures.gate import Figures
+from jurygraph.runs.figures.gate import ComparisonStatistics
 from jurygraph.schema import Counts, Reward, Trace, Verdict
 
 ROOT = Path(__file__).parents[3]
@@ -251,7 +251,7 @@ def test_with_one_reward_there_is_a_difference_and_no_interval_or_correlation():
 
 def test_with_no_reward_in_both_runs_there_is_no_figure_of_rewards():
     found = compared([(None, 0.5), (0.5, None)])
-    absent = {name for name in Figures.model_fields if getattr(found, name) is None}
+    absent = {name for name in ComparisonStatistics.model_fields if getattr(found, name) is None}
     assert absent == {
         "mean_a", "mean_b", "mean_delta", "mean_delta_low", "mean_delta_high", "median_delta", "wilcoxon_p",
         "mcnemar_p", "spearman", "kendall", "flipped_share",

@@ -16,13 +16,13 @@ from jurygraph.errors import BudgetExceeded
 from jurygraph.models.asking import Request
 from jurygraph.models.backend import Backend
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
-from jurygraph.models.gateway import Gateway, Limits
+from jurygraph.models.gateway import Gateway, RequestLimits
 from jurygraph.models.limiter import Limiter
-from jurygraph.models.prices import Price, most
-from jurygraph.runs.figures.estimate import Estimate, Estimator, Load
+from jurygraph.models.prices import Price, max_cost
+from jurygraph.runs.figures.estimate import CallEstimate, CallLoad, Estimator
 from jurygraph.runs.figures.forecast import Forecast
 from jurygraph.runs.making.branch import Branch
-from jurygraph.runs.making.session import Session
+from jurygraph.runs.making.session import ScoringSession
 from jurygraph.schema import Message
 from jurygraph.sources import read_work
 from tests.agents.graph_annotator.annotating import annotating
@@ -54,11 +54,11 @@ def line(name: str, *texts: str, criteria: int = 6, data: Any = None) -> dict[st
     return {"id": name, "query": f"Write a poem for {name}.", "rubric": {"criteria": stated}, "responses": given}
 
 
-async def _forecast(session: Session) -> Forecast:
+async def _forecast(session: ScoringSession) -> Forecast:
     return await session.forecast(lambda count: None)
 
 
-async def _score(session: Session) -> None:
+async def _score(session: ScoringSession) -> None:
     await session.prepare(lambda count: None)
     await session.score(lambda count: None)
 
@@ -69,12 +69,12 @@ def sat(what: Any, folder: Path, tasks: Path, config: Any, branch: Path | None =
     with (
         jg.Jury.from_config(config, **limits) as jury,
         read_work(tasks) as work,
-        closing(Session(folder, jury, work, None, carried)) as session,
+        closing(ScoringSession(folder, jury, work, None, carried)) as session,
     ):
         return asyncio.run(what(session))
 
 
-def forecast(*arguments: Any, **limits: Any) -> Estimate:
+def forecast(*arguments: Any, **limits: Any) -> CallEstimate:
     found = sat(_forecast, *arguments, **limits).model
     assert found is not None
     return found
@@ -84,7 +84,7 @@ def score(*arguments: Any, **limits: Any) -> None:
     sat(_score, *arguments, **limits)
 
 
-def calls(estimate: Estimate) -> tuple[int, int, int]:
+def calls(estimate: CallEstimate) -> tuple[int, int, int]:
     return estimate.low.calls, estimate.expected.calls, estimate.worst.calls
 
 
@@ -136,8 +136,8 @@ class TestCalls:
         texts = sum(len(message["content"].encode()) for message in sent["messages"])
         schema = sent["response_format"]["json_schema"]["schema"]
         whole = texts + len(json.dumps(schema, separators=(",", ":"), ensure_ascii=False).encode())
-        assert told.low == Load(1, -(-texts // 5), 40)
-        assert told.expected == Load(1, -(-whole // 4), 100)
+        assert told.low == CallLoad(1, -(-texts // 5), 40)
+        assert told.expected == CallLoad(1, -(-whole // 4), 100)
         assert told.worst.tokens_out == 200
         assert told.worst.tokens_in > 2 * whole
 
@@ -259,7 +259,7 @@ REQUESTS = st.builds(
 def test_low_is_at_most_expected_and_that_at_most_the_worst(requests: list[Request], usual: int) -> None:
     price = Price(input=3.0, output=7.0)
     backend: Backend = OpenAICompatible(NOBODY, "tiny")
-    estimator = Estimator(Gateway(backend, Limiter(1), Limits(max_tokens=usual), price=price))
+    estimator = Estimator(Gateway(backend, Limiter(1), RequestLimits(max_tokens=usual), price=price))
     estimator.add(requests)
     told = estimator.estimate()
     for less, more in ((told.low, told.expected), (told.expected, told.worst)):
@@ -270,4 +270,4 @@ def test_low_is_at_most_expected_and_that_at_most_the_worst(requests: list[Reque
     once = {request.digest: request for request in requests}.values()
     assert told.expected.calls == len(once)
     texts = [(sum(len(m.content.encode()) for m in one.messages), len(one.messages)) for one in once]
-    assert (told.worst.cost or 0.0) >= sum(most(price, size, number, 1) or 0.0 for size, number in texts)
+    assert (told.worst.cost or 0.0) >= sum(max_cost(price, size, number, 1) or 0.0 for size, number in texts)

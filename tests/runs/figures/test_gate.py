@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.runs.figures.gate import Condition, Figures, Gate, Miss
+from jurygraph.runs.figures.gate import ComparisonStatistics, FailedThreshold, Threshold, Thresholds
 
-LESS = Figures(**dict.fromkeys(Figures.model_fields, 1) | {"mean_delta": -0.125, "spearman": None})
+LESS = ComparisonStatistics(
+    **dict.fromkeys(ComparisonStatistics.model_fields, 1) | {"mean_delta": -0.125, "spearman": None}
+)
 """Every figure is 1, but for a mean difference, which is less, and a correlation, which is missing."""
 
 
@@ -26,29 +28,31 @@ LESS = Figures(**dict.fromkeys(Figures.model_fields, 1) | {"mean_delta": -0.125,
     ],
 )
 def test_a_condition_is_a_name_an_operator_and_a_number(text: str, passes: bool):
-    assert (Gate.parse(text).missed(LESS) == []) is passes
+    assert (Thresholds.parse(text).missed(LESS) == []) is passes
 
 
 @pytest.mark.parametrize("text", ["n==1, flips<=3,mean_delta>0", "n==1 and flips<=3 and mean_delta>0"])
 def test_all_conditions_must_hold_and_those_that_do_not_are_given_with_what_was_seen(text: str):
-    assert Gate.parse(text).missed(LESS) == [Miss(Condition("mean_delta", ">", 0.0), -0.125)]
+    assert Thresholds.parse(text).missed(LESS) == [FailedThreshold(Threshold("mean_delta", ">", 0.0), -0.125)]
 
 
 @pytest.mark.parametrize("sign", [">", ">=", "<", "<=", "=="])
 def test_a_missing_figure_never_passes(sign: str):
-    assert Gate.parse(f"spearman{sign}0").missed(LESS) == [Miss(Condition("spearman", sign, 0.0), None)]
+    assert Thresholds.parse(f"spearman{sign}0").missed(LESS) == [
+        FailedThreshold(Threshold("spearman", sign, 0.0), None)
+    ]
 
 
-@pytest.mark.parametrize("name", Figures.model_fields)
+@pytest.mark.parametrize("name", ComparisonStatistics.model_fields)
 def test_every_figure_can_be_named_and_says_what_it_is(name: str):
-    assert Gate.parse(f"{name}>=0").conditions == (Condition(name, ">=", 0.0),)
-    assert Figures.model_fields[name].description
+    assert Thresholds.parse(f"{name}>=0").conditions == (Threshold(name, ">=", 0.0),)
+    assert ComparisonStatistics.model_fields[name].description
 
 
-@given(st.sampled_from(sorted(Figures.model_fields)), st.floats(allow_nan=False, allow_infinity=False))
+@given(st.sampled_from(sorted(ComparisonStatistics.model_fields)), st.floats(allow_nan=False, allow_infinity=False))
 def test_a_condition_reads_back_as_it_is_printed(name: str, bound: float):
-    condition = Condition(name, "<=", bound)
-    assert Gate.parse(str(condition)).conditions == (condition,)
+    condition = Threshold(name, "<=", bound)
+    assert Thresholds.parse(str(condition)).conditions == (condition,)
 
 
 @pytest.mark.parametrize(
@@ -58,20 +62,20 @@ def test_a_condition_reads_back_as_it_is_printed(name: str, bound: float):
 )  # fmt: skip
 def test_what_is_no_condition_is_refused_with_one_that_is_right(text: str):
     with pytest.raises(InputError, match=r'is no condition; write it as in "mean_delta>-0\.01"'):
-        Gate.parse(text)
+        Thresholds.parse(text)
 
 
 @pytest.mark.parametrize("text", ["", " ", "n>1,", ", n>1", "n>1,,n>2"])
 def test_an_empty_condition_is_refused(text: str):
     with pytest.raises(InputError, match="a condition is missing; write it as in"):
-        Gate.parse(text)
+        Thresholds.parse(text)
 
 
 def test_an_unknown_figure_is_refused_with_the_nearest():
     with pytest.raises(
         InputError, match=r"gate 'mean_detla>0': there is no figure 'mean_detla'; did you mean mean_delta\?"
     ):
-        Gate.parse("mean_detla>0")
+        Thresholds.parse("mean_detla>0")
 
 
 @pytest.mark.parametrize("name", ["passing", "notes", "model_fields", "__class__", "quux"])
@@ -79,4 +83,4 @@ def test_what_is_near_no_figure_is_refused_with_all_of_them(name: str):
     with pytest.raises(
         InputError, match=f"there is no figure '{name}'; (there are paired, only_a, .*|did you mean .*)"
     ):
-        Gate.parse(f"{name}>0")
+        Thresholds.parse(f"{name}>0")

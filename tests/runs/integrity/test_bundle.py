@@ -16,7 +16,7 @@ from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.bundle import export_bundle
 from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import rescore, with_settings
+from jurygraph.runs.making.rescoring import apply_settings, rescore
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import commitment, link_of
 from jurygraph.schema import canonical
@@ -34,7 +34,7 @@ def bundle(folder: Path, output: Path) -> Path:
 
 def rescored(folder: Path, other: Path, *settings: str) -> Path:
     with closing(Run.open(folder)) as run:
-        rescore(run, other, with_settings(run.config, settings), lambda count: None)
+        rescore(run, other, apply_settings(run.config, settings), lambda count: None)
     return other
 
 

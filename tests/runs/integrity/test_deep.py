@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.agents.roles import Ask
+from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.integrity.deep import Deep, verify_deep
+from jurygraph.runs.integrity.deep import DeepVerification, verify_deep
 from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MOST_TEXTS, commitment
+from jurygraph.runs.store.chain import MAX_TEXTS, commitment
 from jurygraph.schema import Evidence, Verdict
 from tests.graphs.cast import Told
 from tests.judges.pairwise.comparing import LONGER, TASK, judging_by, longest
@@ -20,7 +20,7 @@ from tests.runs.making.test_rescoring import again
 from tests.runs.store.test_ledger import changed
 
 
-def deep(folder: Path) -> Deep:
+def deep(folder: Path) -> DeepVerification:
     return verify_deep(Run.open(folder), lambda count: None)
 
 
@@ -62,7 +62,7 @@ def test_what_an_evaluator_asks_a_model_of_its_own_is_not_asked_again(tmp_path: 
     folder = tmp_path / "run"
     score(folder, write_tasks(tmp_path, [{"id": "t", "query": "Write.", "responses": [response]}]), config)
     ASKED.clear()
-    assert deep(folder) == Deep(asked_again=1, quotations=2, of_models=1)
+    assert deep(folder) == DeepVerification(asked_again=1, quotations=2, of_models=1)
     assert [question for question, *_ in ASKED] == ["tone"]
 
 
@@ -81,7 +81,7 @@ def test_a_response_that_was_put_in_the_place_of_another_is_found(rich: Path) ->
     texts = {text.id: text for text in Run.open(rich).ledger.all_texts()}
     record = Run.open(rich).ledger.find("trace", "t2/r1")
     assert record is not None
-    text = texts[record.seq * MOST_TEXTS]
+    text = texts[record.seq * MAX_TEXTS]
     other = text.content + b" "
     changed(rich / "run.sqlite", "UPDATE texts SET content = ? WHERE id = ?", other, text.id)
 
@@ -145,7 +145,7 @@ def test_quotations_from_both_of_a_pair_and_from_a_list_are_looked_for(compared:
     sources = [(len(v.responses), e.source) for v in stored for e in v.evidence]
     assert sources.count((2, "response")) == sources.count((2, "opponent")) == 3
     assert sources.count((3, "response")) > 0
-    assert deep(compared) == Deep(asked_again=len(stored), quotations=len(sources))
+    assert deep(compared) == DeepVerification(asked_again=len(stored), quotations=len(sources))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ class Cites(Told):
     version = "1"
     scope = "pair"
 
-    def answer(self, ask: Ask) -> Verdict:
+    def answer(self, ask: EvaluatorInput) -> Verdict:
         evidence = Evidence(quote="what one hears of it", source="opponent", verified=True)
         return Verdict(score=0.5, evidence=(evidence,))
 
@@ -210,7 +210,7 @@ def test_a_run_verifies_whichever_secrets_are_known(
     assert ("[redacted]" in trace.verdicts[0].reason) is then
     assert trace.verdicts[0].evidence[0].quote == SECRET[:9]
     known(monkeypatch, now)
-    assert deep(folder) == Deep(asked_again=1, quotations=1)
+    assert deep(folder) == DeepVerification(asked_again=1, quotations=1)
 
 
 def known(monkeypatch: pytest.MonkeyPatch, whether: bool) -> None:

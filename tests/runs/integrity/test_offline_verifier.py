@@ -23,9 +23,9 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from hypothesis import HealthCheck, given, settings
 
-from jurygraph.graphs.rewarding import Row
+from jurygraph.graphs.rewarding import RewardRow
 from jurygraph.runs.integrity import offline_verifier
-from jurygraph.runs.integrity.offline_verifier import ORDER, Difference, checked, verifies
+from jurygraph.runs.integrity.offline_verifier import ORDER, VerificationError, check_reward, is_valid_signature
 from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.store.chain import link_of
 from jurygraph.runs.store.packing import pack_reward
@@ -555,17 +555,17 @@ class TestArithmetic:
     def test_every_reward_that_is_decided_is_what_its_terms_give(self, scene: Scene) -> None:
         decision = json.loads(scene.plan.decision.model_dump_json())
         for made in scene.rewards().values():
-            stored = json.loads(json.dumps(pack_reward(Row.of(made))))
-            value, status, terms, _ = checked(stored, decision["specs"])
+            stored = json.loads(json.dumps(pack_reward(RewardRow.of(made))))
+            value, status, terms, _ = check_reward(stored, decision["specs"])
             assert (value, status) == (made.value, made.status)
             assert terms == {term.name: term.contribution for term in made.terms}
 
     def test_the_order_is_that_of_the_names(self) -> None:
         specs = [{"name": name, "weight": 1.0} for name in ("c", "b", "a")]
         assert (0.1 + 0.2) + 0.3 != (0.3 + 0.2) + 0.1 == 0.6
-        assert checked({"value": 0.6, "terms": [0.1, 0.2, 0.3]}, specs)[0] == 0.6
-        with pytest.raises(Difference, match=r"the ok reward is 0\.6000000000000001; its terms give 0\.6$"):
-            checked({"value": 0.1 + 0.2 + 0.3, "terms": [0.1, 0.2, 0.3]}, specs)
+        assert check_reward({"value": 0.6, "terms": [0.1, 0.2, 0.3]}, specs)[0] == 0.6
+        with pytest.raises(VerificationError, match=r"the ok reward is 0\.6000000000000001; its terms give 0\.6$"):
+            check_reward({"value": 0.1 + 0.2 + 0.3, "terms": [0.1, 0.2, 0.3]}, specs)
 
 
 RFC_8032 = [
@@ -604,7 +604,7 @@ LOW_ORDER = [
 
 
 def point_of(key: bytes) -> tuple[int, int]:
-    found = offline_verifier.point(key)
+    found = offline_verifier.decode_point(key)
     assert found is not None
     return found
 
@@ -631,50 +631,52 @@ class TestSignatures:
     @pytest.mark.parametrize(("key", "message", "signature"), RFC_8032)
     def test_the_vectors_of_rfc_8032(self, key: str, message: str, signature: str) -> None:
         given = bytes.fromhex(key), bytes.fromhex(message), bytes.fromhex(signature)
-        assert verifies(*given)
-        assert not verifies(given[0], given[1] + b"!", given[2])
+        assert is_valid_signature(*given)
+        assert not is_valid_signature(given[0], given[1] + b"!", given[2])
 
     def test_it_says_what_another_implementation_says(self) -> None:
         draw = random.Random(0)
         for _ in range(8):
             key, message = Ed25519PrivateKey.from_private_bytes(draw.randbytes(32)), draw.randbytes(draw.randrange(200))
             public, signature = key.public_key().public_bytes_raw(), bytearray(key.sign(message))
-            assert verifies(public, message, bytes(signature))
+            assert is_valid_signature(public, message, bytes(signature))
             signature[draw.randrange(64)] ^= 1 << draw.randrange(8)
-            assert not verifies(public, message, bytes(signature))
+            assert not is_valid_signature(public, message, bytes(signature))
             assert not accepted(public, message, bytes(signature))
 
     def test_no_signature_is_written_in_two_ways(self) -> None:
         signature = KEY.sign(b"message")
         factor = int.from_bytes(signature[32:], "little") + ORDER
         again = signature[:32] + factor.to_bytes(32, "little")
-        assert verifies(PUBLIC, b"message", signature)
-        assert not verifies(PUBLIC, b"message", again)
+        assert is_valid_signature(PUBLIC, b"message", signature)
+        assert not is_valid_signature(PUBLIC, b"message", again)
         assert not accepted(PUBLIC, b"message", again)
 
     @pytest.mark.parametrize("cut", [0, 32, 63])
     def test_one_of_another_length_does_not_hold(self, cut: int) -> None:
         signature = KEY.sign(b"message")
-        assert not verifies(PUBLIC, b"message", signature[:cut])
-        assert not verifies(PUBLIC, b"message", signature + bytes(1))
-        assert not verifies(PUBLIC[: cut // 2], b"message", signature)
+        assert not is_valid_signature(PUBLIC, b"message", signature[:cut])
+        assert not is_valid_signature(PUBLIC, b"message", signature + bytes(1))
+        assert not is_valid_signature(PUBLIC[: cut // 2], b"message", signature)
 
     def test_a_key_or_a_start_of_low_order_is_none(self) -> None:
         """Of each key, signatures that hold by the equation alone were made without any secret."""
         for key in LOW_ORDER:
-            public = offline_verifier.point(key)
+            public = offline_verifier.decode_point(key)
             assert public is not None
             forged = (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little")  # R = B, S = 1: right where k A is neutral
             messages = (str(number).encode() for number in range(200))
-            lucky = next(one for one in messages if offline_verifier.times(hashed(forged, key, one), public) == (0, 1))
-            assert not verifies(key, lucky, forged)
+            lucky = next(
+                one for one in messages if offline_verifier.multiply_point(hashed(forged, key, one), public) == (0, 1)
+            )
+            assert not is_valid_signature(key, lucky, forged)
         assert accepted(LOW_ORDER[0], b"whatever", (b"\x58" + 31 * b"\x66") + (1).to_bytes(32, "little"))
 
     def test_a_key_with_a_part_of_low_order_is_none(self) -> None:
-        mixed = offline_verifier.added(point_of(PUBLIC), point_of(LOW_ORDER[1]))
+        mixed = offline_verifier.add_points(point_of(PUBLIC), point_of(LOW_ORDER[1]))
         signature = KEY.sign(b"message")
-        assert not verifies(encoded(mixed), b"message", signature)
+        assert not is_valid_signature(encoded(mixed), b"message", signature)
 
     @pytest.mark.parametrize("y", [2**255 - 19, 2**255 - 1, 2, 1 + 2**255], ids=["p", "more than p", "no point", "-0"])
     def test_what_encodes_no_point_is_no_key(self, y: int) -> None:
-        assert not verifies(y.to_bytes(32, "little"), b"message", KEY.sign(b"message"))
+        assert not is_valid_signature(y.to_bytes(32, "little"), b"message", KEY.sign(b"message"))

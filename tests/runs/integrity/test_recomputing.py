@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from jurygraph.graphs.decide import independent
+from jurygraph.graphs.decide import is_independent
 from jurygraph.runs.integrity import recomputing
-from jurygraph.runs.integrity.recomputing import Recomputation, groups_of, statistics_again
-from jurygraph.runs.integrity.verification import combiners_for
+from jurygraph.runs.integrity.recomputing import Recomputation, read_groups, recompute_statistics
+from jurygraph.runs.integrity.verification import load_run_combiners
 from jurygraph.runs.run import Run
 from tests.runs.made import PLAIN, counted, lines, score, write_tasks
 
 
 def rewards(run: Run) -> list[str]:
-    again = Recomputation(run, lambda group: run.decision(group.decision), combiners_for(run))
-    return [json.dumps(one.reward) for one in again.rewards(groups_of(run))]
+    again = Recomputation(run, lambda group: run.decision(group.decision), load_run_combiners(run))
+    return [json.dumps(one.reward) for one in again.rewards(read_groups(run))]
 
 
 def stored(run: Run) -> list[str]:
@@ -34,7 +34,7 @@ def test_groups_are_decided_together_where_no_reward_looks_at_another(
     plain: Path, rich: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[int] = []
-    together = recomputing.decide_many
+    together = recomputing.compute_rewards_batch
 
     def counting(decision: Any, questions: Any, marks: Any, combiners: Any) -> Any:
         calls.append(len(marks.value))
@@ -65,7 +65,7 @@ def test_what_went_missing_is_filled_as_it_was(tmp_path: Path, word: str, rule: 
     config = {**PLAIN, "failure": {"rule": rule, "min_coverage": 0.4}}
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), config)
     run = Run.open(tmp_path / "run")
-    assert independent(run.decision_of("t0"), run.shape_of("t0").questions)
+    assert is_independent(run.decision_of("t0"), run.shape_of("t0").questions)
     assert rewards(run) == stored(run)
 
 
@@ -81,11 +81,11 @@ def test_tasks_that_are_asked_differently_keep_their_order(tmp_path: Path) -> No
 
 def test_statistics_come_out_again(rich: Path) -> None:
     with closing(Run.open(rich)) as run:
-        for group in groups_of(run):
-            assert statistics_again(group, run.shape(group.survey)) == group.body["statistics"]
+        for group in read_groups(run):
+            assert recompute_statistics(group, run.shape(group.survey)) == group.body["statistics"]
 
 
 def test_a_half_of_a_run_can_be_looked_at(plain: Path) -> None:
     run = Run.open(plain)
     second = list(run.ledger.records("group"))[1]
-    assert [group.record.key for group in groups_of(run, up_to=second.seq - 1)] == ["t0"]
+    assert [group.record.key for group in read_groups(run, up_to=second.seq - 1)] == ["t0"]

@@ -12,10 +12,10 @@ import pytest
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
 from jurygraph.runs.closing import close_run
 from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import rescore, with_settings
+from jurygraph.runs.making.rescoring import apply_settings, rescore
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
-from jurygraph.runs.store.chain import START, Draft, link_of
+from jurygraph.runs.store.chain import FIRST_LINK, Draft, link_of
 from jurygraph.runs.store.ledger import Ledger
 from tests.runs.made import PLAIN, checked, lines, sat, score, write_tasks
 from tests.runs.store.test_ledger import changed
@@ -137,7 +137,7 @@ def test_texts_are_just_those_that_records_commit_to(plain: Path, statement: str
 def rewritten(folder: Path, change: Any) -> str:
     """Rewrite the whole chain, as somebody would who knows how; the new head."""
     with closing(sqlite3.connect(folder / place.LEDGER)) as connection, connection:
-        previous = START
+        previous = FIRST_LINK
         for seq, kind, key, at, body in connection.execute(
             "SELECT seq, kind, key, at, body FROM records ORDER BY seq"
         ).fetchall():
@@ -262,7 +262,7 @@ class TestHead:
 
 def again(folder: Path, other: Path) -> Path:
     with closing(Run.open(folder)) as run:
-        rescore(run, other, with_settings(run.config, ["reward.same=0.25"]), lambda count: None)
+        rescore(run, other, apply_settings(run.config, ["reward.same=0.25"]), lambda count: None)
     return other
 
 

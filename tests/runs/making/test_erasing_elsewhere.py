@@ -14,7 +14,7 @@ from jurygraph.models.asking import Message, Reply, Request
 from jurygraph.models.cache import Cache, Stored
 from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.fragments import Fragments, forms_of
+from jurygraph.runs.making.fragments import Fragments, encoded_forms
 from jurygraph.runs.making.recordings import erase_calls
 from jurygraph.runs.run import Run
 from tests.models.judging import config, judged, rubric
@@ -34,7 +34,7 @@ def bytes_below(*places: Path) -> bytes:
 def held(text: str, *places: Path) -> list[bytes]:
     """The forms of a text that are found in folders and files: as it is, as JSON, and as JSON in JSON."""
     content = bytes_below(*places)
-    return [form for form in forms_of(text, encoded_twice=True) if form in content]
+    return [form for form in encoded_forms(text, encoded_twice=True) if form in content]
 
 
 class Scored:

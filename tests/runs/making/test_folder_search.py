@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jurygraph.runs.making.folder_search import MOST_SEARCHED, search_file
+from jurygraph.runs.making.folder_search import MAX_SEARCHED_BYTES, search_file
 from jurygraph.runs.making.fragments import Fragments
 from tests.runs.made import PLAIN, lines, score, write_tasks
 
@@ -103,7 +103,7 @@ def test_a_member_that_is_no_text_makes_the_archive_unsearchable_wherever_it_lie
 
 def test_no_more_than_a_stated_size_is_searched(tmp_path: Path) -> None:
     with (tmp_path / "large").open("wb") as file:
-        file.truncate(MOST_SEARCHED + 1)
+        file.truncate(MAX_SEARCHED_BYTES + 1)
     holds, why = search_file(tmp_path / "large", FRAGMENTS)
     assert (holds, why) == (False, "holds more than 64 MiB, of which no more was searched")
 

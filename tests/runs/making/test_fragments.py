@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.runs.making.fragments import SHORTEST_QUOTATION, SHORTEST_SOUGHT, Fragments
+from jurygraph.runs.making.fragments import MIN_QUOTATION_LENGTH, MIN_SEARCHED_LENGTH, Fragments
 
 TEXT = "My own words, which\nI take back: «naïve» 'quoted' \"twice\" \\ und 日本語で書いたもの。"
 
-words = st.text(alphabet='abcdefgh ij\n"\\é日🙂', min_size=SHORTEST_SOUGHT, max_size=200).filter(
+words = st.text(alphabet='abcdefgh ij\n"\\é日🙂', min_size=MIN_SEARCHED_LENGTH, max_size=200).filter(
     lambda text: len(set(text)) > 5
 )
 
@@ -29,11 +29,14 @@ def test_a_text_is_found_whole_in_every_form(text: str, before: bytes) -> None:
     assert all(fragments.found_in(before + form) for form in forms)
 
 
-@given(words.filter(lambda text: len(text) >= SHORTEST_QUOTATION), st.data())
+@given(words.filter(lambda text: len(text) >= MIN_QUOTATION_LENGTH), st.data())
 def test_a_long_quotation_is_found_wherever_it_begins(text: str, data: st.DataObject) -> None:
-    start = data.draw(st.integers(0, len(text) - SHORTEST_QUOTATION))
-    quotation = text[start : start + SHORTEST_QUOTATION]
-    if all(len(set(quotation[i : i + SHORTEST_SOUGHT])) >= 5 for i in range(SHORTEST_QUOTATION - SHORTEST_SOUGHT + 1)):
+    start = data.draw(st.integers(0, len(text) - MIN_QUOTATION_LENGTH))
+    quotation = text[start : start + MIN_QUOTATION_LENGTH]
+    if all(
+        len(set(quotation[i : i + MIN_SEARCHED_LENGTH])) >= 5
+        for i in range(MIN_QUOTATION_LENGTH - MIN_SEARCHED_LENGTH + 1)
+    ):
         assert Fragments([text]).found_in(b"He wrote: " + quotation.encode())
 
 
@@ -50,7 +53,7 @@ def test_what_others_wrote_as_well_is_not_looked_for() -> None:
 
 
 def test_a_short_text_is_not_looked_for_and_nothing_is_found_without_fragments() -> None:
-    fragments = Fragments(["forty-two", "x" * (SHORTEST_SOUGHT - 1)])
+    fragments = Fragments(["forty-two", "x" * (MIN_SEARCHED_LENGTH - 1)])
     assert not fragments
     assert not fragments.found_in(b"forty-two" + b"x" * 40)
 

@@ -12,7 +12,7 @@ import pytest
 from jurygraph import Jury
 from jurygraph.errors import BudgetExceeded, InputError
 from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.session import Session
+from jurygraph.runs.making.session import ScoringSession
 from jurygraph.runs.run import Run
 from jurygraph.sources import read_work
 from tests.agents.parser import parsing
@@ -109,7 +109,7 @@ def test_a_dry_run_does_not_count_what_was_answered_already(server: Server, task
 
     async def expected(folder: Path) -> int:
         jury = Jury.from_config(uncached)
-        with read_work(str(tasks)) as work, closing(Session(folder, jury, work)) as session:
+        with read_work(str(tasks)) as work, closing(ScoringSession(folder, jury, work)) as session:
             forecast = await session.forecast(lambda count: None)
         assert forecast.model is not None
         return forecast.model.low.calls

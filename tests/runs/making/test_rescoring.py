@@ -13,16 +13,16 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import ConfigError, InputError, TraceMismatch
 from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import Rescored, rescore, with_settings
+from jurygraph.runs.making.rescoring import RescoringResult, apply_settings, rescore
 from jurygraph.runs.run import Run
 from jurygraph.sources import read_tasks
 from tests.runs.made import ASKED, checked, contents
 
 
-def again(folder: Path, other: Path, *settings: str) -> Rescored:
+def again(folder: Path, other: Path, *settings: str) -> RescoringResult:
     ASKED.clear()
     with closing(Run.open(folder)) as run:
-        return rescore(run, other, with_settings(run.config, settings), lambda count: None)
+        return rescore(run, other, apply_settings(run.config, settings), lambda count: None)
 
 
 def rewards(folder: Path) -> list[str]:
@@ -53,7 +53,7 @@ def test_other_settings_give_what_scoring_under_them_would(
 ) -> None:
     again(request.getfixturevalue(name), tmp_path / "other", *settings)
     assert ASKED == []
-    config = with_settings(Run.open(request.getfixturevalue(name)).config, settings)
+    config = apply_settings(Run.open(request.getfixturevalue(name)).config, settings)
     with jg.Jury.from_config(config) as jury:
         given = [trace for task, responses in read_tasks(tasks) for trace in jury.score(task, responses)]
     assert contents(tmp_path / "other") == [trace.model_dump_json() for trace in given]
@@ -139,8 +139,8 @@ WIDE = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX2 FMA3"
 def test_the_same_bits_with_the_wide_instructions_switched_off(rich: Path, tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from jurygraph.runs.run import Run\n"
-        "from jurygraph.runs.making.rescoring import rescore, with_settings\n"
-        "run = Run.open(sys.argv[1]); config = with_settings(run.config, sys.argv[3:])\n"
+        "from jurygraph.runs.making.rescoring import rescore, apply_settings\n"
+        "run = Run.open(sys.argv[1]); config = apply_settings(run.config, sys.argv[3:])\n"
         "rescore(run, Path(sys.argv[2]), config, lambda count: None)"
     )
     for name, features in (("with", ""), ("without", WIDE)):

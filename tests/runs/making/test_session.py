@@ -13,7 +13,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.errors import InputError, PlanError
 from jurygraph.runs.figures.forecast import Forecast
-from jurygraph.runs.making.session import Session
+from jurygraph.runs.making.session import ScoringSession
 from jurygraph.runs.run import Run
 from jurygraph.schema import Question
 from jurygraph.sources import read_work
@@ -62,9 +62,9 @@ def test_a_run_of_some_tasks_can_be_carried_on_to_all(tmp_path: Path, tasks: Pat
     assert Run.open(tmp_path / "run").closed
 
 
-def sat(folder: Path, tasks: Path, config: dict = PLAIN) -> Session:
+def sat(folder: Path, tasks: Path, config: dict = PLAIN) -> ScoringSession:
     with jg.Jury.from_config(config) as jury, read_work(tasks) as work:
-        return Session(folder, jury, work)
+        return ScoringSession(folder, jury, work)
 
 
 class TestOtherSettings:
@@ -182,7 +182,7 @@ class TestNothingTooEarly:
         with (
             jg.Jury.from_config(PLAIN) as jury,
             read_work(tasks) as work,
-            closing(Session(tmp_path / "run", jury, work)) as session,
+            closing(ScoringSession(tmp_path / "run", jury, work)) as session,
         ):
             asyncio.run(session.prepare(lambda count: None))
             write_tasks(tmp_path, lines(tasks=40, seed=1))
@@ -196,7 +196,7 @@ class TestTwoAtOnce:
         with (
             jg.Jury.from_config(PLAIN) as jury,
             read_work(tasks) as work,
-            closing(Session(tmp_path / "run", jury, work)) as first,
+            closing(ScoringSession(tmp_path / "run", jury, work)) as first,
         ):
             asyncio.run(first.prepare(lambda count: None))
             with pytest.raises(InputError, match=f"is being written by process {os.getpid()} on "):
@@ -208,8 +208,8 @@ class TestTwoAtOnce:
         with (
             jg.Jury.from_config(PLAIN) as jury,
             read_work(tasks) as work,
-            closing(Session(tmp_path / "run", jury, work)) as first,
-            closing(Session(tmp_path / "run", jury, work)) as second,
+            closing(ScoringSession(tmp_path / "run", jury, work)) as first,
+            closing(ScoringSession(tmp_path / "run", jury, work)) as second,
         ):
             asyncio.run(first.prepare(lambda count: None))
             with pytest.raises(InputError, match="is being written by process"):
@@ -242,7 +242,7 @@ class TestForecast:
         with (
             jg.Jury.from_config(PLAIN) as jury,
             read_work(tasks) as work,
-            closing(Session(tmp_path / "run", jury, work, limit=3)) as session,
+            closing(ScoringSession(tmp_path / "run", jury, work, limit=3)) as session,
         ):
             expected = asyncio.run(session.forecast(lambda count: None))
         assert expected.plain() == {

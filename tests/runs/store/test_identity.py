@@ -16,12 +16,12 @@ from jurygraph.errors import InputError, TraceMismatch
 from jurygraph.models.asking import Request
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.faults import Fault
-from jurygraph.runs.integrity.deep import Deep, verify_deep
+from jurygraph.runs.integrity.deep import DeepVerification, verify_deep
 from jurygraph.runs.making import session
 from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.run import Run
-from jurygraph.runs.store.chain import MOST_TEXTS, Draft
-from jurygraph.runs.store.identity import Absent, Identity, model_of
+from jurygraph.runs.store.chain import MAX_TEXTS, Draft
+from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend, model_of
 from jurygraph.runs.store.ledger import Ledger
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
@@ -36,12 +36,12 @@ def tasks(tmp_path: Path) -> Path:
     return write_tasks(tmp_path, with_rubrics(2))
 
 
-def told(folder: Path) -> Identity | None:
+def told(folder: Path) -> ModelIdentity | None:
     with closing(Run.open(folder)) as run:
         return run.header.model
 
 
-def deep(folder: Path) -> Deep:
+def deep(folder: Path) -> DeepVerification:
     with closing(Run.open(folder)) as run:
         return verify_deep(run, lambda count: None)
 
@@ -69,7 +69,7 @@ class TestTold:
         for name, more in (("native", {}), ("instructed", {"form": "instructed"})):
             sit(tmp_path / name, tasks, plain(server, **more))
             with closing(Run.open(tmp_path / name)) as run:
-                assert Identity.recorded(run.ledger) == run.header.model
+                assert ModelIdentity.recorded(run.ledger) == run.header.model
 
     def test_a_recording_goes_by_the_name_of_what_was_recorded(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -85,8 +85,8 @@ class TestTold:
 
     @pytest.mark.parametrize("top", [None, 0, 5])
     def test_who_stands_in_for_a_model_goes_by_its_name(self, top: int | None) -> None:
-        identity = Identity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=top)
-        assert Identity.of(Absent(identity)) == identity
+        identity = ModelIdentity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=top)
+        assert ModelIdentity.of(OfflineBackend(identity)) == identity
 
 
 class TestReplaced:
@@ -159,7 +159,7 @@ class TestVerifiedWithoutAModel:
         return sit
 
     def same(self, folder: Path, verdicts: int) -> None:
-        assert deep(folder) == Deep(asked_again=verdicts, quotations=quoted(folder))
+        assert deep(folder) == DeepVerification(asked_again=verdicts, quotations=quoted(folder))
 
     def test_the_file_of_a_local_model_may_be_gone(
         self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
@@ -197,14 +197,14 @@ class TestVerifiedWithoutAModel:
     def test_a_run_of_which_nothing_was_answered(self, scored: Callable[..., Any], tasks: Path, tmp_path: Path) -> None:
         with serving(lambda body, number: status(401)) as server:
             scored(tmp_path / "run", tasks, plain(server))
-        assert deep(tmp_path / "run") == Deep(of_models=2 * 2 * 5)
+        assert deep(tmp_path / "run") == DeepVerification(of_models=2 * 2 * 5)
 
     def test_a_call_whose_repair_came_to_nothing_is_our_own_trouble(
         self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
     ) -> None:
         with serving(lambda body, number: status(400) if len(body["messages"]) > 2 else said("no JSON")) as server:
             scored(tmp_path / "run", tasks, plain(server))
-        assert deep(tmp_path / "run") == Deep(own_trouble=2 * 2 * 5)
+        assert deep(tmp_path / "run") == DeepVerification(own_trouble=2 * 2 * 5)
 
     def test_a_reply_that_says_another_thing_is_found(
         self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -224,7 +224,7 @@ class TestVerifiedWithoutAModel:
         erase(tmp_path / "run", "response", "t0/r0", "")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         assert deep(tmp_path / "other") == deep(tmp_path / "run")
-        assert deep(tmp_path / "run")._replace(quotations=0) == Deep(of_models=5, erased=5)
+        assert deep(tmp_path / "run")._replace(quotations=0) == DeepVerification(of_models=5, erased=5)
 
     def test_a_re_scored_branch_whose_calls_are_in_another_run(
         self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
@@ -232,7 +232,7 @@ class TestVerifiedWithoutAModel:
         scored(tmp_path / "old", tasks, plain(server))
         scored(tmp_path / "run", tasks, plain(server), branch=tmp_path / "old")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
-        found = Deep(of_models=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
+        found = DeepVerification(of_models=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
         assert deep(tmp_path / "other") == deep(tmp_path / "run") == found
         assert found.quotations > 0
 
@@ -244,24 +244,24 @@ class TestRequests:
     def test_are_named_by_the_model_and_what_it_can_do(self, logprobs: bool, top: int | None) -> None:
         able = Capabilities("native", logprobs=logprobs, top_logprobs=5)
         backend = SimpleNamespace(provider="p", endpoint="http://e", model="m", capabilities=able)
-        expected = Identity(provider="p", endpoint="http://e", model="m", form="native", top_logprobs=top)
-        assert Identity.of(backend) == expected  # type: ignore[arg-type]
+        expected = ModelIdentity(provider="p", endpoint="http://e", model="m", form="native", top_logprobs=top)
+        assert ModelIdentity.of(backend) == expected  # type: ignore[arg-type]
 
     def test_the_model_of_a_jury_is_that_of_its_gateway_if_it_has_one(self) -> None:
         backend = SimpleNamespace(provider="p", endpoint=None, model="m", capabilities=Capabilities("text"))
         with_model: Any = SimpleNamespace(gateway=SimpleNamespace(backend=backend))
         without: Any = SimpleNamespace(gateway=None)
-        assert model_of(with_model) == Identity(provider="p", model="m")
+        assert model_of(with_model) == ModelIdentity(provider="p", model="m")
         assert model_of(without) is None
 
-    def told(self, path: Path, *requests: Request, erased: int | None = None) -> Identity | None:
+    def told(self, path: Path, *requests: Request, erased: int | None = None) -> ModelIdentity | None:
         ledger = Ledger.create(path / "run.sqlite")
         for number, request in enumerate(requests):
             ledger.append(Draft("call", str(number), {}, [request.model_dump_json().encode()]))
         if erased is not None:
-            ledger.append(Draft("erasure", "", {"ids": [(erased + 1) * MOST_TEXTS]}))
-            ledger.erase([(erased + 1) * MOST_TEXTS])
-        return Identity.recorded(ledger)
+            ledger.append(Draft("erasure", "", {"ids": [(erased + 1) * MAX_TEXTS]}))
+            ledger.erase([(erased + 1) * MAX_TEXTS])
+        return ModelIdentity.recorded(ledger)
 
     def request(self, model: str = "m", **fields: Any) -> Request:
         messages = ({"role": "user", "content": "?"},)
@@ -274,7 +274,7 @@ class TestRequests:
 
     def test_the_first_names_the_model(self, tmp_path: Path) -> None:
         found = self.told(tmp_path, self.request("one"), self.request("other", endpoint=None))
-        assert found == Identity(provider="p", endpoint="e", model="one", form="text", top_logprobs=None)
+        assert found == ModelIdentity(provider="p", endpoint="e", model="one", form="text", top_logprobs=None)
 
     def test_one_with_a_schema_tells_the_form_and_one_that_asks_for_them_how_many_tokens_there_are(
         self, tmp_path: Path
@@ -291,11 +291,11 @@ class TestRequests:
         assert found.model == "two"
 
     def test_the_stand_in_can_do_what_the_model_could_and_answers_nothing(self) -> None:
-        identity = Identity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=5)
-        absent = Absent(identity)
+        identity = ModelIdentity(provider="p", endpoint="e", model="m", form="grammar", top_logprobs=5)
+        absent = OfflineBackend(identity)
         able = absent.capabilities
         assert (able.form, able.logprobs, able.top_logprobs) == ("grammar", True, 5)
-        assert not Absent(identity.model_copy(update={"top_logprobs": None})).capabilities.logprobs
+        assert not OfflineBackend(identity.model_copy(update={"top_logprobs": None})).capabilities.logprobs
         with pytest.raises(Fault, match="the run holds no reply to this request") as caught:
             asyncio.run(absent.complete(self.request(), 1.0))
         assert caught.value.kind == "unrecorded"
@@ -303,4 +303,4 @@ class TestRequests:
     def test_a_model_that_gives_no_log_probabilities_gives_no_other_tokens(self) -> None:
         able = SimpleNamespace(form="text", logprobs=False, top_logprobs=20)
         backend: Any = SimpleNamespace(provider="p", endpoint=None, model="m", capabilities=able)
-        assert Identity.of(backend).top_logprobs is None
+        assert ModelIdentity.of(backend).top_logprobs is None

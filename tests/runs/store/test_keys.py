@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from jurygraph.errors import InputError
-from jurygraph.runs.store.keys import private_key, public_key_in
+from jurygraph.runs.store.keys import load_private_key, load_public_key
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
 PUBLIC = KEY.public_key().public_bytes_raw().hex()
@@ -29,8 +29,8 @@ def file(folder: Path, content: bytes) -> Path:
 @pytest.mark.parametrize("form", [OPEN, PKCS8], ids=["openssh", "pem"])
 def test_a_private_key_is_read_and_tells_its_public_one(tmp_path: Path, form: serialization.PrivateFormat) -> None:
     path = file(tmp_path, KEY.private_bytes(PEM, form, NONE))
-    assert private_key(path).private_bytes_raw() == bytes(range(32))
-    assert public_key_in(path) == PUBLIC
+    assert load_private_key(path).private_bytes_raw() == bytes(range(32))
+    assert load_public_key(path) == PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_a_private_key_is_read_and_tells_its_public_one(tmp_path: Path, form: se
     ids=["openssh", "pem", "hexadecimal"],
 )
 def test_a_public_key_is_read_in_each_of_its_forms(tmp_path: Path, content: bytes) -> None:
-    assert public_key_in(file(tmp_path, content)) == PUBLIC
+    assert load_public_key(file(tmp_path, content)) == PUBLIC
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_a_public_key_is_read_in_each_of_its_forms(tmp_path: Path, content: byte
 )
 def test_what_is_no_private_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
     with pytest.raises(InputError, match=f"key: {wrong}"):
-        private_key(file(tmp_path, content))
+        load_private_key(file(tmp_path, content))
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_what_is_no_private_key_is_refused(tmp_path: Path, content: bytes, wrong
 )
 def test_what_is_no_public_key_is_refused(tmp_path: Path, content: bytes, wrong: str) -> None:
     with pytest.raises(InputError, match=f"key: {wrong}"):
-        public_key_in(file(tmp_path, content))
+        load_public_key(file(tmp_path, content))
 
 
-@pytest.mark.parametrize("read", [private_key, public_key_in])
+@pytest.mark.parametrize("read", [load_private_key, load_public_key])
 def test_what_is_no_file_is_refused(tmp_path: Path, read: object) -> None:
     assert callable(read)
     os.mkfifo(tmp_path / "pipe")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import MOST_TEXTS, START, Draft, commitment, link_of
+from jurygraph.runs.store.chain import FIRST_LINK, MAX_TEXTS, Draft, commitment, link_of
 from jurygraph.runs.store.ledger import SCHEMA_VERSION, Ledger
 from jurygraph.schema import canonical
 
@@ -40,14 +40,14 @@ class TestChain:
         first, second = ledger.records()
         header = canonical([2, "trace", "r1", second.at])
         assert second.link == hashlib.sha256(first.link + header + b"\n" + second.body.encode()).digest()
-        assert first.link == link_of(START, *first[:5])
+        assert first.link == link_of(FIRST_LINK, *first[:5])
         assert (ledger.count, ledger.head) == (2, second.link)
 
     def test_a_body_commits_to_its_texts_without_telling_them(self, path: Path) -> None:
         ledger = filled(path, 1)
         (record,) = ledger.records()
         texts = list(ledger.stored_texts(1, 1))
-        assert [text.id for text in texts] == [MOST_TEXTS, MOST_TEXTS + 1]
+        assert [text.id for text in texts] == [MAX_TEXTS, MAX_TEXTS + 1]
         assert record.content["texts"] == [commitment(text.salt, text.content) for text in texts]
         assert hashlib.sha256(b"text 0").hexdigest() not in record.body
 
@@ -136,7 +136,7 @@ class TestLooking:
         assert [text.content for text in ledger.first_texts("plan")] == [b"another"]
 
     def test_texts_are_found_by_what_they_hold(self, path: Path) -> None:
-        assert [text.id for text in filled(path).containing(b"ext 1")] == [2 * MOST_TEXTS]
+        assert [text.id for text in filled(path).containing(b"ext 1")] == [2 * MAX_TEXTS]
 
 
 class TestErasing:
@@ -145,7 +145,7 @@ class TestErasing:
         secret = b"a word that nobody may read again"
         ledger.append(Draft("trace", "r", {}, [secret, secret * 500]))
         ledger.commit()
-        ledger.erase([MOST_TEXTS, MOST_TEXTS + 1])
+        ledger.erase([MAX_TEXTS, MAX_TEXTS + 1])
         ledger.commit()
         ledger.compact()
         held = b"".join(file.read_bytes() for file in path.parent.iterdir())

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.store.chain import MOST_TEXTS, Draft
+from jurygraph.runs.store.chain import MAX_TEXTS, Draft
 from jurygraph.runs.store.ledger import SCHEMA_VERSION, TABLES, Ledger, _translate_errors
 from tests.runs.store.test_ledger import changed, filled
 
@@ -30,33 +30,33 @@ class TestTexts:
             2: {0: b"text 1", 1: b"second"},
         }
         assert [text.id for text in ledger.all_texts()] == [
-            MOST_TEXTS,
-            MOST_TEXTS + 1,
-            2 * MOST_TEXTS,
-            2 * MOST_TEXTS + 1,
+            MAX_TEXTS,
+            MAX_TEXTS + 1,
+            2 * MAX_TEXTS,
+            2 * MAX_TEXTS + 1,
         ]
         assert [text.content for text in ledger.stored_texts(2, 2)] == [b"text 1", b"second"]
 
     def test_one_that_was_erased_is_absent_and_the_others_are_there(self, path: Path) -> None:
         ledger = filled(path, 2)
-        ledger.append(Draft("erasure", "", {"ids": [MOST_TEXTS + 1]}), Draft("erasure", "", {"ids": [2 * MOST_TEXTS]}))
-        ledger.erase([MOST_TEXTS + 1, 2 * MOST_TEXTS])
+        ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS + 1]}), Draft("erasure", "", {"ids": [2 * MAX_TEXTS]}))
+        ledger.erase([MAX_TEXTS + 1, 2 * MAX_TEXTS])
         assert ledger.texts(commitments(ledger)) == {1: {0: b"text 0"}, 2: {1: b"second"}}
 
     def test_one_that_is_missing_although_nothing_says_so_is_named(self, path: Path) -> None:
         ledger = filled(path, 2)
-        ledger.append(Draft("erasure", "", {"ids": [MOST_TEXTS]}))
+        ledger.append(Draft("erasure", "", {"ids": [MAX_TEXTS]}))
         ledger.commit()
-        changed(path, "DELETE FROM texts WHERE id = ?", 2 * MOST_TEXTS + 1)
-        named = rf"text {2 * MOST_TEXTS + 1} of record 2 \(trace 'r1'\): is missing, and no erasure says so"
+        changed(path, "DELETE FROM texts WHERE id = ?", 2 * MAX_TEXTS + 1)
+        named = rf"text {2 * MAX_TEXTS + 1} of record 2 \(trace 'r1'\): is missing, and no erasure says so"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(commitments(ledger))
 
     @pytest.mark.parametrize("column", ["salt", "content"])
     def test_one_that_was_changed_is_named(self, path: Path, column: str) -> None:
         ledger = filled(path, 2)
-        changed(path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MOST_TEXTS)
-        named = rf"text {2 * MOST_TEXTS} of record 2 \(trace 'r1'\): is not what was written"
+        changed(path, f"UPDATE texts SET {column} = ? WHERE id = ?", b"other", 2 * MAX_TEXTS)
+        named = rf"text {2 * MAX_TEXTS} of record 2 \(trace 'r1'\): is not what was written"
         with pytest.raises(TraceMismatch, match=named):
             ledger.texts(commitments(ledger))
 
@@ -188,7 +188,7 @@ class TestOtherPrograms:
         other = sqlite3.connect(path)
         other.execute("BEGIN")
         other.execute("SELECT * FROM records").fetchone()
-        ledger.erase([MOST_TEXTS])
+        ledger.erase([MAX_TEXTS])
         ledger.commit()
         with pytest.raises(InputError, match=r"what was erased still lies in its file; end that program"):
             ledger.compact()

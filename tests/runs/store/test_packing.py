@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.graphs.rewarding import Row
+from jurygraph.graphs.rewarding import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     Shape,
@@ -15,8 +15,8 @@ from jurygraph.runs.store.packing import (
     pack_reward,
     pack_trace,
     read_shared_lists,
+    responses_shown,
     shared_lists,
-    shown_in,
     unpack_about,
     unpack_material,
     unpack_message,
@@ -56,13 +56,13 @@ class TestReward:
     def test_comes_back_bit_for_bit(self, scene: Scene) -> None:
         decision = scene.plan.decision
         for reward in scene.rewards().values():
-            packed = through_json(pack_reward(Row.of(reward)))
+            packed = through_json(pack_reward(RewardRow.of(reward)))
             assert unpack_reward(packed, decision).model_dump_json() == reward.model_dump_json()
 
     @given(scenes(judged=True, plain=True))
     def test_names_and_weights_are_the_decisions(self, scene: Scene) -> None:
         for reward in scene.rewards().values():
-            assert not set(json.dumps(pack_reward(Row.of(reward))).split('"')) & {"weight", "contribution"}
+            assert not set(json.dumps(pack_reward(RewardRow.of(reward))).split('"')) & {"weight", "contribution"}
 
 
 @st.composite
@@ -254,7 +254,7 @@ class TestVerdictsOnAWholeGroup:
         first, second = (unpack_verdict(stored["verdicts"][0], "r", SHAPE, {}, lists) for _ in range(2))
         assert first == self.traces()[0].verdicts[0]
         assert first.responses is second.responses
-        assert list(shown_in(stored["verdicts"][0], lists)) == list(self.GROUP)
+        assert list(responses_shown(stored["verdicts"][0], lists)) == list(self.GROUP)
 
     def test_name_two_responses_or_fewer_themselves(self) -> None:
         pair = Verdict(**STAMP, about="r", responses=("r", "s"), score=0.5)
@@ -262,7 +262,7 @@ class TestVerdictsOnAWholeGroup:
         assert read_shared_lists({"group": "stores none"}) == []
         (stored,) = packed(trace(pair))[0]["verdicts"]
         assert stored["responses"] == ["r", "s"]
-        assert shown_in(stored, []) == ["r", "s"]
+        assert responses_shown(stored, []) == ["r", "s"]
 
     def test_in_a_list_that_is_not_stored_are_refused(self) -> None:
         with pytest.raises(IndexError):

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from jurygraph.graphs.rewarding import Row
+from jurygraph.graphs.rewarding import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     Shape,
     pack_reward,
     pack_trace,
-    read_beside,
+    read_planning_results,
     read_views,
     task_text,
     unpack_reward,
@@ -50,7 +50,7 @@ def test_a_task_is_stored_once_with_what_its_views_differ_in() -> None:
     text = task_text(about, plan)
     content = json.loads(text)
     assert read_views(content) == list(plan.survey.views.values())
-    assert read_beside(content) == {}
+    assert read_planning_results(content) == {}
     assert text.count(b"What is right?") == 1
     assert content["plan"] == plan.digest
 
@@ -59,13 +59,13 @@ def test_a_rubric_that_was_annotated_comes_back_beside_its_task() -> None:
     about = task(criterion("x"), criterion("y"), edges=[("x", "y", "weak")])
     plan = planned({"evaluators": [told("met", audience="criterion")]}, about)
     annotated = plan.model_copy(update={"rubric": about.rubric})
-    assert read_beside(json.loads(task_text(about, annotated))) == {"rubric": about.rubric}
+    assert read_planning_results(json.loads(task_text(about, annotated))) == {"rubric": about.rubric}
 
 
 def test_of_a_reward_that_is_what_it_is_only_value_counts_and_terms_are_stored() -> None:
     plan = planned({"evaluators": [told("tone")]}, task())
     (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
-    body = pack_reward(Row.of(reward))
+    body = pack_reward(RewardRow.of(reward))
     assert sorted(body) == ["counts", "terms", "value"]
     assert unpack_reward(through_json(body), plan.decision) == reward
 
@@ -87,7 +87,7 @@ def test_what_differs_is_stored_too(changed: dict[str, Any], kept: set[str]) -> 
     plan = planned({"evaluators": [told("tone")]}, task())
     (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
     other = reward.model_copy(update=changed)
-    body = pack_reward(Row.of(other))
+    body = pack_reward(RewardRow.of(other))
     assert set(body) - {"counts", "terms", "value"} == kept
     assert unpack_reward(through_json(body), plan.decision).model_dump_json() == other.model_dump_json()
 

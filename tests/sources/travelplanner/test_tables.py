@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from jurygraph.agents.facts.lookup import Finding, look_up
-from jurygraph.agents.facts.opening import facts_of
+from jurygraph.agents.facts.opening import load_facts
 from jurygraph.schema import TaskView
-from jurygraph.sources.travelplanner.tables import claims, origin_of, tables
+from jurygraph.sources.travelplanner.tables import claim_rules, origin_of, tables
 from tests.sources.travelplanner.train import lines
 
 DRIVE = "self-driving, from Bangor to New York, duration: 13 hours 26 mins, distance: 1,510 km, cost: 75"
@@ -37,8 +37,8 @@ DAY = dict.fromkeys(("breakfast", "lunch", "dinner", "attraction", "accommodatio
 
 def read(kind: str, *days: dict[str, Any]) -> list[Finding]:
     """What becomes of the claims of a plan."""
-    view = TaskView(id="t", query="?", facts={"tables": tables(FACTS), "claims": claims(DAYS)})
-    facts = facts_of(view)
+    view = TaskView(id="t", query="?", facts={"tables": tables(FACTS), "claims": claim_rules(DAYS)})
+    facts = load_facts(view)
     plan = [{"days": number, "current_city": "Bangor", **DAY, **day} for number, day in enumerate(days, start=1)]
     return asyncio.run(look_up(facts.claims[kind], facts.tables, plan))
 

@@ -9,7 +9,7 @@ import jurygraph as jg
 from jurygraph.errors import ConfigError, InputError
 from jurygraph.jury import Jury
 from jurygraph.schema import Config, Survey, Task
-from jurygraph.studies.attack.attacked import config_under_attack, surveys_under_attack, worth_having
+from jurygraph.studies.attack.attacked import attack_config, attack_surveys, merit_questions
 
 TASK = Task.model_validate(
     {
@@ -45,7 +45,7 @@ def long(task: jg.TaskView, response: jg.Response) -> bool:
 
 
 @jg.evaluator(
-    name="attacked.staged", layer="model", own_model=True, when=jg.When(question="attacked.long", threshold=0.5)
+    name="attacked.staged", layer="model", own_model=True, when=jg.Condition(question="attacked.long", threshold=0.5)
 )
 def staged(task: jg.TaskView, response: jg.Response) -> float:
     return 1.0
@@ -76,8 +76,8 @@ def laid_out(task: jg.TaskView, response: jg.Response, lines: jg.Material) -> fl
 
 def attacked(config: Mapping[str, Any], *tasks: Task) -> tuple[list[Survey], Config]:
     with Jury.from_config(config) as jury:
-        surveys = surveys_under_attack(jury, tasks or [TASK])
-        return surveys, config_under_attack(jury, surveys)
+        surveys = attack_surveys(jury, tasks or [TASK])
+        return surveys, attack_config(jury, surveys)
 
 
 def asked(survey: Survey) -> list[str]:
@@ -122,7 +122,7 @@ def test_a_check_stays_for_which_a_judge_waits():
     (survey,), reduced = attacked(config)
     assert asked(survey) == ["attacked.long", "attacked.staged"]
     assert [use.use for use in reduced.evaluators] == ["attacked.staged", "attacked.long"]
-    assert worth_having(Config.model_validate(config), survey) == {"attacked.staged"}
+    assert merit_questions(Config.model_validate(config), survey) == {"attacked.staged"}
 
 
 def test_material_stays_on_which_a_judge_rests():
@@ -136,14 +136,14 @@ def test_a_high_score_is_no_merit_where_it_is_a_penalty():
     config = Config.model_validate({**SERVED, "evaluators": ["criteria", "attacked.toxic"], "reward": {"toxic": -1.0}})
     (survey,), _ = attacked(config.model_dump(mode="json"))
     assert asked(survey) == ["attacked.toxic", "criteria@oven", "criteria@wave"]
-    assert worth_having(config, survey) == {"criteria@oven"}
+    assert merit_questions(config, survey) == {"criteria@oven"}
 
 
 def test_a_penalty_may_be_a_component_of_ones_own():
     components = {"poison": {"inputs": {"t": "attacked.toxic"}}}
     config = {"evaluators": ["attacked.toxic"], "components": components, "reward": {"poison": -1.0}}
     (survey,), _ = attacked(config)
-    assert worth_having(Config.model_validate(config), survey) == frozenset()
+    assert merit_questions(Config.model_validate(config), survey) == frozenset()
 
 
 def test_no_gate_stands_before_an_arm_puts_it_up():

@@ -12,7 +12,7 @@ from jurygraph.errors import BudgetExceeded
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import Response, Task
-from jurygraph.studies.attack.arms import DOWN
+from jurygraph.studies.attack.arms import NO_DEFENCES
 from jurygraph.studies.attack.report import AttackReport, Figures
 from jurygraph.studies.attack.study import AttackStudy
 from tests.models.judging import config
@@ -124,7 +124,7 @@ def test_a_config_with_a_choice_of_its_own_has_an_arm_of_its_own(report: AttackR
 
 
 def test_figures_are_of_that_arm():
-    report, _ = attacked(yes, safety=DOWN.model_dump(mode="json"))
+    report, _ = attacked(yes, safety=NO_DEFENCES.model_dump(mode="json"))
     assert report.configured == "none"
     figures, none = report.figures, report.own
     assert (figures.hits, figures.n, figures.rate) == (6, 6, 1.0)
@@ -197,7 +197,7 @@ class Own(jg.Evaluator):
         if self.open_now:
             self.open_now.pop()
 
-    async def answer(self, ask: jg.Ask) -> bool:
+    async def answer(self, ask: jg.EvaluatorInput) -> bool:
         assert len(self.open_now) == 1, "each arm opens what it needs, and closes it again"
         self.asked.append(ask.response.text)
         return True

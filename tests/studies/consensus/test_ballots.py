@@ -7,7 +7,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import PlacedLabel, VotesFile
-from jurygraph.studies.consensus import Ballots, gather
+from jurygraph.studies.consensus import VoteColumns, collect_votes
 from tests.studies.consensus.made import NAMES, cast
 
 TWO = [("a", "x", 0.0), ("a", "y", 1.0)]
@@ -21,12 +21,12 @@ def gold(item: str, label: Any) -> Mapping[str, PlacedLabel]:
 
 
 def test_files_are_read_as_one() -> None:
-    found = gather([cast(*TWO), cast(("b", "x", 2.0), path="w.csv")])
-    assert found == Ballots(["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {})
+    found = collect_votes([cast(*TWO), cast(("b", "x", 2.0), path="w.csv")])
+    assert found == VoteColumns(["a", "a", "b"], ["x", "y", "x"], [0, 1, 2], (0, 1, 2), None, None, {})
 
 
 def test_without_a_scale_the_classes_are_the_numbers_that_occur_in_their_order() -> None:
-    assert gather([cast(("a", "x", 10.0), ("a", "y", 2.5), ("b", "x", -1.0), ("b", "y", None))]).classes == (
+    assert collect_votes([cast(("a", "x", 10.0), ("a", "y", 2.5), ("b", "x", -1.0), ("b", "y", None))]).classes == (
         -1,
         2.5,
         10,
@@ -34,12 +34,12 @@ def test_without_a_scale_the_classes_are_the_numbers_that_occur_in_their_order()
 
 
 def test_the_key_of_an_item_has_its_agent() -> None:
-    found = gather([cast(*TWO, agent=["m", "n"])])
+    found = collect_votes([cast(*TWO, agent=["m", "n"])])
     assert (found.item, found.agent) == (["a_m", "a_n"], ["m", "n"])
 
 
 def test_groups_are_what_is_resampled() -> None:
-    assert gather([cast(*TWO, group=["p", "p"])]).prompt == ["p", "p"]
+    assert collect_votes([cast(*TWO, group=["p", "p"])]).prompt == ["p", "p"]
 
 
 @pytest.mark.parametrize(
@@ -51,19 +51,19 @@ def test_groups_are_what_is_resampled() -> None:
     ],
 )
 def test_a_stated_scale_takes_numbers_and_words(classes: Sequence[str], said: list[Any], meant: list[Any]) -> None:
-    found = gather([cast(*(("a", f"x{place}", one) for place, one in enumerate(said)))], classes=classes)
+    found = collect_votes([cast(*(("a", f"x{place}", one) for place, one in enumerate(said)))], classes=classes)
     assert found.label == meant
     assert len(found.classes) == 3
 
 
 def test_one_dimension_is_picked() -> None:
-    found = gather([cast(*TWO, ("b", "x", 1.0), dimension=["tone", "tone", "form"])], dimension="tone")
+    found = collect_votes([cast(*TWO, ("b", "x", 1.0), dimension=["tone", "tone", "form"])], dimension="tone")
     assert found.item == ["a", "a"]
-    assert gather([cast(*TWO, dimension=["tone", "tone"])]).item == ["a", "a"]
+    assert collect_votes([cast(*TWO, dimension=["tone", "tone"])]).item == ["a", "a"]
 
 
 def test_gold_is_on_the_scale() -> None:
-    assert gather([cast(*TWO)], gold=gold("a", "1")).gold == {"a": 1}
+    assert collect_votes([cast(*TWO)], gold=gold("a", "1")).gold == {"a": 1}
 
 
 # What does not fit
@@ -136,5 +136,5 @@ def test_gold_is_on_the_scale() -> None:
 )
 def test_the_line_that_does_not_fit_is_named(file: VotesFile, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
-        gather([file], **options)
+        collect_votes([file], **options)
     assert str(raised.value).startswith(message)

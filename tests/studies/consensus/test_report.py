@@ -11,7 +11,7 @@ import pytest
 from jurygraph.aggregation import consensus
 from jurygraph.errors import InputError
 from jurygraph.sources.ratings import read_votes
-from jurygraph.studies.consensus import ConsensusReport, Reached, Settings, gather, reach, report
+from jurygraph.studies.consensus import ConsensusReport, FittedConsensus, Settings, collect_votes, fit_consensus, report
 from tests.studies.consensus.made import AGENTS, PANEL, cast
 
 ROOT = Path(__file__).parents[3]
@@ -20,15 +20,15 @@ EXACTLY = {"rel": 0.0, "abs": 1e-9}
 SETS = ("mslr", "convabuse", pytest.param("mtbench", marks=pytest.mark.slow))
 
 
-def reached(settings: Settings, **fields: Any) -> Reached:
-    return reach(gather([cast(*PANEL, **fields)]), settings)
+def reached(settings: Settings, **fields: Any) -> FittedConsensus:
+    return fit_consensus(collect_votes([cast(*PANEL, **fields)]), settings)
 
 
 @pytest.fixture(scope="module", params=SETS)
 def published(request: pytest.FixtureRequest) -> tuple[ConsensusReport, dict[str, Any]]:
     """What the preset `paper` says of a set, and what was published."""
-    votes = gather([read_votes(ROOT / f"examples/consensus/{request.param}.csv.gz")])
-    found = reach(votes, Settings(preset="paper", bootstrap=0))
+    votes = collect_votes([read_votes(ROOT / f"examples/consensus/{request.param}.csv.gz")])
+    found = fit_consensus(votes, Settings(preset="paper", bootstrap=0))
     return report(found, found.stability()), PUBLISHED[request.param]
 
 
@@ -80,7 +80,9 @@ def test_stability_is_the_published_one(published: tuple[ConsensusReport, dict[s
 
 
 def test_key_findings_are_those_of_table_29() -> None:
-    found = report(reach(gather([read_votes(ROOT / "examples/consensus/mslr.csv.gz")]), Settings(preset="paper")))
+    found = report(
+        fit_consensus(collect_votes([read_votes(ROOT / "examples/consensus/mslr.csv.gz")]), Settings(preset="paper"))
+    )
     assert found.findings.correlation == pytest.approx(0.824, abs=5e-4)
     assert found.findings.greatest_change == pytest.approx(0.148, abs=5e-4)
     assert (found.findings.rank_changes, found.counts.agents) == (5, 6)
@@ -120,21 +122,21 @@ def test_items_and_agents_are_scored_by_the_method_that_stands() -> None:
 
 
 def test_the_preset_paper_gives_ties_to_the_first_label_and_the_default_shares_them() -> None:
-    votes = gather([cast(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))])
-    first = report(reach(votes, Settings(preset="paper", method="majority")))
-    shared = report(reach(votes, Settings(method="majority")))
+    votes = collect_votes([cast(("a", "x", 1.0), ("a", "y", 0.0), ("b", "x", 0.0), ("b", "y", 0.0))])
+    first = report(fit_consensus(votes, Settings(preset="paper", method="majority")))
+    shared = report(fit_consensus(votes, Settings(method="majority")))
     assert (first.ties.rule, first.ties.items, first.items["a"].posterior) == ("first", ("a",), (0.0, 1.0))
     assert (shared.ties.rule, shared.ties.items, shared.items["a"].posterior) == ("shared", ("a",), (0.5, 0.5))
 
 
 def test_items_that_one_vote_decides_are_listed() -> None:
-    votes = gather([cast(("a", "x", 1.0), ("b", "x", 0.0), ("b", "y", 0.0), ("c", "x", 1.0), ("c", "y", 0.0))])
-    assert report(reach(votes, Settings())).decided_by_one == ("a",)
+    votes = collect_votes([cast(("a", "x", 1.0), ("b", "x", 0.0), ("b", "y", 0.0), ("c", "x", 1.0), ("c", "y", 0.0))])
+    assert report(fit_consensus(votes, Settings())).decided_by_one == ("a",)
 
 
 def test_gold_items_are_certain() -> None:
-    votes = gather([cast(*PANEL)])
-    known = report(reach(votes.__class__(**{**vars(votes), "gold": {"i0": 1}}), Settings(preset="converged")))
+    votes = collect_votes([cast(*PANEL)])
+    known = report(fit_consensus(votes.__class__(**{**vars(votes), "gold": {"i0": 1}}), Settings(preset="converged")))
     assert known.items["i0"].posterior == (0.0, 1.0)
     assert known.counts.gold == 1
 
@@ -205,7 +207,7 @@ def test_stability_is_left_out_with_a_reason(settings: Settings, agents: list[st
 
 def test_a_figure_that_no_subset_tells_is_none_and_never_nan() -> None:
     votes = [("a", "x", 0.0), ("a", "y", 1.0), ("b", "x", 1.0), ("b", "y", 0.0)]
-    found = reach(gather([cast(*votes, agent=["m", "m", "n", "n"])]), Settings(subsets=3))
+    found = fit_consensus(collect_votes([cast(*votes, agent=["m", "m", "n", "n"])]), Settings(subsets=3))
     told = report(found, found.stability())
     assert told.stability is not None
     assert told.stability["majority"].tau_b is None
@@ -222,7 +224,9 @@ def flat(value: Any) -> list[float]:
 
 
 def test_who_only_abstains_and_what_nobody_labels_is_counted() -> None:
-    found = report(reach(gather([cast(*PANEL, ("alone", "silent", None))]), Settings(preset="converged")))
+    found = report(
+        fit_consensus(collect_votes([cast(*PANEL, ("alone", "silent", None))]), Settings(preset="converged"))
+    )
     assert found.annotators["silent"].labels == 0
     assert (found.counts.abstained, found.counts.unlabelled, found.counts.annotators) == (1, 1, 5)
     assert found.items["alone"].posterior == found.prior

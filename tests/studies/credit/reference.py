@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from jurygraph.aggregation import gear
 from jurygraph.schema import Edge
-from jurygraph.studies.credit.sheets import Sheet, Sheets
+from jurygraph.studies.credit.sheets import RubricSheet, Sheets
 from tests.aggregation.reference import rubrics
 
 LAMBDA = {"weak": 0.6, "strong": 0.2, "activation": 0.0}
@@ -131,13 +131,13 @@ def _cases(example: Example, kinds: Sequence[str]) -> list[Link]:
     ]
 
 
-def sheet_of(name: str, examples: Sequence[Example]) -> Sheet:
+def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
     """The same as a sheet: examples of one rubric. Hard scores are the reference's."""
     first = examples[0]
     names = [f"c{i}" for i in range(len(first.weights))]
     parents, children = [link.parent for link in first.links], [link.child for link in first.links]
     weights = np.array(first.weights, dtype=np.float64)
-    return Sheet(
+    return RubricSheet(
         task=name,
         responses=tuple(f"{name}/{row}" for row in range(len(examples))),
         criteria=tuple(names),

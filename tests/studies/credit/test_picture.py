@@ -8,7 +8,7 @@ import pytest
 from jurygraph.errors import InputError
 from jurygraph.studies.credit import CreditReport, CreditStudy, Settings
 from jurygraph.studies.credit.picture import draw
-from jurygraph.studies.plots import refuse_undrawable
+from jurygraph.studies.plots import require_drawable
 from tests.studies.credit.reference import Example, Link, sheets_of
 
 
@@ -42,10 +42,10 @@ def test_a_figure_without_a_case_is_said_to_have_none(tmp_path: Path) -> None:
 
 def test_another_form_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"a\.gif: pictures end in \.svg, \.png, \.pdf"):
-        refuse_undrawable(tmp_path / "a.gif")
+        require_drawable(tmp_path / "a.gif")
 
 
 def test_without_matplotlib_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(InputError, match=r"pip install 'jurygraph\[plot\]'"):
-        refuse_undrawable(tmp_path / "a.svg")
+        require_drawable(tmp_path / "a.svg")

@@ -10,7 +10,7 @@ import pytest
 
 from jurygraph.errors import InputError
 from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import rescore, with_settings
+from jurygraph.runs.making.rescoring import apply_settings, rescore
 from jurygraph.runs.run import Run
 from jurygraph.studies.credit import EDGE_KINDS, CreditReport, CreditStudy, Settings, read_sheets
 from jurygraph.studies.credit.sheets import Sheets
@@ -54,7 +54,7 @@ def made(folder: Path, lines: Sequence[Any], config: Mapping[str, Any] = CONFIG)
 
 def again(folder: Path, name: str, *settings: str) -> Path:
     with closing(Run.open(folder)) as run:
-        rescore(run, folder.parent / name, with_settings(run.config, settings), lambda count: None)
+        rescore(run, folder.parent / name, apply_settings(run.config, settings), lambda count: None)
     return folder.parent / name
 
 

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose
 
 from jurygraph.agents.data_analyzer import Analyzer, Settings, Step
 from jurygraph.studies.monitor.run_lengths import Pool, pool, run_lengths
-from jurygraph.studies.monitor.simulate import BATCH, Hack, hacked, three_sd, unchanged
+from jurygraph.studies.monitor.simulate import BATCH, Hack, hacked_steps, three_sd_step, unchanged_steps
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +17,8 @@ def pools() -> list[Pool]:
 def test_a_pool_holds_what_the_analyzer_measures() -> None:
     """The frame is of the first steps of the pool's own seed; the analyzer is given these first."""
     measured = pool(5, 10)
-    analyzer, first = Analyzer(), unchanged(5, 20)
-    then = unchanged(np.random.SeedSequence(5).generate_state(1).tolist()[0], 250)
+    analyzer, first = Analyzer(), unchanged_steps(5, 20)
+    then = unchanged_steps(np.random.SeedSequence(5).generate_state(1).tolist()[0], 250)
     for steps, count in ((first, 20), (then, 10)):
         for number in range(count):
             columns = {name: column[number] for name, column in steps.components.items()}
@@ -64,11 +64,11 @@ def test_streams_that_end_without_an_alarm_count_as_long_as_they_were(pools: lis
 @pytest.mark.parametrize("seed", range(5))
 def test_a_planted_hack_is_told_within_5_steps_of_3_sd_and_named_soon(seed: int) -> None:
     hack, analyzer = Hack(), Analyzer()
-    alerts = [alert for step in hacked(seed, 130, hack) for alert in analyzer.observe(step)]
+    alerts = [alert for step in hacked_steps(seed, 130, hack) for alert in analyzer.observe(step)]
     adverse = [one.step for one in alerts if one.adverse and one.step >= hack.begins]
     named = next(one for one in alerts if one.kind == "hack")
-    assert min(adverse) - three_sd(hack) <= 5
-    assert named.step - three_sd(hack) <= 10
+    assert min(adverse) - three_sd_step(hack) <= 5
+    assert named.step - three_sd_step(hack) <= 10
     assert "accuracy falls" in named.evidence
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import jurygraph as jg
-from jurygraph.agents.roles import Ask, Evaluator
+from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.runs.run import Run
 from tests.runs.made import score, write_tasks
 
@@ -29,7 +29,7 @@ class Scripted(Evaluator):
 
     name, audience = "scripted", "criterion"
 
-    def answer(self, ask: Ask) -> Any:
+    def answer(self, ask: EvaluatorInput) -> Any:
         data: Any = ask.response.data
         told = data[ask.question.subject]
         told = told[ask.sample] if isinstance(told, list) else told

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.studies.simulate.measured import Measured
+from jurygraph.studies.simulate.measured import MethodFigures
 
 _COLUMNS = {"majority": "mv", "dawid-skene": "ds", "stableval": "pec"}
 _SEVERAL = 4.0
@@ -36,7 +36,7 @@ EXPECTED: Mapping[str, Mapping[str, str]] = _read()
 
 
 def off(
-    name: str, found: Measured, figures: Sequence[str] = tuple(_TABLES)
+    name: str, found: MethodFigures, figures: Sequence[str] = tuple(_TABLES)
 ) -> dict[tuple[str, str], tuple[float, float]]:
     """Means (ours, theirs) that lie too far apart, by method and figure.
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jurygraph.studies.simulate import Setting
-from jurygraph.studies.simulate.calibration import calibration, calibration_error
+from jurygraph.studies.simulate.calibration import calibration_error, measure_calibration
 from jurygraph.studies.simulate.panels import Panel, setting
 
 
@@ -36,6 +36,6 @@ def test_certainty_stands_in_the_last_bin() -> None:
 
 def test_small_panels_say_more_than_they_know_and_large_ones_less_so() -> None:
     settings = {"small": setting(Panel(3, 50)), "large": Setting(items=200)}
-    found = calibration(settings, range(10))
+    found = measure_calibration(settings, range(10))
     assert found["small"].confidence > found["small"].accuracy + 0.1
     assert found["large"].error < found["small"].error

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from jurygraph.studies.simulate import Setting, stableval
-from jurygraph.studies.simulate.coverage import Effort, coverage, known_posterior, mean_confusions
+from jurygraph.studies.simulate.coverage import CoverageSettings, coverage, known_posterior, mean_confusions
 from jurygraph.studies.simulate.panels import Panel, setting
 from jurygraph.studies.simulate.setting import KINDS, VALUES
 
@@ -39,7 +39,7 @@ def test_the_true_credit_is_the_mean_over_the_population() -> None:
 
 @pytest.mark.slow
 def test_the_item_bootstrap_holds_the_expected_credit_by_the_fitted_confusions() -> None:
-    found = coverage(setting(Panel(5, 200)), range(12), Effort(resamples=300, refits=5, population=2000))
+    found = coverage(setting(Panel(5, 200)), range(12), CoverageSettings(resamples=300, refits=5, population=2000))
     assert 0.85 <= found.mean("items", "as fitted") <= 1.0
     assert found.mean("items", "true confusions") < found.mean("items", "as fitted")
     assert found.mean("published", "width") < found.mean("items", "width")
@@ -47,12 +47,12 @@ def test_the_item_bootstrap_holds_the_expected_credit_by_the_fitted_confusions()
 
 @pytest.mark.slow
 def test_processes_find_what_one_finds() -> None:
-    settings = Setting(items=20), range(2), Effort(resamples=50, refits=5, population=50)
+    settings = Setting(items=20), range(2), CoverageSettings(resamples=50, refits=5, population=50)
     assert_allclose(coverage(*settings, jobs=2).values, coverage(*settings).values)
 
 
 def test_shares_are_shares_and_widths_are_positive() -> None:
-    found = coverage(Setting(items=20, annotators=5), range(2), Effort(resamples=50, refits=5, population=50))
+    found = coverage(Setting(items=20, annotators=5), range(2), CoverageSettings(resamples=50, refits=5, population=50))
     assert ((found.values >= 0.0) & (found.values <= 1.0)).all()
     assert all(found.mean(one, "width") > 0.0 for one in found.methods)
     assert found.mean("items", "annotators") == pytest.approx(found.of("items", "annotators").mean())

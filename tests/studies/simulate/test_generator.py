@@ -12,8 +12,8 @@ from pydantic import ValidationError
 
 from jurygraph.errors import PlanError
 from jurygraph.studies import simulate
-from jurygraph.studies.simulate import PUBLISHED, Setting, Simulated
-from jurygraph.studies.simulate.generator import AMBIGUITY, more_items
+from jurygraph.studies.simulate import PUBLISHED, Setting, SimulatedEvaluation
+from jurygraph.studies.simulate.generator import AMBIGUITY, simulate_more_items
 from jurygraph.studies.simulate.setting import CONFUSION, KINDS
 from tests.studies.simulate.published import EXPECTED
 
@@ -27,7 +27,7 @@ def near(share: float, chance: float, many: int) -> bool:
 
 
 @pytest.fixture(scope="module")
-def large() -> Simulated:
+def large() -> SimulatedEvaluation:
     return simulate.stableval(LARGE, 0)
 
 
@@ -72,7 +72,7 @@ def test_true_scores_are_the_mean_credit_of_the_true_classes() -> None:
     assert_allclose(drawn.true_scores, [drawn.truth[:4].mean() / 2.0, drawn.truth[4:].mean() / 2.0])
 
 
-def test_classes_have_the_stated_shares_for_each_agent(large: Simulated) -> None:
+def test_classes_have_the_stated_shares_for_each_agent(large: SimulatedEvaluation) -> None:
     for quality, own in zip(LARGE.qualities, large.truth.reshape(6, -1), strict=True):
         for cls, chance in enumerate((0.65 * (1 - quality), 0.35 * (1 - quality), quality)):
             assert near((own == cls).mean(), chance, len(own))
@@ -87,14 +87,14 @@ def test_ambiguity_is_of_the_stated_beta_distribution(hard: float, a: float, b: 
     assert ambiguity.mean() == pytest.approx(AMBIGUITY["hard" if hard else "clear"], abs=0.01)
 
 
-def test_hard_items_are_as_many_as_stated(large: Simulated) -> None:
+def test_hard_items_are_as_many_as_stated(large: SimulatedEvaluation) -> None:
     from scipy import stats
 
     chance = 0.2 * stats.beta(6, 3).sf(0.5) + 0.8 * stats.beta(2, 12).sf(0.5)
     assert near((large.ambiguity > 0.5).mean(), chance, len(large.ambiguity))
 
 
-def test_annotators_label_by_their_confusion_blurred_by_the_ambiguity(large: Simulated) -> None:
+def test_annotators_label_by_their_confusion_blurred_by_the_ambiguity(large: SimulatedEvaluation) -> None:
     kind = np.array([KINDS.index(one) for one in large.kinds])[large.annotator]
     truth, blurred = large.truth[large.item], large.ambiguity[large.item]
     ranges = [(0.0, 0.1), (0.1, 0.4), (0.4, 1.0)]
@@ -108,7 +108,7 @@ def test_annotators_label_by_their_confusion_blurred_by_the_ambiguity(large: Sim
                     assert abs((large.label[own] == label).mean() - chances.mean()) <= FAR * error
 
 
-def test_annotators_come_alike_often_and_so_do_their_pairs(large: Simulated) -> None:
+def test_annotators_come_alike_often_and_so_do_their_pairs(large: SimulatedEvaluation) -> None:
     by = large.annotator.reshape(-1, LARGE.labels)
     each = np.bincount(by.ravel(), minlength=30) / len(by)
     assert all(near(share, 5 / 30, len(by)) for share in each)
@@ -133,7 +133,7 @@ def test_a_panel_is_drawn_from_the_pool() -> None:
 
 def test_more_items_are_of_the_same_annotators() -> None:
     drawn = simulate.stableval(Setting(items=10), 0)
-    more = more_items(drawn, 40, 0)
+    more = simulate_more_items(drawn, 40, 0)
     assert more.kinds == drawn.kinds
     assert_array_equal(more.confusions, drawn.confusions)
     assert len(more.truth) == 240

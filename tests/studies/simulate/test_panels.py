@@ -6,7 +6,7 @@ import pytest
 from jurygraph.aggregation import consensus
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import stableval
-from jurygraph.studies.simulate.measured import Measured
+from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.panels import PANELS, Panel, Prior, setting, small_panels
 
 
@@ -55,5 +55,5 @@ def test_the_majority_is_better_in_the_smallest_panel_and_the_model_in_the_large
 
 def test_a_gain_is_of_pairs() -> None:
     values = np.array([[[1.0], [1.5]], [[4.0], [4.5]], [[9.0], [9.5]]])
-    gain = Measured(("one", "other"), ("mse",), values).gain("other", "mse", over="one")
+    gain = MethodFigures(("one", "other"), ("mse",), values).gain("other", "mse", over="one")
     assert gain == pytest.approx((0.5, 0.5, 0.5))

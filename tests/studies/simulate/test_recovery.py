@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.studies.simulate import PUBLISHED, Setting
-from jurygraph.studies.simulate.recovery import in_order, recovery
+from jurygraph.studies.simulate.recovery import pair_order_accuracy, recovery
 from tests.studies.simulate.published import EXPECTED, off
 
 FEW = ("gaps_tight", "labels_9", "adv_40")
@@ -58,4 +58,4 @@ def test_pairs_in_order_are_counted_one_by_one(pairs: list[tuple[int, int]]) -> 
         for j in range(i):
             ours, theirs = np.sign(scores[i] - scores[j]), np.sign(true[i] - true[j])
             counted.append(1.0 if ours == theirs else 0.5 if 0.0 in (ours, theirs) else 0.0)
-    assert in_order(scores, true) == pytest.approx(np.mean(counted))
+    assert pair_order_accuracy(scores, true) == pytest.approx(np.mean(counted))

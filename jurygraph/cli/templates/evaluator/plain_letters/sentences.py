@@ -10,7 +10,7 @@ class Sentences(jg.Deriver):
 
     gives = "sentences"
 
-    def derive(self, ask: jg.DeriverAsk) -> jg.Material:
+    def derive(self, ask: jg.DeriverInput) -> jg.Material:
         return jg.Material(name="sentences", data=re.findall(r"[^\s.!?][^.!?]*[.!?]*", ask.response.text))
 
 
@@ -24,7 +24,7 @@ class Short(jg.Evaluator):
             raise jg.ConfigError(f"most is 1 or more, not {most}")
         self.most = most
 
-    def answer(self, ask: jg.Ask) -> jg.Verdict:
+    def answer(self, ask: jg.EvaluatorInput) -> jg.Verdict:
         sentences = ask.material[0]["sentences"].data
         assert isinstance(sentences, list)
         if not sentences:

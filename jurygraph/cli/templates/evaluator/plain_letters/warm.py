@@ -6,7 +6,7 @@ from importlib.resources import files
 import jurygraph as jg
 
 
-class Warm(jg.Judging):
+class Warm(jg.JudgeEvaluator):
     """Whether a letter says something that shows concern for its reader."""
 
     prompt = jg.read_prompt(files("plain_letters") / "warm.md")
@@ -15,8 +15,8 @@ class Warm(jg.Judging):
         super().__init__()
         self.house = house
 
-    def item(self, ask: jg.Ask) -> jg.Item:
-        return jg.Item("The letter says something that shows concern for this reader.", jg.MetOrNot())
+    def item(self, ask: jg.EvaluatorInput) -> jg.Item:
+        return jg.Item("The letter says something that shows concern for this reader.", jg.Binary())
 
-    def beside(self, ask: jg.Ask) -> Mapping[str, str]:
+    def beside(self, ask: jg.EvaluatorInput) -> Mapping[str, str]:
         return {"house": self.house}
