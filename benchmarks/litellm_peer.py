@@ -16,7 +16,7 @@ from unittest.mock import patch
 
 from benchmarks.models import IN_FLIGHT, scored
 from jurygraph import Jury
-from jurygraph.models.asking import Request
+from jurygraph.models.request import Request
 from jurygraph.sources import read_work
 
 MODEL = "openai/tiny"

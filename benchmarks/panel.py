@@ -22,13 +22,13 @@ from benchmarks.figure import Figure, at_most
 from benchmarks.judging_server import QUOTED, judging
 from jurygraph import Jury
 from jurygraph.agents.data_analyzer import Settings
-from jurygraph.runs.figures.estimate import CallLoad
-from jurygraph.runs.figures.forecast import Forecast
-from jurygraph.runs.making.session import ScoringSession
+from jurygraph.runs.reports.estimate import CallLoad
+from jurygraph.runs.reports.forecast import Forecast
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
 from jurygraph.studies.monitor import Watch
-from jurygraph.studies.monitor.stored import analyzer_steps, read_groups, steps_by_number
+from jurygraph.studies.monitor.run_steps import analyzer_steps, read_groups, steps_by_number
 
 TASKS, FIRST, RESPONSES, PEOPLE, CRITERIA = 60, 100, 8, 5, 12
 REVIEWERS, JUDGES, RATED = ("ada", "ben", "cyd"), ("zero-shot", "aggregate", "personalized"), 30

@@ -26,7 +26,7 @@ from jurygraph.aggregation.consensus import Consensus
 from jurygraph.studies.simulate import PUBLISHED, Setting
 from jurygraph.studies.simulate.calibration import measure_calibration
 from jurygraph.studies.simulate.coverage import CoverageSettings, coverage
-from jurygraph.studies.simulate.measured import MethodFigures
+from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.panels import PANELS, Panel, Prior, setting, small_panels
 from jurygraph.studies.simulate.recovery import recovery
 from jurygraph.studies.simulate.thinning import PUBLISHED_KEPT, measure_thinning

@@ -13,9 +13,9 @@ from time import perf_counter
 
 from benchmarks.figure import Figure, at_least, at_most
 from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.graphs.decide import compute_rewards, group_verdicts_by_response
+from jurygraph.decision.decide import compute_rewards, group_verdicts_by_response
 from jurygraph.graphs.tracing import group_digest, group_statistics
-from jurygraph.runs.closing import append_close_record
+from jurygraph.runs.close_record import append_close_record
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.header import EvaluatorRecord, Extent, Header
 from jurygraph.runs.store.writer import Writer

@@ -11,7 +11,7 @@ from time import process_time
 
 from benchmarks.figure import Figure, at_most, best_of
 from jurygraph import Jury
-from jurygraph.agents.facts.stated import TableStated
+from jurygraph.agents.facts.spec import TableStated
 from jurygraph.agents.facts.tables import FileTable
 from jurygraph.sources import read_tasks
 

@@ -10,15 +10,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jurygraph.agents.functions import evaluator
     from jurygraph.agents.judging import Binary, Item, JudgeEvaluator, PartialCredit, Scale
-    from jurygraph.agents.roles import (
-        Combiner,
-        Component,
-        Deriver,
-        DeriverInput,
-        Evaluator,
-        EvaluatorInput,
-        ScoreMatrix,
-    )
+    from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+    from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
     from jurygraph.errors import (
         BudgetExceeded,
         ConfigError,
@@ -116,7 +109,16 @@ __all__ = [
 ]
 
 
-_HOMES = ("errors", "schema", "agents.roles", "agents.functions", "prompts", "agents.judging", "jury")
+_HOMES = (
+    "errors",
+    "schema",
+    "decision.combiner",
+    "agents.roles",
+    "agents.functions",
+    "prompts",
+    "agents.judging",
+    "jury",
+)
 """Where public names live, the quickest to load first; each needs those before it anyway."""
 
 

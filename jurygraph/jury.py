@@ -14,29 +14,30 @@ from pydantic_core import PydanticSerializationError
 from jurygraph.agents.graph_annotator.domains import load_domain
 from jurygraph.agents.profile import read_profiles
 from jurygraph.agents.registry import load_combiners, load_deriver, load_evaluator
-from jurygraph.agents.roles import Combiner, Deriver, Evaluator
+from jurygraph.agents.roles import Deriver, Evaluator
 from jurygraph.agents.user_modules import allow_modules_in_folder
+from jurygraph.decision.combiner import Combiner
+from jurygraph.decision.recipe import check_recipe
 from jurygraph.errors import ConfigError, InputError, ModelError
 from jurygraph.graphs import annotate, prepare, score
-from jurygraph.graphs.answering import open_evaluator, run_isolated, run_isolated_sync, start_isolated
-from jurygraph.graphs.fitting import check_plan_compatibility
-from jurygraph.graphs.loop import Loop
-from jurygraph.graphs.recipe import check_recipe
+from jurygraph.graphs.bounded_concurrency import gather_in_order
+from jurygraph.graphs.event_loop import Loop
+from jurygraph.graphs.execution import open_evaluator, run_isolated, run_isolated_sync, start_isolated
+from jurygraph.graphs.plan_compatibility import check_plan_compatibility
 from jurygraph.graphs.routing import NO_KNOWN_RESULTS, KnownResults, sort_responses
-from jurygraph.graphs.secret_fields import refuse_secrets_in_config
-from jurygraph.graphs.side_by_side import gather_in_order
 from jurygraph.graphs.state import AnnotateInput, PrepareState, RunContext, ScoreState
 from jurygraph.safety.fence import project_key
 from jurygraph.safety.known_secrets import redacted_errors
+from jurygraph.safety.secret_fields import refuse_secrets_in_config
 from jurygraph.schema import Config, Plan, Purpose, PurposeConfig, Response, Rubric, Task, Trace
 from jurygraph.schema.purpose import purpose_of
 from jurygraph.sources import parse_config, read_config
 
 if TYPE_CHECKING:
-    from jurygraph.models.asking import Request
-    from jurygraph.models.consultation import JudgeClient
+    from jurygraph.models.call_sink import CallSink
     from jurygraph.models.gateway import Gateway
-    from jurygraph.models.sink import CallSink
+    from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import Request
     from jurygraph.schema.profile import Profiles, ProfilesLine
 
 T = TypeVar("T")
@@ -135,7 +136,7 @@ class Jury:
         """Return the result of `make` with cached replies; if a reply is missing, None and the first requests."""
         if self.gateway is None:
             return await make(None), []
-        from jurygraph.models.foreseeing import caching_recording_gateway
+        from jurygraph.models.dry_run import caching_recording_gateway
 
         backend, gateway = caching_recording_gateway(self.gateway, MAX_CONCURRENT_GROUPS)
         try:
@@ -236,7 +237,7 @@ class Jury:
             plan, first = await self.aforesee(task)
             if plan is None:
                 return first
-        from jurygraph.models.foreseeing import recording_gateway
+        from jurygraph.models.dry_run import recording_gateway
 
         backend, gateway = recording_gateway(self.gateway, MAX_CONCURRENT_GROUPS)
         try:
@@ -366,13 +367,13 @@ def _refuse_training_judge(purpose: Purpose | None, config: PurposeConfig) -> No
 
 
 def _open_gateway(config: Config, sink: "CallSink | None", max_cost: float | None, max_calls: int | None) -> "Gateway":
-    from jurygraph.models.opening import open_gateway  # imported lazily: only needed with a model
+    from jurygraph.models.factory import open_gateway  # imported lazily: only needed with a model
 
     return open_gateway(config.model, config.calls, sink=sink, max_cost=max_cost, max_calls=max_calls)
 
 
 def _judge_client(gateway: "Gateway", config: Config) -> "JudgeClient":
-    from jurygraph.models.consultation import JudgeClient
+    from jurygraph.models.judge_client import JudgeClient
 
     return JudgeClient(gateway, config.calls.parameters, config.safety, project_key())
 

@@ -21,7 +21,7 @@ import pytest
 import jurygraph as jg
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.cli import main
-from jurygraph.models.asking import Reply
+from jurygraph.models.request import Reply
 from jurygraph.runs import Run
 from tests.models.judging import response_in
 from tests.models.server import Answer, said, serving, status

@@ -208,7 +208,7 @@ def test_a_score_that_depends_on_the_order_of_the_responses_is_caught(
     planted: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine shows every group in one order, so the machine has to be broken first."""
-    monkeypatch.setattr("jurygraph.jury.canonical_order", lambda responses: tuple(r.shown() for r in responses))
+    monkeypatch.setattr("jurygraph.jury.sort_responses", lambda responses: tuple(r.shown() for r in responses))
 
     class First(_InCompany):
         def score(self, response: Response, company: Sequence[Response]) -> float:
@@ -234,7 +234,7 @@ def test_a_score_that_depends_on_the_order_of_constraints_is_caught(
     planted: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The machine sorts what a view is about, so the machine has to be broken first."""
-    monkeypatch.setattr(planning, "by_id", tuple)
+    monkeypatch.setattr(planning, "sort_by_id", tuple)
 
     class FirstConstraint(jg.Evaluator):
         audience = "stakeholder"
@@ -250,7 +250,7 @@ def test_a_score_that_depends_on_the_order_of_constraints_is_caught(
 def test_a_score_that_depends_on_the_order_of_criteria_is_caught(
     planted: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(planning, "by_id", tuple)
+    monkeypatch.setattr(planning, "sort_by_id", tuple)
 
     class FirstCriterion(jg.Evaluator):
         audience = "criterion"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_DERIVERS, BUILTIN_EVALUATORS
-from jurygraph.cli.boundary import ExitCode
+from jurygraph.cli.exit_codes import ExitCode
 from jurygraph.schema import Config
 
 PAGE = (Path(__file__).parent.parent / "docs" / "reference.md").read_text(encoding="utf-8")

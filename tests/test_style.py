@@ -15,11 +15,11 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LONGEST_MODULE, LONGEST_FUNCTION = 600, 60
 BROAD = {"Exception", "BaseException"}
 BOUNDARIES = (
-    "graphs/answering.py",
-    "graphs/taking.py",
+    "graphs/execution.py",
+    "graphs/answer_validation.py",
     "agents/registry.py",
     "agents/maths/worker.py",
-    "judges/few_shot/choosing.py",
+    "judges/few_shot/selection.py",
     "models/backends/litellm.py",
     "models/backends/chat_model.py",
     "models/embedding/sentence_transformer.py",
@@ -114,13 +114,13 @@ def test_a_module_says_what_it_is_for(module: Path) -> None:
 
 
 DECIDING: Mapping[str, Mapping[str, set[str]]] = {
-    "graphs/table.py": {
+    "decision/table.py": {
         scope: {"reduce"} for scope in ("Table.heard", "Table.unheard", "Table.judged", "_fill_cells", "_fold_columns")
     },
-    "graphs/fusing.py": {},
-    "graphs/decide.py": {"_is_selective": {"reduce"}},
-    "graphs/rewarding.py": {},
-    "agents/combiners.py": {"input_means": {"mean"}},
+    "decision/fusion.py": {},
+    "decision/decide.py": {"_is_selective": {"reduce"}},
+    "decision/group_result.py": {},
+    "decision/combiners.py": {"input_means": {"mean"}},
     "agents/data_synthesizer/contrast.py": {},
     "agents/roles.py": {},
     "judges/panel.py": {"Panel.combine": {"mean"}},

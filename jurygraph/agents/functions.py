@@ -11,8 +11,6 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_args, overload
 
-from pydantic import ValidationError
-
 from jurygraph.agents.roles import BRANCH_OF_AUDIENCE, Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.schema import Audience, Branch, Condition, Layer, Question, Scope, TaskView, Verdict
@@ -249,10 +247,3 @@ def _origin(adapted: AdaptedEvaluator) -> tuple[str, str | int]:
     """Return an identity of the definition, so that a redefinition replaces it; a Runnable equals only itself."""
     target = getattr(adapted, "function", None) or getattr(adapted, "runnable", None)
     return getattr(target, "__module__", ""), getattr(target, "__qualname__", id(target))
-
-
-def first_validation_error(error: ValidationError) -> str:
-    """Return the first validation error in one line."""
-    first = error.errors(include_url=False)[0]
-    where = ".".join(str(part) for part in first["loc"])
-    return f"{where}: {first['msg']}" if where else str(first["msg"])

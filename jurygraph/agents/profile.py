@@ -12,6 +12,7 @@ from pydantic import Field
 
 from jurygraph.agents.checks.tensions import find_tensions as shown_by_checks
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
+from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import Prompt, load_prompt
 from jurygraph.safety.evidence import SearchableText
@@ -26,11 +27,10 @@ from jurygraph.schema.profile import (
     with_profiles,
 )
 from jurygraph.schema.task import sort_by_id
-from jurygraph.sources.complaint import shorten
 from jurygraph.sources.profiles import profile_errors
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import JudgeClient
+    from jurygraph.models.judge_client import JudgeClient
 
 MAX_CONSTRAINTS = 8
 """The largest number of constraints read from a profile."""
@@ -120,7 +120,7 @@ def _merge_profiles(by_hand: Profiles | None, read: Profiles) -> Profiles:
 
 async def _read_by_model(task: Task, people: Sequence[Stakeholder], consultation: "JudgeClient") -> Profiles:
     """Read each profile by itself with the model. All are read before the first failure is raised."""
-    from jurygraph.models.consultation import each_answered  # imported lazily: only needed with a model
+    from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
 
     results = await each_answered(_read_constraints(task, person, consultation) for person in people)
     read, by, dropped = [], {}, []

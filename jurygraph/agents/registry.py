@@ -12,10 +12,11 @@ from importlib.metadata import entry_points
 from typing import Any
 
 from jurygraph.agents.functions import REGISTERED, AdaptedEvaluator, adapt, has_own_version, is_runnable, source_version
-from jurygraph.agents.roles import Combiner, Deriver, Evaluator
+from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiner import Combiner
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.messages import nearest_name
 from jurygraph.schema import Config, DeriverUse, EvaluatorRecord, EvaluatorUse
-from jurygraph.sources.complaint import nearest_name
 
 BUILTIN_EVALUATORS = {
     f"maths.{name.lower()}": f"jurygraph.agents.maths.evaluators:{name}"
@@ -44,8 +45,8 @@ BUILTIN_EVALUATORS |= {
     "protocols.checklist": "jurygraph.judges.protocols.checklist:Checklist",
     "protocols.decomposed-adaptive": "jurygraph.judges.protocols.decomposed:Adaptive",
     "protocols.decomposed-uniform": "jurygraph.judges.protocols.decomposed:Uniform",
-    "pairwise": "jurygraph.judges.pairwise.pairs:Pairwise",
-    "listwise": "jurygraph.judges.pairwise.lists:Listwise",
+    "pairwise": "jurygraph.judges.pairwise.pairwise:Pairwise",
+    "listwise": "jurygraph.judges.pairwise.listwise:Listwise",
 }
 BUILTIN_DERIVERS = {
     "facts.claims": "jurygraph.agents.facts.evaluators:Claims",
@@ -53,15 +54,15 @@ BUILTIN_DERIVERS = {
     "synthesizer": "jurygraph.agents.data_synthesizer.synthesizer:Synthesizer",
 }
 BUILTIN_COMBINERS = {
-    "mean": "jurygraph.agents.combiners:Mean",
-    "product": "jurygraph.agents.combiners:Product",
-    "flat": "jurygraph.agents.combiners:Flat",
-    "gear": "jurygraph.agents.combiners:Gear",
-    "hard-local": "jurygraph.agents.combiners:HardLocal",
-    "hard-transitive": "jurygraph.agents.combiners:HardTransitive",
-    "stakeholders": "jurygraph.agents.welfare:Stakeholders",
-    "egalitarian": "jurygraph.agents.welfare:Egalitarian",
-    "nash": "jurygraph.agents.welfare:Nash",
+    "mean": "jurygraph.decision.combiners:Mean",
+    "product": "jurygraph.decision.combiners:Product",
+    "flat": "jurygraph.decision.combiners:Flat",
+    "gear": "jurygraph.decision.combiners:Gear",
+    "hard-local": "jurygraph.decision.combiners:HardLocal",
+    "hard-transitive": "jurygraph.decision.combiners:HardTransitive",
+    "stakeholders": "jurygraph.decision.welfare:Stakeholders",
+    "egalitarian": "jurygraph.decision.welfare:Egalitarian",
+    "nash": "jurygraph.decision.welfare:Nash",
     "contrast": "jurygraph.agents.data_synthesizer.contrast:Contrast",
     "panel": "jurygraph.judges.panel:Panel",
     "consensus": "jurygraph.judges.consensus.combiner:ConsensusOfJudges",

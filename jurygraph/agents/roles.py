@@ -1,27 +1,20 @@
-"""Base classes of the three roles: derivers prepare material, evaluators score, combiners aggregate.
+"""Base classes of two roles: derivers prepare material and evaluators score; combiners are in `decision`.
 
 `Deriver`   sees one view of the task and one response; returns material, never a score.
 `Evaluator` sees one view of the task and one, two or all responses, masked; returns verdicts.
-`Combiner`  sees numbers only; computes one component of the reward.
 
 Only the router decides which of them run.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from jurygraph import aggregation
-from jurygraph.errors import PlanError
 from jurygraph.schema import (
     Audience,
     Branch,
-    ComponentInput,
     EvaluatorRecord,
     Layer,
     Material,
@@ -33,10 +26,8 @@ from jurygraph.schema import (
 )
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import JudgeClient
+    from jurygraph.models.judge_client import JudgeClient
 
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Answer = Verdict | float | bool
 Materials = Mapping[str, Material]
 Params = Mapping[str, Any]
@@ -217,83 +208,3 @@ class Deriver(ABC):
     @abstractmethod
     def derive(self, ask: DeriverInput) -> Material | Awaitable[Material]:
         """Return the material, under the name in `gives`. May be a coroutine; otherwise it runs in a thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreMatrix:
-    """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
-
-    `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
-    `judged` [R,Q], also false if a gate stopped the response before it was judged; `live` [R,Q], false if a question
-    does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `mass` is the weight
-    of the whole input among the component's inputs.
-    """
-
-    value: Floats
-    met: Bools
-    judged: Bools
-    live: Bools
-    weight: Floats
-    mass: float = 1.0
-
-    def mean(self) -> tuple[Floats, Bools]:
-        """Return the mean over the live columns by |weight| [R], and a mask [R] of the rows with any live column."""
-        size = np.where(self.live, np.abs(self.weight), 0.0)
-        total = aggregation.total(size)
-        has_live: Bools = np.greater(total, 0.0)
-        return aggregation.total(size * self.value) / np.where(has_live, total, 1.0), has_live
-
-
-@dataclass(frozen=True, slots=True)
-class Component:
-    """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
-
-    `figures` [R] are reported with the component but are not parts of it; NaN means there is nothing to report.
-    """
-
-    value: Floats
-    present: Bools
-    parts: Mapping[str, Floats]
-    figures: Mapping[str, Floats] = field(default_factory=dict)
-
-
-class Combiner(ABC):
-    """Base class of combiners: compute one component from cells, with arithmetic that gives the same bits everywhere.
-
-    `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers,
-    an order); its result is all that `combine` receives besides the cells. With `keeps_columns` every opponent or
-    sample has its own column. If `fixes_weights` is false, the weights come from a judge, and the reward says so. If
-    `across` is true, a row also depends on other rows, so a value missing in one may change all.
-    """
-
-    name: ClassVar[str]
-    version: str = "1"
-    keeps_columns: ClassVar[bool] = False
-    fixes_weights: ClassVar[bool] = True
-    across: ClassVar[bool] = False
-
-    def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
-        """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
-
-    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters to store in the plan. Raises PlanError if the inputs or params do not fit."""
-        if params:
-            raise PlanError(f"combiner {self.name!r} takes no parameter {sorted(params)[0]!r}; leave it out")
-        return {}
-
-    @abstractmethod
-    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
-        """Return the component of every response.
-
-        If every question looks at one response only, each row is computed from that row only: other responses in the
-        group or in a re-scored run do not change it.
-        """
-
-    def bounds(
-        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
-    ) -> tuple[Floats, Floats]:
-        """Return the least and greatest component [R], from cells with every unjudged value at 0 and at 1.
-
-        Correct for a combiner that never decreases when a cell increases; other combiners override it.
-        """
-        return self.combine(low, params).value, self.combine(high, params).value

@@ -12,7 +12,7 @@ from jurygraph.aggregation._inputs import (
     check_shape,
     check_vector_or_matrix,
 )
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation._summation import total
 from jurygraph.errors import GraphError
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation._inputs import FloatArray, as_finite, as_probability, as_unit_interval, check_shape
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation._summation import total
 from jurygraph.errors import PlanError
 
 __all__ = ["collaborative", "disagreement", "format_gate", "precision_shaping", "repetition_control"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation._inputs import BoolArray, FloatArray, as_nonnegative, as_unit_interval, check_shape
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation._summation import total
 from jurygraph.errors import PlanError
 
 __all__ = [

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from jurygraph.aggregation._inputs import FloatArray, as_finite, as_nonnegative, check_shape, check_vector_or_matrix
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation._summation import total
 from jurygraph.errors import PlanError
 
 __all__ = ["difficulty", "gini", "group_utility", "jain", "minimum", "reward", "sacrifice", "weights"]

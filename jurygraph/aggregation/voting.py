@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph.aggregation._inputs import FloatArray
-from jurygraph.aggregation._ordered import total
+from jurygraph.aggregation._summation import total
 
 __all__ = ["Majority", "strict_majority"]
 

@@ -4,27 +4,27 @@ from typing import Annotated
 
 import typer
 
-from jurygraph.cli import (
-    annotating,
-    attacking,
-    auditing,
-    checking,
-    comparing,
+from jurygraph.cli.commands import (
+    annotate,
+    attack,
+    audit,
+    compare,
     consensus,
-    drawing,
-    importing,
-    migrating,
-    presetting,
-    profiling,
-    project,
-    prompting,
-    reading,
-    rescoring,
-    scoring,
-    studying,
-    watching,
+    doctor,
+    draw,
+    import_data,
+    init,
+    migrate,
+    preset,
+    profiles,
+    prompts,
+    rescore,
+    score,
+    show,
+    study,
+    watch,
 )
-from jurygraph.cli.text import print_result
+from jurygraph.cli.render.text import print_result
 
 app = typer.Typer(
     name="jurygraph",
@@ -54,29 +54,29 @@ def _options(
 
 
 for command in (
-    project.init,
-    checking.doctor,
-    profiling.profiles,
-    annotating.annotate,
-    scoring.score,
-    reading.show,
-    reading.explain,
-    auditing.verify,
-    rescoring.rescore,
-    comparing.compare,
+    init.init,
+    doctor.doctor,
+    profiles.profiles,
+    annotate.annotate,
+    score.score,
+    show.show,
+    show.explain,
+    audit.verify,
+    rescore.rescore,
+    compare.compare,
     consensus.consensus,
-    watching.watch,
-    attacking.attack,
-    auditing.seal,
-    auditing.close,
-    auditing.erase,
-    migrating.migrate,
-    reading.export,
-    drawing.graph,
-    drawing.schema,
-    presetting.preset,
+    watch.watch,
+    attack.attack,
+    audit.seal,
+    audit.close,
+    audit.erase,
+    migrate.migrate,
+    show.export,
+    draw.graph,
+    draw.schema,
+    preset.preset,
 ):
     app.command()(command)
-app.command("import")(importing.import_tasks)
-app.add_typer(prompting.prompts)
-app.add_typer(studying.study)
+app.command("import")(import_data.import_tasks)
+app.add_typer(prompts.prompts)
+app.add_typer(study.study)

@@ -4,9 +4,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiner import as_plan_error
 from jurygraph.errors import PlanError
-from jurygraph.graphs.routing import DATA, GATED_LAYERS, GROUP_OF_ONE, SUBMITTED
-from jurygraph.graphs.taking import as_plan_error
+from jurygraph.graphs.routing import DATA
+from jurygraph.messages import nearest_name
 from jurygraph.schema import (
     Audience,
     Criterion,
@@ -21,9 +22,9 @@ from jurygraph.schema import (
     TaskView,
     Wave,
 )
-from jurygraph.schema.safety import WORST_CASE_GATES
+from jurygraph.schema.plan import SUBMITTED
+from jurygraph.schema.safety import GATED_LAYERS, GROUP_OF_ONE, WORST_CASE_GATES
 from jurygraph.schema.task import sort_by_id
-from jurygraph.sources.complaint import nearest_name
 
 
 def view_task(task: Task, audiences: Iterable[Audience]) -> tuple[TaskView, ...]:

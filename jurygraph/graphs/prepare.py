@@ -9,7 +9,10 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
+from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.profile import read_profiles
+from jurygraph.decision.recipe import build_decision, build_specs
+from jurygraph.decision.weighting import weigh_stakeholders
 from jurygraph.errors import ModelError
 from jurygraph.graphs import annotate
 from jurygraph.graphs.planning import (
@@ -18,15 +21,13 @@ from jurygraph.graphs.planning import (
     list_questions,
     view_task,
 )
-from jurygraph.graphs.recipe import build_decision, build_specs
-from jurygraph.graphs.secret_fields import refuse_secrets_in_plan
 from jurygraph.graphs.state import AnnotateInput, PrepareOutput, PrepareState, RunContext
-from jurygraph.graphs.weighing import weigh_stakeholders
+from jurygraph.messages import shorten
+from jurygraph.safety.secret_fields import refuse_secrets_in_plan
 from jurygraph.schema import Audience, Plan, Rubric, Task
 from jurygraph.schema.plan import with_rubric_graph
 from jurygraph.schema.profile import is_text_only, with_profiles
 from jurygraph.schema.task import sort_by_id
-from jurygraph.sources.complaint import shorten
 
 PrepareGraph = CompiledStateGraph[PrepareState, RunContext, PrepareState, PrepareOutput]
 Update = dict[str, Any]
@@ -52,7 +53,7 @@ async def _profiles(state: PrepareState, runtime: Runtime[RunContext]) -> Update
 async def _weigh(state: PrepareState, runtime: Runtime[RunContext]) -> Command[str]:
     """Send a rubric without edges to the annotator, if the config enables that and an evaluator judges criteria."""
     roster, task = runtime.context, state["task"]
-    weights, difficulty = weigh_stakeholders(task, roster.config.weights, _audiences(roster))
+    weights, difficulty = weigh_stakeholders(task, roster.config.weights, _audiences(roster), find_tensions)
     goto = "annotate" if _should_annotate(roster) and _has_no_graph(task.rubric) else "question"
     return Command(goto=goto, update={"weights": weights, "difficulty": difficulty})
 

@@ -9,13 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import combinations, permutations
-from typing import Any
 
 from jurygraph import aggregation
 from jurygraph.agents.roles import Materials
 from jurygraph.safety.gates import GateResult, stopping_gate
 from jurygraph.schema import (
-    Audience,
     Call,
     Condition,
     Criterion,
@@ -29,16 +27,13 @@ from jurygraph.schema import (
     TaskView,
     Verdict,
 )
-from jurygraph.schema.safety import NO_VARIANT
+from jurygraph.schema.plan import SUBMITTED, question_identity
+from jurygraph.schema.safety import GATED_LAYERS, GROUP_OF_ONE, NO_VARIANT
 from jurygraph.schema.task import query_text
 
-GROUP_OF_ONE = "group-of-one"
-SUBMITTED = "submitted"
 DATA = "data"
 """Material of this name is used as the data of a response that has none, where an evaluator needs data."""
 NOT_DERIVED = Failure(cause="infrastructure", kind="material", message="it was not derived")
-GATED_LAYERS = ("model", "residual")
-"""Layers whose questions get their verdict from a gate that stops a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,19 +322,6 @@ class _WorkCollector:
 def required_material(question: Question) -> tuple[str, ...]:
     """Return the names of the material that a question depends on."""
     return question.needs if question.of == SUBMITTED else (*question.needs, question.of)
-
-
-def question_identity(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:
-    """Return the fields that identify the question and its member in every verdict."""
-    return {
-        "question": question.id,
-        "evaluator": question.evaluator,
-        "version": question.version,
-        "layer": question.layer,
-        "subject": question.subject,
-        "stakeholder": member if audience == "stakeholder" else None,
-        "reviewer": member if audience == "reviewer" else None,
-    }
 
 
 Stamp = Callable[[Verdict, str, tuple[str, ...], int], Verdict]

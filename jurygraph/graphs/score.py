@@ -9,8 +9,8 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command
 
-from jurygraph.graphs.answering import answer_slots, derive_jobs
-from jurygraph.graphs.decide import compute_rewards
+from jurygraph.decision.decide import compute_rewards
+from jurygraph.graphs.execution import answer_slots, derive_jobs
 from jurygraph.graphs.routing import next_work
 from jurygraph.graphs.state import RunContext, ScoreOutput, ScoreState
 from jurygraph.graphs.tracing import group_statistics, write_traces

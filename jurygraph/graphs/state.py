@@ -5,11 +5,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypedDict
 
-from jurygraph.agents.graph_annotator.answers import CheckedRoles
 from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.standing import KnownGraph
+from jurygraph.agents.graph_annotator.known_graph import KnownGraph
+from jurygraph.agents.graph_annotator.validation import CheckedRoles
 from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
-from jurygraph.agents.roles import Combiner, Deriver, Evaluator
+from jurygraph.agents.roles import Deriver, Evaluator
+from jurygraph.decision.combiner import Combiner
 from jurygraph.graphs.routing import KnownResults, WaveWork
 from jurygraph.safety.known_secrets import process_redactor
 from jurygraph.safety.redaction import Redactor
@@ -35,7 +36,7 @@ from jurygraph.schema.profile import Profiles, ProfilesLine
 from jurygraph.schema.rubric import Role
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import JudgeClient
+    from jurygraph.models.judge_client import JudgeClient
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jurygraph import aggregation
-from jurygraph.graphs.decide import group_verdicts_by_response
+from jurygraph.decision.decide import group_verdicts_by_response
 from jurygraph.graphs.state import ScoreState
 from jurygraph.schema import Call, Material, Question, Response, Trace, Verdict, digest_of
 

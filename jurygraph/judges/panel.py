@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.combiners import Mean
-from jurygraph.agents.roles import Component, ScoreMatrix
+from jurygraph.decision.combiner import Component, ScoreMatrix
+from jurygraph.decision.combiners import Mean
 
 
 class Panel(Mean):

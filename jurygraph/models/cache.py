@@ -23,7 +23,7 @@ from diskcache.core import DBNAME, DEFAULT_SETTINGS, METADATA, MODE_RAW  # type:
 from pydantic import TypeAdapter, ValidationError
 
 from jurygraph.errors import InputError
-from jurygraph.models.asking import Reply
+from jurygraph.models.request import Reply
 from jurygraph.schema.task import NonNegative
 from jurygraph.sources.files import create_private_file
 

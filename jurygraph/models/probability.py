@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate, count
 from typing import NamedTuple
 
-from jurygraph.models.asking import Reply, Token
+from jurygraph.models.request import Reply, Token
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 _SPACES = " \t\n\r"

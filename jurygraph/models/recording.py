@@ -10,11 +10,11 @@ from typing import IO, Annotated, Any, NamedTuple
 from pydantic import Field
 
 from jurygraph.errors import InputError
-from jurygraph.models.asking import Reply, Request
+from jurygraph.messages import Problem
+from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Id
-from jurygraph.sources.complaint import Problem
+from jurygraph.schema.frozen_model import Id
 from jurygraph.sources.files import ByteRange, TextFile
 from jurygraph.sources.formats import GZIP
 from jurygraph.sources.json_lines import raise_line_error, read_lines

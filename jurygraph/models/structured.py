@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from jurygraph.models.asking import Reply, Request
+from jurygraph.messages import Problem, describe_validation_error, quote, shorten
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
-from jurygraph.sources.complaint import Problem, describe_validation_error, quote, shorten
 
 T = TypeVar("T", bound=BaseModel)
 

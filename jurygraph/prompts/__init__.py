@@ -1,5 +1,6 @@
 """Prompts for models: versioned templates, one file each, and the library that renders them."""
 
+from jurygraph.prompts.custom import read_prompt
 from jurygraph.prompts.examples import Shot
 from jurygraph.prompts.library import (
     DEFAULT_OPTIONS,
@@ -11,7 +12,6 @@ from jurygraph.prompts.library import (
     prompt_names,
     prompt_source,
 )
-from jurygraph.prompts.own import read_prompt
 
 __all__ = [
     "DEFAULT_OPTIONS",

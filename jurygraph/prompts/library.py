@@ -10,11 +10,11 @@ from pydantic import Field
 from ruamel.yaml import YAML
 
 from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean
 from jurygraph.prompts.examples import Shot, render_examples
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import FrozenModel, Message
-from jurygraph.schema.noun import Id
-from jurygraph.sources.complaint import did_you_mean
+from jurygraph.schema.frozen_model import Id
 
 Role = Message.model_fields["role"].annotation
 _HEADING = "## "

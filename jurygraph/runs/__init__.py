@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from jurygraph.runs.figures.comparison import Comparison, compare
     from jurygraph.runs.integrity.verification import verify
-    from jurygraph.runs.making.rescoring import rescore
-    from jurygraph.runs.making.session import ScoringSession
+    from jurygraph.runs.reports.comparison import Comparison, compare
     from jurygraph.runs.run import Run
+    from jurygraph.runs.workflows.rescoring import rescore
+    from jurygraph.runs.workflows.session import ScoringSession
 
 __all__ = ["Comparison", "Run", "ScoringSession", "compare", "rescore", "verify"]
 

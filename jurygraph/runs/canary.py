@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
 
+from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.errors import TraceMismatch
-from jurygraph.graphs.routing import GATED_LAYERS
-from jurygraph.graphs.table import MET_THRESHOLD
 from jurygraph.runs.proportions import Proportion
 from jurygraph.runs.store.chain import Draft, Record, record_label
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.safety.attacks import Attack, attack_text, load_attacks
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import Call, CanaryConfig, Plan, Response, SafetyConfig, Suite, Task, Trace, Verdict, digest_of
+from jurygraph.schema.safety import GATED_LAYERS
 from jurygraph.schema.task import query_text
 
 if TYPE_CHECKING:

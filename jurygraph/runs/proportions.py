@@ -3,7 +3,7 @@
 import math
 from typing import Self
 
-from jurygraph.schema.noun import Count, FrozenModel, Unit
+from jurygraph.schema.frozen_model import Count, FrozenModel, Unit
 
 _Z = 1.959963984540054
 """The 0.975 quantile of the standard normal distribution."""

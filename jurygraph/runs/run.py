@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from jurygraph.errors import InputError, TraceMismatch
+from jurygraph.messages import did_you_mean
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import Draft, Record
 from jurygraph.runs.store.drafts import remove_leftovers, write_atomically
@@ -27,10 +28,9 @@ from jurygraph.runs.store.packing import (
 from jurygraph.schema import Call, Config, Decision, Plan, Purpose, Response, Task, Trace
 from jurygraph.schema.plan import with_planning_results
 from jurygraph.schema.purpose import purpose_of
-from jurygraph.sources import did_you_mean
 
 if TYPE_CHECKING:
-    from jurygraph.runs.reading import ScoredResponse
+    from jurygraph.runs.trace_reading import ScoredResponse
 
 
 class Run:
@@ -219,7 +219,7 @@ class Run:
 
     def drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
         """Return the records of a task's whole group, ready to be appended."""
-        from jurygraph.graphs.rewarding import RewardRow
+        from jurygraph.decision.group_result import RewardRow
 
         response_by_id = {response.id: response for response in responses}
         shape = Shape.of(plan.survey)
@@ -299,7 +299,7 @@ class Run:
 
     def group(self, group: Record) -> "list[ScoredResponse]":
         """Return the traces of a group; `group` is its record in the run that holds the verdicts."""
-        from jurygraph.runs.reading import read_group
+        from jurygraph.runs.trace_reading import read_group
 
         return read_group(self, group)
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import re2
 
-from jurygraph.safety.folding import fold_text
+from jurygraph.safety.text_folding import fold_text
 
 
 class View(NamedTuple):

@@ -15,8 +15,8 @@ from itertools import chain
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
-from jurygraph.safety.folding import fold_text, remove_invisible
-from jurygraph.safety.openings import is_empty_talk
+from jurygraph.safety.openers import is_empty_talk
+from jurygraph.safety.text_folding import fold_text, remove_invisible
 from jurygraph.safety.words import is_within_word
 
 T = TypeVar("T")

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import re2
 
-from jurygraph.safety.addressing import find_address
-from jurygraph.safety.copying import describe_copy
-from jurygraph.safety.folding import INVISIBLE, fold_text, letters_and_digits, remove_invisible
-from jurygraph.safety.openings import is_bare_opener
+from jurygraph.messages import quote
+from jurygraph.safety.addresses import find_address
+from jurygraph.safety.copied_text import describe_copy
+from jurygraph.safety.openers import is_bare_opener
+from jurygraph.safety.text_folding import INVISIBLE, fold_text, letters_and_digits, remove_invisible
 from jurygraph.schema.safety import RESPONSE_GATES, ResponseGate
-from jurygraph.sources.complaint import quote
 
 
 class GateResult(NamedTuple):

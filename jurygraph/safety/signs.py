@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import re2
 
-from jurygraph.safety.folding import fold_text
+from jurygraph.safety.text_folding import fold_text
 
 WordSign = Literal[
     "kept", "forget", "orders", "told", "grader", "full", "passed", "demand", "praise", "work", "office", "behind"

@@ -13,7 +13,8 @@ from jurygraph.schema.config import (
     RubricConfig,
     WeightsConfig,
 )
-from jurygraph.schema.noun import FrozenModel, canonical, digest_of
+from jurygraph.schema.evaluator_record import EvaluatorRecord
+from jurygraph.schema.frozen_model import FrozenModel, canonical, digest_of
 from jurygraph.schema.plan import (
     Branch,
     ComponentInput,
@@ -37,7 +38,6 @@ from jurygraph.schema.profile import Profiles, ProfilesLine, ReadConstraint, Rea
 from jurygraph.schema.purpose import Purpose, PurposeConfig
 from jurygraph.schema.rubric import Annotation, Criterion, Edge, Part, RejectedEdge, Rubric, UnansweredPair
 from jurygraph.schema.safety import RESPONSE_GATES, CanaryConfig, ResponseGate, SafetyConfig, Suite
-from jurygraph.schema.seat import EvaluatorRecord
 from jurygraph.schema.task import (
     Audience,
     Constraint,

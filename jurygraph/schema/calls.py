@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
-from jurygraph.schema.noun import Flag, FrozenModel, Id, Positive
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, Positive
 from jurygraph.schema.task import NonNegative
 
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")

@@ -7,7 +7,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
 from jurygraph.schema.calls import CallsConfig
-from jurygraph.schema.noun import Flag, FrozenModel, Id, LongId, Number, Positive, Unit
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id, LongId, Number, Positive, Unit
 from jurygraph.schema.plan import Condition, GroupRule, Reduction, RewardGate, Rule, SkippedRule
 from jurygraph.schema.purpose import PurposeConfig
 from jurygraph.schema.safety import CanaryConfig, SafetyConfig

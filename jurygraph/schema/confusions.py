@@ -5,7 +5,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from jurygraph.schema.noun import FrozenModel, Id, Unit
+from jurygraph.schema.frozen_model import FrozenModel, Id, Unit
 from jurygraph.schema.rating import Label
 
 FORM: Literal["jurygraph-consensus/1"] = "jurygraph-consensus/1"

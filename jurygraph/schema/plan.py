@@ -1,14 +1,14 @@
 """Plans: everything that is fixed before a response is seen, namely the questions and how their answers count."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
-from jurygraph.schema.noun import Count, Flag, FrozenModel, Id, LongId, Number, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Unit
 from jurygraph.schema.profile import Profiles, with_profiles
 from jurygraph.schema.rubric import Rubric
 from jurygraph.schema.safety import ResponseGate
-from jurygraph.schema.task import Task, TaskView
+from jurygraph.schema.task import Audience, Task, TaskView
 from jurygraph.schema.verdict import Call, Layer
 
 Scope = Literal["response", "pair", "group"]
@@ -16,6 +16,8 @@ Pairs = Literal["ordered", "unordered"]
 Branch = Literal["checks", "stakeholders", "criteria", "specialists", "judges"]
 Reduction = Literal["mean", "min", "max", "majority"]
 SkippedRule = Literal["missing", "zero"]
+SUBMITTED = "submitted"
+"""Value of `Question.of` where the submitted responses are judged, not variants."""
 
 
 class Condition(FrozenModel):
@@ -45,7 +47,7 @@ class Question(FrozenModel):
     branch: Branch = "checks"
     layer: Layer = "check"
     scope: Scope = "response"
-    of: Id = "submitted"
+    of: Id = SUBMITTED
     needs: tuple[Id, ...] = ()
     when: Condition | None = None
     pairs: Pairs = "ordered"
@@ -202,3 +204,16 @@ def with_rubric_graph(task: Task, rubric: Rubric | None) -> Task:
 def with_planning_results(task: Task, profiles: Profiles | None = None, rubric: Rubric | None = None) -> Task:
     """Return the task that its plan was made from: with the constraints read from profiles and the rubric's graph."""
     return with_rubric_graph(with_profiles(task, profiles), rubric)
+
+
+def question_identity(question: Question, audience: Audience, member: str | None) -> dict[str, Any]:
+    """Return the fields that identify the question and its member in every verdict."""
+    return {
+        "question": question.id,
+        "evaluator": question.evaluator,
+        "version": question.version,
+        "layer": question.layer,
+        "subject": question.subject,
+        "stakeholder": member if audience == "stakeholder" else None,
+        "reviewer": member if audience == "reviewer" else None,
+    }

@@ -4,7 +4,7 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from jurygraph.schema.noun import FrozenModel, Id
+from jurygraph.schema.frozen_model import FrozenModel, Id
 from jurygraph.schema.task import Constraint, Stakeholder, Task, Tension
 
 READ_FROM_FILE = "file"

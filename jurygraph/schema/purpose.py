@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from jurygraph.schema.noun import Flag, FrozenModel, Id
+from jurygraph.schema.frozen_model import Flag, FrozenModel, Id
 
 Kind = Literal["reward", "evaluation"]
 

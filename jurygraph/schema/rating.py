@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from jurygraph.schema.noun import FrozenModel, Id, LongId, Number
+from jurygraph.schema.frozen_model import FrozenModel, Id, LongId, Number
 
 Label = Number | Annotated[str, StringConstraints(min_length=1, max_length=512)]
 """A class label: a number or a word."""

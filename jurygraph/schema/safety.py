@@ -4,10 +4,13 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator, Field
 
-from jurygraph.schema.noun import Count, Flag, FrozenModel, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Unit
 
 ResponseGate = Literal["empty-response", "punctuation-only", "bare-opener", "reference-copy", "addresses-grader"]
 RESPONSE_GATES: tuple[ResponseGate, ...] = get_args(ResponseGate)
+GROUP_OF_ONE = "group-of-one"
+GATED_LAYERS = ("model", "residual")
+"""Layers whose questions get their verdict from a gate that stops a response."""
 NO_VARIANT = "no-variant"
 """Marks questions about the variants of a response for which no variant could be made."""
 WORST_CASE_GATES: tuple[str, ...] = (*RESPONSE_GATES, NO_VARIANT)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 from pydantic import Field, JsonValue, computed_field, model_validator
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.schema.noun import Count, Flag, FrozenModel, Number, Unit, digest_of
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Number, Unit, digest_of
 from jurygraph.schema.plan import Plan
 from jurygraph.schema.purpose import Purpose
 from jurygraph.schema.verdict import Call, Material, Verdict

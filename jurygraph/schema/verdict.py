@@ -4,7 +4,7 @@ from typing import Literal, Self
 
 from pydantic import Field, JsonValue, model_validator
 
-from jurygraph.schema.noun import Count, Flag, FrozenModel, Id, LongId, Number, Unit
+from jurygraph.schema.frozen_model import Count, Flag, FrozenModel, Id, LongId, Number, Unit
 from jurygraph.schema.task import Response
 
 Layer = Literal["fact", "check", "model", "residual", "human"]

@@ -1,6 +1,5 @@
 """Readers: load files as validated models, or raise an error with the line and what to write instead."""
 
-from jurygraph.sources.complaint import did_you_mean, shorten
 from jurygraph.sources.config import line_of_key, parse_config, read_config
 from jurygraph.sources.files import FileMark
 from jurygraph.sources.tasks import TaskSource, ValidatedFiles, read_tasks, read_work
@@ -9,11 +8,9 @@ __all__ = [
     "FileMark",
     "TaskSource",
     "ValidatedFiles",
-    "did_you_mean",
     "line_of_key",
     "parse_config",
     "read_config",
     "read_tasks",
     "read_work",
-    "shorten",
 ]

@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
+from jurygraph.messages import describe_validation_error, describe_value
 from jurygraph.schema.confusions import Confusions
-from jurygraph.sources.complaint import describe_validation_error, describe_value
 from jurygraph.sources.limits import read_whole
 
 _MAX_BYTES = 64 << 20

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import IO, NamedTuple, NoReturn
 
 from jurygraph.errors import InputError
+from jurygraph.messages import did_you_mean
 from jurygraph.schema import FrozenModel
-from jurygraph.sources.complaint import did_you_mean
 from jurygraph.sources.formats import GZIP, UTF8_MARK, require_text
 from jurygraph.sources.limits import LineReader, UnpackedLines
 

@@ -9,8 +9,8 @@ from typing import Any, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from jurygraph.errors import InputError
+from jurygraph.messages import Path, Problem, describe_validation_error, describe_value, shorten
 from jurygraph.schema import FrozenModel
-from jurygraph.sources.complaint import Path, Problem, describe_validation_error, describe_value, shorten
 from jurygraph.sources.files import ByteRange, Line, TextFile
 
 N = TypeVar("N", bound=FrozenModel)

@@ -13,9 +13,9 @@ macrm-multi-head      several heads: the flat mean of the rule-based components
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
+from jurygraph.messages import did_you_mean
 from jurygraph.schema.config import NamedModel
-from jurygraph.schema.noun import Id
-from jurygraph.sources.complaint import did_you_mean
+from jurygraph.schema.frozen_model import Id
 
 Signal = Literal["vanilla", "rerank", "emb"]
 SIGNALS: tuple[Signal, ...] = get_args(Signal)

@@ -11,9 +11,9 @@ from types import TracebackType
 from typing import Self
 
 from jurygraph.errors import InputError
+from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Task
 from jurygraph.schema.profile import Profiles, ProfilesLine
-from jurygraph.sources.complaint import Problem, did_you_mean, quote
 from jurygraph.sources.files import ByteRange, FileMark, Line, TextFile, require_temporary_space
 from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
 from jurygraph.sources.tasks import TaskSource

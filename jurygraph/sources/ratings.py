@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 from pydantic import ValidationError
 
 from jurygraph.errors import ConfigError, InputError
+from jurygraph.messages import MAX_INT_BITS, Problem, describe_validation_error, did_you_mean, quote, shorten
 from jurygraph.schema import FrozenModel
 from jurygraph.schema.rating import Label, LabelledItem, RatedItem, Rating, Vote
-from jurygraph.sources.complaint import MAX_INT_BITS, Problem, describe_validation_error, did_you_mean, quote, shorten
 from jurygraph.sources.csv_text import unescape_formulas
 from jurygraph.sources.table_rows import Row, is_csv, read_placed_rows
 

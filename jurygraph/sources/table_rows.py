@@ -15,7 +15,7 @@ from typing import IO, Any, NamedTuple
 from pydantic_core import from_json
 
 from jurygraph.errors import InputError
-from jurygraph.sources.complaint import describe_value, did_you_mean, quote
+from jurygraph.messages import describe_value, did_you_mean, quote
 from jurygraph.sources.files import TextFile, missing_file_hint
 from jurygraph.sources.formats import GZIP, UTF8_MARK
 from jurygraph.sources.limits import LineReader, check_ratio, read_whole

@@ -8,13 +8,13 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from jurygraph.errors import InputError
+from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
-from jurygraph.sources.complaint import Problem, did_you_mean, quote
-from jurygraph.sources.edges import EdgesFile
-from jurygraph.sources.fact_files import folder_of_tasks, require_files_inside
 from jurygraph.sources.files import FileMark, Line, TextFile, require_temporary_space
 from jurygraph.sources.index import TaskIndex
 from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
+from jurygraph.sources.reviewed_graphs import EdgesFile
+from jurygraph.sources.table_paths import folder_of_tasks, require_files_inside
 
 Pair = tuple[Task, tuple[Response, ...]]
 

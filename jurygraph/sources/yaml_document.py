@@ -8,7 +8,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from jurygraph.sources.complaint import MAX_INT_BITS, Path, format_path, shorten
+from jurygraph.messages import MAX_INT_BITS, Path, format_path, shorten
 
 _TAG = "tag:yaml.org,2002:"
 _MAX_VALUES = 100_000

@@ -10,10 +10,10 @@ import pytest
 
 import jurygraph as jg
 from jurygraph import ConfigError, Deriver, Evaluator, Jury, Response, Task, TaskView
-from jurygraph.agents.combiners import Gear
 from jurygraph.agents.functions import REGISTERED
 from jurygraph.agents.maths.evaluators import Length
 from jurygraph.agents.registry import BUILTIN_COMBINERS, BUILTIN_EVALUATORS, load_combiner, load_deriver, load_evaluator
+from jurygraph.decision.combiners import Gear
 from jurygraph.schema import DeriverUse, EvaluatorUse
 
 VIEW = TaskView(id="t", query="q")
@@ -356,7 +356,7 @@ def test_two_uses_of_one_deriver_do_not_disturb_each_other() -> None:
 
 def test_a_combiner_is_found_by_its_dotted_path() -> None:
     assert load_combiner("mine.mod.Own").name == "own"
-    assert isinstance(load_combiner("jurygraph.agents.combiners.Gear"), Gear)
+    assert isinstance(load_combiner("jurygraph.decision.combiners.Gear"), Gear)
 
 
 def test_a_version_follows_the_source_of_a_plain_function(tmp_path: Path) -> None:

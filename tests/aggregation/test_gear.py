@@ -145,7 +145,7 @@ class TestExactMarginals:
     ) -> None:
         summed: list[int] = []
         of_rows = _enumeration._of_rows
-        monkeypatch.setattr(_enumeration, "STATES_AT_ONCE", states)
+        monkeypatch.setattr(_enumeration, "STATES_PER_BATCH", states)
         monkeypatch.setattr(_enumeration, "_of_rows", lambda p, graph: summed.append(len(p)) or of_rows(p, graph))
         p = np.linspace(0.1, 0.9, 15).reshape(5, 3)
         found = gear.exact_marginals(p, [0, 1], [1, 2], [0.2, 0.6])

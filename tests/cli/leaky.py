@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 
 import jurygraph as jg
-from jurygraph.agents.combiners import Mean
+from jurygraph.decision.combiners import Mean
 
 ENCODINGS = {
     "plain": str,

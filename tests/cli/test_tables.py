@@ -5,7 +5,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.cli.text import format_number, format_table, spooled_table
+from jurygraph.cli.render.text import format_number, format_table, spooled_table
 
 cells = st.text(max_size=12) | st.sampled_from(["-", "0.2500", "漢字", "a\nb", "x" * 200])
 HEADER = ["name", "agent", "value"]

@@ -6,10 +6,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.roles import Evaluator
-from jurygraph.graphs.decide import compute_rewards
+from jurygraph.decision.decide import compute_rewards
+from jurygraph.decision.redecide import redecide
 from jurygraph.graphs.planning import build_survey, list_questions, view_task
-from jurygraph.graphs.redecision import redecide
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.schema import Plan, Question, Reward, Stakeholder, Task, Verdict
 from jurygraph.sources import parse_config
@@ -151,7 +152,7 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
     questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
     survey = build_survey(views, (), questions, read.safety.gates)
-    decision = redecide(about, survey, read, {name: one.seat for name, one in cast.items()}, COMBINERS)
+    decision = redecide(about, survey, read, {name: one.seat for name, one in cast.items()}, COMBINERS, find_tensions)
     return Plan(task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision)
 
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from jurygraph.agents.roles import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
+from jurygraph.decision.decide import ScoreArrays, compute_rewards_batch, is_independent
+from jurygraph.decision.group_result import RewardRow
+from jurygraph.decision.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, score_entry
 from jurygraph.errors import ConfigError, PlanError
-from jurygraph.graphs.decide import ScoreArrays, compute_rewards_batch, is_independent
-from jurygraph.graphs.rewarding import RewardRow
-from jurygraph.graphs.table import FAILED_BY_INFRASTRUCTURE, NO_MODEL, NOT_APPLICABLE, OK, STOPPED, score_entry
 from jurygraph.schema import Counts, Plan, Reward, Verdict
 from tests.examples import at_most
 from tests.graphs.cast import BY_RESPONSE, COMBINERS, UNJUDGED, criterion, decided, planned, task, told

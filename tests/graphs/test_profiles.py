@@ -6,9 +6,10 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
+from jurygraph.agents.checks.tensions import find_tensions
 from jurygraph.agents.registry import load_combiners
+from jurygraph.decision.redecide import redecide
 from jurygraph.errors import InputError, PlanError
-from jurygraph.graphs.redecision import redecide
 from jurygraph.schema import EvaluatorRecord, Plan, Response, Task
 from jurygraph.schema.profile import READ_FROM_FILE, Profiles, ProfilesLine, with_profiles
 from jurygraph.sources import parse_config
@@ -172,7 +173,7 @@ def test_another_decision_is_made_of_the_task_with_what_was_read() -> None:
     config = parse_config({"evaluators": [JUDGE], "weights": {"temperature": 1.5}})
     whole = with_profiles(about, read(plan))
     seats = {"kind": EvaluatorRecord(version="1", audience="stakeholder")}
-    again = redecide(whole, plan.survey, config, seats, load_combiners(config, ()))
+    again = redecide(whole, plan.survey, config, seats, load_combiners(config, ()), find_tensions)
     assert again == plan_of(about, weights={"temperature": 1.5}).decision
     assert again != plan.decision
 

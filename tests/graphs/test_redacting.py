@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import jurygraph as jg
-from jurygraph.agents.combiners import Mean
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.decision.combiners import Mean
 from jurygraph.errors import ConfigError, PlanError
 from jurygraph.schema import Evidence, Material, Response, Variant, Verdict
 from tests.graphs.cast import planned, response, scored, task

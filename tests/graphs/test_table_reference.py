@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from jurygraph.graphs.table import (
+from jurygraph.decision.table import (
     ABSENT,
     ABSTAINED,
     FAILED_BY_INFRASTRUCTURE,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Jury, Plan, PlanError, Reward, ScoreMatrix, Task, Verdict
+from jurygraph.decision.decide import compute_rewards
 from jurygraph.errors import ConfigError
-from jurygraph.graphs.decide import compute_rewards
 from jurygraph.graphs.routing import make_stamp
 from jurygraph.judges.panel import Panel
 from jurygraph.schema import ComponentInput

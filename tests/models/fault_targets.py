@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, Field
 
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend
 from jurygraph.models.embedding.embedder import Embedder
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply, Request
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.models.structured import parse_reply
 from jurygraph.schema import Message

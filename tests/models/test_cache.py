@@ -23,8 +23,8 @@ from hypothesis import strategies as st
 import jurygraph
 import jurygraph.models.cache as storage
 from jurygraph.errors import InputError
-from jurygraph.models.asking import Reply, Token
 from jurygraph.models.cache import Cache, Stored, default_folder
+from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
 
 ROOT = Path(jurygraph.__file__).parents[1]
@@ -490,7 +490,7 @@ def test_a_commit_that_failed_does_not_lock_the_cache(
 FULL = """
 import resource, sys
 from pathlib import Path
-from jurygraph.models.asking import Reply
+from jurygraph.models.request import Reply
 from jurygraph.models.cache import Cache, Stored
 
 folder = Path(sys.argv[1])
@@ -525,7 +525,7 @@ def test_a_full_disk_costs_the_replies_that_have_no_room_and_no_more(folder: Pat
 WRITER = """
 import sys, time
 from pathlib import Path
-from jurygraph.models.asking import Reply
+from jurygraph.models.request import Reply
 from jurygraph.models.cache import Cache, Stored
 
 folder, name, other = sys.argv[1:]

@@ -21,9 +21,9 @@ from langsmith.run_helpers import get_tracing_context
 from pydantic import Field, SecretStr
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends.chat_model import ChatModel
 from jurygraph.models.faults import Fault, exception_chain
+from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
 from tests.models.server import serving, status
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from jurygraph import Jury, Response, Task, Trace, Verdict
-from jurygraph.models.asking import Reply, Request
+from jurygraph.models.request import Reply, Request
 from jurygraph.runs.calls import CallStore
 from jurygraph.runs.run import Run
 from tests.models.engine import engine_over_http

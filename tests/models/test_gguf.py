@@ -18,9 +18,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends.gguf import Gguf
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply, Request
 from jurygraph.schema import Message
 from tests.models.engine import engine_over_http
 from tests.models.tiny_gguf import CHAT, write_tiny

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jurygraph.models.asking import Reply, Token
 from jurygraph.models.probability import offset_of, p_true, p_yes, token_texts, value_token_indices
+from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
 
 Path = tuple[str | int, ...]

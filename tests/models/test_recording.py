@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
-from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.recording import Recorder, read_recording
+from jurygraph.models.request import Reply, Request, Token
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 

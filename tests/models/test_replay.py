@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backends import replay
 from jurygraph.models.backends.replay import Replay
 from jurygraph.models.faults import Fault
 from jurygraph.models.recording import Recorder
+from jurygraph.models.request import Reply, Request
 from jurygraph.safety.redaction import Redactor
 from jurygraph.schema import Message
 

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, RootModel
 
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply, Request
 from jurygraph.models.structured import answer_schema, parse_reply, repair_request, with_instructions
 from jurygraph.schema import FrozenModel, Message
-from jurygraph.schema.noun import Flag, Number, Unit
+from jurygraph.schema.frozen_model import Flag, Number, Unit
 from tests.examples import at_most
 from tests.schema.json_schema import faults
 

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.budget import Budget
 from jurygraph.models.faults import Fault
 from jurygraph.models.gateway import Gateway, RequestLimits, request_size
 from jurygraph.models.limiter import Limiter, RequestSlot
+from jurygraph.models.request import Reply, Request
 from jurygraph.models.retries import RetryPolicy
 from jurygraph.schema import Message, canonical
 

@@ -39,7 +39,7 @@ ROOMS: dict[str, Room] = {
         _graphs("decide", "decide_many", "table", "table_reference", "fusing", "recipe", "residual"),
     ),
     "routing": Room(
-        ("jurygraph/graphs/routing.py", "jurygraph/graphs/taking.py"),
+        ("jurygraph/graphs/routing.py", "jurygraph/graphs/answer_validation.py"),
         _graphs(
             "routing",
             "data_routing",

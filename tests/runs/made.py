@@ -13,9 +13,9 @@ from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.runs.integrity import sealing
 from jurygraph.runs.integrity.seal import Seal
 from jurygraph.runs.integrity.verification import VerificationResult, verify
-from jurygraph.runs.making.branch import Branch
-from jurygraph.runs.making.session import ScoringSession
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.branch import Branch
+from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.sources import read_work
 from jurygraph.sources.profiles import open_profiles
 from tests.graphs.cast import Told

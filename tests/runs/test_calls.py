@@ -17,10 +17,10 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError
-from jurygraph.models.asking import Reply, Request
-from jurygraph.runs.integrity.deep import verify_deep
-from jurygraph.runs.making.erasure import ErasureTarget, erase
+from jurygraph.models.request import Reply, Request
+from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import ErasureTarget, erase
 from tests.models.judging import config, judged, rubric
 from tests.models.server import TOKENS_IN, TOKENS_OUT, Answer, Server, said, serving, slow, status
 from tests.runs.judge import asked, by_what_is_shown

@@ -15,10 +15,10 @@ from jurygraph import Jury, Task
 from jurygraph.errors import TraceMismatch
 from jurygraph.runs import Run
 from jurygraph.runs.canary import CanaryResult, CanaryTally, canary_for
-from jurygraph.runs.figures.summary import Summary
 from jurygraph.runs.integrity.verification import verify
-from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.session import ScoringSession
+from jurygraph.runs.reports.summary import Summary
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.safety.gates import stopping_gate
 from jurygraph.schema import CanaryConfig, Config, SafetyConfig
 from jurygraph.sources import read_work

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from jurygraph.runs.integrity.deep import verify_deep
-from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
 from tests.models.judging import response_in
 from tests.models.server import Server
 from tests.runs.made import checked, write_tasks

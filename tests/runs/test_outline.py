@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.figures.summary import Summary
-from jurygraph.runs.making.rescoring import rescore
 from jurygraph.runs.outline import failure_message, read_outlines
+from jurygraph.runs.reports.summary import Summary
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.rescoring import rescore
 from tests.runs.made import RICH, lines, score, write_tasks
 
 

@@ -17,13 +17,13 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
-from jurygraph.runs.figures.bill import Bill
-from jurygraph.runs.integrity.deep import verify_deep
-from jurygraph.runs.making.branch import Branch
-from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import apply_settings, rescore
-from jurygraph.runs.making.session import ScoringSession
+from jurygraph.runs.integrity.deep_verification import verify_deep
+from jurygraph.runs.reports.bill import Bill
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.branch import Branch
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
+from jurygraph.runs.workflows.session import ScoringSession
 from jurygraph.schema.profile import READ_FROM_FILE
 from jurygraph.sources import read_work
 from jurygraph.sources.profiles import open_profiles, profiles_line

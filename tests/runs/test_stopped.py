@@ -9,9 +9,9 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError
-from jurygraph.runs.integrity.deep import DeepVerification, verify_deep
-from jurygraph.runs.making.rescoring import apply_settings
+from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.rescoring import apply_settings
 from jurygraph.sources import read_tasks
 from tests.models.judging import judged, response_in
 from tests.models.server import Server, serving

@@ -9,9 +9,9 @@ import pytest
 
 from jurygraph import Verdict
 from jurygraph.errors import BudgetExceeded
-from jurygraph.runs.integrity.deep import verify_deep
-from jurygraph.runs.making.erasure import erase
+from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
 from tests.models.judging import asked_for, quotable, response_in
 from tests.models.server import Answer, said, serving, status
 from tests.runs.made import checked, write_tasks

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from jurygraph.safety.attacks import load_attacks
 from jurygraph.safety.evidence import Passage, RecentTexts, SearchableText, aread_text, read_text, search_off_loop
-from jurygraph.safety.folding import remove_invisible
+from jurygraph.safety.text_folding import remove_invisible
 from tests.examples import at_most
 
 ODD = (

@@ -4,9 +4,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from jurygraph.agents.checks.decided import CheckResult, UnknownValues
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.stated import Check
+from jurygraph.agents.checks.result import CheckResult, UnknownValues
+from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.facts.names import to_text
 
 _ROUNDING = 1e-9

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Hashable, Sequence
 from typing import Any, NamedTuple
 
-from jurygraph.agents.checks.decided import CheckResult, UnknownValues, depending_on, join_first
 from jurygraph.agents.checks.items import Item, Truth, run_tests
-from jurygraph.agents.checks.stated import Check, Scalar
+from jurygraph.agents.checks.result import CheckResult, UnknownValues, depending_on, join_first
+from jurygraph.agents.checks.spec import Check, Scalar
 from jurygraph.agents.checks.values import equality_key, is_one_of, split_list
 from jurygraph.agents.facts.names import to_text
-from jurygraph.sources.complaint import shorten
+from jurygraph.messages import shorten
 
 
 class _Value(NamedTuple):

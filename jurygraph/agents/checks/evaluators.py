@@ -10,20 +10,20 @@ from typing import Any
 from pydantic import JsonValue, ValidationError
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.decided import CheckResult
-from jurygraph.agents.checks.deciding import decide_check
+from jurygraph.agents.checks.decide import decide_check
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.stated import Check
+from jurygraph.agents.checks.result import CheckResult
+from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.checks.tensions import find_contradictions
 from jurygraph.agents.facts.evaluators import CLAIMS, IdentityKey, claim_evidence, claim_findings
+from jurygraph.agents.facts.loader import Facts, load_facts
 from jurygraph.agents.facts.names import to_text
-from jurygraph.agents.facts.opening import Facts, load_facts
-from jurygraph.agents.facts.stated import ClaimsStated
+from jurygraph.agents.facts.spec import ClaimsStated
 from jurygraph.agents.functions import source_version
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, PlanError
+from jurygraph.messages import describe_validation_error, did_you_mean, quote
 from jurygraph.schema import Constraint, Evidence, Material, Question, Response, Stakeholder, TaskView, Verdict
-from jurygraph.sources.complaint import describe_validation_error, did_you_mean, quote
 
 _MAX_EVIDENCE = 10
 _MAX_CHARACTERS = 200
@@ -60,7 +60,7 @@ class Constraints(Evaluator):
             )
         questions = [self._question(view, constraint) for constraint in view.about.constraints]
         for contradiction in find_contradictions(view.about.constraints):
-            pair = f"hard constraints {contradiction.one!r} and {contradiction.other!r} of {view.member!r}"
+            pair = f"hard constraints {contradiction.first!r} and {contradiction.second!r} of {view.member!r}"
             raise PlanError(
                 f"task {view.id!r}: {pair} cannot both be met: {contradiction.why}; make one soft, or leave one out"
             )

@@ -6,11 +6,11 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from jurygraph.agents import notation
-from jurygraph.agents.checks.stated import Column, Test, Tests
+from jurygraph.agents.checks.spec import Column, Test, Tests
 from jurygraph.agents.checks.values import are_equal, compare, is_one_of, split_list
 from jurygraph.agents.facts.lookup import Finding, describe_finding
 from jurygraph.agents.facts.names import is_missing, normalise, to_text
-from jurygraph.sources.complaint import quote
+from jurygraph.messages import quote
 
 Open = Literal["unshown", "untold"]
 """Why a value is unknown. `unshown`: the response claims something that no table has, or omits the value from its own

@@ -11,32 +11,28 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from jurygraph.agents.checks.stated import BOUNDS, Check, Column, Test, Tests
+from jurygraph.agents.checks.spec import BOUNDS, Check, Column, Test, Tests
 from jurygraph.agents.checks.values import are_equal, compare, is_one_of
 from jurygraph.agents.facts.names import to_text
+from jurygraph.decision.weighting import ConstraintTension
 from jurygraph.schema import Constraint, Stakeholder
 
 
-class Pull(NamedTuple):
-    """A tension between two constraints: its strength in (0, 1], and the reason."""
-
-    one: str
-    other: str
-    strength: float
-    why: str
-
-
-def find_tensions(first: Stakeholder, second: Stakeholder) -> list[Pull]:
+def find_tensions(first: Stakeholder, second: Stakeholder) -> list[ConstraintTension]:
     """Return the tensions between two stakeholders, in the order of the constraints' ids."""
     return [
-        pull for pair in product(_checks(first.constraints), _checks(second.constraints)) for pull in _find_pull(*pair)
+        tension
+        for pair in product(_checks(first.constraints), _checks(second.constraints))
+        for tension in _find_pair_tension(*pair)
     ]
 
 
-def find_contradictions(constraints: Sequence[Constraint]) -> list[Pull]:
+def find_contradictions(constraints: Sequence[Constraint]) -> list[ConstraintTension]:
     """Return the pairs of one stakeholder's hard constraints that no response can satisfy together."""
     hard = _checks(c for c in constraints if c.kind == "hard")
-    return [pull for pair in combinations(hard, 2) for pull in _find_pull(*pair) if pull.strength == 1.0]
+    return [
+        tension for pair in combinations(hard, 2) for tension in _find_pair_tension(*pair) if tension.strength == 1.0
+    ]
 
 
 def _checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
@@ -45,10 +41,10 @@ def _checks(constraints: Iterable[Constraint]) -> list[tuple[str, Check]]:
     return [(name, check) for name, check in parsed if check is not None]
 
 
-def _find_pull(first: tuple[str, Check], second: tuple[str, Check]) -> Iterator[Pull]:
+def _find_pair_tension(first: tuple[str, Check], second: tuple[str, Check]) -> Iterator[ConstraintTension]:
     tension = _find_tension(first[1], second[1])
     if tension is not None:
-        yield Pull(first[0], second[0], *tension)
+        yield ConstraintTension(first[0], second[0], *tension)
 
 
 def _parse_check(constraint: Constraint) -> Check | None:

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Flag, Number
+from jurygraph.schema.frozen_model import Flag, Number
 
 
 class Alert(FrozenModel):

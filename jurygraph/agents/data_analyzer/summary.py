@@ -6,7 +6,7 @@ import numpy as np
 
 from jurygraph.agents.data_analyzer.step import Floats
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Count, Number
+from jurygraph.schema.frozen_model import Count, Number
 
 
 class SeriesSummary(FrozenModel):

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from jurygraph.agents.data_optimizer import economy
+from jurygraph.agents.data_optimizer import conciseness
 from jurygraph.agents.data_optimizer.novelty import Group
 from jurygraph.agents.data_optimizer.words import is_silent, words
 from jurygraph.agents.roles import Answer, Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
+from jurygraph.models.embedding.caching import CachingEmbedder
 from jurygraph.models.embedding.embedder import Floats
-from jurygraph.models.embedding.opening import open_embedder
-from jurygraph.models.embedding.remembering import CachingEmbedder
+from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Question, Scope, TaskView, Verdict
 from jurygraph.schema.task import query_text
@@ -77,25 +77,25 @@ class Efficiency(_Optimizer):
         if is_silent(ask.response.text):
             return _NO_WORDS
         if ask.question.subject == "redundancy":
-            score = economy.freshness(ask.response.text)
+            score = conciseness.freshness(ask.response.text)
             return Verdict(score=score, reason=f"{1 - score:.1%} of its words repeat earlier sentences")
         return self._compression_verdict(ask.response.text)
 
     def _length_verdicts(self, ask: EvaluatorInput) -> list[Answer]:
         lengths = [_length(response.text) for response in ask.responses]
-        baseline = economy.baseline(_length(ask.task.reference or ""), lengths)
+        baseline = conciseness.baseline(_length(ask.task.reference or ""), lengths)
         return [self._length(length, baseline) for length in lengths]
 
     def _length(self, length: int, baseline: float) -> Verdict:
         if length == 0:
             return _NO_WORDS
-        score = economy.brevity(length, baseline, self._limit)
+        score = conciseness.brevity(length, baseline, self._limit)
         return Verdict(score=score, native=length, reason=f"{length} words, where {baseline:g} cost nothing")
 
     def _compression_verdict(self, text: str) -> Verdict:
-        if len(text) < economy.MIN_COMPRESSED_CHARACTERS:
+        if len(text) < conciseness.MIN_COMPRESSED_CHARACTERS:
             return Verdict(score=1.0, reason=f"{len(text)} characters are too few to tell")
-        score = economy.density(text)
+        score = conciseness.density(text)
         return Verdict(score=score, reason=f"by compression it says {score:.1%} of what ordinary text of its size does")
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
-from jurygraph.safety.folding import remove_invisible
+from jurygraph.safety.text_folding import remove_invisible
 
 T = TypeVar("T")
 

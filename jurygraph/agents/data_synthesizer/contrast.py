@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Combiner, Component, Floats, ScoreMatrix
+from jurygraph.decision.combiner import Bools, Combiner, Component, Floats, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.schema import ComponentInput, Question
 

@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Any
 
 from jurygraph.agents.data_synthesizer.edits import Edit, replace_passage
-from jurygraph.agents.data_synthesizer.wording import UNCERTAIN_WORDS
+from jurygraph.agents.data_synthesizer.sentence_forms import UNCERTAIN_WORDS
+from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.names import is_missing, normalise, number_or_value, to_text
-from jurygraph.agents.facts.opening import load_facts
 from jurygraph.agents.facts.tables import Table
 from jurygraph.schema import TaskView
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from jurygraph.agents.data_synthesizer.edits import Change, Edit, replace_passage
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.maths.answer import Span, final_answer, reference_answer
-from jurygraph.agents.maths.reading import Number, are_equal_numbers, parse_answer
+from jurygraph.agents.maths.answer_parser import Number, are_equal_numbers, parse_answer
 
 MAX_CALCULATIONS, MOST_LINES = 50, 200
 """The largest numbers of calculations in one text, and of lines of a solution, that are read."""

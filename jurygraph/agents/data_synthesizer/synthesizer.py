@@ -13,8 +13,8 @@ from jurygraph.agents.data_synthesizer.numbers import (
     other_answer_edits,
     wrong_result_edits,
 )
-from jurygraph.agents.data_synthesizer.proposing import Proposer
-from jurygraph.agents.data_synthesizer.wording import negation_edits, unit_edits
+from jurygraph.agents.data_synthesizer.proposer import Proposer
+from jurygraph.agents.data_synthesizer.sentence_forms import negation_edits, unit_edits
 from jurygraph.agents.roles import Deriver, DeriverInput
 from jurygraph.errors import ConfigError
 from jurygraph.models.faults import Fault

@@ -12,7 +12,7 @@ from jurygraph.agents.extraction.grounding import (
     describe_left_out,
     ground,
 )
-from jurygraph.agents.extraction.stated import QUOTE, Kinds, read_kinds, reply_model
+from jurygraph.agents.extraction.spec import QUOTE, Kinds, read_kinds, reply_model
 from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.judging.quotations import check_off_loop
 from jurygraph.agents.roles import Deriver, DeriverInput

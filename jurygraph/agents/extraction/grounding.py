@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from pydantic import JsonValue
 
 from jurygraph.agents import notation
-from jurygraph.agents.extraction.stated import QUOTE, FieldStated, Kind, Kinds
+from jurygraph.agents.extraction.spec import QUOTE, FieldStated, Kind, Kinds
 from jurygraph.agents.facts.names import parse_number
 from jurygraph.safety.evidence import Passage, SearchableText
 from jurygraph.schema import Evidence

@@ -6,13 +6,13 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar, get_args
 
 from jurygraph.agents import notation
+from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, claim_key, describe_finding, look_up
-from jurygraph.agents.facts.opening import load_facts
 from jurygraph.agents.facts.tables import Table, ToolTable
 from jurygraph.agents.roles import Deriver, DeriverInput, Evaluator, EvaluatorInput, Params
 from jurygraph.errors import ConfigError, InputError, PlanError
+from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import Audience, Evidence, Material, Question, TaskView, Verdict
-from jurygraph.sources.complaint import did_you_mean, quote
 
 T = TypeVar("T")
 CLAIMS = "claims"

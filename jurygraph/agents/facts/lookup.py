@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from jurygraph.agents.facts.claims import Claim, is_adjacent, read_claims
 from jurygraph.agents.facts.names import nearest_name, normalise, to_text, values_agree
-from jurygraph.agents.facts.reading import Claim, is_adjacent, read_claims
-from jurygraph.agents.facts.stated import ClaimsStated
+from jurygraph.agents.facts.spec import ClaimsStated
 from jurygraph.agents.facts.tables import Key, Table
-from jurygraph.sources.complaint import shorten
+from jurygraph.messages import shorten
 
 Found = Literal["confirmed", "differs", "elsewhere", "near", "unknown", "unread"]
 _MAX_PLACES, _MAX_CHARACTERS = 5, 200

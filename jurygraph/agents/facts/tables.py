@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jurygraph.agents.facts.names import MAX_COMPARED, is_missing, normalise, number_or_value, to_text, value_sort_key
-from jurygraph.agents.facts.stated import TableStated
+from jurygraph.agents.facts.spec import TableStated
 from jurygraph.errors import InputError, PlanError
 from jurygraph.schema import canonical
 from jurygraph.sources.files import require_temporary_space

@@ -7,7 +7,7 @@ from itertools import groupby
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import BATCH_SIZE
-from jurygraph.models.embedding.opening import open_reranker
+from jurygraph.models.embedding.factory import open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Layer, Verdict
 from jurygraph.schema.task import query_text

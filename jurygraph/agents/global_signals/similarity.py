@@ -6,9 +6,9 @@ import numpy as np
 
 from jurygraph.agents.roles import BatchEvaluator, EvaluatorInput
 from jurygraph.errors import ConfigError
+from jurygraph.models.embedding.caching import CachingEmbedder
 from jurygraph.models.embedding.embedder import Floats
-from jurygraph.models.embedding.opening import open_embedder
-from jurygraph.models.embedding.remembering import CachingEmbedder
+from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from jurygraph.schema import Branch, Layer, Verdict
 

@@ -7,27 +7,22 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jurygraph.agents.graph_annotator.answers import (
-    CheckedEdges,
-    CheckedRoles,
-    check_edges,
-    check_roles,
-)
 from jurygraph.agents.graph_annotator.candidates import Pair, kinds_between
 from jurygraph.agents.graph_annotator.domains import Domain
-from jurygraph.agents.graph_annotator.forms import EdgesReply, RolesReply, edges_reply_model, roles_reply_model
+from jurygraph.agents.graph_annotator.reply import EdgesReply, RolesReply, edges_reply_model, roles_reply_model
+from jurygraph.agents.graph_annotator.validation import CheckedEdges, CheckedRoles, check_edges, check_roles
 from jurygraph.agents.graph_annotator.voting import Batch, EdgeSource
 from jurygraph.errors import BudgetExceeded, ModelError
+from jurygraph.messages import quote, shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Criterion, Rubric, Task, digest_of
 from jurygraph.schema.rubric import Role
 from jurygraph.schema.task import query_text, sort_by_id
-from jurygraph.sources.complaint import quote, shorten
 
 if TYPE_CHECKING:
-    from jurygraph.models.asking import Request
-    from jurygraph.models.consultation import JudgeClient
+    from jurygraph.models.judge_client import JudgeClient
+    from jurygraph.models.request import Request
 
 MAX_ROLES_PER_CALL = 60
 """The largest number of criteria whose roles one request asks for."""
@@ -48,7 +43,7 @@ class Annotator:
 
     async def roles(self, names: Sequence[str]) -> CheckedRoles:
         """Return the roles of these criteria. Raises `ModelError` or `BudgetExceeded` if the model gave no answer."""
-        from jurygraph.models.consultation import each_answered  # imported lazily: only needed with a model
+        from jurygraph.models.judge_client import each_answered  # imported lazily: only needed with a model
 
         parts = await each_answered(self._ask_roles(batch) for batch in _batches(sorted(names), MAX_ROLES_PER_CALL))
         return CheckedRoles(
@@ -63,7 +58,7 @@ class Annotator:
         Every sample has another order of the pairs: a model that always answers the same question alike would be a
         panel of one. Raises `ModelError` or `BudgetExceeded` if the model gave no answer.
         """
-        from jurygraph.models.consultation import each_answered
+        from jurygraph.models.judge_client import each_answered
 
         batches = _batches(pairs, batch)
         tasks = [(_rotate(pairs_batch, sample, votes), sample) for pairs_batch in batches for sample in range(votes)]

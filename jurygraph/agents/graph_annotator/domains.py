@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from jurygraph.errors import ConfigError
-from jurygraph.sources.complaint import did_you_mean
+from jurygraph.messages import did_you_mean
 
 DOMAINS = ("generic", "legal", "medical", "writing")
 _FRONT = "---\n"

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from jurygraph.agents.graph_annotator.candidates import Pair
+from jurygraph.agents.graph_annotator.known_graph import KnownGraph, seen
 from jurygraph.agents.graph_annotator.projection import Projection
-from jurygraph.agents.graph_annotator.standing import KnownGraph, seen
 from jurygraph.agents.graph_annotator.voting import (
     Batch,
     EdgeSource,

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from jurygraph.agents.graph_annotator.answers import CheckedEdges
 from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.forms import EdgeReply
+from jurygraph.agents.graph_annotator.reply import EdgeReply
+from jurygraph.agents.graph_annotator.validation import CheckedEdges
 from jurygraph.schema import Edge, RejectedEdge
 
 

@@ -13,10 +13,10 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field, create_model, model_validator
 
-from jurygraph.models.asking import Reply
 from jurygraph.models.probability import p_true
+from jurygraph.models.request import Reply
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Flag, Unit
+from jurygraph.schema.frozen_model import Flag, Unit
 
 MAX_QUOTES = 3
 Quotes = Annotated[tuple[Annotated[str, Field(max_length=1000)], ...], Field(max_length=MAX_QUOTES)]

@@ -10,14 +10,14 @@ from pydantic import create_model
 from jurygraph.agents.judging.findings import Finding, build_verdict, find_unsupported_claims
 from jurygraph.agents.judging.forms import Claim, Form, PartialCredit, Scale
 from jurygraph.agents.judging.quotations import check_off_loop
-from jurygraph.models.asking import Reply
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Reply
 from jurygraph.prompts import Prompt
 from jurygraph.safety.evidence import aread_text
 from jurygraph.schema import FrozenModel, Verdict
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import JudgeClient
+    from jurygraph.models.judge_client import JudgeClient
 
 
 @dataclass(frozen=True, slots=True)

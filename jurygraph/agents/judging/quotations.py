@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, TypeVar
 from pydantic import BaseModel
 
 from jurygraph.agents.judging.forms import Claim
+from jurygraph.messages import shorten
 from jurygraph.safety.evidence import LONG_TEXT, SearchableText, search_off_loop
 from jurygraph.schema import Evidence
-from jurygraph.sources.complaint import shorten
 
 if TYPE_CHECKING:
-    from jurygraph.models.consultation import ReplyCheck
+    from jurygraph.models.judge_client import ReplyCheck
 
 T = TypeVar("T", bound=BaseModel)
 

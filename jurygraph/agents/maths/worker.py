@@ -18,7 +18,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, BinaryIO
 
-from jurygraph.agents.maths.reading import Reading, are_equal_numbers, claimed_expressions, fold_text, parse_answer
+from jurygraph.agents.maths.answer_parser import (
+    Reading,
+    are_equal_numbers,
+    claimed_expressions,
+    fold_text,
+    parse_answer,
+)
 
 MEMORY_LIMIT = 4 * 2**30  # bytes of address space
 _ENCODING = {"encoding": "utf-8", "errors": "surrogatepass"}

@@ -16,7 +16,7 @@ from fractions import Fraction
 
 from jurygraph.agents.maths import arithmetic
 from jurygraph.agents.quality_assessor.segments import Segment, split_steps, step_at
-from jurygraph.sources.complaint import shorten
+from jurygraph.messages import shorten
 
 _ANNOTATED = re.compile(r"<<([^<>\n]{0,400})=([^<>=\n]{0,400})>>(?=[$£€]?(\.?[0-9][0-9.,]{0,99}))")
 _NOISE = Fraction(1, 10**9)

@@ -6,18 +6,18 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from jurygraph.agents.judging.evaluator import shared_prompt_variables
-from jurygraph.agents.judging.one_call import SingleCallEvaluator
 from jurygraph.agents.judging.quotations import explain_rejected_quote
+from jurygraph.agents.judging.single_call import SingleCallEvaluator
 from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
+from jurygraph.agents.quality_assessor.reply import ASPECTS, FaultStated, StepsStated, steps_reply_model
 from jurygraph.agents.quality_assessor.reward import NO_STEPS, step_reward
 from jurygraph.agents.quality_assessor.segments import Segment, split_steps
-from jurygraph.agents.quality_assessor.stated import ASPECTS, FaultStated, StepsStated, steps_reply_model
 from jurygraph.agents.roles import EvaluatorInput
+from jurygraph.messages import shorten
 from jurygraph.models.faults import Fault
 from jurygraph.prompts import load_prompt
 from jurygraph.safety.evidence import SearchableText
 from jurygraph.schema import Branch, Evidence, Failure, Question, TaskView, Verdict
-from jurygraph.sources.complaint import shorten
 
 MAX_STEPS_JUDGED = 60
 """The largest number of steps judged in one call; a response with more causes a failed verdict."""

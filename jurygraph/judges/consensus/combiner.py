@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from jurygraph.agents.functions import first_validation_error
-from jurygraph.agents.roles import Combiner, Component, ScoreMatrix
+from jurygraph.decision.combiner import Combiner, Component, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.consensus.votes import Votes
+from jurygraph.messages import first_validation_error
 from jurygraph.schema import ComponentInput
 from jurygraph.schema.confusions import Confusions
 

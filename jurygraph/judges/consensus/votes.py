@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Floats, ScoreMatrix
+from jurygraph.decision.combiner import Bools, Floats, ScoreMatrix
 
 Levels = NDArray[np.intp]
 MAX_CASES = 1000

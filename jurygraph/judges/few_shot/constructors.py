@@ -9,11 +9,17 @@ from jurygraph.agents.judging.evaluator import Profile, shared_prompt_variables
 from jurygraph.agents.judging.items import Item, judge_items
 from jurygraph.agents.roles import Evaluator, EvaluatorInput
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.judges.few_shot.choosing import load_selector, order_examples
 from jurygraph.judges.few_shot.dimensions import Dimension, load_dimensions
+from jurygraph.judges.few_shot.example_filter import Example
 from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.judges.few_shot.showing import ShownExamples, as_shots, candidate_examples, choose_examples, example_use
-from jurygraph.judges.few_shot.sieve import Example
+from jurygraph.judges.few_shot.selection import load_selector, order_examples
+from jurygraph.judges.few_shot.shown_examples import (
+    ShownExamples,
+    as_shots,
+    candidate_examples,
+    choose_examples,
+    example_use,
+)
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Audience, Condition, Layer, Question, Shrinkage, TaskView, Verdict
 from jurygraph.schema.task import query_text

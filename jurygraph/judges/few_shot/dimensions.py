@@ -8,11 +8,11 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from jurygraph.agents.functions import first_validation_error
 from jurygraph.errors import ConfigError
 from jurygraph.judges.few_shot.prediction import PredictionForm
+from jurygraph.messages import first_validation_error
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Id, Number, Positive
+from jurygraph.schema.frozen_model import Id, Number, Positive
 
 READY_SETS = ("ideas",)
 """Ready sets of dimensions that a config can name."""

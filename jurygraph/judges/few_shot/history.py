@@ -6,10 +6,17 @@ from itertools import groupby
 from pathlib import Path
 from typing import Self
 
-from jurygraph.judges.few_shot.sieve import OMISSION_REASONS, Example, ExampleFilter, Scales, join_names, rated_text
+from jurygraph.judges.few_shot.example_filter import (
+    OMISSION_REASONS,
+    Example,
+    ExampleFilter,
+    Scales,
+    join_names,
+    rated_text,
+)
+from jurygraph.messages import did_you_mean, quote
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
-from jurygraph.sources.complaint import did_you_mean, quote
 from jurygraph.sources.ratings import Ratings, read_ratings, read_texts
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, create_model
 
 from jurygraph.agents.judging.forms import Measurement, Quotes, Reason, Scale
-from jurygraph.models.asking import Reply
+from jurygraph.models.request import Reply
 from jurygraph.schema import FrozenModel
 
 _MAX_CONFIDENCE = 100.0

@@ -7,8 +7,8 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Bools, Floats, ScoreMatrix
 from jurygraph.aggregation import pairwise
+from jurygraph.decision.combiner import Bools, Floats, ScoreMatrix
 from jurygraph.errors import PlanError
 
 ComparisonForm = Literal["pairs", "lists"]

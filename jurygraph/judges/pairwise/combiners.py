@@ -11,8 +11,8 @@ from typing import Any, ClassVar, get_args
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.roles import Combiner, Component, Floats, ScoreMatrix
 from jurygraph.aggregation.pairwise import bradley_terry
+from jurygraph.decision.combiner import Combiner, Component, Floats, ScoreMatrix
 from jurygraph.errors import PlanError
 from jurygraph.judges.pairwise.both_orders import READERS, BothOrders, ComparisonForm
 from jurygraph.schema import ComponentInput, Question

@@ -11,7 +11,7 @@ from jurygraph.agents.judging.forms import Claim, Measurement, Quotes, Reason
 from jurygraph.judges.protocols.people import named_people, person_names, restore_ids
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Flag
+from jurygraph.schema.frozen_model import Flag
 
 WEIGHTS: Mapping[str, float] = {"A": 2.5, "B": 2.0, "C": 1.5, "D": 1.5, "E": 1.0}
 """Weight of one item of a category: A hard constraints, B credibility, C timeline, D fairness, E actionability."""

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.combiners import Mean
-from jurygraph.agents.roles import Bools, Combiner, Component, Floats, ScoreMatrix
+from jurygraph.decision.combiner import Bools, Combiner, Component, Floats, ScoreMatrix
+from jurygraph.decision.combiners import Mean
 from jurygraph.errors import PlanError
 from jurygraph.judges.protocols.decomposed import UTILITY, WEIGHT
 from jurygraph.judges.protocols.scale import HIGHEST, LOWEST

@@ -13,7 +13,7 @@ from jurygraph.judges.protocols.people import Person, named_people, person_names
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
 from jurygraph.judges.protocols.scale import LOWEST, GroundsStated, Ten, on_scale
 from jurygraph.schema import FrozenModel, Stakeholder
-from jurygraph.schema.noun import Flag, Unit
+from jurygraph.schema.frozen_model import Flag, Unit
 
 UTILITY, WEIGHT = "utility", "weight"
 _TOLERANCE, _ROUNDING = 0.02 + 1e-9, 0.005  # a sum of 0.97 is less than that in floats

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.judging.findings import Finding, build_verdict, find_unsupported_claims
 from jurygraph.agents.judging.forms import Claim
-from jurygraph.agents.judging.one_call import SingleCallEvaluator
 from jurygraph.agents.judging.quotations import check_off_loop
+from jurygraph.agents.judging.single_call import SingleCallEvaluator
 from jurygraph.agents.roles import EvaluatorInput
 from jurygraph.judges.protocols.people import named_people
 from jurygraph.models.faults import Fault

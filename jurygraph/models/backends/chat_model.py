@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic import SecretStr
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.backends.http_guard import guard_requests
 from jurygraph.models.faults import RETRYABLE, Fault, exception_chain, kind_of_status
+from jurygraph.models.request import Reply, Request
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 

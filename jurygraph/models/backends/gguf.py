@@ -13,10 +13,10 @@ from secrets import token_urlsafe
 from typing import Any
 
 from jurygraph.errors import ConfigError
-from jurygraph.models.asking import Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.probability import value_token_indices
+from jurygraph.models.request import Reply, Request, Token
 
 NO_LOG = -1
 """Verbosity at which the engine prints nothing."""

@@ -15,12 +15,12 @@ from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 from yarl import URL
 
-from jurygraph.models.asking import Form, Reply, Request, Token
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.backends.complaints import MAX_ERROR_BYTES, ServerError, error_kind, parse_error
 from jurygraph.models.backends.http_guard import LARGEST
+from jurygraph.models.backends.server_errors import MAX_ERROR_BYTES, ServerError, error_kind, parse_error
 from jurygraph.models.faults import ABORTED, RETRYABLE, Fault
 from jurygraph.models.probability import token_texts, value_token_indices
+from jurygraph.models.request import Form, Reply, Request, Token
 from jurygraph.models.retry_after import retry_after
 from jurygraph.safety.known_secrets import process_redactor
 

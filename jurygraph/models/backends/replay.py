@@ -10,12 +10,12 @@ from pathlib import Path
 from pydantic import JsonValue
 
 from jurygraph.errors import ConfigError, InputError
-from jurygraph.models.asking import Reply, Request
+from jurygraph.messages import shorten
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.recording import read_recording
+from jurygraph.models.request import Reply, Request
 from jurygraph.schema import canonical
-from jurygraph.sources.complaint import shorten
 
 log = logging.getLogger(__name__)
 

@@ -15,9 +15,9 @@ from pydantic_core import PydanticSerializationError, to_json
 from typing_extensions import TypedDict  # pydantic takes typing's own from Python 3.12 on
 from yarl import URL
 
-from jurygraph.models.backends.complaints import parse_error
 from jurygraph.models.backends.http_guard import LARGEST, check_value_count
 from jurygraph.models.backends.openai_compatible import OpenAICompatible
+from jurygraph.models.backends.server_errors import parse_error
 from jurygraph.models.embedding.embedder import (
     TIMEOUT,
     Embedder,

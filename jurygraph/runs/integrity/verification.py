@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from jurygraph.agents.registry import load_combiners
+from jurygraph.decision.decide import pause_garbage_collection
 from jurygraph.errors import InputError, JurygraphError, TraceMismatch
-from jurygraph.graphs.decide import pause_garbage_collection
 from jurygraph.runs.canary import check_canaries
-from jurygraph.runs.integrity.recomputing import (
+from jurygraph.runs.integrity.recomputation import (
     Combiners,
     Recomputation,
     StoredGroup,

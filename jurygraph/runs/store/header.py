@@ -8,12 +8,13 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from jurygraph.errors import TraceMismatch
+from jurygraph.messages import shorten
 from jurygraph.runs.store.chain import Draft
 from jurygraph.runs.store.identity import ModelIdentity
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.runs.store.packing import ERASED
 from jurygraph.schema import Config, EvaluatorRecord, FrozenModel
-from jurygraph.sources import FileMark, shorten
+from jurygraph.sources import FileMark
 
 
 class Extent(FrozenModel):

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jurygraph.models.asking import Form, Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
+from jurygraph.models.request import Form, Reply, Request
 from jurygraph.runs.store.ledger import Ledger
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Count
+from jurygraph.schema.frozen_model import Count
 
 if TYPE_CHECKING:
     from jurygraph.jury import Jury

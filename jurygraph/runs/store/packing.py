@@ -38,7 +38,7 @@ from jurygraph.schema import (
 from jurygraph.schema.profile import Profiles
 
 if TYPE_CHECKING:
-    from jurygraph.graphs.rewarding import RewardRow
+    from jurygraph.decision.group_result import RewardRow
 
 ERASED = "erased"
 """Value in place of an erased text or its digest."""
@@ -104,7 +104,7 @@ class Shape:
         return {question.id: (place, self._default_fields(question)) for place, question in enumerate(self.questions)}
 
     def _default_fields(self, question: Question) -> Mapping[str, Any]:
-        from jurygraph.graphs.routing import question_identity
+        from jurygraph.schema.plan import question_identity
 
         audience, member = self.members[int(question.view)]
         return {**vars(_DEFAULTS), **question_identity(question, audience, member)}
@@ -183,7 +183,7 @@ def pack_reward(row: "RewardRow") -> Body:
 
 def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
     """Return a reward from its body."""
-    from jurygraph.graphs.rewarding import RewardRow
+    from jurygraph.decision.group_result import RewardRow
 
     value, terms = body["value"], body["terms"]
     judged, abstained, failed, not_applicable = body["counts"]

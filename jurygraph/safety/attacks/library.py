@@ -10,7 +10,7 @@ from importlib.resources import as_file, files
 from typing import Any, Literal, get_args
 
 from jurygraph.schema import FrozenModel, Response, Task, digest_of
-from jurygraph.schema.noun import Id
+from jurygraph.schema.frozen_model import Id
 from jurygraph.sources import read_tasks
 from jurygraph.sources.yaml_document import Document
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
-from jurygraph.schema.noun import digest_of
+from jurygraph.schema.frozen_model import digest_of
 from jurygraph.sources.importers.rows import Content, Imported, Note, Points, Row, nonempty_fields, read_rows
 from jurygraph.sources.importers.rubrics import with_rubric
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, JsonValue
 
-from jurygraph.schema.noun import digest_of
+from jurygraph.schema.frozen_model import digest_of
 from jurygraph.sources.importers.rows import Content, Imported, Key, Name, Note, Row, Turn, nonempty_fields, read_rows
 
 ONE_SIDED = "rows without both a chosen and a rejected response are left out"

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 from pydantic import BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, ValidationError
 
 from jurygraph.errors import InputError
+from jurygraph.messages import Problem, describe_validation_error, quote
 from jurygraph.schema import FrozenModel, TaskLine
-from jurygraph.schema.noun import Number
-from jurygraph.sources.complaint import Problem, describe_validation_error, quote
+from jurygraph.schema.frozen_model import Number
 from jurygraph.sources.files import TextFile
 from jurygraph.sources.json_lines import raise_line_error, read_lines
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from jurygraph.sources.complaint import quote
+from jurygraph.messages import quote
 
 Rows = list[dict[str, Any]]
 

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Iterable
 
-from jurygraph.graphs.table import MET_THRESHOLD
+from jurygraph.decision.table import MET_THRESHOLD
 from jurygraph.runs.proportions import Proportion
 from jurygraph.schema import FrozenModel, Verdict
-from jurygraph.schema.noun import Count
+from jurygraph.schema.frozen_model import Count
 
 
 class Outcome(FrozenModel):

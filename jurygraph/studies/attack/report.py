@@ -8,7 +8,7 @@ from pydantic import Field
 
 from jurygraph.safety.attacks import Attack
 from jurygraph.schema import FrozenModel, SafetyConfig, Verdict
-from jurygraph.schema.noun import Count, Id, Unit
+from jurygraph.schema.frozen_model import Count, Id, Unit
 from jurygraph.studies.attack.outcomes import Outcome, Tally
 
 

@@ -6,20 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jurygraph.errors import BudgetExceeded
-from jurygraph.graphs.answering import run_isolated_sync
+from jurygraph.graphs.execution import run_isolated_sync
 from jurygraph.graphs.routing import KnownResults, VerdictKey
 from jurygraph.jury import Jury
 from jurygraph.safety.attacks import Attack, attack_text
 from jurygraph.schema import ComponentInput, ComponentSpec, Decision, Plan, Response, Survey, Task, Trace, Verdict
 from jurygraph.studies.attack.arms import Arm, arms, largest_arms
-from jurygraph.studies.attack.attacked import attack_config, attack_surveys, merit_questions
 from jurygraph.studies.attack.report import ArmReport, ArmTallies, AttackKind, AttackReport, infrastructure_failures
+from jurygraph.studies.attack.scope import attack_config, attack_surveys, merit_questions
 
 if TYPE_CHECKING:
     from jurygraph.jury import Group
-    from jurygraph.models.asking import Request
-    from jurygraph.models.sink import AnsweredCall
-    from jurygraph.runs.figures.estimate import CallEstimate
+    from jurygraph.models.call_sink import AnsweredCall
+    from jurygraph.models.request import Request
+    from jurygraph.runs.reports.estimate import CallEstimate
 
 Report = Callable[[int], None]
 MAX_GROUP_SIZE = 16
@@ -76,7 +76,7 @@ class AttackStudy:
 
         `report` is called with the number of responses processed, in each of the arms that send the most requests.
         """
-        from jurygraph.runs.figures.estimate import CallEstimate, Estimator  # imported lazily: only needed with a model
+        from jurygraph.runs.reports.estimate import CallEstimate, Estimator  # imported lazily: only needed with a model
 
         gateway = self._jury.gateway
         if gateway is None:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from jurygraph.aggregation.consensus import HIGH
-from jurygraph.studies.consensus.findings import ConsensusReport, MethodStability
+from jurygraph.studies.consensus.models import ConsensusReport, MethodStability
 from jurygraph.studies.plots import open_figure
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import numpy as np
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import AgentScore, Refits, Stability
 from jurygraph.aggregation.consensus.stability import METHODS, Method
-from jurygraph.studies.consensus.findings import (
+from jurygraph.studies.consensus.fitting import FittedConsensus
+from jurygraph.studies.consensus.models import (
     Agent,
     AgentComparison,
     AgreementShares,
@@ -21,7 +22,6 @@ from jurygraph.studies.consensus.findings import (
     MethodStability,
     Ties,
 )
-from jurygraph.studies.consensus.reaching import FittedConsensus
 
 _ROUNDING = 12
 """Scores are rounded to this number of decimals before ties are found."""

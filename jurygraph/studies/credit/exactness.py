@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from jurygraph.agents.roles import Floats
 from jurygraph.aggregation import gear
+from jurygraph.decision.combiner import Floats
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Count, Number
+from jurygraph.schema.frozen_model import Count, Number
 from jurygraph.studies.credit.sheets import RubricSheet
 
 LARGEST = 20

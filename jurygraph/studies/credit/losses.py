@@ -5,11 +5,11 @@ from statistics import fmean
 
 import numpy as np
 
-from jurygraph.agents.roles import Floats
+from jurygraph.decision.combiner import Floats
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Count, Id, Number, Unit
+from jurygraph.schema.frozen_model import Count, Id, Number, Unit
 from jurygraph.schema.rubric import Kind
-from jurygraph.studies.credit.measuring import shares
+from jurygraph.studies.credit.rules import shares
 from jurygraph.studies.credit.sheets import RubricSheet
 
 

@@ -3,7 +3,7 @@
 from pydantic import Field
 
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Count, Id, Number, Unit
+from jurygraph.schema.frozen_model import Count, Id, Number, Unit
 from jurygraph.schema.task import NonNegative
 from jurygraph.studies.credit.exactness import Agreement
 from jurygraph.studies.credit.losses import Loss

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from jurygraph import aggregation
-from jurygraph.agents.combiners import (
+from jurygraph.aggregation import gear
+from jurygraph.decision.combiner import Bools, Combiner, Floats, ScoreMatrix
+from jurygraph.decision.combiners import (
     Flat,
     Gear,
     HardLocal,
@@ -21,13 +23,11 @@ from jurygraph.agents.combiners import (
     marginals,
     signed_weights,
 )
-from jurygraph.agents.roles import Bools, Combiner, Floats, ScoreMatrix
-from jurygraph.aggregation import gear
+from jurygraph.decision.recipe import RUBRIC
 from jurygraph.errors import GraphCycleError, InputError
-from jurygraph.graphs.recipe import RUBRIC
-from jurygraph.runs.reading import ScoredResponse
+from jurygraph.runs.group_table import group_table
 from jurygraph.runs.run import Run
-from jurygraph.runs.tables import group_table
+from jurygraph.runs.trace_reading import ScoredResponse
 from jurygraph.schema import ComponentSpec, Decision, Edge, Rubric, Task
 
 _HARD: Mapping[str, Combiner] = {one.name: one for one in (HardLocal(), HardTransitive())}

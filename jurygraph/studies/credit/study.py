@@ -6,13 +6,12 @@ from statistics import fmean
 
 import numpy as np
 
-from jurygraph.agents.roles import Bools, Floats
-from jurygraph.studies.credit import measuring
+from jurygraph.decision.combiner import Bools, Floats
+from jurygraph.studies.credit import rules
 from jurygraph.studies.credit.bootstrap import Interval, intervals
 from jurygraph.studies.credit.cases import EDGE_KINDS, THRESHOLD, Cases, leakage, preservation
 from jurygraph.studies.credit.exactness import agreement
 from jurygraph.studies.credit.losses import losses
-from jurygraph.studies.credit.measuring import RuleScores, Scoring
 from jurygraph.studies.credit.report import (
     Ablations,
     Census,
@@ -24,6 +23,7 @@ from jurygraph.studies.credit.report import (
     Untyped,
     Variant,
 )
+from jurygraph.studies.credit.rules import RuleScores, Scoring
 from jurygraph.studies.credit.sheets import Sheets
 
 KAPPAS = (0.0, 0.5, 1.0, 2.0, 4.0)
@@ -51,19 +51,19 @@ class CreditStudy:
     def __init__(self, sheets: Sheets, settings: Settings) -> None:
         self._sheets, self._settings = sheets, settings
         kappa = sheets.kappa
-        self._retention = measuring.shared_retention(sheets.each, kappa)
+        self._retention = rules.shared_retention(sheets.each, kappa)
         self._rules: Mapping[str, Scoring] = {
-            "flat": measuring.flat_scores,
-            "hard-local": measuring.hard_rule("hard-local"),
-            "hard-transitive": measuring.hard_rule("hard-transitive"),
-            "gear": measuring.soft_rule(kappa),
+            "flat": rules.flat_scores,
+            "hard-local": rules.hard_rule("hard-local"),
+            "hard-transitive": rules.hard_rule("hard-transitive"),
+            "gear": rules.soft_rule(kappa),
         }
-        self._random = {seed: measuring.random_rule(seed, kappa) for seed in _seeds(settings)}
+        self._random = {seed: rules.random_rule(seed, kappa) for seed in _seeds(settings)}
         self.size = len(sheets.each) * (len(self._rules) + len(self._random) + len(KAPPAS) + 2)
 
     def run(self, report: Report) -> CreditReport:
         """Return all figures. `report` is called with the number of sheets passed since its last call."""
-        cases = measuring.collect_cases(self._sheets.each)
+        cases = rules.collect_cases(self._sheets.each)
         scores = {name: self._score(rule, report) for name, rule in self._rules.items()}
         return CreditReport(
             kappa=self._sheets.kappa,
@@ -79,7 +79,7 @@ class CreditStudy:
         )
 
     def _score(self, scoring: Scoring, report: Report) -> RuleScores:
-        return measuring.score_sheets(self._sheets.each, scoring, report)
+        return rules.score_sheets(self._sheets.each, scoring, report)
 
     def _census(self, cases: Cases) -> Census:
         sheets = self._sheets.each
@@ -113,11 +113,11 @@ class CreditStudy:
         def variant(scoring: Scoring) -> Variant:
             return self._variant(cases, self._score(scoring, report), flat)
 
-        shared = variant(measuring.untyped_rule(self._retention))
+        shared = variant(rules.untyped_rule(self._retention))
         return Ablations(
             random=self._summarize_random({str(seed): variant(scoring) for seed, scoring in self._random.items()}),
             untyped=Untyped(**dict(shared), retention=self._retention),
-            kappas={f"{kappa:g}": variant(measuring.soft_rule(kappa)) for kappa in KAPPAS},
+            kappas={f"{kappa:g}": variant(rules.soft_rule(kappa)) for kappa in KAPPAS},
         )
 
     def _variant(self, cases: Cases, scored: RuleScores, flat: RuleScores) -> Variant:
@@ -132,7 +132,7 @@ class CreditStudy:
         if not each:
             return None
         graphs = [sheet for sheet in self._sheets.each if sheet.edges]
-        unchanged = sum(measuring.is_unchanged(sheet, seed) for sheet in graphs for seed in self._random)
+        unchanged = sum(rules.is_unchanged(sheet, seed) for sheet in graphs for seed in self._random)
         columns = {name: [getattr(one, name) for one in each.values()] for name in Variant.model_fields}
         mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
         return RandomGraphs(

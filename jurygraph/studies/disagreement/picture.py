@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from jurygraph.studies.disagreement.findings import DisagreementReport
+from jurygraph.studies.disagreement.models import DisagreementReport
 from jurygraph.studies.plots import open_figure
 
 _PANELS = (

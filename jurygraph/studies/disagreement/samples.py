@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from jurygraph.errors import InputError
 from jurygraph.runs.run import Run
-from jurygraph.studies.stepwise import Row, StepRule, read_rows
+from jurygraph.studies.steps import Row, StepRule, read_rows
 
 Floats = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from jurygraph.errors import InputError
 from jurygraph.studies.disagreement.deviation import pairwise
-from jurygraph.studies.disagreement.findings import Correlation, DisagreementReport, StepMeans, Trend
+from jurygraph.studies.disagreement.models import Correlation, DisagreementReport, StepMeans, Trend
 from jurygraph.studies.disagreement.samples import Samples
-from jurygraph.studies.disagreement.splitting import split
+from jurygraph.studies.disagreement.subsets import split
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -6,7 +6,7 @@ from jurygraph.agents.data_analyzer import MIN_STEPS, Alert, Analyzer, SeriesSum
 from jurygraph.agents.data_analyzer.limits import REFERENCES
 from jurygraph.agents.data_analyzer.step import Floats
 from jurygraph.schema import FrozenModel
-from jurygraph.schema.noun import Count, Number
+from jurygraph.schema.frozen_model import Count, Number
 
 
 class WatchReport(FrozenModel):

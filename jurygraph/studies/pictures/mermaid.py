@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from jurygraph.studies.pictures.lettering import wrap_text
 from jurygraph.studies.pictures.picture import Link, Node, Picture
+from jurygraph.studies.pictures.text_width import wrap_text
 
 _LINE_WIDTH, _MAX_LINES = 150.0, 4
 """Width of a line of a label, in pixels of our font, and maximum number of lines: Mermaid's font is larger, and it

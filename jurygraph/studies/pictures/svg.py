@@ -6,8 +6,8 @@ from itertools import pairwise
 from math import fsum
 
 from jurygraph.studies.pictures.layout import WIDTH, Box, Layout, Point, compute_layout
-from jurygraph.studies.pictures.lettering import SIZE, escape_invisible, wrap_text
 from jurygraph.studies.pictures.picture import Link, Node, Picture
+from jurygraph.studies.pictures.text_width import SIZE, escape_invisible, wrap_text
 
 _PADDING, _POINT_WIDTH, _LINE_HEIGHT, _BAR_HEIGHT = 18.0, 12.0, 15.0, 5.0
 _TEXT_WIDTH = WIDTH - 2 * _PADDING

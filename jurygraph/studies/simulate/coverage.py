@@ -20,8 +20,8 @@ import numpy as np
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus import Consensus
 from jurygraph.aggregation.consensus.repeating import Report, every
+from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import AMBIGUITY, SimulatedEvaluation, simulate_more_items, stableval
-from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.setting import CLASSES, VALUES, Floats, Setting
 
 INTERVALS = ("items", "refits", "published")

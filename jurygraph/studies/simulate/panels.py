@@ -10,8 +10,8 @@ from jurygraph.aggregation.consensus import Credited
 from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.aggregation.consensus.stability import tau_b
 from jurygraph.errors import PlanError
+from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import SimulatedEvaluation, stableval
-from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
 
 QUALITIES = (0.85, 0.70, 0.55, 0.35, 0.20)

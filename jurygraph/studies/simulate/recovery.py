@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from jurygraph.aggregation import consensus
 from jurygraph.aggregation.consensus.repeating import Report, every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
+from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import SimulatedEvaluation, stableval
-from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.setting import CLASSES, Floats, Setting
 
 FIGURES = ("mse", "accuracy", "tau_b")

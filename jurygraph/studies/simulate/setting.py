@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError, model_validator
 
 from jurygraph.errors import PlanError
-from jurygraph.schema.noun import FrozenModel, Unit
+from jurygraph.schema.frozen_model import FrozenModel, Unit
 
 Floats = NDArray[np.float64]
 Kind = Literal["normal", "strict", "lenient", "adversarial"]

@@ -7,8 +7,8 @@ import numpy as np
 from jurygraph.aggregation.consensus.repeating import every
 from jurygraph.aggregation.consensus.stability import METHODS, tau_b
 from jurygraph.errors import PlanError
+from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.generator import stableval
-from jurygraph.studies.simulate.measured import MethodFigures
 from jurygraph.studies.simulate.recovery import scores_by_method
 from jurygraph.studies.simulate.setting import Floats, Setting
 

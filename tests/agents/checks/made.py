@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from jurygraph.agents.checks.decided import CheckResult
-from jurygraph.agents.checks.deciding import decide_check
+from jurygraph.agents.checks.decide import decide_check
 from jurygraph.agents.checks.items import Item
-from jurygraph.agents.checks.stated import Check
+from jurygraph.agents.checks.result import CheckResult
+from jurygraph.agents.checks.spec import Check
 from jurygraph.agents.facts.lookup import Finding
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from jurygraph.agents.checks.items import Item, run_tests
-from jurygraph.agents.checks.stated import Test as Stated
+from jurygraph.agents.checks.spec import Test as Stated
 from tests.agents.checks.made import invented, own, row
 
 

@@ -141,7 +141,7 @@ def test_what_some_response_meets_is_no_contradiction(one: Any, other: Any) -> N
 
 def test_every_pair_of_constraints_that_pulls_is_told() -> None:
     one, other = person("a", budget(800), ALLOWED), person("b", BARRED, budget(1000))
-    found = [(pull.one, pull.other, pull.why) for pull in find_tensions(one, other)]
+    found = [(pull.first, pull.second, pull.why) for pull in find_tensions(one, other)]
     assert found == [
         ("c0", "c1", "the bounds 800 and 1000 of one sum differ"),
         ("c1", "c0", "no rules of stays passes both"),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.data_optimizer.words import MAX_WORD_LENGTH, grams, has_content, words
-from jurygraph.safety.folding import remove_invisible
+from jurygraph.safety.text_folding import remove_invisible
 
 
 @pytest.mark.parametrize(

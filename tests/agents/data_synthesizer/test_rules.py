@@ -12,7 +12,7 @@ from jurygraph.agents.data_synthesizer.numbers import (
     other_answer_edits,
     wrong_result_edits,
 )
-from jurygraph.agents.data_synthesizer.wording import negation_edits, unit_edits
+from jurygraph.agents.data_synthesizer.sentence_forms import negation_edits, unit_edits
 
 QUERY = "Ann has 3 boxes of 4 eggs, and two more. She sells half. How many are left?"
 RIGHT = (

@@ -12,8 +12,8 @@ from jurygraph.agents.extraction.grounding import NOT_FOUND_MESSAGE, UNKNOWN
 from jurygraph.agents.registry import load_deriver
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.errors import ConfigError
-from jurygraph.models.consultation import DEFENDED, JudgeClient
-from jurygraph.models.opening import open_gateway
+from jurygraph.models.factory import open_gateway
+from jurygraph.models.judge_client import DEFENDED, JudgeClient
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import Call, CallsConfig, DeriverUse, Material, Message, Response, SafetyConfig, TaskView
 from tests.agents.extraction.errors import ERRORS, REFERENCE

@@ -18,7 +18,7 @@ from jurygraph.agents.extraction.grounding import (
     describe_left_out,
     ground,
 )
-from jurygraph.agents.extraction.stated import read_kinds
+from jurygraph.agents.extraction.spec import read_kinds
 from jurygraph.agents.facts.names import parse_number
 
 MEALS: dict[str, Any] = {

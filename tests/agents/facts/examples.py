@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from langchain_core.tools import tool
 
 from jurygraph.agents.facts.evaluators import Claims
-from jurygraph.agents.facts.opening import load_facts
+from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.roles import DeriverInput
 from jurygraph.schema import Response, TaskView
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from jurygraph import ConfigError, InputError, Jury, PlanError, Response, Task, Verdict
-from jurygraph.agents.facts import opening
+from jurygraph.agents.facts import loader
 from jurygraph.agents.facts.evaluators import Claims, Confirmed, claim_evidence
-from jurygraph.agents.facts.opening import load_facts
+from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.roles import DeriverInput, EvaluatorInput
 from jurygraph.conformance import check_evaluator
 from jurygraph.graphs.basis import input_digests
@@ -332,7 +332,7 @@ def test_material_names_the_files_that_were_looked_into(tmp_path: Path) -> None:
 
 def test_it_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nothing remembered, since facts whose keys were turned are the same facts."""
-    monkeypatch.setattr(opening, "_MAX_CACHED", 0)
+    monkeypatch.setattr(loader, "_MAX_CACHED", 0)
     groups = [line.split() for line in itertools.islice(read_travelplanner(TRAIN), 2)]
     assert check_evaluator("facts.confirmed", groups, ["facts.claims"]) > 50
 

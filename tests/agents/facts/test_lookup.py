@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from jurygraph.agents.facts.loader import Facts, load_facts
 from jurygraph.agents.facts.lookup import Finding, describe_finding, look_up
 from jurygraph.agents.facts.names import normalise, to_text, value_sort_key
-from jurygraph.agents.facts.opening import Facts, load_facts
 from jurygraph.schema import TaskView
 from jurygraph.sources.travelplanner import read_travelplanner
 from tests.agents.facts.examples import (

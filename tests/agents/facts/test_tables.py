@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.stated import TableStated
+from jurygraph.agents.facts.spec import TableStated
 from jurygraph.agents.facts.tables import FileTable, InlineTable, Row, Table, ToolTable
 from jurygraph.errors import InputError, PlanError
 from tests.agents.facts.examples import (

@@ -2,9 +2,9 @@
 
 import pytest
 
-from jurygraph.agents.graph_annotator.answers import CheckedEdges
 from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.forms import EdgeReply
+from jurygraph.agents.graph_annotator.reply import EdgeReply
+from jurygraph.agents.graph_annotator.validation import CheckedEdges
 from jurygraph.agents.graph_annotator.voting import EdgeSource, elect_edge, outvoted_edges
 
 PAIR, SOURCE = Pair("a", "b"), EdgeSource("judge", "abc")

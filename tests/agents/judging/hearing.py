@@ -8,11 +8,11 @@ from typing import Any
 from jurygraph import Criterion, EvaluatorInput, Jury, Response, Task, TaskView, Trace, Verdict
 from jurygraph.agents.judging.criteria import Criteria
 from jurygraph.agents.judging.evaluator import JudgeEvaluator
-from jurygraph.models.asking import Reply, Request
 from jurygraph.models.backend import Backend, Capabilities
-from jurygraph.models.consultation import JudgeClient
 from jurygraph.models.gateway import Gateway, RequestLimits
+from jurygraph.models.judge_client import JudgeClient
 from jurygraph.models.limiter import Limiter
+from jurygraph.models.request import Reply, Request
 from jurygraph.safety.fence import Fence
 from jurygraph.schema import SafetyConfig
 from tests.models.judging import Script, config, items_of, quotable, response_in

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from jurygraph import EvaluatorInput, Jury, Message, Response, Task, Verdict
 from jurygraph.agents.judging.criteria import Criteria
-from jurygraph.models.consultation import JudgeClient
+from jurygraph.models.judge_client import JudgeClient
 from tests.agents.judging.hearing import answered, asks_of, fenced, finding, scored, user, views
 from tests.models.judging import asked_for, config, responses, rubric
 from tests.models.server import serving

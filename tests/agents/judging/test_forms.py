@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from jurygraph.agents.judging.forms import MAX_QUOTES, Binary, Form, Measurement, PartialCredit, Scale
-from jurygraph.models.asking import Reply, Token
+from jurygraph.models.request import Reply, Token
 from jurygraph.models.structured import answer_schema
 from tests.agents.judging.hearing import in_parts, rated, stated
 

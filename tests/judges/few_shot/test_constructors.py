@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph import Response, Task, Verdict
-from jurygraph.judges.few_shot.choosing import Balanced
 from jurygraph.judges.few_shot.prediction import PredictionForm
-from jurygraph.models.asking import Reply
+from jurygraph.judges.few_shot.selection import Balanced
+from jurygraph.models.request import Reply
 from tests.agents.judging import hearing
 from tests.judges.few_shot.reviewing import (
     ANY_NUMBER,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.errors import InputError
+from jurygraph.judges.few_shot.example_filter import Example, OmittedRatings
 from jurygraph.judges.few_shot.history import ReviewerHistory
-from jurygraph.judges.few_shot.sieve import Example, OmittedRatings
 from jurygraph.schema import digest_of
 from jurygraph.schema.rating import Rating
 from jurygraph.sources.ratings import PlacedRating, Ratings

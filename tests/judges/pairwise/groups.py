@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from jurygraph.agents.registry import load_combiner
-from jurygraph.agents.roles import Component, ScoreMatrix
-from jurygraph.graphs.table import Scenario, build_table
+from jurygraph.decision.combiner import Component, ScoreMatrix
+from jurygraph.decision.table import Scenario, build_table
 from jurygraph.schema import RESPONSE_GATES, ComponentInput, Question, Verdict
 
 Score = float | None

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.runs.integrity.deep import verify_deep
+from jurygraph.runs.integrity.deep_verification import verify_deep
 from jurygraph.runs.run import Run
 from tests.judges.protocols.trip import ADAPTIVE, HOMES, PLAN, UNIFORM, decomposed, trip
 from tests.models.server import Answer, said, serving

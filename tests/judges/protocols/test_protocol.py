@@ -13,7 +13,7 @@ from jurygraph import EvaluatorInput, Jury, Response, Task, TaskView, Verdict, c
 from jurygraph.agents.registry import load_evaluator
 from jurygraph.graphs.planning import view_task
 from jurygraph.judges.protocols.protocol import TOKENS_PER_REASON, ScoringProtocol
-from jurygraph.models.consultation import JudgeClient
+from jurygraph.models.judge_client import JudgeClient
 from jurygraph.prompts import load_prompt
 from jurygraph.schema import EvaluatorUse, SafetyConfig
 from tests.agents.judging.hearing import answered, asks_of, fenced, replying, scored, user

@@ -9,7 +9,7 @@ import pytest
 
 from jurygraph.errors import ConfigError
 from jurygraph.models.embedding.embedder import Embedder
-from jurygraph.models.embedding.opening import open_embedder
+from jurygraph.models.embedding.factory import open_embedder
 from jurygraph.models.faults import Fault
 from tests.models.tiny_gguf import write_tiny
 

@@ -8,7 +8,7 @@ import pytest
 
 from jurygraph.models.embedding import litellm
 from jurygraph.models.embedding.embedder import Floats, normalize_vectors
-from jurygraph.models.embedding.opening import open_embedder, open_reranker
+from jurygraph.models.embedding.factory import open_embedder, open_reranker
 from jurygraph.models.faults import Fault
 from jurygraph.models.retries import RetryPolicy
 from tests.models.embedding.server import embeddings, ranked, reading, vector

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.runs.closing import close_run
+from jurygraph.runs.close_record import close_run
 from jurygraph.runs.export import export_jsonl
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.bundle import export_bundle
-from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import apply_settings, rescore
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import commitment, link_of
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.schema import canonical
 from tests.runs.made import PLAIN, lines, score, write_tasks
 from tests.runs.store.test_ledger import changed

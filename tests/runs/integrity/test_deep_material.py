@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import TraceMismatch
-from jurygraph.runs.integrity.deep import DeepVerification, verify_deep
+from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import MAX_TEXTS, commitment

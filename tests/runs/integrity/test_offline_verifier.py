@@ -23,12 +23,12 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from hypothesis import HealthCheck, given, settings
 
-from jurygraph.graphs.rewarding import RewardRow
+from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.integrity import offline_verifier
 from jurygraph.runs.integrity.offline_verifier import ORDER, VerificationError, check_reward, is_valid_signature
-from jurygraph.runs.making.erasure import erase
 from jurygraph.runs.store.chain import link_of
 from jurygraph.runs.store.packing import pack_reward
+from jurygraph.runs.workflows.erasure import erase
 from jurygraph.schema import canonical, digest_of
 from tests.examples import at_most
 from tests.graphs.scenes import Scene, scenes

@@ -13,16 +13,16 @@ import pytest
 
 import jurygraph as jg
 from jurygraph.errors import InputError, TraceMismatch
-from jurygraph.models.asking import Request
 from jurygraph.models.backend import Capabilities
 from jurygraph.models.faults import Fault
-from jurygraph.runs.integrity.deep import DeepVerification, verify_deep
-from jurygraph.runs.making import session
-from jurygraph.runs.making.erasure import erase
+from jurygraph.models.request import Request
+from jurygraph.runs.integrity.deep_verification import DeepVerification, verify_deep
 from jurygraph.runs.run import Run
 from jurygraph.runs.store.chain import MAX_TEXTS, Draft
 from jurygraph.runs.store.identity import ModelIdentity, OfflineBackend, model_of
 from jurygraph.runs.store.ledger import Ledger
+from jurygraph.runs.workflows import session
+from jurygraph.runs.workflows.erasure import erase
 from tests.models.server import Server, said, serving, status
 from tests.models.tiny_gguf import CHAT, write_tiny
 from tests.runs.made import checked, lines, score, write_tasks

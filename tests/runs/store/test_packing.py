@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.graphs.rewarding import RewardRow
+from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     Shape,

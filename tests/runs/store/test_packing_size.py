@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.graphs.rewarding import RewardRow
+from jurygraph.decision.group_result import RewardRow
 from jurygraph.runs.store.packing import (
     ERASED,
     Shape,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jurygraph.agents.checks.stated import Check
+from jurygraph.agents.checks.spec import Check
 from jurygraph.schema import Constraint
 from jurygraph.sources.travelplanner.constraints import constraints, cost_terms, whole_trip
 from jurygraph.sources.travelplanner.query import TripRequest

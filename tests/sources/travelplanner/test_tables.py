@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from jurygraph.agents.facts.loader import load_facts
 from jurygraph.agents.facts.lookup import Finding, look_up
-from jurygraph.agents.facts.opening import load_facts
 from jurygraph.schema import TaskView
 from jurygraph.sources.travelplanner.tables import claim_rules, origin_of, tables
 from tests.sources.travelplanner.train import lines

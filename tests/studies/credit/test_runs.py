@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from jurygraph.errors import InputError
-from jurygraph.runs.making.erasure import erase
-from jurygraph.runs.making.rescoring import apply_settings, rescore
 from jurygraph.runs.run import Run
+from jurygraph.runs.workflows.erasure import erase
+from jurygraph.runs.workflows.rescoring import apply_settings, rescore
 from jurygraph.studies.credit import EDGE_KINDS, CreditReport, CreditStudy, Settings, read_sheets
 from jurygraph.studies.credit.sheets import Sheets
 from tests.graphs.cast import told

@@ -6,9 +6,9 @@ import re
 from hypothesis import given, settings
 
 from jurygraph.schema import Rubric
-from jurygraph.studies.pictures.lettering import escape_invisible
 from jurygraph.studies.pictures.mermaid import mermaid
 from jurygraph.studies.pictures.picture import Picture, Score, Scores, build_picture
+from jurygraph.studies.pictures.text_width import escape_invisible
 from tests.examples import at_most
 from tests.studies.pictures.rubrics import HOSTILE, pictures, rubric_of
 

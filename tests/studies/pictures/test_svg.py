@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 
 from jurygraph.schema import Rubric
-from jurygraph.studies.pictures.lettering import escape_invisible
 from jurygraph.studies.pictures.picture import Picture, Score, Scores, build_picture
 from jurygraph.studies.pictures.svg import to_svg
+from jurygraph.studies.pictures.text_width import escape_invisible
 from tests.examples import at_most
 from tests.steps import growth
 from tests.studies.pictures.rubrics import pictures, rubric_of

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jurygraph.studies.simulate.measured import MethodFigures
+from jurygraph.studies.simulate.figures import MethodFigures
 
 _COLUMNS = {"majority": "mv", "dawid-skene": "ds", "stableval": "pec"}
 _SEVERAL = 4.0

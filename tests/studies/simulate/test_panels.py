@@ -6,7 +6,7 @@ import pytest
 from jurygraph.aggregation import consensus
 from jurygraph.errors import PlanError
 from jurygraph.studies.simulate import stableval
-from jurygraph.studies.simulate.measured import MethodFigures
+from jurygraph.studies.simulate.figures import MethodFigures
 from jurygraph.studies.simulate.panels import PANELS, Panel, Prior, setting, small_panels
 
 

@@ -1,0 +1,231 @@
+"""`jurygraph consensus`: fuse annotators' labels, estimate how each annotator errs, and how stable the ranking is."""
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from jurygraph.cli.options import AsJson, PlotFile
+from jurygraph.cli.render.text import print_json, print_message, print_result
+
+if TYPE_CHECKING:
+    from jurygraph.sources.ratings import VotesFile
+    from jurygraph.studies.consensus import ConsensusReport, FittedConsensus, VoteColumns
+
+
+class Preset(StrEnum):
+    """Presets for fitting the model."""
+
+    converged = "converged"
+    paper = "paper"
+
+
+class Method(StrEnum):
+    """Methods that score agents and items."""
+
+    stableval = "stableval"
+    dawid_skene = "dawid-skene"
+    majority = "majority"
+
+
+def _column_option(*names: str) -> typer.models.OptionInfo:
+    info: typer.models.OptionInfo = typer.Option(
+        *names, metavar="C", help=f"Column that is read as `{names[0][2:]}`.", show_default=False
+    )
+    return info
+
+
+def _file_option(name: str, help_text: str) -> typer.models.OptionInfo:
+    info: typer.models.OptionInfo = typer.Option(name, metavar="F", help=help_text, show_default=False)
+    return info
+
+
+Files = Annotated[list[Path], typer.Argument(metavar="RATINGS", help="CSV, JSONL or Parquet, .gz too; read as one.")]
+Dimension = Annotated[str | None, typer.Option(metavar="D", help="Read this dimension alone.", show_default=False)]
+Classes = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="All labels, from low to high.", show_default="the numbers that occur"),
+]
+Values = Annotated[
+    str | None, typer.Option(metavar="V,W", help="Credit of each class.", show_default="evenly from 0 to 1")
+]
+PresetName = Annotated[
+    Preset | None, typer.Option(help="How the model is fitted.", show_default="converged; see docs/consensus.md")
+]
+MethodName = Annotated[
+    Method | None,
+    typer.Option(help="What scores agents and items.", show_default="stableval; majority for a panel too small"),
+]
+Bootstrap = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples of the agents' intervals; 0: none.")]
+Refit = Annotated[int, typer.Option(min=0, metavar="N", help="Resamples to fit anew for intervals; 0: none.")]
+Subsets = Annotated[int, typer.Option(min=0, metavar="N", help="Subsets of annotators for stability; 0: none.")]
+Fraction = Annotated[float, typer.Option(min=0.0, max=1.0, metavar="P", help="Share of the annotators in a subset.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        min=0, max=2**32 - 1, metavar="S", help="Seed of all draws.", show_default="0; 42 for stability by preset paper"
+    ),
+]
+Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes.", show_default="one for each CPU")]
+Compare = Annotated[bool, typer.Option("--compare", help="All methods side by side.")]
+
+
+def consensus(
+    ratings: Files,
+    item: Annotated[str | None, _column_option("--item")] = None,
+    annotator: Annotated[str | None, _column_option("--annotator", "--reviewer")] = None,
+    label: Annotated[str | None, _column_option("--label", "--score")] = None,
+    agent: Annotated[str | None, _column_option("--agent")] = None,
+    group: Annotated[str | None, _column_option("--group")] = None,
+    dimension: Dimension = None,
+    classes: Classes = None,
+    values: Values = None,
+    gold: Annotated[Path | None, _file_option("--gold", "Items whose label is known, in columns like these.")] = None,
+    preset: PresetName = None,
+    method: MethodName = None,
+    compare: Compare = False,
+    bootstrap: Bootstrap = 1000,
+    refit: Refit = 0,
+    subsets: Subsets = 50,
+    fraction: Fraction = 0.7,
+    seed: Seed = None,
+    jobs: Jobs = None,
+    artifact: Annotated[Path | None, _file_option("--artifact", "Write the confusions: JSON for later plans.")] = None,
+    plot: PlotFile = None,
+    json: AsJson = False,
+) -> None:
+    """Fuse annotators' labels, and keep how far they disagree.
+
+    This is STABLEVAL: how each annotator confuses the classes is estimated with how likely each class is for each item.
+    An agent's score is the mean expected credit of its items. A row of RATINGS is a label: `item`, `annotator` (or
+    `reviewer`), `label` (or `score`), and where there are such, `agent`, `group`, `dimension`. An empty label is an
+    abstention.
+
+    Exit codes: 0 done; 2 wrong input, such as a label off the scale.
+
+    \b
+    Example:
+        jurygraph consensus ratings.csv
+        jurygraph consensus votes.csv --item id --classes bad,ok,good --compare --plot consensus.svg
+    """
+    from jurygraph.studies.consensus import Settings, fit_consensus
+
+    _refuse_unwritable(artifact, plot, [*ratings, *([gold] if gold else [])])
+    columns = {"item": item, "annotator": annotator, "label": label, "agent": agent, "group": group}
+    ballots = _read_ballots(ratings, {name: one for name, one in columns.items() if one}, dimension, classes, gold)
+    settings = Settings(
+        preset=preset.value if preset else None,
+        method=method.value if method else None,
+        values=_parse_values(values) if values is not None else None,
+        bootstrap=bootstrap,
+        refit=refit,
+        subsets=subsets,
+        fraction=fraction,
+        seed=seed,
+        jobs=jobs or os.cpu_count() or 1,
+    )
+    reached = fit_consensus(ballots, settings)
+    findings = _measure_consensus(reached)
+    _print_findings(findings, compare, json)
+    _print_warnings(reached)
+    _write_files(reached, findings, artifact, plot)
+
+
+def _refuse_unwritable(artifact: Path | None, plot: Path | None, read: Sequence[Path]) -> None:
+    from jurygraph.cli.output_files import refuse_picture, refuse_source, refuse_unwritable
+    from jurygraph.errors import InputError
+
+    if artifact is not None and plot is not None and artifact.resolve() == plot.resolve():
+        raise InputError(f"{plot}: is the file of --artifact and of --plot; name two")
+    refuse_picture(plot)
+    if artifact is not None:
+        refuse_unwritable(str(artifact))
+    for file in (artifact, plot):
+        if file is not None:
+            refuse_source(str(file), *map(str, read))
+
+
+def _read_ballots(
+    ratings: Sequence[Path], columns: Mapping[str, str], dimension: str | None, classes: str | None, gold: Path | None
+) -> "VoteColumns":
+    from jurygraph.sources.ratings import read_gold, read_votes
+    from jurygraph.studies.consensus import collect_votes
+
+    files = [read_votes(path, columns) for path in ratings]
+    _print_unread_columns(files)
+    gold_columns = {name: column for name, column in columns.items() if name in ("item", "agent", "label")}
+    gold_labels = read_gold(gold, gold_columns) if gold is not None else {}
+    return collect_votes(files, dimension, _split_list(classes) if classes is not None else (), gold_labels)
+
+
+def _print_unread_columns(files: Sequence["VotesFile"]) -> None:
+    for file in files:
+        for column, hint in file.unread.items():
+            if hint is not None:
+                print_message(f"{file.path}: column {column!r} is not read; {hint}")
+
+
+def _split_list(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _parse_values(text: str) -> list[float]:
+    from jurygraph.errors import InputError
+    from jurygraph.sources.ratings import NUMERAL
+
+    for part in _split_list(text):
+        if NUMERAL.fullmatch(part) is None or not math.isfinite(float(part)):
+            raise InputError(f"--values: {part!r} is no number; give each class its credit, such as 0,0.5,1")
+    return [float(part) for part in _split_list(text)]
+
+
+def _measure_consensus(reached: "FittedConsensus") -> "ConsensusReport":
+    from jurygraph.cli.render.progress import progress
+    from jurygraph.studies.consensus import report
+
+    with progress("stability", reached.settings.subsets, "subsets") as advance:
+        stability = reached.stability(advance)
+    with progress("refitting", reached.settings.refit, "resamples") as advance:
+        refits = reached.refits(advance)
+    return report(reached, stability, refits)
+
+
+def _write_files(
+    reached: "FittedConsensus", findings: "ConsensusReport", artifact: Path | None, plot: Path | None
+) -> None:
+    from jurygraph.cli.output_files import write_output, write_output_with
+    from jurygraph.judges.consensus.learned import to_confusions
+    from jurygraph.sources.confusions import confusions_to_json
+    from jurygraph.studies.consensus.picture import draw
+
+    if artifact is not None and reached.stands_in:
+        print_message(
+            f"{artifact}: is not written, since the majority has no confusions; --method stableval writes the model's"
+        )
+    elif artifact is not None:
+        write_output(str(artifact), [confusions_to_json(to_confusions(reached.model, reached.ballots.classes))])
+    if plot is not None:
+        write_output_with(str(plot), lambda draft: draw(findings, draft, plot.suffix))
+
+
+def _print_findings(findings: "ConsensusReport", compare: bool, as_json: bool) -> None:
+    from jurygraph.cli.render.consensus import consensus_lines
+
+    if as_json:
+        print_json(findings.model_dump(mode="json"))
+        return
+    for line in consensus_lines(findings, compare):
+        print_result(line)
+
+
+def _print_warnings(reached: "FittedConsensus") -> None:
+    for warning in reached.warnings:
+        print_message(warning)
+    if reached.ballots.agent is None:
+        print_message("no row names an agent: agents have no scores, and stability is not measured")
+    elif reached.no_stability is not None:
+        print_message(f"stability is not measured: {reached.no_stability}")

@@ -1,0 +1,117 @@
+"""`jurygraph profiles`: have a model read profiles in text as constraints, in a file that a person can edit."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from jurygraph.cli.exit_codes import ExitCode
+from jurygraph.cli.jury_loading import find_config, open_jury
+from jurygraph.cli.options import AsJson, ConfigFile, ModelName, TasksFile
+from jurygraph.cli.render.text import (
+    escape_line,
+    format_number,
+    format_table,
+    print_json,
+    print_message,
+    print_result,
+    shell_quote,
+)
+from jurygraph.cli.stdout_redirect import redirect_stdout_to_stderr
+from jurygraph.cli.task_requests import TaskOutcome, omitted_tasks_json, print_omitted_tasks, run_each
+
+if TYPE_CHECKING:
+    from jurygraph.runs.reports.bill import CallCosts
+    from jurygraph.schema.profile import Profiles
+
+
+def profiles(
+    tasks: TasksFile,
+    file: Annotated[str, typer.Option("-o", "--out", metavar="PROFILES", help="Where to write.", show_default=False)],
+    config: ConfigFile = None,
+    model: ModelName = None,
+    json: AsJson = False,
+) -> None:
+    """Have the model read profiles in text as constraints.
+
+    These, and the tensions between them, are written down, a task a line. Read are the profiles of stakeholders for
+    whom TASKS states no constraints. Each constraint rests on words of the profile, which stand beside it as `quote`;
+    what a model says without such words is dropped, and told. Change in PROFILES what you like, and give it to
+    `jurygraph score --profiles-from`. A task of which a profile cannot be read is left out and named. The same command
+    again asks for nothing that the cache has.
+
+    Exit codes: 0 done; 1 done, but some tasks are left out; 2 wrong config or input; 3 the model could not be reached;
+    4 a budget is reached; 130 interrupted. With any but 0 and 1 nothing is written.
+
+    \b
+    Example:
+        jurygraph profiles tasks.jsonl --config jury.yaml --out profiles.jsonl
+        jurygraph score tasks.jsonl --config jury.yaml --profiles-from profiles.jsonl --out run
+    """
+    from jurygraph.cli.output_files import refuse_source, write_output
+    from jurygraph.runs.reports.bill import count_requests
+    from jurygraph.schema.profile import is_text_only
+    from jurygraph.sources.profiles import profiles_line
+    from jurygraph.sources.task_lines import TaskLines
+
+    refuse_source(file, tasks)
+    with redirect_stdout_to_stderr(), open_jury(config or find_config(tasks), model) as jury:
+        with TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders))) as lines:
+            outcomes = run_each(jury, lines, jury.aread, "reading profiles")
+        tally = count_requests(jury)
+    write_output(file, [profiles_line(one.task, one.found) for one in outcomes if one.found is not None])
+    if json:
+        print_json(_profiles_json(file, outcomes, tally))
+    else:
+        _print_profiles(outcomes, tally)
+    omitted = print_omitted_tasks(outcomes)
+    if not outcomes:
+        print_message("no profile of TASKS is in text alone: there was nothing to read")
+    elif tasks != "-":
+        print_message(f"next: jurygraph score {shell_quote(tasks)} --profiles-from {shell_quote(file)} --out run")
+    raise typer.Exit(ExitCode.SOME_FAILED if omitted else ExitCode.DONE)
+
+
+def _profiles_json(file: str, outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts | None") -> dict[str, Any]:
+    """Return all profiles and omitted tasks as JSON."""
+    profiles = [
+        {"task": one.task.id, **one.found.model_dump(mode="json"), "dropped": one.found.dropped}
+        for one in outcomes
+        if one.found is not None
+    ]
+    requests = None if tally is None else tally.plain()
+    return {"profiles_file": file, "profiles": profiles, "left_out": omitted_tasks_json(outcomes), "requests": requests}
+
+
+def _print_profiles(outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts | None") -> None:
+    from jurygraph.cli.render.summary import request_lines
+
+    rows = [row for one in outcomes for row in _constraint_rows(one)]
+    for line in (
+        format_table(["task", "stakeholder", "constraint", "rests on", "kind", "α"], rows, left=5) if rows else ()
+    ):
+        print_result(line)
+    for line in (*(line for one in outcomes for line in _tension_lines(one)), *request_lines(tally)):
+        print_result(line)
+
+
+def _constraint_rows(outcome: "TaskOutcome[Profiles]") -> Iterator[list[str]]:
+    for profile in outcome.found.stakeholders if outcome.found else ():
+        for constraint in profile.constraints:
+            cells = [
+                f"{constraint.id}: {constraint.text}",
+                constraint.quote,
+                constraint.kind,
+                format_number(constraint.restrictiveness),
+            ]
+            yield [outcome.task.id, profile.id, *cells]
+
+
+def _tension_lines(outcome: "TaskOutcome[Profiles]") -> Iterator[str]:
+    """Return lines on tensions, and on constraints that were dropped."""
+    if outcome.found is not None:
+        for tension in outcome.found.tensions:
+            between = " and ".join(tension.between)
+            strength = format_number(tension.strength)
+            yield escape_line(f"{outcome.task.id}: tension between {between}: {strength}, {tension.reason}", 300)
+        yield from (escape_line(f"{outcome.task.id}: dropped of {why}", 300) for why in outcome.found.dropped)

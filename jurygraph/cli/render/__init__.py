@@ -1,0 +1,1 @@
+"""What the commands print: sentences and tables, from models to text."""

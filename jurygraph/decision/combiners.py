@@ -1,0 +1,240 @@
+"""jurygraph's own combiners: compute one component of the reward from cells, by arithmetic alone."""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from pydantic import ValidationError
+
+from jurygraph import aggregation
+from jurygraph.aggregation import gear
+from jurygraph.decision.combiner import Bools, Combiner, Component, Floats, ScoreMatrix
+from jurygraph.errors import GraphCycleError, PlanError
+from jurygraph.messages import first_validation_error
+from jurygraph.schema import ComponentInput, Edge
+
+
+def input_means(cells: Mapping[str, ScoreMatrix]) -> tuple[Floats, Bools]:
+    """Return the mean of every input as columns [R,I], and a mask [R,I] of the inputs that apply."""
+    means = [cells_of_input.mean() for cells_of_input in cells.values()]
+    return np.stack([value for value, _ in means], axis=1), np.stack([present for _, present in means], axis=1)
+
+
+def _parts(cells: Mapping[str, ScoreMatrix], values: Floats) -> dict[str, Floats]:
+    return {name: values[:, i] for i, name in enumerate(cells)}
+
+
+class Mean(Combiner):
+    """Mean of the inputs that apply, weighted by their masses."""
+
+    name = "mean"
+
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        values, present_inputs = input_means(cells)
+        size = np.where(present_inputs, np.array([cells_of_input.mass for cells_of_input in cells.values()]), 0.0)
+        total = aggregation.total(size)
+        present: Bools = np.greater(total, 0.0)
+        parts = _parts(cells, values) if len(cells) > 1 else {}
+        return Component(aggregation.total(size * values) / np.where(present, total, 1.0), present, parts)
+
+
+class Product(Combiner):
+    """Product of the inputs: with accuracy and a length factor, MACRM's cosine-scaled reward. All must apply."""
+
+    name = "product"
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        if len(inputs) < 2:
+            raise PlanError("combiner 'product' multiplies two inputs or more; add one, or use 'mean'")
+        return super().freeze(inputs, params)
+
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        values, applies = input_means(cells)
+        product = values[:, 0]
+        for column in range(1, values.shape[1]):
+            product = product * values[:, column]
+        return Component(product, np.asarray(applies.all(axis=1)), _parts(cells, values))
+
+
+class _Rubric(Combiner):
+    """R = Σ w_i q_i / Σ_{w_i>0} w_i over the criteria that apply (GEAR Eq. 14); the q_i are the parts.
+
+    Params: `edges` (parent, child, kind, retention) and `kappa`, if the aggregation uses them.
+    """
+
+    uses_edges: ClassVar[bool] = True
+
+    def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
+        super().freeze(inputs, {k: v for k, v in params.items() if k not in ("edges", "kappa")})
+        if not any(criterion.weights[0] > 0 for criterion in inputs.values()):
+            raise PlanError(
+                "the rubric has no criterion of positive weight, so no reward can be formed from it; give one a "
+                "positive weight"
+            )
+        names = list(inputs)
+        edges = _edges(params.get("edges", ())) if self.uses_edges else []
+        parents, children, _ = gear.edges(names, [(edge.parent, edge.child, edge.kind) for edge in edges])
+        try:
+            gear.compile(len(names), parents, children, names)
+        except GraphCycleError as error:
+            error.args = (f"{error}; leave out one of these edges",)
+            raise
+        retention = [_retention(edge, params.get("kappa", 1.0)) for edge in edges]
+        return {"parents": parents.tolist(), "children": children.tolist(), "retention": retention}
+
+    def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
+        p, live = input_means(cells)
+        weights = signed_weights(cells)
+        q = self._support(cells, judged_criteria(cells), p, params, weights > 0)
+        value, present = _eq14(q, weights, live)
+        return Component(value, present, _parts(cells, q))
+
+    def bounds(
+        self, low: Mapping[str, ScoreMatrix], high: Mapping[str, ScoreMatrix], params: Mapping[str, Any]
+    ) -> tuple[Floats, Floats]:
+        """Interval arithmetic: the least uses q from 0-fill where w>0 and 1-fill where w<0; the greatest the reverse.
+
+        The 1-fill is propagated, and never below the value that counts under the rule for unjudged parents.
+        """
+        (p_low, live), (p_high, _) = input_means(low), input_means(high)
+        weights = signed_weights(low)
+        positive = weights > 0
+        q_low = np.minimum(
+            self._support(low, live, p_low, params, positive),
+            # A criterion that a gate stopped supports no gain.
+            self._support(low, judged_criteria(low), p_low, params, positive),
+        )
+        propagated = self._support(high, live, p_high, params, positive)
+        counted = self._support(high, judged_criteria(high), p_high, params, positive)
+        trusted = self._support(high, judged_criteria(high), p_high, params, np.zeros_like(positive))
+        q_high = np.where(positive, np.maximum(propagated, counted), trusted)
+        least, _ = _eq14(np.where(positive, q_low, q_high), weights, live)
+        greatest, _ = _eq14(np.where(positive, q_high, q_low), weights, live)
+        return least, greatest
+
+    @abstractmethod
+    def _support(
+        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
+        """Return q [R,C], the part of p [R,C] that the parents leave. An unjudged parent never helps: it does not
+        support a `positive` child [C], and does support any other."""
+
+
+class Flat(_Rubric):
+    """q = p: the rubric without its graph."""
+
+    name = "flat"
+    uses_edges = False
+
+    def _support(
+        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
+        return p
+
+
+class Gear(_Rubric):
+    """q_i = p_i · Π (q_j + (1 − q_j)·λ_ji) over the parents j (GEAR Eq. 12)."""
+
+    name = "gear"
+    version = "2"
+
+    def _support(
+        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
+        graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        return marginals(graph, p, params["retention"], decided, positive)
+
+
+def marginals(graph: gear.Graph, p: Floats, retention: ArrayLike, decided: Bools, positive: Bools) -> Floats:
+    """Return q of Eq. 12, [R,C], if some criteria are not `decided` [R,C]: for a `positive` child [C] all of these
+    count as unmet, and for any other child as met, however many edges lie between (our reading).
+
+    Applied edge by edge, the gain left under an unjudged prerequisite would spare a penalty that depends on it.
+    """
+    if decided.all():
+        return graph.marginals(p, retention)
+    doubted = graph.marginals(p, retention, judged=decided, positive=np.ones_like(positive))
+    trusted = graph.marginals(p, retention, judged=decided, positive=np.zeros_like(positive))
+    return np.where(positive, doubted, trusted)
+
+
+class _Hard(_Rubric):
+    """q_i = p_i if the parents' decisions hold, else 0."""
+
+    mode: ClassVar[Literal["local", "transitive"]]
+
+    def _support(
+        self, cells: Mapping[str, ScoreMatrix], decided: Bools, p: Floats, params: Mapping[str, Any], positive: Bools
+    ) -> Floats:
+        graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
+        met = _met(cells)
+        doubted = graph.hard(p, mode=self.mode, met=met & decided)
+        trusted = graph.hard(p, mode=self.mode, met=met | ~decided)
+        return np.where(positive, doubted, trusted)
+
+
+class HardLocal(_Hard):
+    """Hard gating by each parent's own decision (the baseline of GEAR)."""
+
+    name = "hard-local"
+    mode = "local"
+
+
+class HardTransitive(_Hard):
+    """Hard gating by each parent's gated decision: the same as λ = 0."""
+
+    name = "hard-transitive"
+    mode = "transitive"
+
+
+@lru_cache(maxsize=256)
+def _graph(n: int, parents: tuple[int, ...], children: tuple[int, ...]) -> gear.Graph:
+    return gear.compile(n, parents, children)
+
+
+def _edges(raw_edges: Iterable[Any]) -> list[Edge]:
+    """Return the validated edges sorted by their ends, so that their order in a file has no effect."""
+    try:
+        edges = [Edge.model_validate(edge) for edge in raw_edges]
+    except ValidationError as error:
+        raise PlanError(f"edges: {first_validation_error(error)}; an edge has a parent, a child and a kind") from error
+    return sorted(edges, key=lambda edge: (edge.parent, edge.child))
+
+
+def _retention(edge: Edge, kappa: float) -> float:
+    """λ = base^κ (GEAR Eq. 17, our reading); an edge's own retention replaces the base of its kind."""
+    overrides: dict[str, float] = {} if edge.retention is None else {edge.kind: edge.retention}
+    return float(gear.retention([edge.kind], kappa, overrides)[0])
+
+
+def signed_weights(cells: Mapping[str, ScoreMatrix]) -> Floats:
+    """Return the signed weights of the criteria, [C]."""
+    return np.array([criterion.mass if criterion.weight[0] > 0 else -criterion.mass for criterion in cells.values()])
+
+
+def judged_criteria(cells: Mapping[str, ScoreMatrix]) -> Bools:
+    """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
+    columns = [
+        (criterion.judged | ~criterion.live).all(axis=1) & criterion.live.any(axis=1) for criterion in cells.values()
+    ]
+    return np.stack(columns, axis=1)
+
+
+def _met(cells: Mapping[str, ScoreMatrix]) -> Bools:
+    """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
+    columns = []
+    for criterion in cells.values():
+        live = np.where(criterion.live, 1.0, 0.0)
+        columns.append(aggregation.total(live * criterion.met) * 2 >= aggregation.total(live))
+    return np.stack(columns, axis=1)
+
+
+def _eq14(q: Floats, weights: Floats, live: Bools) -> tuple[Floats, Bools]:
+    """Return Eq. 14 over the live criteria [R], and a mask [R] of rows with a live criterion of positive weight."""
+    size = np.where(live, weights, 0.0)
+    positive = aggregation.total(np.maximum(size, 0.0))
+    present: Bools = np.greater(positive, 0.0)
+    return aggregation.total(size * q) / np.where(present, positive, 1.0), present

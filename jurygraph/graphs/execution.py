@@ -1,0 +1,194 @@
+"""Call evaluators and derivers, and turn their answers and exceptions into verdicts and material.
+
+User code runs in a fresh context: it inherits neither the package's clients nor its keys, and is not traced to
+LangSmith unless the config enables that. (A thread that user code starts has a context of its own.)
+"""
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from langsmith import tracing_context
+
+from jurygraph.agents.roles import DeriverInput, Evaluator, EvaluatorInput
+from jurygraph.errors import ConfigError, JurygraphError
+from jurygraph.graphs.answer_validation import NO_MODEL_FAILURE, NO_MODEL_VERDICT, validate_answer, validate_material
+from jurygraph.graphs.routing import DerivationTask, EvaluatorTask
+from jurygraph.graphs.state import RunContext
+from jurygraph.safety.evidence import search_off_loop
+from jurygraph.schema import Material, Survey, Verdict
+
+T = TypeVar("T")
+
+
+def _copy_untraced_context() -> contextvars.Context:
+    with tracing_context(enabled=False):
+        return contextvars.copy_context()
+
+
+_UNTRACED = contextvars.Context().run(_copy_untraced_context)
+"""An otherwise empty context with tracing off: copying it is cheaper than turning tracing off on every call."""
+
+
+def _fresh_context(langsmith: bool) -> contextvars.Context:
+    return contextvars.Context() if langsmith else _UNTRACED.copy()
+
+
+def start_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> "asyncio.Task[T]":
+    """Start work as a task in a fresh context, traced to LangSmith only if `langsmith` is true.
+
+    The work inherits nothing: user code gets neither the package's clients nor its keys, and the package's graphs get
+    neither the callbacks nor the checkpointer of a graph that calls them.
+    """
+
+    async def run() -> T:
+        return await work()
+
+    return asyncio.create_task(run(), context=_fresh_context(langsmith))
+
+
+async def run_isolated(work: Callable[[], Awaitable[T]], langsmith: bool) -> T:
+    """Run work in a fresh context (see `begin_apart`) and return its result."""
+    return await start_isolated(work, langsmith)
+
+
+def run_isolated_sync(work: Callable[[], T], langsmith: bool) -> T:
+    """Run a synchronous function in a fresh context (see `apart`) and return its result."""
+    return _fresh_context(langsmith).run(work)
+
+
+def open_evaluator(evaluator: Evaluator, langsmith: bool) -> None:
+    """Open an evaluator. Raises ConfigError with its name if it cannot be opened."""
+    try:
+        run_isolated_sync(evaluator.open, langsmith)
+    except JurygraphError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"evaluator {evaluator.name!r} cannot be opened: {type(error).__name__}: {error}") from error
+
+
+async def answer_slots(slots: Sequence[EvaluatorTask], survey: Survey, roster: RunContext) -> list[Verdict]:
+    """Return the verdicts on all slots, stamped, in the order of the slots."""
+    slots_by_evaluator: dict[str, list[EvaluatorTask]] = {}
+    for slot in slots:
+        slots_by_evaluator.setdefault(slot.question.evaluator, []).append(slot)
+    batches = [(roster.evaluators[name], evaluator_slots) for name, evaluator_slots in slots_by_evaluator.items()]
+
+    async def answer_all() -> list[list[Any]]:
+        if len(batches) == 1:  # the most common case; a single evaluator needs no task of its own
+            return [await _answer_evaluator(*batches[0], survey, roster)]
+        return await asyncio.gather(*(_answer_evaluator(*batch, survey, roster) for batch in batches))
+
+    answers_by_evaluator = await run_isolated(answer_all, roster.config.langsmith)
+
+    def to_verdicts() -> list[Verdict]:
+        redactor = roster.redactor
+        return [
+            verdict
+            for evaluator_slots, answers in zip(slots_by_evaluator.values(), answers_by_evaluator, strict=True)
+            for slot, answer in zip(evaluator_slots, answers, strict=True)
+            for verdict in validate_answer(slot, answer, survey.views[slot.question.view], redactor)
+        ]
+
+    return await search_off_loop(
+        to_verdicts, max((len(response.text) for slot in slots for response in slot.responses), default=0)
+    )
+
+
+async def derive_jobs(jobs: Sequence[DerivationTask], survey: Survey, roster: RunContext) -> list[Material]:
+    """Return the material of all jobs, in their order."""
+
+    def build_input(job: DerivationTask) -> DeriverInput:
+        return DeriverInput(survey.views[job.derivation.view], job.response, job.material, roster.gateway)
+
+    async def derive(job: DerivationTask) -> Any:
+        deriver = roster.derivers[job.derivation.deriver]
+        if deriver.asks_model and roster.config.model == "none":
+            return Material(name=deriver.gives, status="failed", failure=NO_MODEL_FAILURE)
+        (result,) = await _call_each(deriver.derive, [build_input(job)], False)
+        return result
+
+    results = await run_isolated(lambda: asyncio.gather(*map(derive, jobs)), roster.config.langsmith)
+
+    def to_material() -> list[Material]:
+        redactor = roster.redactor
+        return [validate_material(job, result, redactor) for job, result in zip(jobs, results, strict=True)]
+
+    return await search_off_loop(to_material, max((len(job.response.text) for job in jobs), default=0))
+
+
+async def _answer_evaluator(
+    evaluator: Evaluator, slots: Sequence[EvaluatorTask], survey: Survey, roster: RunContext
+) -> list[Any]:
+    """Return the evaluator's answer for each slot, or the exception that it raised."""
+    if evaluator.asks_model and roster.config.model == "none":
+        return [NO_MODEL_VERDICT] * len(slots)
+    inputs = [
+        EvaluatorInput(
+            slot.question, survey.views[slot.question.view], slot.responses, slot.material, slot.sample, roster.gateway
+        )
+        for slot in slots
+    ]
+    if evaluator.together:
+        return await _call_batched(evaluator, inputs)
+    return await _call_each(evaluator.answer, inputs, evaluator.quick)
+
+
+async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) -> list[Any]:
+    """Return the answer of a batch evaluator for each input; its exception takes the place of every answer."""
+    (result,) = await _call_each(evaluator.answer_all, [tuple(inputs)], False)
+    answers, _ = _start_call(_as_list, result)  # iterating a sequence can run user code too
+    if isinstance(answers, BaseException):
+        return [answers] * len(inputs)
+    if len(answers) != len(inputs):
+        return [ValueError(f"expected {len(inputs)} answers from `answer_all`, one for each ask")] * len(inputs)
+    return list(answers)
+
+
+def _as_list(result: Any) -> list[Any]:
+    if isinstance(result, BaseException):
+        raise result
+    return list(result) if isinstance(result, Sequence) else []
+
+
+async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], quick: bool) -> list[Any]:
+    """Call a function with every input: coroutines concurrently, plain functions one after another in one thread.
+
+    With `quick`, a plain function is called in the event loop's own thread. An exception takes the place of its answer.
+    """
+    if quick or inspect.iscoroutinefunction(function):
+        started = [_start_call(function, evaluator_input) for evaluator_input in inputs]
+    else:
+        started = await asyncio.to_thread(
+            lambda: [_start_call(function, evaluator_input) for evaluator_input in inputs]
+        )
+    awaiting = [_await_result(result) for result, is_awaitable in started if is_awaitable]
+    finished = await asyncio.gather(*awaiting, return_exceptions=True)
+    for result in finished:
+        if isinstance(result, KeyboardInterrupt):
+            raise result
+    answers = iter(finished)
+    return [next(answers) if is_awaitable else result for result, is_awaitable in started]
+
+
+def _start_call(function: Callable[[Any], Any], evaluator_input: Any) -> tuple[Any, bool]:
+    """Return the function's result or exception, and whether the result still has to be awaited."""
+    try:
+        result = function(evaluator_input)
+        return result, inspect.isawaitable(result)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # noqa: BLE001 - user code ends here: even its SystemExit is a failed verdict
+        return error, False
+
+
+async def _await_result(result: Awaitable[Any]) -> Any:
+    """Return the result or the exception; a stray cancellation is left to the gather in `_call_each`."""
+    try:
+        return await result
+    except (KeyboardInterrupt, GeneratorExit, asyncio.CancelledError):
+        raise
+    except BaseException as error:  # noqa: BLE001 - as above
+        return error

@@ -1,0 +1,23 @@
+"""Backend for dry runs that replies from another gateway's cache and store, and records all other requests."""
+
+from typing import TYPE_CHECKING
+
+from jurygraph.models.backends.recording import RecordingBackend
+from jurygraph.models.request import Reply, Request
+
+if TYPE_CHECKING:
+    from jurygraph.models.gateway import Gateway
+
+
+class CachedBackend(RecordingBackend):
+    """Take the place of a gateway's backend, as `RecordingBackend` does, with the replies in its run or cache."""
+
+    def __init__(self, gateway: "Gateway") -> None:
+        super().__init__(gateway.backend)
+        self._gateway = gateway
+
+    async def complete(self, request: Request, timeout: float) -> Reply:
+        """Return a known reply; raises `Fault` of kind `unrecorded` if there is none."""
+        if self._gateway.known(request):
+            return (await self._gateway.ask(request)).reply
+        return await super().complete(request, timeout)

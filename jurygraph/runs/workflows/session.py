@@ -1,0 +1,397 @@
+"""Score into a run: existing results are kept, and only missing ones are requested."""
+
+import asyncio
+import gc
+import uuid
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import aclosing, contextmanager
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from jurygraph.errors import BudgetExceeded, InputError, ModelError, PlanError
+from jurygraph.graphs.bounded_concurrency import gather_in_order
+from jurygraph.graphs.routing import NO_KNOWN_RESULTS
+from jurygraph.runs.calls import CallStore, LayeredCalls, ReadOnlyCalls
+from jurygraph.runs.canary import Canaries, Canary
+from jurygraph.runs.close_record import append_close_record
+from jurygraph.runs.outline import TraceOutline, failure_message, read_outlines
+from jurygraph.runs.progress import ProgressCallback
+from jurygraph.runs.reports.bill import ReplySource, is_replay
+from jurygraph.runs.reports.forecast import Forecast, without_model_conditions
+from jurygraph.runs.reports.summary import Summary
+from jurygraph.runs.run import Run
+from jurygraph.runs.store.folder import relative_folder, shell_quote
+from jurygraph.runs.store.header import Extent, Header
+from jurygraph.runs.store.identity import model_of
+from jurygraph.runs.store.writer import Writer
+from jurygraph.runs.workflows.planning import PlanningCalls, describe_profile_differences, open_planning_calls
+from jurygraph.runs.workflows.run_differences import describe_differences
+from jurygraph.schema import Call, Plan, Response, Task, Trace
+from jurygraph.sources import TaskSource
+from jurygraph.sources.profiles import ProfilesFile
+
+if TYPE_CHECKING:
+    from jurygraph.jury import Group, Jury
+    from jurygraph.models.request import Request
+    from jurygraph.runs.reports.estimate import Estimator
+    from jurygraph.runs.store.ledger import Ledger
+    from jurygraph.runs.workflows.branch import Branch
+    from jurygraph.schema.profile import ProfilesLine
+
+
+def _lacks_roles(task: Task) -> bool:
+    """Return whether an annotator must assign roles before the candidate pairs of criteria are known."""
+    return task.rubric is not None and any(criterion.role is None for criterion in task.rubric.criteria)
+
+
+class ScoringSession:
+    """A session of a jury over a file of tasks: `prepare` plans the remaining tasks, `score` scores them into the run.
+
+    An existing run is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds. `profiles` gives
+    the constraints and tensions of profiles in text. `unread` counts the tasks of a forecast whose profiles or
+    criterion roles a model must determine first: requests that depend on these are not in the forecast. `unanswered`
+    counts the pairs and criteria that an annotator left unanswered in the planned tasks. `answers_kept` is the number
+    of calls that a stopped planning left in the folder for the next session.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        jury: "Jury",
+        work: TaskSource,
+        limit: int | None = None,
+        branch: "Branch | None" = None,
+        profiles: ProfilesFile | None = None,
+    ) -> None:
+        """Open the run in the folder, if there is one, and count its results.
+
+        Raises `InputError` where a run was begun with other files, config, model or evaluators, or where another
+        process writes it.
+        """
+        self.folder = folder
+        self.jury = jury
+        self.limit = limit
+        self.summary = Summary()
+        self._canaries = Canaries.of(jury)
+        self.summary.canaries = None if self._canaries is None else self._canaries.tally
+        self.unread = self.unanswered = self.answers_kept = 0
+        self._work = work
+        self._branch = branch
+        self._profiles = profiles
+        if branch is not None:
+            branch.serve(jury)
+        self._run = Run.complete(folder) or Run.to_write(folder)
+        if self._run is not None:
+            self._load_run(self._run)
+        self.done = self._run.tasks_scored if self._run else 0
+        self.left = Extent.of(work.extent(self.done, limit))
+        self.finished = self._run is not None and not self.left.tasks
+
+    def _load_run(self, run: Run) -> None:
+        try:
+            differences = [
+                *describe_differences(run, self._build_header(), self._work),
+                *describe_profile_differences(run, self._profiles, self._work),
+            ]
+            if differences:
+                hint = "use another --out, or --branch to ask just what changed"
+                raise InputError(f"{self.folder}: was begun with other settings: {'; '.join(differences)}; {hint}")
+            for call in run.planning_calls():
+                self.summary.bill.add(call, self._source(run, call))
+            for outline in read_outlines(run):
+                self._count_stored(run, outline)
+            if self._canaries is not None:
+                for call in self._canaries.look_at(run.ledger):
+                    self.summary.bill.add(call, self._source(run, call))
+            if run.closed and self._work.extent(run.tasks_scored, self.limit)[0]:
+                problem = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
+                hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
+                raise InputError(f"{self.folder}: {problem}; {hint}")
+        except BaseException:
+            run.close()
+            raise
+
+    def _build_header(self) -> Header:
+        jury, work = self.jury, self._work
+        return Header(
+            tasks=work.tasks,
+            responses=work.responses,
+            profiles=None if self._profiles is None else self._profiles.mark,
+            edges=self._work.edges,
+            config=jury.config,
+            model=model_of(jury),
+            domain=jury.domain,
+            evaluators={name: component.seat for name, component in jury.evaluators.items()},
+            derivers={name: component.version for name, component in jury.derivers.items()},
+            combiners={name: component.version for name, component in jury.combiners.items()},
+            code=relative_folder(self.folder, jury.code_folder),
+            asked=Extent.of(work.extent()),
+            branch=self._branch.origin(self.folder) if self._branch else None,
+        )
+
+    @property
+    def tasks(self) -> int:
+        """Return the number of tasks in the file."""
+        return self._work.extent()[0]
+
+    async def forecast(self, report: ProgressCallback) -> Forecast:
+        """Return a forecast of the remaining work and, with a model, of its calls. Sends and writes nothing.
+
+        `report` receives the number of responses of each group.
+        """
+        estimator = self._make_estimator()
+        try:
+            with _rare_garbage_collection():
+                expected = await self._forecast_with(estimator, report)
+        finally:
+            if self.jury.gateway is not None:
+                await self.jury.gateway.close()
+        return expected if estimator is None else replace(expected, model=estimator.estimate())
+
+    async def _forecast_with(self, estimator: "Estimator | None", report: ProgressCallback) -> Forecast:
+        """Return a forecast of the remaining work, and add the requests of a model to the estimator."""
+        expected, evaluators = Forecast(), self.jury.evaluators
+        for task, group in self._work.pairs(self.done, self.limit):
+            plan = await self._dry_run_plan(task, estimator)
+            if plan is None:
+                expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
+            else:
+                recalled = self._branch.recall(task, group, plan) if self._branch else NO_KNOWN_RESULTS
+                expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
+                if estimator is not None:
+                    plan_without_conditions = without_model_conditions(plan, evaluators)
+                    estimator.add(await self.jury.arequests(task, group, plan_without_conditions, recalled))
+                    estimator.add(await self._canary_requests(task, plan_without_conditions))
+            report(len(group))
+        return expected
+
+    async def _canary_requests(self, task: Task, plan: Plan) -> "list[Request]":
+        """Return the requests about the canary of a task."""
+        canary = self._canaries.next_for(task, plan) if self._canaries else None
+        return [] if canary is None else await self.jury.arequests(task, (canary.response,), plan)
+
+    async def _dry_run_plan(self, task: Task, estimator: "Estimator | None") -> Plan | None:
+        """Return the plan of a task, without a graph that a model would have to annotate.
+
+        None where a model must read its profiles first. The first requests are added to the estimator.
+        """
+        gateway = self.jury.gateway
+        if gateway is None or estimator is None:
+            with self._locate_errors(task):
+                return (await self.jury.aforesee(task, *self._profile_arguments(task)))[0]
+        sink, gateway.sink = gateway.sink, self._known_calls
+        try:
+            with self._locate_errors(task):
+                plan, first = await self.jury.aforesee(task, *self._profile_arguments(task))
+            estimator.add(first)
+            self.unread += plan is None or (bool(first) and _lacks_roles(task))
+        finally:
+            gateway.sink = sink
+        return plan
+
+    @cached_property
+    def _known_calls(self) -> ReadOnlyCalls:
+        earlier = open_planning_calls(self.folder)
+        return ReadOnlyCalls(*self._profile_ledgers, *([] if earlier is None else [earlier]))
+
+    @property
+    def _profile_ledgers(self) -> "list[Ledger]":
+        """Return the ledgers that may hold the calls that read profiles."""
+        ledgers = [self._run.ledger] if self._run is not None else []
+        return ledgers if self._branch is None else [*ledgers, self._branch.ledger]
+
+    def _make_estimator(self) -> "Estimator | None":
+        """Return an estimator of the calls to a model, which knows the calls of the run; None without a model."""
+        gateway = self.jury.gateway
+        if gateway is None:
+            return None
+        from jurygraph.runs.reports.estimate import Estimator  # imported lazily: only needed with a model
+
+        if self._run is not None:
+            gateway.sink = CallStore(self._run.ledger)
+        return Estimator(gateway)
+
+    async def prepare(self, report: ProgressCallback) -> None:
+        """Plan all remaining tasks, or none of them; `report` receives 1 for each.
+
+        Raises `PlanError`, and `ModelError` or `BudgetExceeded` where a profile could not be read, each with the file
+        and line of the task.
+        """
+        if self.finished:
+            return
+        if self._run is None:
+            self._run = Run.create(self.folder, self._build_header(), uuid.uuid4().hex)
+        gateway = self.jury.gateway
+        if gateway is None:
+            with _rare_garbage_collection():
+                await self._plan_tasks(self._run, report)
+            return
+        others = [] if self._branch is None else [self._branch.ledger]
+        gateway.sink = calls = PlanningCalls(self._run, *others, is_durable=not gateway.has_cache)
+        try:
+            with _rare_garbage_collection():
+                await self._plan_tasks(self._run, report)
+        except BaseException as error:
+            if isinstance(error, ModelError | BudgetExceeded):
+                await gateway.settle()  # so that the cache or the file of calls has every reply for the next session
+            await gateway.close()
+            self.answers_kept = calls.kept
+            calls.close()
+            raise
+        calls.discard()
+
+    async def _plan_tasks(self, run: Run, report: ProgressCallback) -> None:
+        tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
+        plan_tasks = (asyncio.create_task(self._plan_task(task)) for task in tasks)
+        at_once = 1 if self.jury.gateway is None else self.jury.at_once
+        async with aclosing(gather_in_order(plan_tasks, at_once, _AHEAD)) as plans:
+            async for task, plan in plans:
+                run.add_plan(task, plan)
+                if task.rubric is not None and (record := task.rubric.annotation) is not None:
+                    self.unanswered += len(record.unanswered) + len(record.unassigned)
+                for call in plan.calls:
+                    self.summary.bill.add(call, self._source(run, call))
+                report(1)
+        run.ledger.commit()
+
+    @property
+    def to_plan(self) -> int:
+        """Return the number of tasks that are still to be planned."""
+        return 0 if self.finished else self._work.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
+
+    async def _plan_task(self, task: Task) -> tuple[Task, Plan]:
+        with self._locate_errors(task):
+            return task, await self.jury.aprepare(task, *self._profile_arguments(task))
+
+    def _profile_arguments(self, task: Task) -> "list[ProfilesLine]":
+        """Return the line of the PROFILES file for a task as arguments: one element, or none without such a line."""
+        line = None if self._profiles is None else self._profiles.of(task)
+        return [] if line is None else [line]
+
+    @contextmanager
+    def _locate_errors(self, task: Task) -> Iterator[None]:
+        """Add the file and line of the task to errors raised inside."""
+        try:
+            yield
+        except (PlanError, ModelError, BudgetExceeded) as error:
+            line = self._work.line(task.id)
+            place = self._work.tasks.name + ("" if line is None else f", line {line}")
+            hint = "" if isinstance(error, PlanError) else f"; {_describe_retry(self.jury)}"
+            # changed in place, to keep its class and attributes, such as the cycle of a GraphCycleError
+            error.args = (f"{place}: {error}{hint}",)
+            raise
+
+    async def score(self, report: ProgressCallback) -> None:
+        """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns."""
+        if self.finished:
+            return
+        run = self._run
+        assert run is not None, "prepare() comes before score()"
+        writer, gateway = Writer(run.ledger), self.jury.gateway
+        try:
+            if gateway is not None:
+                others = () if self._branch is None else self._branch.asked_alike
+                gateway.sink = LayeredCalls(CallStore(run.ledger, writer), *others)
+            with _rare_garbage_collection():
+                await self._score_groups(run, writer, report)
+        except BudgetExceeded:
+            if gateway is not None:
+                await gateway.settle()
+            raise
+        finally:
+            if gateway is not None:
+                await gateway.close()
+            writer.close()
+        self.end()
+
+    async def _score_groups(self, run: Run, writer: Writer, report: ProgressCallback) -> None:
+        pending: deque[tuple[Plan, tuple[Response, ...], Canary | None]] = deque()
+
+        def groups() -> "Iterator[Group]":
+            for task, responses in self._work.pairs(self.done, self.limit):
+                plan = run.plan_of(task.id)
+                canary = self._canaries.next_for(task, plan) if self._canaries else None
+                if canary is not None:  # the canary first: a resumed session skips tasks that are scored
+                    pending.append((plan, (canary.response,), canary))
+                    yield task, (canary.response,), plan
+                pending.append((plan, responses, None))
+                yield task, responses, plan
+
+        async for traces in self.jury.ascore_all(groups(), self._branch.recall if self._branch else None):
+            _refuse_over_budget(traces)
+            plan, responses, canary = pending.popleft()
+            if canary is not None and self._canaries is not None:
+                writer.append([self._canaries.kept(canary, traces[0])])
+                for call in traces[0].calls:
+                    self.summary.bill.add(call, self._source(run, call))
+                continue
+            writer.append(run.drafts(plan, traces, responses))
+            if self._branch is not None:
+                self._branch.count(traces)
+            for trace in traces:
+                self._count_trace(run, trace)
+            report(len(traces))
+
+    def _count_trace(self, run: Run, trace: Trace) -> None:
+        self.summary.add(trace)
+        for call in trace.calls:
+            self.summary.bill.add(call, self._source(run, call))
+
+    def _count_stored(self, run: Run, outline: TraceOutline) -> None:
+        self.summary.add_outline(outline, lambda verdict: failure_message(run, outline, verdict))
+        for call in map(Call.model_validate, outline.body.get("calls", ())):
+            self.summary.bill.add(call, self._source(run, call))
+
+    def _source(self, run: Run, call: Call) -> ReplySource:
+        """Return the source of a call's reply; a call without a record in a branched run is carried over."""
+        if run.header.branch is not None and run.ledger.find("call", call.id) is None:
+            return "carried"
+        if is_replay(self.jury):
+            return "replayed"
+        return "cached" if call.cache_hit else "sent"
+
+    def end(self) -> None:
+        """Close a run that is complete; it may have been stopped just before it was closed."""
+        run = self._run
+        if run is not None and not run.closed and run.tasks_scored == self.tasks:
+            append_close_record(run)
+
+    def close(self) -> None:
+        """Release the run for other processes; a new run that was not prepared is removed."""
+        if self._run is not None:
+            self._run.close()
+            self._run = None
+
+
+@contextmanager
+def _rare_garbage_collection() -> Iterator[None]:
+    """Run the garbage collector rarely: planning and judging create few cycles, and existing objects stay alive."""
+    before = gc.get_threshold()
+    gc.freeze()
+    gc.set_threshold(*_GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+_GC_THRESHOLDS = (100_000, 50, 100)
+_AHEAD = 8
+"""Number of finished plans that may wait for an earlier one, for each task that is planned concurrently."""
+
+
+def _describe_retry(jury: "Jury") -> str:
+    kept_part = (
+        ", with what the cache keeps of this time" if jury.config.calls.cache else ", with the answers kept so far"
+    )
+    return f"nothing was written, and the same command tries again{kept_part}"
+
+
+def _refuse_over_budget(traces: Sequence[Trace]) -> None:
+    """Raise `BudgetExceeded` for an incomplete group, so that it is not stored and can be judged completely later."""
+    for verdict in (verdict for trace in traces for verdict in trace.verdicts):
+        if verdict.failure is not None and verdict.failure.kind == "budget":
+            raise BudgetExceeded(f"{verdict.failure.message}; what was scored is kept, and the same command goes on")
