@@ -177,9 +177,9 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
 def _is_complete(decision: Decision, table: Table) -> bool:
     """Return whether all requested verdicts were judged; a response may have fewer variants than others."""
     return all(
-        bool((is_judged | (outcome == ABSENT)).all() and is_judged.any(axis=1).all())
+        bool((has_judgement | (outcome == ABSENT)).all() and has_judgement.any(axis=1).all())
         for outcome in _outcomes(decision, table)
-        for is_judged in [is_judged(outcome)]
+        for has_judgement in [is_judged(outcome)]
     )
 
 
