@@ -45,8 +45,8 @@ def _near_duplicates() -> list[Figure]:
     known = ["".join(drawn.choices("abcdefghij ", k=WORDS * 6)) for _ in range(TEXTS)]
     judged = known[0].upper()
     folded, own = [NormalizedText(text) for text in known], NormalizedText(judged)
-    assert [one.near(own) for one in folded] == [True, *[False] * (TEXTS - 1)]
-    ours = best_of(lambda: [NormalizedText(text).near(own) for text in known], repeat=5, number=1)
+    assert [one.is_near(own) for one in folded] == [True, *[False] * (TEXTS - 1)]
+    ours = best_of(lambda: [NormalizedText(text).is_near(own) for text in known], repeat=5, number=1)
     plain = best_of(lambda: [_ratio(text, judged) for text in known[:10]], repeat=3, number=1)
     return [
         at_least("near-duplicates against difflib's ratio", plain / 10 / (ours / TEXTS), "times", 5.0),

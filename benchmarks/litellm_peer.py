@@ -26,7 +26,7 @@ ROUNDS = 5
 async def _requests(tasks: Path) -> list[Request]:
     """What the model is asked about all tasks."""
     with Jury.from_config({"model": MODEL, "evaluators": ["criteria"]}) as jury, read_work(tasks) as work:
-        return [one for task, group in work.pairs() for one in await jury.arequests(task, group)]
+        return [one for task, group in work.pairs() for one in await jury.aestimate_requests(task, group)]
 
 
 def _call(request: Request) -> dict[str, Any]:

@@ -21,7 +21,7 @@ class Constant(Evaluator):
     def __init__(self, name: str) -> None:
         self.name = name
 
-    async def answer(self, ask: EvaluatorInput) -> float:
+    async def answer(self, inputs: EvaluatorInput) -> float:
         return 0.5
 
 

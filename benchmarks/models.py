@@ -85,7 +85,7 @@ async def _sent(url: str, tasks: Path) -> list[Figure]:
         }
         with read_work(tasks) as work, Jury.from_config(config) as jury:
             task, group = next(iter(work.pairs()))
-            requests = await jury.arequests(task, group)
+            requests = await jury.aestimate_requests(task, group)
         texts = ["".join(message.content for message in request.messages) for request in requests]
         tokens = sum(map(request_size, requests)) / BYTES_A_TOKEN
         figures.append(Figure(f"tokens sent a question: {name}", tokens / (4 * len(group)), "tokens"))

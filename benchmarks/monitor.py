@@ -58,9 +58,9 @@ def _hacks() -> list[Figure]:
 def _caught(seed: int, hack: Hack) -> tuple[int, int]:
     """The step of the first adverse alert after the hack began, and of the alert that calls it one."""
     analyzer, first = Analyzer(Settings()), 0
-    for step in hacked_steps(seed, hack.begins + 60, hack):
+    for step in hacked_steps(seed, hack.first_step + 60, hack):
         for alert in analyzer.observe(step):
-            if alert.step >= hack.begins and alert.adverse:
+            if alert.step >= hack.first_step and alert.adverse:
                 first = first or alert.step
                 if alert.kind == "hack":
                     return first, alert.step

@@ -65,7 +65,7 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
         forecast = asyncio.run(session.forecast(lambda count: None))
     with _session(folder, config) as session:
         spent = asyncio.run(_scored(session))
-        verdicts, whole = session.summary.asked, session.summary.failed + session.summary.unanswered == 0
+        verdicts, whole = session.summary.verdicts, session.summary.failed + session.summary.failed_verdicts == 0
     assert whole, "every question has its verdict, and every response its reward"
     said, sent, first = _expected(forecast), _sent(folder / "run"), min(FIRST, tasks // 2)
     return [
@@ -73,7 +73,7 @@ def _figures(folder: Path, url: str, tasks: int) -> list[Figure]:
         Figure("... planning, a task", _ms(spent.planning, tasks), "ms CPU"),
         Figure("... scoring, a call", _ms(spent.scoring, sent.calls), "ms CPU"),
         Figure("verdicts a task", verdicts / tasks, "verdicts"),
-        Figure("... of which a model gives", forecast.asked_of_model / tasks, "verdicts"),
+        Figure("... of which a model gives", forecast.model_verdicts / tasks, "verdicts"),
         Figure("calls a task", sent.calls / tasks, "calls"),
         at_most("calls, beside what --dry-run said", abs(sent.calls - said.calls), "calls", 0),
         at_most("input tokens at 4 bytes each, beside it", abs(sent.tokens_in - said.tokens_in), "tokens", 0),

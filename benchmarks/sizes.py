@@ -36,10 +36,10 @@ RUBRIC = {"evaluators": ["by-place"], "rubric": {"aggregation": "gear"}, "reward
 class ByPlace(Evaluator):
     """Scores a criterion by its place in the rubric."""
 
-    name, audience, quick = "by-place", "criterion", True
+    name, audience, runs_inline = "by-place", "criterion", True
 
-    def answer(self, ask: EvaluatorInput) -> float:
-        return int(str(ask.task.member)[1:]) % 10 / 10
+    def answer(self, inputs: EvaluatorInput) -> float:
+        return int(str(inputs.task.member)[1:]) % 10 / 10
 
 
 def measure(responses: int = RESPONSES) -> Iterator[Figure]:

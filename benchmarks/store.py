@@ -67,7 +67,7 @@ async def _written(folder: Path) -> tuple[float, float]:
                 for name, one in jury.evaluators.items()
             },
             combiners={name: one.version for name, one in jury.combiners.items()},
-            asked=Extent(tasks=len(tasks), responses=TRACES),
+            extent=Extent(tasks=len(tasks), responses=TRACES),
         )
         run = Run.create(folder, header, "0" * 32)
         plans = [await jury.aprepare(task) for task in tasks]
@@ -80,7 +80,7 @@ async def _written(folder: Path) -> tuple[float, float]:
             groups = [(plan, *_group(plan, jury)) for plan in plans[chunk : chunk + 500]]
             start = perf_counter()
             for plan, traces, responses in groups:
-                last = writer.append(run.drafts(plan, traces, responses))
+                last = writer.append(run.group_drafts(plan, traces, responses))
             last.result()
             seconds += perf_counter() - start
             start = perf_counter()

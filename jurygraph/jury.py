@@ -82,7 +82,7 @@ class Jury:
         self.evaluators: Mapping[str, Evaluator]
         self.derivers: Mapping[str, Deriver]
         self.evaluators, self.derivers = run_isolated_sync(lambda: _load(config), config.langsmith)
-        seats = {name: evaluator.seat for name, evaluator in self.evaluators.items()}
+        seats = {name: evaluator.record for name, evaluator in self.evaluators.items()}
         self.combiners: Mapping[str, Combiner] = load_combiners(config, seats.values())
         check_recipe(config, seats)
         if gateway is None and config.model != "none":
@@ -119,7 +119,9 @@ class Jury:
         """
         return await self._plan_task(task, profiles, self.gateway)
 
-    async def aforesee(self, task: Task, profiles: "ProfilesLine | None" = None) -> "tuple[Plan | None, list[Request]]":
+    async def aestimate_plan(
+        self, task: Task, profiles: "ProfilesLine | None" = None
+    ) -> "tuple[Plan | None, list[Request]]":
         """Return the plan as far as it needs no new reply of a model, and the first requests that it would send.
 
         Nothing is sent. Where a model must read profiles first, there is no plan. Where it must annotate a rubric, the
@@ -148,7 +150,7 @@ class Jury:
         finally:
             await gateway.close()
 
-    async def aread(self, task: Task) -> "Profiles | None":
+    async def aread_profiles(self, task: Task) -> "Profiles | None":
         """Return what the model reads from the task's profiles in text; None if no profile has to be read.
 
         Raises the errors of `aprepare`, and ConfigError with model none.
@@ -167,7 +169,7 @@ class Jury:
         """
         return await self._annotate_task(task, reviewed, self.gateway)
 
-    async def aforesee_annotation(
+    async def aestimate_annotation(
         self, task: Task, reviewed: Rubric | None = None
     ) -> "tuple[Rubric | None, list[Request]]":
         """Return the rubric as `aannotate` does if the cache has all replies, else None and the first requests.
@@ -184,7 +186,7 @@ class Jury:
         return rubric
 
     async def _plan_task(self, task: Task, profiles: "ProfilesLine | None", gateway: "Gateway | None") -> Plan:
-        start, roster = PrepareState(task=task, stated=profiles), self._context_with(gateway)
+        start, roster = PrepareState(task=task, profiles_line=profiles), self._context_with(gateway)
         with redacted_errors(roster.secrets):
             state = await run_isolated(lambda: self._prepare.ainvoke(start, context=roster), self.config.langsmith)
         plan: Plan = state["plan"]
@@ -194,7 +196,7 @@ class Jury:
         self, task: Task, profiles: "ProfilesLine | None", gateway: "Gateway | None", should_annotate: bool = True
     ) -> Plan:
         """Return the same plan as `_plan_task` without the graph engine: quicker, and without LangSmith traces."""
-        start, roster = PrepareState(task=task, stated=profiles), self._context_with(gateway)
+        start, roster = PrepareState(task=task, profiles_line=profiles), self._context_with(gateway)
         if not should_annotate:
             roster = replace(roster, config=roster.config.model_copy(update={"annotation": None}))
         with redacted_errors(roster.secrets):
@@ -202,23 +204,25 @@ class Jury:
 
     def _context_with(self, gateway: "Gateway | None") -> RunContext:
         """Return the context of a graph run, with a client for the model if there is a gateway."""
-        return self._roster if gateway is None else replace(self._roster, gateway=_judge_client(gateway, self.config))
+        return (
+            self._roster if gateway is None else replace(self._roster, judge_client=_judge_client(gateway, self.config))
+        )
 
     async def ascore(
         self,
         task: Task,
         responses: Sequence[Response],
         plan: Plan | None = None,
-        recalled: KnownResults = NO_KNOWN_RESULTS,
+        known_results: KnownResults = NO_KNOWN_RESULTS,
     ) -> list[Trace]:
         """Return the traces of a task's whole group of responses, in the order of `responses`.
 
         Verdicts and material in `recalled` are reused. Raises InputError for an empty group, and where two responses
         have the same id.
         """
-        return await self._start_scoring(task, responses, plan, recalled)
+        return await self._start_scoring(task, responses, plan, known_results)
 
-    async def arequests(
+    async def aestimate_requests(
         self,
         task: Task,
         responses: Sequence[Response],
@@ -234,7 +238,7 @@ class Jury:
             return []
         first: list[Request] = []
         if plan is None:
-            plan, first = await self.aforesee(task)
+            plan, first = await self.aestimate_plan(task)
             if plan is None:
                 return first
         from jurygraph.models.dry_run import recording_gateway
@@ -303,10 +307,10 @@ class Jury:
         scoring_tasks = (
             self._start_scoring(*group, recall(*group) if recall else NO_KNOWN_RESULTS) for group in groups
         )
-        return gather_in_order(scoring_tasks, self.at_once, MAX_WAITING_GROUPS)
+        return gather_in_order(scoring_tasks, self.max_concurrent_groups, MAX_WAITING_GROUPS)
 
     @property
-    def at_once(self) -> int:
+    def max_concurrent_groups(self) -> int:
         """Return the number of groups that are scored concurrently."""
         return (
             MAX_CONCURRENT_GROUPS if self.gateway is None else max(MAX_CONCURRENT_GROUPS, self.config.calls.concurrency)

@@ -140,7 +140,7 @@ class Opens(Evaluator):
     def close(self) -> None:
         self.log.append("close")
 
-    def answer(self, ask: EvaluatorInput) -> bool:
+    def answer(self, inputs: EvaluatorInput) -> bool:
         self.log.append("answer")
         return True
 
@@ -171,7 +171,7 @@ class Blocks(Evaluator):
 
     asked = threading.Event()
 
-    async def answer(self, ask: EvaluatorInput) -> float:
+    async def answer(self, inputs: EvaluatorInput) -> float:
         Blocks.asked.set()
         await asyncio.Event().wait()
         return 1.0
@@ -199,14 +199,14 @@ class Counts(Evaluator):
 
     now = most = finished = 0
 
-    async def answer(self, ask: EvaluatorInput) -> Any:
+    async def answer(self, inputs: EvaluatorInput) -> Any:
         Counts.now += 1
         Counts.most = max(Counts.most, Counts.now)
-        for _ in range(int(ask.response.id[1:]) % 7):
+        for _ in range(int(inputs.response.id[1:]) % 7):
             await asyncio.sleep(0)
         Counts.now -= 1
         Counts.finished += 1
-        return ask.response.data["tone"]  # type: ignore[index,call-overload]
+        return inputs.response.data["tone"]  # type: ignore[index,call-overload]
 
 
 def test_many_groups_are_scored_several_at_once_in_the_order_given() -> None:
@@ -273,13 +273,13 @@ class Waits(Evaluator):
 
     others = answered = 0
 
-    async def answer(self, ask: EvaluatorInput) -> Any:
-        if ask.response.id == "r0":
+    async def answer(self, inputs: EvaluatorInput) -> Any:
+        if inputs.response.id == "r0":
             while Waits.answered < Waits.others:
                 await asyncio.sleep(0.001)
             await turns(1000)
         Waits.answered += 1
-        return ask.response.data["tone"]  # type: ignore[index,call-overload]
+        return inputs.response.data["tone"]  # type: ignore[index,call-overload]
 
 
 async def turns(number: int) -> None:

@@ -138,7 +138,7 @@ def test_who_is_harder_to_please_weighs_more(whole: Mapping[str, Trace]) -> None
     plan = whole["sandhaven/careful"].plan
     assert plan is not None
     (spec,) = (one for one in plan.decision.specs if one.name == "stakeholders")
-    weights = {name: one.mass for name, one in spec.inputs.items()}
+    weights = {name: one.total_weight for name, one in spec.inputs.items()}
     assert sum(weights.values()) == pytest.approx(1.0)
     assert weights["mara"] > weights["lin"] > weights["oke"]
 
@@ -172,7 +172,7 @@ def test_a_wrong_sum_is_found_and_a_right_one_made_wrong_scores_less(whole: Mapp
 def test_reviewers_differ_and_their_judges_are_fused_by_consensus(whole: Mapping[str, Trace]) -> None:
     said_of = {v.reviewer: v.native for v in whole["sandhaven/lavish"].verdicts if v.evaluator == "personalized"}
     assert said_of == {"hana": 2.0, "ivo": 4.0, "jun": 2.0}
-    figures = whole["sandhaven/lavish"].reward.figures["reviewers"]
+    figures = whole["sandhaven/lavish"].reward.diagnostics["reviewers"]
     assert figures["p(0)"] + figures["p(1)"] == 1.0
 
 

@@ -51,7 +51,7 @@ class AdaptedEvaluator(Evaluator):
         if isinstance(needs, str):
             raise ConfigError(f"needs is the text {needs!r}: write a list of names of material, [{needs!r}]")
         self.needs = tuple(needs)
-        self.asks_model = layer in MODEL_LAYERS and not own_model
+        self.uses_model = layer in MODEL_LAYERS and not own_model
         self._branch = branch or BRANCH_OF_AUDIENCE[audience]
         self._question_fields = dict(question_fields)
 
@@ -62,7 +62,7 @@ class AdaptedEvaluator(Evaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, **self._question_fields)]
 
-    def given(self, params: Mapping[str, Any]) -> None:
+    def set_params(self, params: Mapping[str, Any]) -> None:
         """Set the config's parameters for this evaluator. Raises ConfigError if they do not fit."""
         self.params = dict(params)
 
@@ -82,17 +82,17 @@ class FunctionEvaluator(AdaptedEvaluator):
         """Call the function itself, as if it were not decorated."""
         return self.function(*args, **kwargs)
 
-    def given(self, params: Mapping[str, Any]) -> None:
-        super().given(params)
+    def set_params(self, params: Mapping[str, Any]) -> None:
+        super().set_params(params)
         self._check_signature(params, whole=True)
 
-    def answer(self, ask: EvaluatorInput) -> Any:
-        responses = (ask.responses,) if self.scope == "group" else ask.responses
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        responses = (inputs.responses,) if self.scope == "group" else inputs.responses
         if self.scope == "response":
-            material: dict[str, Any] = {name: ask.material[0][name] for name in self.needs}
+            material: dict[str, Any] = {name: inputs.material[0][name] for name in self.needs}
         else:
-            material = {name: tuple(materials[name] for materials in ask.material) for name in self.needs}
-        return self.function(ask.task, *responses, **material, **ask.question.params)
+            material = {name: tuple(materials[name] for materials in inputs.material) for name in self.needs}
+        return self.function(inputs.task, *responses, **material, **inputs.question.params)
 
     def _check_signature(self, params: Mapping[str, Any], whole: bool) -> None:
         """Raise ConfigError if the function cannot be called so; `whole` unless the config adds some arguments."""
@@ -121,16 +121,16 @@ class RunnableEvaluator(AdaptedEvaluator):
         super().__init__(name, version or "1", **settings)
         self.runnable = runnable
 
-    def given(self, params: Mapping[str, Any]) -> None:
+    def set_params(self, params: Mapping[str, Any]) -> None:
         if params:
             raise ConfigError(f"evaluator {self.name!r} is a Runnable and takes no params: bind them to it instead")
 
-    async def answer(self, ask: EvaluatorInput) -> Answer | Sequence[Answer]:
-        state: dict[str, Any] = {"task": ask.task, "query": ask.task.query}
+    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        state: dict[str, Any] = {"task": inputs.task, "query": inputs.task.query}
         if self.scope == "response":
-            state |= {"response": ask.response, "text": ask.response.text, "material": ask.material[0]}
+            state |= {"response": inputs.response, "text": inputs.response.text, "material": inputs.material[0]}
         else:
-            state |= {"responses": ask.responses, "material": ask.material}
+            state |= {"responses": inputs.responses, "material": inputs.material}
         result = await self.runnable.ainvoke(state)
         if self.scope == "group" and isinstance(result, Mapping):
             return [read_answer(verdict) for verdict in result["verdicts"]]
@@ -187,7 +187,7 @@ def adapt(
     scope: Scope = "response",
     branch: Branch | None = None,
     needs: Sequence[str] = (),
-    own_model: bool | None = None,
+    brings_own_model: bool | None = None,
     of: str = "submitted",
     when: Condition | None = None,
     pairs: Pairs = "ordered",
@@ -210,7 +210,7 @@ def adapt(
         scope=scope,
         branch=branch,
         needs=needs,
-        own_model=runnable if own_model is None else own_model,
+        own_model=runnable if brings_own_model is None else brings_own_model,
         question_fields={"of": of, "when": when, "pairs": pairs, "samples": samples, "seed": seed},
     )
     return adapted

@@ -91,7 +91,7 @@ async def read_profiles(
     """
     for misfit in () if given_profiles is None else profile_errors(task, given_profiles):
         raise InputError(f"profiles of task {task.id!r}, field {misfit.field}: {misfit}")
-    by_hand = None if given_profiles is None else given_profiles.by_hand()
+    by_hand = None if given_profiles is None else given_profiles.to_profiles()
     named = {stakeholder.id for stakeholder in by_hand.stakeholders} if by_hand else set()
     unread = [
         stakeholder
@@ -154,7 +154,7 @@ def parse_constraints(reply: ConstraintsReply, text: SearchableText) -> _ParsedC
     kept: list[ReadConstraint] = []
     problems: list[str] = []
     for listed in reply.constraints:
-        passage, words = text.supports(listed.quote), " ".join(listed.text.split())
+        passage, words = text.find_support(listed.quote), " ".join(listed.text.split())
         if not words:
             problems.append(f"a constraint that rests on {_quote(listed.quote)} says nothing")
         elif passage is None:
@@ -256,7 +256,7 @@ def _query_text(task: Task) -> str:
 
 
 def _reader_name(model: str, prompt: Prompt) -> str:
-    return f"{model}, prompt {prompt.id} {prompt.edition}"
+    return f"{model}, prompt {prompt.id} {prompt.full_version}"
 
 
 def _read_error(subject: str, fault: Fault) -> ModelError | BudgetExceeded:

@@ -101,14 +101,14 @@ def load_combiner(name: str) -> Combiner:
     return combiner
 
 
-def load_combiners(config: Config, seats: Iterable[EvaluatorRecord]) -> dict[str, Combiner]:
+def load_combiners(config: Config, records: Iterable[EvaluatorRecord]) -> dict[str, Combiner]:
     """Return every combiner that decisions under the config may use, by name: the config's own and its evaluators'.
 
     Raises ConfigError if one does not exist.
     """
     configured: dict[str, str] = {"rubric.aggregation": config.rubric.aggregation}
     configured |= {f"components.{name}.combiner": component.combiner for name, component in config.components.items()}
-    default_names = ("mean", config.weights.welfare, *(seat.combiner for seat in seats))
+    default_names = ("mean", config.weights.welfare, *(seat.combiner for seat in records))
     loaded = {name: load_combiner(name) for name in default_names}
     for key, name in configured.items():
         try:
@@ -131,7 +131,7 @@ def _make_evaluator(target: Any, use: EvaluatorUse) -> Evaluator:
             f"{use.use!r} is no evaluator: write a function with @jurygraph.evaluator, subclass jurygraph.Evaluator, "
             f"or name a langchain-core Runnable; found {type_name}"
         )
-    evaluator.given(use.params)
+    evaluator.set_params(use.params)
     return evaluator
 
 

@@ -56,7 +56,7 @@ class EvaluatorInput:
     responses: tuple[Response, ...]
     material: tuple[Materials, ...]
     sample: int = 0
-    gateway: "JudgeClient | None" = None
+    client: "JudgeClient | None" = None
 
     @property
     def response(self) -> Response:
@@ -74,7 +74,7 @@ class DeriverInput:
     task: TaskView
     response: Response
     material: Materials
-    gateway: "JudgeClient | None" = None
+    client: "JudgeClient | None" = None
 
 
 class Evaluator(ABC):
@@ -96,15 +96,15 @@ class Evaluator(ABC):
     audience: Audience = "task"
     layer: Layer = "check"
     scope: Scope = "response"
-    asks_model: bool = False
-    together: bool = False
-    quick: bool = False
+    uses_model: bool = False
+    batched: bool = False
+    runs_inline: bool = False
     reads_data: bool = False
     needs: tuple[str, ...] = ()
     params: Params = NO_PARAMS
     combiner: str = "mean"
     shares: Mapping[str, float] = MappingProxyType({})
-    rests_on: str = ""
+    depends_on: str = ""
 
     @property
     def branch(self) -> Branch:
@@ -112,14 +112,14 @@ class Evaluator(ABC):
         return BRANCH_OF_AUDIENCE[self.audience]
 
     @property
-    def seat(self) -> EvaluatorRecord:
+    def record(self) -> EvaluatorRecord:
         """Return the record of this evaluator that a run stores."""
         return EvaluatorRecord(
             version=self.version,
             audience=self.audience,
             combiner=self.combiner,
             shares=dict(self.shares),
-            rests_on=self.rests_on,
+            depends_on=self.depends_on,
         )
 
     @property
@@ -158,11 +158,11 @@ class Evaluator(ABC):
         return Question.model_validate(defaults | fields)
 
     @abstractmethod
-    def answer(self, ask: EvaluatorInput) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
+    def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer] | Awaitable[Answer | Sequence[Answer]]:
         """Return the verdict on the question."""
 
-    async def answer_all(self, asks: Sequence[EvaluatorInput]) -> Sequence[Any]:
-        """Return the verdicts on all inputs, in the order of `asks`; called if the evaluator is `together`."""
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Any]:
+        """Return the verdicts on all inputs, in the order of `batch`; called if the evaluator is `together`."""
         raise NotImplementedError(f"evaluator {self.name!r} is `together`, and has no `answer_all`")
 
     def open(self) -> None:
@@ -175,15 +175,15 @@ class Evaluator(ABC):
 class BatchEvaluator(Evaluator):
     """Base class of evaluators that answer all their inputs in one batch: implement `answer_all`."""
 
-    together = True
+    batched = True
 
-    async def answer(self, ask: EvaluatorInput) -> Answer:
-        (verdict,) = await self.answer_all([ask])
+    async def answer(self, inputs: EvaluatorInput) -> Answer:
+        (verdict,) = await self.answer_all([inputs])
         return verdict
 
     @abstractmethod
-    async def answer_all(self, asks: Sequence[EvaluatorInput]) -> Sequence[Verdict]:
-        """Return the verdicts on all inputs, in the order of `asks`."""
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Verdict]:
+        """Return the verdicts on all inputs, in the order of `batch`."""
 
 
 class Deriver(ABC):
@@ -206,5 +206,5 @@ class Deriver(ABC):
         return self.params
 
     @abstractmethod
-    def derive(self, ask: DeriverInput) -> Material | Awaitable[Material]:
+    def derive(self, inputs: DeriverInput) -> Material | Awaitable[Material]:
         """Return the material, under the name in `gives`. May be a coroutine; otherwise it runs in a thread."""

@@ -89,7 +89,7 @@ class Graph:
         conditionals = [(i, [(j, factors[edge]) for j, edge in incoming]) for i, incoming in self._incoming]
         return _enumeration.enumerate_marginals(np.atleast_2d(scores), conditionals).reshape(scores.shape)
 
-    def hard(
+    def hard_gating(
         self, p: ArrayLike, mode: str = "local", met: ArrayLike | None = None, threshold: float = 0.5
     ) -> FloatArray:
         """Return p where the gate is open and 0 where it is shut: deterministic gating (GEAR's baseline "Hard").

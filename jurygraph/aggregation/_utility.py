@@ -17,7 +17,7 @@ from jurygraph.errors import GraphError
 
 
 def normalised_utility(
-    name: str, scores: ArrayLike, weights: ArrayLike, live: ArrayLike | None = None
+    name: str, scores: ArrayLike, weights: ArrayLike, applicable: ArrayLike | None = None
 ) -> np.float64 | FloatArray:
     """Return Σ w s / Σ_{w>0} w over the live criteria; `name` is the caller's name for the scores in error messages."""
     w = as_finite("weights", weights, GraphError)
@@ -25,8 +25,8 @@ def normalised_utility(
     s = as_floats(name, scores, GraphError)
     check_vector_or_matrix(name, s, w.size, GraphError)
     gains = np.maximum(w, 0.0)
-    if live is not None:
-        mask = as_booleans("live", live, GraphError)
+    if applicable is not None:
+        mask = as_booleans("live", applicable, GraphError)
         check_shape("live", mask, w.shape, s.shape, error=GraphError)
         # Scores of criteria that are not live are not read, so NaN is allowed there.
         s, gains = np.where(mask, s, 0.0), np.where(mask, gains, 0.0)

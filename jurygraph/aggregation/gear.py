@@ -65,9 +65,7 @@ def retention(kinds: Sequence[str], kappa: float = 1.0, base: Mapping[str, float
     return np.array([float(table[kind]) ** kappa for kind in kinds])
 
 
-def edges(
-    ids: Sequence[str], triples: Iterable[tuple[str, str, str]]
-) -> tuple[IndexArray, IndexArray, tuple[str, ...]]:
+def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[IndexArray, IndexArray, tuple[str, ...]]:
     """Convert edges between ids to edges between indices.
 
     Args:
@@ -85,7 +83,7 @@ def edges(
     if len(index_of) < len(ids):
         raise GraphError(f"criterion {next(i for i in ids if list(ids).count(i) > 1)} is there twice")
     kind_of_edge: dict[tuple[str, str], str] = {}
-    for parent, child, kind in triples:
+    for parent, child, kind in edges:
         _refuse_edge(parent, child, kind, index_of, kind_of_edge)
         kind_of_edge[parent, child] = kind
     parents = np.array([index_of[parent] for parent, _ in kind_of_edge], dtype=np.intp)
@@ -146,7 +144,7 @@ def hard(
     Raises:
         GraphError: as for `marginals`, or an unknown mode.
     """
-    return compile_graph(_count_criteria(p), parents, children).hard(p, mode, met, threshold)
+    return compile_graph(_count_criteria(p), parents, children).hard_gating(p, mode, met, threshold)
 
 
 def reward(q: ArrayLike, weights: ArrayLike) -> np.float64 | FloatArray:

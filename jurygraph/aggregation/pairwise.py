@@ -70,7 +70,7 @@ class Position(NamedTuple):
     pairs: int
     consistent: int
     ties: int
-    wavering: int
+    half_ties: int
     flips: int
     toward_first: int
     toward_second: int
@@ -97,7 +97,7 @@ def position(first: ArrayLike, second: ArrayLike) -> Position:
         pairs=first.size,
         consistent=first.size - flipped - wavering,
         ties=_count(tied_first & tied_second),
-        wavering=wavering,
+        half_ties=wavering,
         flips=flipped,
         toward_first=_count(toward_first),
         toward_second=_count(toward_second),
@@ -111,7 +111,7 @@ class Strengths(NamedTuple):
 
     strength: FloatArray
     rounds: int
-    settled: bool
+    converged: bool
 
 
 def bradley_terry(wins: ArrayLike, prior: float = 0.1) -> Strengths:

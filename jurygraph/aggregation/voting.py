@@ -18,7 +18,7 @@ class Majority(NamedTuple):
     decided: NDArray[np.bool_]
 
 
-def strict_majority(value: FloatArray, cast: NDArray[np.bool_], seats: NDArray[np.bool_]) -> Majority:
+def strict_majority(value: FloatArray, has_vote: NDArray[np.bool_], requested: NDArray[np.bool_]) -> Majority:
     """Return the value that more than half of the seats voted for; a tie or too many abstentions decide nothing.
 
     An abstaining judge votes for no value but keeps the seat: one vote left of three is no majority (our reading of the
@@ -29,8 +29,8 @@ def strict_majority(value: FloatArray, cast: NDArray[np.bool_], seats: NDArray[n
         cast: where a vote was cast, [R,K].
         seats: which judges were to vote, [R,K].
     """
-    voted = cast & seats
-    half = np.asarray(total(np.where(seats, 0.5, 0.0)))
+    voted = has_vote & requested
+    half = np.asarray(total(np.where(requested, 0.5, 0.0)))
     winner, decided = np.zeros(len(value)), np.zeros(len(value), dtype=np.bool_)
     for column in range(value.shape[1]):
         vote = value[:, column]

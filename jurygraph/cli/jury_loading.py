@@ -17,7 +17,7 @@ def open_jury(
     path: Path,
     model: str | None = None,
     dry_run: bool = False,
-    revised: Callable[["Config"], "Config"] | None = None,
+    revise: Callable[["Config"], "Config"] | None = None,
     **limits: float | None,
 ) -> "Jury":
     """Return the jury of a config, after `revised` has changed the config. Modules it names may lie in its folder.
@@ -28,7 +28,7 @@ def open_jury(
     from jurygraph.sources import line_of_key, read_config
 
     config = read_config(path, model)
-    config = _resolve_domain(config if revised is None else revised(config), path.parent)
+    config = _resolve_domain(config if revise is None else revise(config), path.parent)
     if not config.langsmith:
         disable_tracing()
     from jurygraph.jury import Jury  # imported after tracing is disabled: its imports may read the environment
@@ -85,7 +85,7 @@ def _resolve_domain(config: "Config", folder: Path) -> "Config":
 
 def jury_notes(jury: "Jury") -> list[str]:
     """Return the run's purpose, unless it is training, and the notes of evaluators, each note once."""
-    purpose = [] if jury.purpose is None else [f"purpose: {jury.purpose.told}"]
+    purpose = [] if jury.purpose is None else [f"purpose: {jury.purpose.description}"]
     return list(dict.fromkeys([*purpose, *(note for one in jury.evaluators.values() for note in one.notes)]))
 
 

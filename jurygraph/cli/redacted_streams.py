@@ -103,7 +103,7 @@ class RedactedStream:
     def _emit(self) -> None:
         text, self._buffer, self._size = "".join(self._buffer), [], 0
         if text:
-            self._stream.write(current_redactor().text(text))
+            self._stream.write(current_redactor().redact_text(text))
 
 
 class _RedactedBytes(io.RawIOBase):

@@ -32,11 +32,11 @@ class TaskOutcome(NamedTuple, Generic[T]):
 
     line: int
     task: "Task"
-    found: T | None
-    why: str | None = None
+    result: T | None
+    omitted_because: str | None = None
 
 
-def run_each(jury: "Jury", lines: "TaskLines", ask: TaskRequest[T], doing: str) -> list[TaskOutcome[T]]:
+def run_each(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], doing: str) -> list[TaskOutcome[T]]:
     """Return the outcome for every selected task, in the order of the file, with a progress bar labelled `doing`.
 
     Raises ModelError and BudgetExceeded; Ctrl-C exits with code 130.
@@ -52,7 +52,7 @@ def run_each(jury: "Jury", lines: "TaskLines", ask: TaskRequest[T], doing: str) 
 
     try:
         with progress(doing, len(lines), "tasks", request_summary) as report, asyncio.Runner() as runner:
-            return runner.run(_ask_all(jury, lines, ask, report))
+            return runner.run(_ask_all(jury, lines, inputs, report))
     except KeyboardInterrupt:
         print_message("interrupted; nothing was written, and the same command goes on with what the cache has")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
@@ -60,36 +60,40 @@ def run_each(jury: "Jury", lines: "TaskLines", ask: TaskRequest[T], doing: str) 
 
 def omitted_tasks_json(outcomes: Iterable[TaskOutcome[T]]) -> list[dict[str, Any]]:
     """Return the omitted tasks as JSON records: task id, line number and reason."""
-    return [{"task": one.task.id, "line": one.line, "why": one.why} for one in outcomes if one.why is not None]
+    return [
+        {"task": one.task.id, "line": one.line, "why": one.omitted_because}
+        for one in outcomes
+        if one.omitted_because is not None
+    ]
 
 
 def print_omitted_tasks(outcomes: Iterable[TaskOutcome[T]]) -> int:
     """Print each omitted task and the totals to standard error; return the number of omitted tasks."""
     listed = list(outcomes)
-    omitted = [one for one in listed if one.why is not None]
+    omitted = [one for one in listed if one.omitted_because is not None]
     for one in omitted:
-        print_message(f"left out, line {one.line}: {one.why}")
+        print_message(f"left out, line {one.line}: {one.omitted_because}")
     print_message(f"{len(listed) - len(omitted)} tasks were written, {len(omitted)} left out")
     return len(omitted)
 
 
-async def _ask_all(jury: "Jury", lines: "TaskLines", ask: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
+async def _ask_all(jury: "Jury", lines: "TaskLines", inputs: TaskRequest[T], report: Any) -> list[TaskOutcome[T]]:
     import asyncio
 
     from jurygraph.errors import BudgetExceeded, ModelError
     from jurygraph.graphs.bounded_concurrency import gather_in_order
 
     gateway = jury.gateway
-    pending = (asyncio.create_task(_ask_one(lines.name, line, task, ask)) for line, task in lines.tasks())
+    pending = (asyncio.create_task(_ask_one(lines.name, line, task, inputs)) for line, task in lines.tasks())
     results = []
     try:
-        async with aclosing(gather_in_order(pending, jury.at_once, _MAX_WAITING)) as outcomes:
+        async with aclosing(gather_in_order(pending, jury.max_concurrent_groups, _MAX_WAITING)) as outcomes:
             async for outcome in outcomes:
                 results.append(outcome)
                 report(1)
     except (ModelError, BudgetExceeded):
         assert gateway is not None, "it gave no answer"
-        await gateway.settle()  # so that the replies that were paid for are in the cache for the next run
+        await gateway.wait_for_pending()  # so that the replies that were paid for are in the cache for the next run
         raise
     finally:
         if gateway is not None:
@@ -97,13 +101,13 @@ async def _ask_all(jury: "Jury", lines: "TaskLines", ask: TaskRequest[T], report
     return results
 
 
-async def _ask_one(name: str, line: int, task: "Task", ask: TaskRequest[T]) -> TaskOutcome[T]:
+async def _ask_one(name: str, line: int, task: "Task", inputs: TaskRequest[T]) -> TaskOutcome[T]:
     """Return the outcome for one task. Only an unreachable model or an exhausted budget fails the whole command."""
     from jurygraph.errors import BudgetExceeded, ModelError, PlanError
     from jurygraph.models.faults import Fault
 
     try:
-        return TaskOutcome(line, task, await ask(task))
+        return TaskOutcome(line, task, await inputs(task))
     except PlanError as error:
         return TaskOutcome(line, task, None, str(error))
     except (ModelError, BudgetExceeded) as error:

@@ -31,13 +31,13 @@ class ScoreMatrix:
     value: Floats
     met: Bools
     judged: Bools
-    live: Bools
+    applicable: Bools
     weight: Floats
-    mass: float = 1.0
+    total_weight: float = 1.0
 
     def mean(self) -> tuple[Floats, Bools]:
         """Return the mean over the live columns by |weight| [R], and a mask [R] of the rows with any live column."""
-        size = np.where(self.live, np.abs(self.weight), 0.0)
+        size = np.where(self.applicable, np.abs(self.weight), 0.0)
         total = aggregation.total(size)
         has_live: Bools = np.greater(total, 0.0)
         return aggregation.total(size * self.value) / np.where(has_live, total, 1.0), has_live
@@ -53,7 +53,7 @@ class Component:
     value: Floats
     present: Bools
     parts: Mapping[str, Floats]
-    figures: Mapping[str, Floats] = field(default_factory=dict)
+    diagnostics: Mapping[str, Floats] = field(default_factory=dict)
 
 
 class Combiner(ABC):
@@ -67,11 +67,11 @@ class Combiner(ABC):
 
     name: ClassVar[str]
     version: str = "1"
-    keeps_columns: ClassVar[bool] = False
-    fixes_weights: ClassVar[bool] = True
-    across: ClassVar[bool] = False
+    needs_all_columns: ClassVar[bool] = False
+    has_fixed_weights: ClassVar[bool] = True
+    uses_other_rows: ClassVar[bool] = False
 
-    def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         """Check the questions of all inputs when the plan is made. Raises PlanError if the combiner cannot use them."""
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
@@ -108,7 +108,7 @@ def compute_component(
     with as_plan_error(f"combiner {name!r}"):
         component = combiner.combine(cells, params)
         responses = next(iter(cells.values())).value.shape[:1]
-        arrays = (component.value, component.present, *component.parts.values(), *component.figures.values())
+        arrays = (component.value, component.present, *component.parts.values(), *component.diagnostics.values())
         if any(array.shape != responses for array in arrays):
             raise PlanError(f"combiner {name!r} breaks: every array of a component has one number for each response")
     return component
@@ -122,5 +122,5 @@ def as_plan_error(owner: str) -> Iterator[None]:
     except JurygraphError:
         raise
     except Exception as error:
-        message = process_redactor().text(f"{type(error).__name__}: {error}")
+        message = process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise PlanError(f"{owner} breaks: {message}; mend it, or name another one") from error

@@ -34,7 +34,9 @@ class Mean(Combiner):
 
     def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         values, present_inputs = input_means(cells)
-        size = np.where(present_inputs, np.array([cells_of_input.mass for cells_of_input in cells.values()]), 0.0)
+        size = np.where(
+            present_inputs, np.array([cells_of_input.total_weight for cells_of_input in cells.values()]), 0.0
+        )
         total = aggregation.total(size)
         present: Bools = np.greater(total, 0.0)
         parts = _parts(cells, values) if len(cells) > 1 else {}
@@ -171,8 +173,8 @@ class _Hard(_Rubric):
     ) -> Floats:
         graph = _graph(p.shape[1], tuple(params["parents"]), tuple(params["children"]))
         met = _met(cells)
-        doubted = graph.hard(p, mode=self.mode, met=met & decided)
-        trusted = graph.hard(p, mode=self.mode, met=met | ~decided)
+        doubted = graph.hard_gating(p, mode=self.mode, met=met & decided)
+        trusted = graph.hard_gating(p, mode=self.mode, met=met | ~decided)
         return np.where(positive, doubted, trusted)
 
 
@@ -212,13 +214,16 @@ def _retention(edge: Edge, kappa: float) -> float:
 
 def signed_weights(cells: Mapping[str, ScoreMatrix]) -> Floats:
     """Return the signed weights of the criteria, [C]."""
-    return np.array([criterion.mass if criterion.weight[0] > 0 else -criterion.mass for criterion in cells.values()])
+    return np.array(
+        [criterion.total_weight if criterion.weight[0] > 0 else -criterion.total_weight for criterion in cells.values()]
+    )
 
 
 def judged_criteria(cells: Mapping[str, ScoreMatrix]) -> Bools:
     """Return which criteria were judged, [R,C]: every applicable cell is judged, and at least one cell applies."""
     columns = [
-        (criterion.judged | ~criterion.live).all(axis=1) & criterion.live.any(axis=1) for criterion in cells.values()
+        (criterion.judged | ~criterion.applicable).all(axis=1) & criterion.applicable.any(axis=1)
+        for criterion in cells.values()
     ]
     return np.stack(columns, axis=1)
 
@@ -227,7 +232,7 @@ def _met(cells: Mapping[str, ScoreMatrix]) -> Bools:
     """Return the judges' own decisions, [R,C]: met in at least half of the applicable cells."""
     columns = []
     for criterion in cells.values():
-        live = np.where(criterion.live, 1.0, 0.0)
+        live = np.where(criterion.applicable, 1.0, 0.0)
         columns.append(aggregation.total(live * criterion.met) * 2 >= aggregation.total(live))
     return np.stack(columns, axis=1)
 

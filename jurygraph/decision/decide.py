@@ -62,7 +62,7 @@ class ScoreArrays:
     value: Floats
     met: Bools
     outcome: NDArray[np.int8]
-    sure: Floats
+    confidence: Floats
 
 
 def compute_rewards(
@@ -81,7 +81,7 @@ def compute_rewards(
     verdicts_by_response = group_verdicts_by_response(questions, names, verdicts)
     is_alone = [any(v.gated_by == GROUP_OF_ONE for v in verdicts_by_response[name]) for name in names]
     rows = reward_rows(decision, result, [_count(verdicts_by_response[name]) for name in names], is_alone)
-    rewards = {name: row.reward(decision) for name, row in zip(names, rows, strict=True)}
+    rewards = {name: row.to_reward(decision) for name, row in zip(names, rows, strict=True)}
     return tuple(rewards[name] for name in responses)
 
 
@@ -126,7 +126,7 @@ def _build_table(questions: Sequence[Question], marks: ScoreArrays) -> Table:
         start, end = end, end + question.samples
         samples = np.s_[:, start:end]
         columns[question.id] = Columns(
-            marks.value[samples], marks.met[samples], marks.outcome[samples], marks.sure[samples]
+            marks.value[samples], marks.met[samples], marks.outcome[samples], marks.confidence[samples]
         )
     if marks.outcome.shape[1] != end:
         raise PlanError(f"{marks.outcome.shape[1]} marks a response for {end} samples of questions: give one for each")
@@ -150,7 +150,7 @@ def group_verdicts_by_response(
 def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> GroupResult:
     """Return the components, fused rewards, bounds and coverage of all rows of a table."""
     dropped = dropped_questions(decision, table)
-    counted = table.marked(dropped, ABSENT) if dropped else table
+    counted = table.with_outcome(dropped, ABSENT) if dropped else table
     components = _components(decision, counted, combiners, "counted")
     present = {name: component.present for name, component in components.items()}
     if _is_complete(decision, table):
@@ -168,7 +168,7 @@ def _aggregate_group(decision: Decision, table: Table, combiners: Combiners) -> 
     is_open = missing | np.any([np.less(*span) for span in spans.values()], axis=0)
     bounds = fuse_bounds(decision, least, most, present)
     low, high = (require_finite("a bound of the reward", np.where(is_open, bound, fused.value)) for bound in bounds)
-    coverage = _coverage(decision, table.marked(dropped, ABSTAINED) if dropped else table)
+    coverage = _coverage(decision, table.with_outcome(dropped, ABSTAINED) if dropped else table)
     is_failed = _is_failed_by_rule(decision, table if decision.rule == "strict" else counted)
     components = _clean_diagnostics(decision, counted, components)
     return GroupResult(components, fused, partial, partial_fused, low, high, coverage, is_failed, dropped)
@@ -213,12 +213,12 @@ def _components(decision: Decision, table: Table, combiners: Combiners, scenario
         component = compute_component(spec.combiner, combiners[spec.combiner], cells, spec.params)
         selective = [spec_input for spec_input in spec.inputs.values() if _is_selective(spec_input)]
         components[spec.name] = (
-            replace(component, figures={**component.figures, **_count_discarded(table, selective)})
+            replace(component, diagnostics={**component.diagnostics, **_count_discarded(table, selective)})
             if selective
             else component
         )
     values = [array for component in components.values() for array in (component.value, *component.parts.values())]
-    diagnostics = [array for component in components.values() for array in component.figures.values()]
+    diagnostics = [array for component in components.values() for array in component.diagnostics.values()]
     if not np.isfinite(values).all() or np.isinf(diagnostics).any():
         _refuse_nonfinite(decision, components)
     return components
@@ -230,10 +230,10 @@ def _clean_diagnostics(decision: Decision, table: Table, components: Mapping[str
     for spec in decision.specs:
         share, _ = _judged_share(spec, table)
         component = components[spec.name]
-        figures = {
-            n: v if n in _DISCARD_COUNTS else np.where(share > 0.0, v, np.nan) for n, v in component.figures.items()
+        diagnostics = {
+            n: v if n in _DISCARD_COUNTS else np.where(share > 0.0, v, np.nan) for n, v in component.diagnostics.items()
         }
-        cleaned[spec.name] = replace(component, figures=figures)
+        cleaned[spec.name] = replace(component, diagnostics=diagnostics)
     return cleaned
 
 
@@ -242,7 +242,7 @@ _DISCARD_COUNTS = ("discarded", "without a majority")
 
 def _count_discarded(table: Table, inputs: Sequence[ComponentInput]) -> dict[str, Floats]:
     """Return the number of discarded verdicts, and of questions without a majority, [R] each."""
-    counts = [table.unheard(spec_input) for spec_input in inputs]
+    counts = [table.discarded(spec_input) for spec_input in inputs]
     sums = (np.asarray(aggregation.total(column, axis=0)) for column in zip(*counts, strict=True))
     return dict(zip(_DISCARD_COUNTS, sums, strict=True))
 
@@ -252,7 +252,7 @@ def _refuse_nonfinite(decision: Decision, components: Mapping[str, Component]) -
     for spec in decision.specs:
         component = components[spec.name]
         values = [np.where(component.present, component.value, 0.0), *component.parts.values()]
-        if not np.isfinite(values).all() or np.isinf([*component.figures.values()]).any():
+        if not np.isfinite(values).all() or np.isinf([*component.diagnostics.values()]).any():
             raise PlanError(
                 f"combiner {spec.combiner!r} gave component {spec.name!r} a value that is not finite; mend the "
                 "combiner, or bring the weights of the component's inputs closer together"
@@ -260,7 +260,9 @@ def _refuse_nonfinite(decision: Decision, components: Mapping[str, Component]) -
 
 
 def _cells(spec: ComponentSpec, table: Table, rule: str, scenario: Scenario) -> dict[str, ScoreMatrix]:
-    return {name: table.cells(spec_input, rule, spec.direction, scenario) for name, spec_input in spec.inputs.items()}
+    return {
+        name: table.score_matrix(spec_input, rule, spec.direction, scenario) for name, spec_input in spec.inputs.items()
+    }
 
 
 def _spans(
@@ -274,7 +276,7 @@ def _spans(
     for spec in decision.specs:
         cells = (_cells(spec, table, decision.rule, "low"), _cells(spec, table, decision.rule, "high"))
         combiner, value = combiners[spec.combiner], components[spec.name].value
-        is_open = np.full_like(missing, missing.any()) if combiner.across else missing
+        is_open = np.full_like(missing, missing.any()) if combiner.uses_other_rows else missing
         with as_plan_error(f"combiner {spec.combiner!r}"):
             least, most = (np.where(is_open, bound, value) for bound in combiner.bounds(*cells, spec.params))
         spans[spec.name] = least, most
@@ -304,8 +306,8 @@ def _coverage(decision: Decision, table: Table) -> Floats:
 def _judged_share(spec: ComponentSpec, table: Table) -> tuple[Floats, Bools]:
     weights, shares = [], []
     for spec_input in spec.inputs.values():
-        judged_weight, requested_weight = table.judged(spec_input)
-        weights.append(np.where(requested_weight > 0, spec_input.mass, 0.0))
+        judged_weight, requested_weight = table.judged_weight(spec_input)
+        weights.append(np.where(requested_weight > 0, spec_input.total_weight, 0.0))
         shares.append(judged_weight / np.where(requested_weight > 0, requested_weight, 1.0))
     weight = np.stack(weights, axis=1)
     total = np.asarray(aggregation.total(weight))
@@ -323,7 +325,7 @@ def _is_failed_by_rule(decision: Decision, table: Table) -> Bools:
     if decision.rule == "strict":  # includes failures that a majority of samples hides
         for columns in table.columns.values():
             is_failed |= np.isin(columns.outcome, [FAILED_BY_RESPONSE, FAILED_BY_INFRASTRUCTURE]).any(axis=1)
-    for spec in decision.specs if decision.rule == "strict" else decision.counting:
+    for spec in decision.specs if decision.rule == "strict" else decision.counting_specs:
         for spec_input in spec.inputs.values():
             outcome, weights = table.outcomes(spec_input)
             is_failed |= _is_fatal(decision.rule, outcome, weights * spec.direction < 0).any(axis=1)

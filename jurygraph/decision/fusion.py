@@ -47,10 +47,10 @@ def fuse(
     return FusedRewards(reward, tuple(changes))
 
 
-def require_finite(what: str, reward: np.float64 | Floats) -> Floats:
+def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
     """Return the reward, or raise PlanError naming `what` if it is not finite."""
     if not np.isfinite(reward).all():
-        raise PlanError(f"{what} overflows: it is larger than any number; make the weights or the scale smaller")
+        raise PlanError(f"{name} overflows: it is larger than any number; make the weights or the scale smaller")
     return np.asarray(reward)
 
 

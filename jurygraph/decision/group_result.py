@@ -29,7 +29,7 @@ class GroupResult:
     low: Floats
     high: Floats
     coverage: Floats
-    lost: Bools
+    failed_by_rule: Bools
     dropped: frozenset[str]
 
 
@@ -45,12 +45,12 @@ class RewardRow(NamedTuple):
     terms: Sequence[float | None]
     counts: Counts
     parts: Mapping[str, Mapping[str, float]]
-    figures: Mapping[str, Mapping[str, float]]
+    diagnostics: Mapping[str, Mapping[str, float]]
     adjustments: Sequence[tuple[str, float, float]]
     notes: Sequence[str]
 
     @classmethod
-    def of(cls, reward: Reward) -> "RewardRow":
+    def from_reward(cls, reward: Reward) -> "RewardRow":
         """Return a reward's row."""
         return cls(
             value=reward.value,
@@ -62,12 +62,12 @@ class RewardRow(NamedTuple):
             terms=[term.value for term in reward.terms],
             counts=reward.counts,
             parts=reward.parts,
-            figures=reward.figures,
+            diagnostics=reward.diagnostics,
             adjustments=[(step.name, step.before, step.after) for step in reward.adjustments],
             notes=reward.notes,
         )
 
-    def reward(self, decision: Decision) -> Reward:
+    def to_reward(self, decision: Decision) -> Reward:
         """Return the reward, under its decision."""
         # Validation of one mapping is faster than `model_construct`, and refuses values that are not numbers.
         return Reward.model_validate(
@@ -87,18 +87,18 @@ def _term(spec: ComponentSpec, value: float | None) -> dict[str, Any]:
 
 
 def reward_rows(
-    decision: Decision, judged: GroupResult, counts: Sequence[Counts], alone: Sequence[bool]
+    decision: Decision, judged: GroupResult, counts: Sequence[Counts], is_single: Sequence[bool]
 ) -> list[RewardRow]:
     """Return the rewards of all rows.
 
     For each row, `counts` counts its verdicts by status, and `alone` is true if it had no response to be compared with.
     """
     rows, coverage = len(counts), judged.coverage
-    is_failed = judged.lost | _is_below(coverage, decision.min_coverage) | (coverage == 0.0)
+    is_failed = judged.failed_by_rule | _is_below(coverage, decision.min_coverage) | (coverage == 0.0)
     is_open = judged.low < judged.high  # missing verdicts could still change the reward
-    is_degraded = _is_below(coverage, 1.0) | is_open | np.array(alone, dtype=np.bool_) | bool(judged.dropped)
+    is_degraded = _is_below(coverage, 1.0) | is_open | np.array(is_single, dtype=np.bool_) | bool(judged.dropped)
     status = np.where(is_failed, "failed", np.where(is_degraded, "degraded", "ok")).tolist()
-    why = zip(status, coverage.tolist(), judged.lost.tolist(), is_open.tolist(), alone, strict=True)
+    why = zip(status, coverage.tolist(), judged.failed_by_rule.tolist(), is_open.tolist(), is_single, strict=True)
     columns: dict[str, Iterable[Any]] = {
         "value": _to_numbers(judged.fused.value, ~is_failed),
         "status": status,
@@ -154,8 +154,8 @@ def _named_numbers(components: Mapping[str, Mapping[str, Floats]], rows: int) ->
 
 def _diagnostics(components: Mapping[str, Component], rows: int) -> Iterable[dict[str, Any]]:
     """Return each row's diagnostics of the components, without NaN, which marks a value that is not available."""
-    named = _named_numbers({name: component.figures for name, component in components.items()}, rows)
-    if not any(np.isnan(value).any() for component in components.values() for value in component.figures.values()):
+    named = _named_numbers({name: component.diagnostics for name, component in components.items()}, rows)
+    if not any(np.isnan(value).any() for component in components.values() for value in component.diagnostics.values()):
         return named
     cleaned = ({n: {k: v for k, v in numbers.items() if v == v} for n, numbers in row.items()} for row in named)
     return ({name: numbers for name, numbers in row.items() if numbers} for row in cleaned)

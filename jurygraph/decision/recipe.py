@@ -114,7 +114,7 @@ def build_specs(
     task: Task,
     survey: Survey,
     config: Config,
-    seats: Mapping[str, EvaluatorRecord],
+    evaluator_records: Mapping[str, EvaluatorRecord],
     combiners: Mapping[str, Combiner],
     weights: Mapping[str, float],
     difficulty: Mapping[str, Any],
@@ -123,9 +123,9 @@ def build_specs(
 
     `seats` and `combiners` are by name; `weights` and `difficulty` are those of the task's stakeholders.
     """
-    builder = _SpecBuilder(task, survey, config, seats, combiners)
+    builder = _SpecBuilder(task, survey, config, evaluator_records, combiners)
     specs = [builder.configured_spec(name, component) for name, component in config.components.items()]
-    homes = {name: default_component(name, seats[name].audience) for name in builder.questions}
+    homes = {name: default_component(name, evaluator_records[name].audience) for name in builder.questions}
     for home in sorted(set(homes.values()) - set(config.components)):
         sources = [name for name, target in homes.items() if target == home]
         specs.append(builder.default_spec(home, sources, weights, difficulty))
@@ -209,7 +209,7 @@ class _SpecBuilder:
         }
         if seat.shares and seat.audience != "reviewer":
             inputs = {
-                key: spec_input.model_copy(update={"mass": _sum(spec_input.weights)})
+                key: spec_input.model_copy(update={"total_weight": _sum(spec_input.weights)})
                 for key, spec_input in inputs.items()
             }
         return self._build_spec(home, seat.combiner, inputs, {})
@@ -292,7 +292,7 @@ class _SpecBuilder:
                 f"task {self.task.id!r}: nobody asks about {member!r}; let an evaluator of that audience do so, or "
                 "leave it out of the task"
             )
-        input_config = InputConfig(of=sources[0], mass=abs(weight), gated=gated)
+        input_config = InputConfig(of=sources[0], total_weight=abs(weight), gated=gated)
         return _build_input(where, questions, input_config, 1.0 if weight > 0 else -1.0)
 
     def _configured_input(self, component: str, key: str, input_config: InputConfig) -> ComponentInput:
@@ -319,13 +319,13 @@ class _SpecBuilder:
         self, name: str, combiner: str, inputs: dict[str, ComponentInput], params: Mapping[str, Any]
     ) -> ComponentSpec:
         implementation = self.combiners[combiner]
-        if implementation.keeps_columns:
+        if implementation.needs_all_columns:
             inputs = {key: spec_input.model_copy(update={"reduce": None}) for key, spec_input in inputs.items()}
         self._check_inputs(name, combiner, inputs)
         try:
             with as_plan_error(f"combiner {combiner!r}"):
                 frozen = implementation.freeze(inputs, params)
-                implementation.fits(
+                implementation.check_questions(
                     [self.by_id[name] for spec_input in inputs.values() for name in spec_input.questions], frozen
                 )
         except PlanError as error:
@@ -344,7 +344,7 @@ class _SpecBuilder:
         )
 
     def _check_inputs(self, name: str, combiner: str, inputs: Mapping[str, ComponentInput]) -> None:
-        if _overflows([spec_input.mass for spec_input in inputs.values()]):
+        if _overflows([spec_input.total_weight for spec_input in inputs.values()]):
             raise PlanError(
                 f"task {self.task.id!r}, component {name!r}: the sum of the weights is larger than any number; make "
                 "them smaller"
@@ -383,7 +383,7 @@ def _build_input(
         weights=(sign,) * len(ordered),
         reduce=input_config.reduce,
         confident=input_config.confident or 0.0,
-        mass=input_config.mass,
+        total_weight=input_config.total_weight,
         gated=input_config.gated or "missing",
     )
 
@@ -419,5 +419,5 @@ def build_decision(config: Config, specs: tuple[ComponentSpec, ...], combiners: 
         min_coverage=config.failure.min_coverage,
         group_rule=config.failure.group_rule,
     )
-    fixed = all(combiners[spec.combiner].fixes_weights for spec in decision.counting)
+    fixed = all(combiners[spec.combiner].has_fixed_weights for spec in decision.counting_specs)
     return decision if fixed else decision.model_copy(update={"weights_fixed": False})

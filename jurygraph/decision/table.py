@@ -52,13 +52,13 @@ class Table:
     rows: int
     columns: Mapping[str, Columns]
 
-    def cells(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
+    def score_matrix(self, spec_input: ComponentInput, rule: str, direction: int, scenario: Scenario) -> ScoreMatrix:
         """Return one input of a spec as cells, filled.
 
         `direction` is -1 where a larger component means a lower reward.
         """
         pieces = [
-            _fill_cells(self.heard(name, spec_input), weight, spec_input, rule, direction, scenario)
+            _fill_cells(self.effective(name, spec_input), weight, spec_input, rule, direction, scenario)
             for name, weight in zip(spec_input.questions, spec_input.weights, strict=True)
         ]
         if len(pieces) == 1:
@@ -67,12 +67,12 @@ class Table:
             value=np.concatenate([p.value for p in pieces], axis=1),
             met=np.concatenate([p.met for p in pieces], axis=1),
             judged=np.concatenate([p.judged for p in pieces], axis=1),
-            live=np.concatenate([p.live for p in pieces], axis=1),
+            applicable=np.concatenate([p.applicable for p in pieces], axis=1),
             weight=np.concatenate([p.weight for p in pieces]),
-            mass=spec_input.mass,
+            total_weight=spec_input.total_weight,
         )
 
-    def heard(self, name: str, spec_input: ComponentInput) -> Columns:
+    def effective(self, name: str, spec_input: ComponentInput) -> Columns:
         """Return a question's verdicts as an input uses them: confident enough, and reduced to a majority if required.
 
         A discarded verdict counts as an abstention, and so does a missing majority; a failure among the votes counts as
@@ -85,11 +85,11 @@ class Table:
             _reduce_to_majority(columns) if spec_input.reduce == "majority" and columns.value.shape[1] > 1 else columns
         )
 
-    def unheard(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
+    def discarded(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the number of an input's discarded verdicts, and of its questions without a majority, [R] each."""
         discarded, undecided = [], []
         for name in spec_input.questions:
-            columns, effective = self.columns[name], self.heard(name, spec_input)
+            columns, effective = self.columns[name], self.effective(name, spec_input)
             is_discarded = is_judged(columns.outcome) & (columns.sure < spec_input.confident)
             discarded.append(aggregation.total(np.where(is_discarded, 1.0, 0.0)))
             has_verdicts = is_judged(columns.outcome).any(axis=1)
@@ -99,7 +99,7 @@ class Table:
             )
         return np.asarray(aggregation.total(discarded, axis=0)), np.asarray(aggregation.total(undecided, axis=0))
 
-    def marked(self, questions: Iterable[str], outcome: int) -> "Table":
+    def with_outcome(self, questions: Iterable[str], outcome: int) -> "Table":
         """Return the table with every requested cell of these questions set to one outcome."""
         columns = dict(self.columns)
         for name in questions:
@@ -109,12 +109,12 @@ class Table:
             )
         return Table(self.rows, columns)
 
-    def judged(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
+    def judged_weight(self, spec_input: ComponentInput) -> tuple[Floats, Floats]:
         """Return the judged and the requested weight of an input, [R] each; a folded question counts once."""
         settled = (*JUDGED, NOT_APPLICABLE) if spec_input.gated == "zero" else JUDGED
         judged_weights, requested = [], []
         for name, weight in zip(spec_input.questions, spec_input.weights, strict=True):
-            outcome = self.heard(name, spec_input).outcome
+            outcome = self.effective(name, spec_input).outcome
             judged_count = np.asarray(aggregation.total(np.where(np.isin(outcome, settled), 1.0, 0.0)))
             requested_count = judged_count + aggregation.total(np.where(is_unjudged(outcome), 1.0, 0.0))
             if spec_input.reduce is not None:
@@ -128,7 +128,7 @@ class Table:
 
     def outcomes(self, spec_input: ComponentInput) -> tuple[NDArray[np.int8], Floats]:
         """Return the outcome of every cell of an input, [R,K], and the cells' weights, [K]."""
-        outcomes = [self.heard(name, spec_input).outcome for name in spec_input.questions]
+        outcomes = [self.effective(name, spec_input).outcome for name in spec_input.questions]
         weights = [np.full(o.shape[1], w) for o, w in zip(outcomes, spec_input.weights, strict=True)]
         return np.concatenate(outcomes, axis=1), np.concatenate(weights)
 
@@ -280,7 +280,7 @@ def _fill_cells(
     is_decided = is_settled & ~is_stopped  # a stopped response supports no gain and reduces no penalty
     if spec_input.reduce is not None and value.shape[1] > 1:
         value, met, is_decided, is_live = _fold_columns(value, met, is_decided, is_live, spec_input.reduce)
-    return ScoreMatrix(value, met, is_decided, is_live, np.full(value.shape[1], weight), spec_input.mass)
+    return ScoreMatrix(value, met, is_decided, is_live, np.full(value.shape[1], weight), spec_input.total_weight)
 
 
 def _fill_value(rule: str, scenario: Scenario, is_penalty: bool) -> float:
@@ -313,8 +313,8 @@ def dropped_questions(decision: Decision, table: Table) -> frozenset[str]:
     """Return the questions dropped for the group under `drop-criterion`: they count, and a response lacks a verdict."""
     if decision.group_rule != "drop-criterion":
         return frozenset()
-    inputs = [spec_input for spec in decision.counting for spec_input in spec.inputs.values()]
-    counting = ((name, table.heard(name, spec_input)) for spec_input in inputs for name in spec_input.questions)
+    inputs = [spec_input for spec in decision.counting_specs for spec_input in spec.inputs.values()]
+    counting = ((name, table.effective(name, spec_input)) for spec_input in inputs for name in spec_input.questions)
     return frozenset(name for name, columns in counting if is_unjudged(columns.outcome).any())
 
 

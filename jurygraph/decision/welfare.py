@@ -29,13 +29,13 @@ class _Welfare(Combiner):
     û_i; the figures are those of the group.
     """
 
-    takes: Sequence[str] = ()
+    extra_params: Sequence[str] = ()
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
-        total = float(aggregation.total([cells_of_input.mass for cells_of_input in inputs.values()]))
+        total = float(aggregation.total([cells_of_input.total_weight for cells_of_input in inputs.values()]))
         if abs(total - 1.0) > stakeholders.SUM_TOLERANCE:
             raise PlanError(f"combiner {self.name!r} has masses that sum to {total}; choose masses that sum to 1")
-        known = {*RECORD_ONLY_PARAMS, "hard", "soft", "cap", *self.takes}
+        known = {*RECORD_ONLY_PARAMS, "hard", "soft", "cap", *self.extra_params}
         return super().freeze(inputs, {k: v for k, v in params.items() if k not in known}) | dict(params)
 
     def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
@@ -45,7 +45,9 @@ class _Welfare(Combiner):
         ]
         utility = np.stack([value for value, _ in columns], axis=1)
         has_utility = np.stack([present_rows for _, present_rows in columns], axis=1)
-        weight = np.where(has_utility, np.array([stakeholder_cells.mass for stakeholder_cells in cells.values()]), 0.0)
+        weight = np.where(
+            has_utility, np.array([stakeholder_cells.total_weight for stakeholder_cells in cells.values()]), 0.0
+        )
         present = np.asarray(has_utility.any(axis=1))
         scale = np.where(has_utility.all(axis=1) | ~present, 1.0, aggregation.total(weight))
         value = self._welfare(weight / scale[:, None], utility, has_utility, params)
@@ -73,7 +75,7 @@ class Egalitarian(_Welfare):
     """R = Σ w_i û_i if every û_i reaches the `floor`; otherwise no more than the least û_i."""
 
     name = "egalitarian"
-    takes = ("floor",)
+    extra_params = ("floor",)
 
     def _welfare(self, weight: Floats, utility: Floats, has_utility: Bools, params: Mapping[str, Any]) -> Floats:
         weighted = np.asarray(aggregation.total(weight * utility))
@@ -100,10 +102,10 @@ def _utility(cells: ScoreMatrix, hard: Sequence[int], cap: float | None) -> tupl
     if not len(hard) or cap is None:
         return utility, has_utility
     places = list(hard)
-    live = np.where(cells.live[:, places], 1.0, 0.0)
+    live = np.where(cells.applicable[:, places], 1.0, 0.0)
     applicable = np.asarray(aggregation.total(live))
     mean_hard = aggregation.total(live * cells.value[:, places]) / np.where(applicable > 0, applicable, 1.0)
-    violated = (cells.live[:, places] & ~cells.met[:, places]).any(axis=1)
+    violated = (cells.applicable[:, places] & ~cells.met[:, places]).any(axis=1)
     return np.where(violated, np.minimum(utility, cap * mean_hard), utility), has_utility
 
 
@@ -119,13 +121,13 @@ def _figures(utility: Floats, cells: Mapping[str, ScoreMatrix], soft: Mapping[st
     if soft_columns:
         met = np.concatenate(
             [
-                np.where(stakeholder.met[:, places] & stakeholder.live[:, places], 1.0, 0.0)
+                np.where(stakeholder.met[:, places] & stakeholder.applicable[:, places], 1.0, 0.0)
                 for stakeholder, places in soft_columns
             ],
             axis=1,
         )
         live = np.concatenate(
-            [np.where(stakeholder.live[:, places], 1.0, 0.0) for stakeholder, places in soft_columns], axis=1
+            [np.where(stakeholder.applicable[:, places], 1.0, 0.0) for stakeholder, places in soft_columns], axis=1
         )
         applicable = np.asarray(aggregation.total(live))
         figures["preferences addressed"] = aggregation.total(met) / np.where(applicable > 0, applicable, 1.0)

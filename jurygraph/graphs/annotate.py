@@ -33,22 +33,26 @@ Update = dict[str, Any]
 
 async def _roles(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
     rubric = _rubric(state)
-    known = _check_standing(state["task"], rubric, state.get("reviewed"))
+    known = _read_known_graph(state["task"], rubric, state.get("reviewed"))
     unknown = [criterion.id for criterion in rubric.criteria if criterion.id not in known.roles]
     assigned = await _annotator(state, runtime.context).roles(unknown) if unknown else CheckedRoles()
-    return {"standing": known, "given": assigned, "roles": dict(sorted({**known.roles, **assigned.roles}.items()))}
+    return {
+        "known_graph": known,
+        "assigned_roles": assigned,
+        "roles": dict(sorted({**known.roles, **assigned.roles}.items())),
+    }
 
 
 async def _candidates(state: AnnotateState) -> Update:
     pairs = candidate_pairs(state["roles"])
-    return {"candidates": len(pairs), "asked": state["standing"].still_to_ask(pairs)}
+    return {"candidates": len(pairs), "requested_pairs": state["known_graph"].open_pairs(pairs)}
 
 
 async def _edges(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
-    if not state["asked"]:
+    if not state["requested_pairs"]:
         return {"batches": [], "source": None}
     annotator, config = _annotator(state, runtime.context), _annotation_config(runtime.context)
-    batches = await annotator.edges(state["asked"], state["roles"], config.batch, config.votes)
+    batches = await annotator.edges(state["requested_pairs"], state["roles"], config.batch, config.votes)
     return {"batches": batches, "source": annotator.source}
 
 
@@ -64,8 +68,10 @@ async def _validate(state: AnnotateState) -> Update:
 
 
 async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update:
-    rubric, known, assigned = _rubric(state), state["standing"], state["given"]
-    projected = project([*state["proposed"], *known.found, *known.cut], known.by_hand)
+    rubric, known, assigned = _rubric(state), state["known_graph"], state["assigned_roles"]
+    projected = project(
+        [*state["proposed"], *known.annotated_edges, *known.projected_out_edges], known.hand_written_edges
+    )
     record = Annotation(
         domain=_prompt_domain(state, runtime.context),
         candidates=state["candidates"],
@@ -75,10 +81,10 @@ async def _project(state: AnnotateState, runtime: Runtime[RunContext]) -> Update
         rejected=(*state["rejected"], *projection_rejections(projected)),
         unanswered=tuple(state["unanswered"]),
     )
-    return {"rubric": freeze_graph(state["task"], rubric, known, state["asked"], projected.kept, record)}
+    return {"rubric": freeze_graph(state["task"], rubric, known, state["requested_pairs"], projected.kept, record)}
 
 
-def _check_standing(task: Task, rubric: Rubric, reviewed: Rubric | None) -> KnownGraph:
+def _read_known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None) -> KnownGraph:
     try:
         return known_graph(task, rubric, reviewed)
     except GraphCycleError as error:
@@ -88,8 +94,8 @@ def _check_standing(task: Task, rubric: Rubric, reviewed: Rubric | None) -> Know
 
 def _prompt_domain(state: AnnotateState, roster: RunContext) -> str:
     """Return the domain in the annotator's latest prompt: the recorded one where nothing new was requested."""
-    record, assigned = state["standing"].record, state["given"]
-    if record is not None and not (state["asked"] or assigned.roles or assigned.unassigned):
+    record, assigned = state["known_graph"].record, state["assigned_roles"]
+    if record is not None and not (state["requested_pairs"] or assigned.roles or assigned.unassigned):
         return record.domain
     return load_domain(_annotation_config(roster).domain).name
 
@@ -106,10 +112,10 @@ def _annotation_config(roster: RunContext) -> AnnotationConfig:
 
 
 def _annotator(state: AnnotateState, roster: RunContext) -> Annotator:
-    if roster.gateway is None:
+    if roster.judge_client is None:
         problem = f"task {state['task'].id!r}: its rubric has no graph yet, and there is no model to annotate it"
         raise PlanError(f"{problem}; name a model, give a reviewed graph with --edges-from, or leave `annotation` out")
-    return Annotator(state["task"], _rubric(state), load_domain(_annotation_config(roster).domain), roster.gateway)
+    return Annotator(state["task"], _rubric(state), load_domain(_annotation_config(roster).domain), roster.judge_client)
 
 
 def build() -> AnnotateGraph:

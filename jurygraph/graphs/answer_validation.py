@@ -93,16 +93,16 @@ def to_failure(error: BaseException, redactor: Redactor) -> Failure:
         kind = "time-limit"
     else:
         cause = "infrastructure"
-        type_name = redactor.text(type(error).__name__)[:LONGEST_KIND]
+        type_name = redactor.redact_text(type(error).__name__)[:LONGEST_KIND]
         kind = "malformed" if isinstance(error, _Malformed) else type_name or "error"
     described = _catch_errors(lambda: _error_message(error, redactor))
     message = described if isinstance(described, str) else f"it has no message: {type(described).__name__}"
-    return Failure(cause=cause, kind=kind, message=(message or kind) + redactor.text(_user_code_location(error)))
+    return Failure(cause=cause, kind=kind, message=(message or kind) + redactor.redact_text(_user_code_location(error)))
 
 
 def _error_message(error: BaseException, redactor: Redactor) -> str:
     text = first_validation_error(error) if isinstance(error, ValidationError) else str(error)
-    clean = redactor.text(text[:_MAX_MESSAGE_READ]).encode("utf-8", "backslashreplace").decode("utf-8")
+    clean = redactor.redact_text(text[:_MAX_MESSAGE_READ]).encode("utf-8", "backslashreplace").decode("utf-8")
     return clean[:MAX_MESSAGE_LENGTH]
 
 
@@ -202,9 +202,13 @@ def _revalidate(model: T) -> T:
 
 def _redact(item: T, shown: Sequence[str], redactor: Redactor) -> T:
     """Return the item without secrets. A quotation of a text that was shown stays: that text is stored unchanged."""
-    if not redactor.has_secrets or item.model_fields_set <= _NO_TEXT or not redactor.finds(item.model_dump_json()):
+    if (
+        not redactor.has_secrets
+        or item.model_fields_set <= _NO_TEXT
+        or not redactor.has_secret_in(item.model_dump_json())
+    ):
         return item
-    clean: Any = redactor.value(item.model_dump(mode="json"))
+    clean: Any = redactor.redact_json(item.model_dump(mode="json"))
     for evidence, clean_evidence in zip(item.evidence, clean["evidence"], strict=True):
         if any(evidence.quote in text for text in shown):
             clean_evidence["quote"] = evidence.quote

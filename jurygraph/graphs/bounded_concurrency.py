@@ -8,7 +8,9 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-async def gather_in_order(begun: "Iterable[asyncio.Task[T]]", at_once: int, ahead: int) -> AsyncGenerator[T, None]:
+async def gather_in_order(
+    tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int, max_waiting: int
+) -> AsyncGenerator[T, None]:
     """Yield the results of tasks in order; the iterable `begun` starts a task each time its next item is taken.
 
     At most `at_once` tasks run at once. A finished task makes room for another, and its result waits until those before
@@ -17,13 +19,13 @@ async def gather_in_order(begun: "Iterable[asyncio.Task[T]]", at_once: int, ahea
     closed, are cancelled.
     """
     waiting: deque[asyncio.Task[T]] = deque()
-    room = asyncio.Semaphore(at_once - 1)
+    room = asyncio.Semaphore(max_concurrent - 1)
     try:
-        for task in begun:
+        for task in tasks:
             waiting.append(task)
             task.add_done_callback(lambda _: room.release())
             await room.acquire()  # wait for a free place before the next task is started
-            while waiting and (waiting[0].done() or len(waiting) >= at_once * (1 + ahead)):
+            while waiting and (waiting[0].done() or len(waiting) >= max_concurrent * (1 + max_waiting)):
                 yield await waiting.popleft()
         while waiting:
             yield await waiting.popleft()

@@ -101,7 +101,7 @@ async def derive_jobs(jobs: Sequence[DerivationTask], survey: Survey, roster: Ru
     """Return the material of all jobs, in their order."""
 
     def build_input(job: DerivationTask) -> DeriverInput:
-        return DeriverInput(survey.views[job.derivation.view], job.response, job.material, roster.gateway)
+        return DeriverInput(survey.views[job.derivation.view], job.response, job.material, roster.judge_client)
 
     async def derive(job: DerivationTask) -> Any:
         deriver = roster.derivers[job.derivation.deriver]
@@ -123,17 +123,22 @@ async def _answer_evaluator(
     evaluator: Evaluator, slots: Sequence[EvaluatorTask], survey: Survey, roster: RunContext
 ) -> list[Any]:
     """Return the evaluator's answer for each slot, or the exception that it raised."""
-    if evaluator.asks_model and roster.config.model == "none":
+    if evaluator.uses_model and roster.config.model == "none":
         return [NO_MODEL_VERDICT] * len(slots)
     inputs = [
         EvaluatorInput(
-            slot.question, survey.views[slot.question.view], slot.responses, slot.material, slot.sample, roster.gateway
+            slot.question,
+            survey.views[slot.question.view],
+            slot.responses,
+            slot.material,
+            slot.sample,
+            roster.judge_client,
         )
         for slot in slots
     ]
-    if evaluator.together:
+    if evaluator.batched:
         return await _call_batched(evaluator, inputs)
-    return await _call_each(evaluator.answer, inputs, evaluator.quick)
+    return await _call_each(evaluator.answer, inputs, evaluator.runs_inline)
 
 
 async def _call_batched(evaluator: Evaluator, inputs: Sequence[EvaluatorInput]) -> list[Any]:

@@ -102,12 +102,12 @@ def list_questions(
     evaluators: Mapping[str, Evaluator],
     uses: Mapping[str, EvaluatorUse],
     views: Sequence[TaskView],
-    given: Collection[str] = (),
+    available: Collection[str] = (),
 ) -> tuple[Question, ...]:
     """Return all questions in the order of their ids; `when`, `samples` and `of` of the config override the
     evaluator's.
 
-    `given` are the names of the material that derivers produce. A standby question is left out where another question
+    `available` are the names of the material that derivers produce. A standby question is left out where another question
     covers the same member and subject. Raises PlanError for a question that is repeated or invalid.
     """
     questions: dict[str, Question] = {}
@@ -121,7 +121,7 @@ def list_questions(
             for question in evaluator_questions:
                 if question.id in questions:
                     raise PlanError(f"two questions have the id {question.id!r}: tell them apart by their subjects")
-                needs = _required_material(question.needs, evaluator.reads_data and DATA in given)
+                needs = _required_material(question.needs, evaluator.reads_data and DATA in available)
                 if uses[name].of is not None and needs:
                     raise PlanError(_describe_unseen_variants(name, needs))
                 configured = question.model_copy(update={**changes, "needs": needs})

@@ -36,7 +36,7 @@ Update = dict[str, Any]
 async def _read(state: PrepareState, runtime: Runtime[RunContext]) -> Command[str]:
     """Go to `profiles` only if an evaluator judges stakeholders: otherwise they change no question and no weight."""
     task, audiences = state["task"], _audiences(runtime.context)
-    has_unread_profiles = state.get("stated") is not None or any(map(is_text_only, task.stakeholders))
+    has_unread_profiles = state.get("profiles_line") is not None or any(map(is_text_only, task.stakeholders))
     update = {"digest": task.content_digest, "profiles": None, "views": view_task(task, ["task", *audiences])}
     update["rubric"] = None
     return Command(goto="profiles" if has_unread_profiles and "stakeholder" in audiences else "weigh", update=update)
@@ -44,8 +44,8 @@ async def _read(state: PrepareState, runtime: Runtime[RunContext]) -> Command[st
 
 async def _profiles(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
     roster = runtime.context
-    model = None if roster.config.model == "none" else roster.gateway
-    read = await read_profiles(state["task"], state.get("stated"), model)
+    model = None if roster.config.model == "none" else roster.judge_client
+    read = await read_profiles(state["task"], state.get("profiles_line"), model)
     task = with_profiles(state["task"], read)
     return {"profiles": read, "task": task, "views": view_task(task, ["task", *_audiences(roster)])}
 
@@ -67,7 +67,7 @@ def _should_annotate(roster: RunContext) -> bool:
     usable = (
         evaluators
         if roster.config.model != "none"
-        else [evaluator for evaluator in evaluators if not evaluator.asks_model]
+        else [evaluator for evaluator in evaluators if not evaluator.uses_model]
     )
     return roster.config.annotation is not None and bool(usable)
 
@@ -90,7 +90,7 @@ async def _question(state: PrepareState, runtime: Runtime[RunContext]) -> Update
 async def _recipe(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
     roster, weighed = runtime.context, (state["weights"], state["difficulty"])
     task = with_rubric_graph(state["task"], _require_complete_graph(state["task"], state["rubric"]))
-    specs = build_specs(task, state["survey"], roster.config, roster.seats, roster.combiners, *weighed)
+    specs = build_specs(task, state["survey"], roster.config, roster.evaluator_records, roster.combiners, *weighed)
     return {"decision": build_decision(roster.config, specs, roster.combiners)}
 
 
@@ -113,7 +113,7 @@ _MAX_SHOWN = 200
 
 
 async def _freeze(state: PrepareState, runtime: Runtime[RunContext]) -> Update:
-    gateway = runtime.context.gateway
+    gateway = runtime.context.judge_client
     refuse_secrets_in_plan(state["task"], state["survey"], state["decision"], runtime.context.redactor)
     plan = Plan(
         task_id=state["task"].id,

@@ -85,7 +85,7 @@ class WaveWork:
 
     slots: dict[str, list[EvaluatorTask]] = field(default_factory=dict)
     jobs: list[DerivationTask] = field(default_factory=list)
-    settled: list[Verdict] = field(default_factory=list)
+    settled_verdicts: list[Verdict] = field(default_factory=list)
     material: list[Material] = field(default_factory=list)
 
     @property
@@ -96,7 +96,7 @@ class WaveWork:
 
 def sort_responses(responses: Iterable[Response]) -> tuple[Response, ...]:
     """Return the group ordered by content: digest of text and data, then id. Labels and agents are removed."""
-    return tuple(sorted((r.shown() for r in responses), key=lambda r: (r.content_digest, r.id)))
+    return tuple(sorted((r.strip_metadata() for r in responses), key=lambda r: (r.content_digest, r.id)))
 
 
 def next_work(
@@ -173,7 +173,7 @@ class _WorkCollector:
                 [outcome for outcome in outcomes.values() if outcome is not None]
             )
             askable = []
-        self.work.settled.extend(
+        self.work.settled_verdicts.extend(
             stamp(outcome, name, (), 0) for name, outcome in outcomes.items() if outcome is not None
         )
         slots = [
@@ -200,7 +200,7 @@ class _WorkCollector:
             required_material(question), owners
         ):
             return False
-        self.work.settled.extend(
+        self.work.settled_verdicts.extend(
             stamp(self.recalled.verdicts[key], about, shown, slot.sample)
             for key, about in zip(keys, slot.about, strict=True)
         )
@@ -283,7 +283,7 @@ class _WorkCollector:
 
         A verdict on an unordered pair is mirrored for the second response.
         """
-        for verdict in (*self.verdicts, *self.work.settled):
+        for verdict in (*self.verdicts, *self.work.settled_verdicts):
             if verdict.question == question:
                 if verdict.about == response.id:
                     yield verdict
@@ -351,7 +351,7 @@ def _verdict_without_peers(others: Sequence[Verdict]) -> Verdict:
     missing = next((other for other in others if other.status not in ("not_applicable", "ok")), None)
     if missing is None:
         return Verdict(status="not_applicable", gated_by=GROUP_OF_ONE, reason="there is nothing to compare with")
-    return Verdict.failed("group", "there is nothing left to compare with: the others could not be asked about")
+    return Verdict.fail("group", "there is nothing left to compare with: the others could not be asked about")
 
 
 def _skip_question(when: Condition, reason: str) -> Verdict:

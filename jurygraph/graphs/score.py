@@ -28,7 +28,7 @@ async def _route(state: ScoreState) -> Command[str]:
     wave, responses = state["wave"], state["responses"]
     longest = max((len(response.text) for response in responses), default=0)  # response gates read the whole text
     work, wave = await search_off_loop(lambda: next_work(survey, wave, responses, *known), longest)
-    update = {"work": work, "wave": wave, "verdicts": work.settled, "material": work.material}
+    update = {"work": work, "wave": wave, "verdicts": work.settled_verdicts, "material": work.material}
     return Command(goto=work.branches or ["statistics"], update=update)
 
 
@@ -56,7 +56,7 @@ async def _decide(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
 
 
 async def _trace(state: ScoreState, runtime: Runtime[RunContext]) -> Update:
-    gateway, known = runtime.context.gateway, state["recalled"].calls
+    gateway, known = runtime.context.judge_client, state["recalled"].calls
     return {"traces": write_traces(state, known if gateway is None else {**known, **gateway.calls})}
 
 

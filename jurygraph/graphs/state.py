@@ -51,7 +51,7 @@ class RunContext:
     evaluators: Mapping[str, Evaluator]
     derivers: Mapping[str, Deriver]
     combiners: Mapping[str, Combiner]
-    gateway: "JudgeClient | None" = None
+    judge_client: "JudgeClient | None" = None
     secrets: tuple[str, ...] = ()
 
     @property
@@ -60,21 +60,21 @@ class RunContext:
         return process_redactor(self.secrets)
 
     @property
-    def seats(self) -> dict[str, EvaluatorRecord]:
+    def evaluator_records(self) -> dict[str, EvaluatorRecord]:
         """Return the record of each evaluator that a run stores, by name."""
-        return {name: evaluator.seat for name, evaluator in self.evaluators.items()}
+        return {name: evaluator.record for name, evaluator in self.evaluators.items()}
 
 
 class PrepareState(TypedDict, total=False):
     """The prepare graph's state. It has no field that could hold a response.
 
     `task` is the original task, and after its `profiles` were read the task with their constraints and tensions;
-    `digest` is that of the original. `stated` are the profiles as a PROFILES file gives them. `rubric` is the task's
+    `digest` is that of the original. `profiles_line` has the profiles of a PROFILES file. `rubric` is the task's
     rubric with its annotated graph, None where it was not annotated.
     """
 
     task: Task
-    stated: ProfilesLine | None
+    profiles_line: ProfilesLine | None
     digest: str
     profiles: Profiles | None
     rubric: Rubric | None
@@ -102,11 +102,11 @@ class AnnotateInput(TypedDict, total=False):
 class AnnotateState(AnnotateInput, total=False):
     """The annotate graph's state. It has no field that could hold a response."""
 
-    standing: KnownGraph
-    given: CheckedRoles
+    known_graph: KnownGraph
+    assigned_roles: CheckedRoles
     roles: dict[str, Role]
     candidates: int
-    asked: tuple[Pair, ...]
+    requested_pairs: tuple[Pair, ...]
     batches: list[Batch]
     source: EdgeSource | None
     proposed: list[Edge]

@@ -27,7 +27,7 @@ class Panel(Mean):
 
     def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         mean = super().combine(cells, params)
-        means = [replace(matrix, live=matrix.live & matrix.judged).mean() for matrix in cells.values()]
+        means = [replace(matrix, applicable=matrix.applicable & matrix.judged).mean() for matrix in cells.values()]
         value = np.stack([value for value, _ in means], axis=1)
         has_score = np.stack([present for _, present in means], axis=1)
         distance = np.abs(value[:, :, None] - value[:, None, :])

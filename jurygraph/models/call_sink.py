@@ -19,7 +19,7 @@ class CallSink(Protocol):
     def find(self, key: str) -> AnsweredCall | None:
         """Return the stored call whose request has this digest, if there is one."""
 
-    async def keep(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable when this returns."""
 
 
@@ -29,5 +29,5 @@ class NullCallSink:
     def find(self, key: str) -> AnsweredCall | None:
         return None
 
-    async def keep(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
         return None

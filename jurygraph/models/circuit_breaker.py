@@ -105,7 +105,7 @@ class CircuitBreaker:
                 turn.set_result(True)
                 return
 
-    def end(self, attempt: "Attempt", error: BaseException | None) -> bool:
+    def record_end(self, attempt: "Attempt", error: BaseException | None) -> bool:
         """Record how an attempt ended; return whether it is to be repeated because of an outage."""
         if attempt.is_probe and attempt.outage == self.outages:
             self._probing = False
@@ -207,7 +207,7 @@ class Attempt:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
-        return self._breaker.end(self, error)
+        return self._breaker.record_end(self, error)
 
 
 def _is_evidence(error: BaseException, until: float | None) -> bool:

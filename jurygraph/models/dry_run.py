@@ -8,10 +8,10 @@ from jurygraph.models.gateway import Gateway
 from jurygraph.models.limiter import Limiter
 
 
-def recording_gateway(gateway: Gateway, at_once: int) -> tuple[RecordingBackend, Gateway]:
+def recording_gateway(gateway: Gateway, concurrency: int) -> tuple[RecordingBackend, Gateway]:
     """Return a recording backend and a gateway to it that has no cache and no store."""
     recorder = RecordingBackend(gateway.backend)
-    return recorder, _recording_gateway(recorder, gateway, at_once)
+    return recorder, _recording_gateway(recorder, gateway, concurrency)
 
 
 def caching_recording_gateway(gateway: Gateway, at_once: int) -> tuple[RecordingBackend, Gateway]:

@@ -50,13 +50,13 @@ def open_gateway(
     """Open the gateway to a model, without sending anything. Raises `ConfigError` if the config does not allow it."""
     backend = open_backend(model, config)
     redactor = process_redactor(backend.secrets)
-    if backend.endpoint is not None and redactor.finds(backend.endpoint):
+    if backend.endpoint is not None and redactor.has_secret_in(backend.endpoint):
         raise ConfigError("model: the address of its server holds a secret, which every call would keep; give it apart")
     kind = model.partition(":")[0]
     price = (
         FREE_PRICE
         if kind in _FREE_KINDS
-        else Prices(config.prices, _PRICE_TABLES.get(backend.provider)).of(backend.model)
+        else Prices(config.prices, _PRICE_TABLES.get(backend.provider)).price_of(backend.model)
     )
     if max_cost is not None and price is None:
         hint = f"state it in calls.prices, such as {{{backend.model}: {{input: 0.25, output: 2}}}}, or use --max-calls"

@@ -112,7 +112,7 @@ class Fault(ModelError):
         return "response" if self.kind in RESPONSE_KINDS else "infrastructure"
 
     @property
-    def again(self) -> bool:
+    def is_retryable(self) -> bool:
         """True if a retry of the same request may succeed."""
         return self.kind in RETRYABLE
 

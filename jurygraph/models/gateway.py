@@ -97,18 +97,18 @@ class Gateway:
         """Return whether replies are kept for other runs too."""
         return self._cache is not None
 
-    def known(self, request: Request) -> bool:
+    def is_stored(self, request: Request) -> bool:
         """Return whether the reply is already stored, so that nothing is sent."""
         key = request.digest
         return self.sink.find(key) is not None or (self._cache is not None and self._cache.get(key) is not None)
 
-    def forget(self, key: str) -> None:
+    def drop_from_cache(self, key: str) -> None:
         """Drop a useless reply from the cache, so that other runs request it again; this run keeps it."""
         self._unstored.pop(key, None)
         if self._cache is not None:
             self._cache.drop(key)
 
-    async def settle(self) -> None:
+    async def wait_for_pending(self) -> None:
         """Wait for requests under way: they are paid for, and their replies are kept."""
         while self._pending:
             await asyncio.gather(*self._pending.values(), return_exceptions=True)
@@ -148,7 +148,7 @@ class Gateway:
             return None
         reply = self._redact_reply(stored.reply)  # the run that stored it may have known fewer secrets
         answered = AnsweredCall(reply, _build_call(request, reply, stored.cost, cache_hit=True, attempts=0))
-        await self.sink.keep(self._redact_request(request), answered)
+        await self.sink.store(self._redact_request(request), answered)
         return answered
 
     async def _request_model(self, request: Request, until: float | None) -> AnsweredCall:
@@ -167,7 +167,7 @@ class Gateway:
                         call = _build_call(request, reply, cost_of_call, attempts=sent, latency=monotonic() - start)
                         answered = AnsweredCall(reply, call)
                         # Kept within the turn, so that at most as many calls as turns wait to be durable.
-                        await self.sink.keep(self._redact_request(request), answered)
+                        await self.sink.store(self._redact_request(request), answered)
                         return answered
                     repeats += not attempt.is_probe
 
@@ -182,23 +182,24 @@ class Gateway:
 
     def _redact_fault(self, fault: Fault) -> Fault:
         """Return a fault without secrets that a server may have echoed, and without the errors that caused it."""
-        clean = Fault(fault.kind, self.redactor.text(str(fault)), fault.retry_after)
+        clean = Fault(fault.kind, self.redactor.redact_text(str(fault)), fault.retry_after)
         clean.attempts = fault.attempts
         return clean
 
     def _redact_request(self, request: Request) -> Request:
         """Return a request without secrets, to be stored. It was sent with them, and its digest includes them."""
-        if not any(self.redactor.finds(message.content) for message in request.messages):
+        if not any(self.redactor.has_secret_in(message.content) for message in request.messages):
             return request
         messages = [
-            message.model_copy(update={"content": self.redactor.text(message.content)}) for message in request.messages
+            message.model_copy(update={"content": self.redactor.redact_text(message.content)})
+            for message in request.messages
         ]
         return request.model_copy(update={"messages": tuple(messages)})
 
     def _redact_reply(self, reply: Reply) -> Reply:
         """Return a reply without secrets that a server may have echoed, in text and tokens."""
         texts = {name: getattr(reply, name) or "" for name in ("text", "finish", "refusal", "served")}
-        changed = {name: clean for name, text in texts.items() if (clean := self.redactor.text(text)) != text}
+        changed = {name: clean for name, text in texts.items() if (clean := self.redactor.redact_text(text)) != text}
         if not changed and not self._finds_in_tokens(reply.tokens):
             return reply
         return reply.model_copy(update={**changed, "tokens": ()})
@@ -208,7 +209,9 @@ class Gateway:
             (token.text for token in tokens),
             (alternative for token in tokens for alternative, _ in token.others),
         )
-        return bool(tokens) and (self.redactor.finds("".join(texts)) or self.redactor.finds("\n".join(alternatives)))
+        return bool(tokens) and (
+            self.redactor.has_secret_in("".join(texts)) or self.redactor.has_secret_in("\n".join(alternatives))
+        )
 
     async def _admit(self, turn: RequestSlot, until: float | None, may_repeat: bool) -> Attempt:
         """Return permission to send, once the circuit breaker admits the request.
@@ -219,7 +222,7 @@ class Gateway:
         try:
             return await self._breaker.admit(until, may_repeat)
         except Fault:
-            self._limiter.used(turn, 0)  # nothing is sent
+            self._limiter.charge_tokens(turn, 0)  # nothing is sent
             raise
 
     async def _send(self, request: Request, load: "_Load", turn: RequestSlot, until: float | None) -> Reply:
@@ -233,12 +236,12 @@ class Gateway:
                 if fault.kind == "too-large":
                     reserved.settle_unbounded()
                 if fault.kind == "rate-limit":
-                    self._limiter.throttled(turn, fault.retry_after)
+                    self._limiter.report_throttled(turn, fault.retry_after)
                 raise
             reserved.settle(cost(self.price, reply.tokens_in, reply.tokens_out))
         if reply.tokens_in is not None and reply.tokens_out is not None:
-            self._limiter.used(turn, reply.tokens_in + reply.tokens_out)
-        self._limiter.served(turn)
+            self._limiter.charge_tokens(turn, reply.tokens_in + reply.tokens_out)
+        self._limiter.report_success(turn)
         return reply
 
     async def _reserve(self, request: Request, load: "_Load", turn: RequestSlot, until: float | None) -> Reservation:
@@ -250,7 +253,7 @@ class Gateway:
                     max_cost(self.price, load.size, len(request.messages), load.longest)
                 )
         except (Fault, TimeoutError) as error:
-            self._limiter.used(turn, 0)  # nothing is sent
+            self._limiter.charge_tokens(turn, 0)  # nothing is sent
             raise deadline_fault() if isinstance(error, TimeoutError) else error from None
 
     def _store_replies(self) -> None:

@@ -66,7 +66,7 @@ class JudgeClient:
         *,
         sample: int = 0,
         logprobs: bool = False,
-        room: int = 0,
+        max_reply_tokens: int = 0,
     ) -> Request:
         """Build a request without sending it. Equal arguments give an equal request.
 
@@ -79,11 +79,11 @@ class JudgeClient:
             endpoint=backend.endpoint,
             model=backend.model,
             messages=rendered.messages,
-            parameters=self._request_parameters(logprobs and capabilities.logprobs, room),
+            parameters=self._request_parameters(logprobs and capabilities.logprobs, max_reply_tokens),
             answer=_cached_schema(noun),
             form=capabilities.form,
             prompt=prompt.id,
-            prompt_version=prompt.edition,
+            prompt_version=prompt.full_version,
             sample=sample,
             marks=rendered.marks,
         )
@@ -115,7 +115,7 @@ class JudgeClient:
             judged = self._read_reply(first, noun)
         except Fault as fault:
             if fault.kind != "malformed":
-                self._gateway.forget(first.call.id)
+                self._gateway.drop_from_cache(first.call.id)
                 raise
             return await self._replace_unusable(first, repair_request(request, first.reply, fault), noun)
         message = flaw(judged.value) if flaw else None
@@ -139,9 +139,9 @@ class JudgeClient:
             return await self._ask_for_repair(repair_request, noun, first.call)
         except Fault as fault:
             if fault.call is not None:
-                self._gateway.forget(fault.call)
+                self._gateway.drop_from_cache(fault.call)
             fault.call = fault.call or first.call.id
-            self._gateway.forget(first.call.id)
+            self._gateway.drop_from_cache(first.call.id)
             raise
 
     async def _ask_for_repair(self, repair_request: Request, noun: type[T], first: Call) -> ParsedReply[T]:

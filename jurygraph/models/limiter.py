@@ -29,7 +29,7 @@ class RequestSlot:
 
     number: int
     tokens: int
-    given: "asyncio.Future[None]"
+    granted: "asyncio.Future[None]"
 
 
 class Limiter:
@@ -62,20 +62,20 @@ class Limiter:
         turn = RequestSlot(0, tokens, self._running_loop().create_future())
         self._waiting.append(turn)
         self._grant_turns()
-        await wait_for_turn(turn.given, until, partial(self._withdraw, turn))  # returns at once if already granted
+        await wait_for_turn(turn.granted, until, partial(self._withdraw, turn))  # returns at once if already granted
         try:
             yield turn
         finally:
             self._running.discard(turn)
             self._grant_turns()
 
-    def used(self, turn: RequestSlot, tokens: int) -> None:
+    def charge_tokens(self, turn: RequestSlot, tokens: int) -> None:
         """Charge a turn the tokens that its request used, in place of those reserved."""
         self._tokens.charge(_now(), tokens - turn.tokens)
         turn.tokens = tokens
         self._grant_turns()
 
-    def throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
+    def report_throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
         """Report a 429: grant no turn for `retry_after` seconds, and then fewer at once.
 
         If the provider asks for more than `LONGEST`, there is no hold: each request gets the error and fails. Call it
@@ -87,7 +87,7 @@ class Limiter:
         else:
             self._hold(retry_after)
 
-    def served(self, turn: RequestSlot) -> None:
+    def report_success(self, turn: RequestSlot) -> None:
         """Report a successful reply."""
         self._window.served(turn.number)
         self._grant_turns()
@@ -116,7 +116,7 @@ class Limiter:
             self._timer = None
         while self._waiting and len(self._running) < self._window.size:
             first = self._waiting[0]
-            if not first.given.cancelled():
+            if not first.granted.cancelled():
                 time = max(self._held_until, self._requests.time_for(1), self._tokens.time_for(first.tokens))
                 if time > _now():
                     self._timer = asyncio.get_running_loop().call_at(time, self._grant_turns)
@@ -129,7 +129,7 @@ class Limiter:
         turn.number = self._granted
         self._granted += 1
         self._running.add(turn)
-        turn.given.set_result(None)
+        turn.granted.set_result(None)
 
     def _withdraw(self, turn: RequestSlot) -> None:
         """Withdraw a turn that was cancelled before or just after it was granted; nothing was sent."""

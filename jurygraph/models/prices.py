@@ -23,7 +23,7 @@ class Prices:
         self._user_prices = user_prices
         self._fallback = fallback
 
-    def of(self, model: str) -> Price | None:
+    def price_of(self, model: str) -> Price | None:
         """Return the price of a model, listed under its whole name or under that without the provider (`openai/…`)."""
         for name in (model, model.partition("/")[2]):
             if name in self._user_prices:

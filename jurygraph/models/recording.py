@@ -118,7 +118,7 @@ class Recorder:
             self._file.close()
 
     def _redact(self, request: Request, reply: Reply, cost: float | None) -> Recorded:
-        redacted: Any = self._redactor.value([request.model_dump(mode="json"), reply.model_dump(mode="json")])
+        redacted: Any = self._redactor.redact_json([request.model_dump(mode="json"), reply.model_dump(mode="json")])
         redacted_request = Request.model_validate(redacted[0])
         return Recorded(
             key=redacted_request.digest, request=redacted_request, reply=Reply.model_validate(redacted[1]), cost=cost

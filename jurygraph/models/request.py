@@ -39,18 +39,18 @@ class Request(FrozenModel):
     @cached_property
     def digest(self) -> str:
         """SHA-256 of the canonical JSON of `said()`."""
-        return digest_of(self.said())
+        return digest_of(self.to_identity())
 
-    def said(self) -> dict[str, Any]:
+    def to_identity(self) -> dict[str, Any]:
         """Return the fields as `plain` does, with each fence mark replaced by its number: the key has no effect."""
-        plain = self.plain()
+        plain = self.to_dict()
         if self.marks:
             del plain["marks"]
             for message in plain["messages"]:
                 message["content"] = _replace_marks(message["content"], self.marks)
         return plain
 
-    def plain(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the same as `model_dump(mode="json")`, without its visit to each part of the schema in Python."""
         fields = {name: getattr(self, name) for name in Request.model_fields}
         fields["messages"] = [{"role": message.role, "content": message.content} for message in self.messages]

@@ -90,7 +90,7 @@ def _retry_loop(policy: RetryPolicy, until: float) -> AsyncRetrying:
 
 def _should_retry(error: BaseException) -> bool:
     """Return True if another attempt may succeed, and may start soon enough."""
-    return isinstance(error, Fault) and error.again and _requested_wait(error) <= MAX_WAIT
+    return isinstance(error, Fault) and error.is_retryable and _requested_wait(error) <= MAX_WAIT
 
 
 def _final_fault(fault: Fault, attempts: int) -> Fault:
@@ -98,7 +98,7 @@ def _final_fault(fault: Fault, attempts: int) -> Fault:
 
     Its message says so if the provider asks for a longer wait than `LONGEST`.
     """
-    if fault.again and _requested_wait(fault) > MAX_WAIT:
+    if fault.is_retryable and _requested_wait(fault) > MAX_WAIT:
         problem = (
             f"the provider asks to be left alone for {_requested_wait(fault):.0f} s, and "
             f"{MAX_WAIT:.0f} s are waited at "

@@ -48,10 +48,10 @@ def answer_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
     root = strict.schema(definitions[_definition_name(schema)] if "$ref" in schema else schema, "")
     if root.get("type") != "object":
         raise TypeError(f"{noun.__name__} is no object, which an answer has to be; give it a field")
-    return {**root, "$defs": strict.kept()} if recursive else root
+    return {**root, "$defs": strict.recursive_definitions()} if recursive else root
 
 
-def parse_reply(reply: Reply, noun: type[T], whole: bool = True) -> T:
+def parse_reply(reply: Reply, noun: type[T], strict: bool = True) -> T:
     """Parse the whole reply as `noun`, a pydantic model; only JSON's own white space may surround it.
 
     If not `whole`, the first JSON object in it that validates counts: many programs read replies like this, and the
@@ -64,7 +64,7 @@ def parse_reply(reply: Reply, noun: type[T], whole: bool = True) -> T:
     """
     _refuse_unfinished(reply)
     answer = _parse(reply.text, noun)
-    if isinstance(answer, Problem) and not whole:
+    if isinstance(answer, Problem) and not strict:
         answer = next(_objects_inside(reply.text, noun), answer)
     if isinstance(answer, Problem):
         location = f"field {answer.field}:" if answer.path else "the reply"
@@ -233,7 +233,7 @@ class _Strict(NamedTuple):
     definitions: Mapping[str, Any]
     recursive: frozenset[str]
 
-    def kept(self) -> dict[str, JsonValue]:
+    def recursive_definitions(self) -> dict[str, JsonValue]:
         """Return the definitions that cannot be inlined."""
         return {name: self.schema(self.definitions[name], name) for name in sorted(self.recursive)}
 

@@ -22,8 +22,8 @@ def render_examples(shots: Sequence[Shot], fence: Fence, template: str) -> str:
 
 
 def _fence_shot(shot: Shot, fence: Fence) -> Shot:
-    reason = fence.around(shot.reason, "reason") if shot.reason else ""
-    return shot._replace(text=fence.around(shot.text, "example"), reason=reason)
+    reason = fence.enclose(shot.reason, "reason") if shot.reason else ""
+    return shot._replace(text=fence.enclose(shot.text, "example"), reason=reason)
 
 
 @lru_cache(maxsize=1024)

@@ -63,10 +63,10 @@ class Prompt(FrozenModel):
     sections: tuple[tuple[str, str], ...] = Field(min_length=1)
 
     @property
-    def edition(self) -> str:
+    def full_version(self) -> str:
         """Return the prompt's version and that of the base prompt: equal editions have equal words."""
         base = self.base
-        return self.version if base is None else f"{self.version} in {base.id} {base.edition}"
+        return self.version if base is None else f"{self.version} in {base.id} {base.full_version}"
 
     @property
     def base(self) -> "Prompt | None":
@@ -174,7 +174,7 @@ def _environment() -> Any:
 
 def _fence_text(context: Any, text: str, name: str) -> str:
     fence: Fence = context[_FENCE]
-    return fence.around(text, name)
+    return fence.enclose(text, name)
 
 
 def _few_shot(context: Any, shots: Sequence[Shot]) -> str:

@@ -46,10 +46,10 @@ class CallStore:
             return None
         return AnsweredCall(Reply.model_validate_json(reply), Call.model_validate(content["call"]))
 
-    async def keep(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable (survives a power cut) when this returns."""
         body = {"call": answered.call.model_dump(mode="json")}
-        texts = [to_json(request.plain()), answered.reply.model_dump_json().encode()]
+        texts = [to_json(request.to_dict()), answered.reply.model_dump_json().encode()]
         await asyncio.wrap_future(self._append(Draft("call", answered.call.id, body, texts)))
 
     def copy(self, key: str, source: Ledger) -> None:
@@ -81,7 +81,7 @@ class ReadOnlyCalls:
         """Return the call whose request has this digest, from the first run that has it."""
         return next((call for calls in self._calls if (call := calls.find(key)) is not None), None)
 
-    async def keep(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Do nothing."""
 
 
@@ -97,5 +97,5 @@ class LayeredCalls(ReadOnlyCalls):
         self._own_calls = own
         self._calls.insert(0, own)
 
-    async def keep(self, request: Request, answered: AnsweredCall) -> None:
-        await self._own_calls.keep(request, answered)
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
+        await self._own_calls.store(request, answered)

@@ -37,7 +37,7 @@ class Canary(NamedTuple):
 class CanaryResult(NamedTuple):
     """Counts of a model's verdicts on a canary: requested, judged, and fooled (gave credit); see `result_of`."""
 
-    asked: int
+    requested: int
     judged: int
     fooled: int
 
@@ -55,26 +55,26 @@ class CanaryTally:
     def add(self, result: CanaryResult) -> None:
         """Add the counts of one canary."""
         self.items += 1
-        self.asked += result.asked
+        self.asked += result.requested
         self.judged += result.judged
         self.fooled += result.fooled
 
     @property
     def share(self) -> Proportion:
         """Return the proportion of judged verdicts that gave credit."""
-        return Proportion.of(self.fooled, self.judged)
+        return Proportion.from_counts(self.fooled, self.judged)
 
     @property
-    def alarming(self) -> bool:
+    def is_alarming(self) -> bool:
         """Return whether the false positive rate is above `alert`."""
         rate = self.share.rate
         return rate is not None and rate > self.alert
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the tally as a JSON object."""
         share = self.share
         rates = {"rate": share.rate, "low": share.low, "high": share.high}
-        return {**asdict(self), **rates, "alarming": self.alarming}
+        return {**asdict(self), **rates, "alarming": self.is_alarming}
 
 
 class Canaries:
@@ -87,15 +87,15 @@ class Canaries:
         self._known: set[str] = set()
 
     @classmethod
-    def of(cls, jury: "Jury") -> Self | None:
+    def from_jury(cls, jury: "Jury") -> Self | None:
         """Return the canaries that a jury's config enables; None without them, or without a model to measure."""
         config = jury.config
         models = (evaluator for evaluator in jury.evaluators.values() if evaluator.layer in GATED_LAYERS)
-        if config.canary is None or all(evaluator.asks_model and config.model == "none" for evaluator in models):
+        if config.canary is None or all(evaluator.uses_model and config.model == "none" for evaluator in models):
             return None
         return cls(config.canary, config.safety)
 
-    def look_at(self, ledger: Ledger) -> Iterator[Call]:
+    def load(self, ledger: Ledger) -> Iterator[Call]:
         """Count the canaries that a run already has, whose tasks get no other. Yields the calls behind them."""
         for record in ledger.records(KIND):
             self._known.add(record.key)
@@ -106,7 +106,7 @@ class Canaries:
         """Return the canary of a task; None where it gets none or already has one."""
         return None if task.id in self._known else canary_for(task, plan, self._config, self._safety)
 
-    def kept(self, canary: Canary, trace: Trace) -> Draft:
+    def record(self, canary: Canary, trace: Trace) -> Draft:
         """Count a judged canary, and return its record, keyed by the task's id, with response and verdicts as texts."""
         assert trace.plan is not None
         result = count_verdicts(trace.plan, trace.verdicts)

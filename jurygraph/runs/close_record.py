@@ -23,19 +23,19 @@ def close_run(folder: Path) -> ClosedRun:
     Raises `InputError` where there is no run, or where another process writes it.
     """
     require_run(folder)
-    run = Run.to_write(folder)
+    run = Run.open_for_writing(folder)
     if run is None:
         raise InputError(f"{folder}: holds no run yet, it was stopped while it planned; `jurygraph score` makes it")
     try:
-        if not run.closed:
+        if not run.is_closed:
             append_close_record(run)
-        return ClosedRun(run.ledger.number("trace"), run.ledger.count, run.ledger.head.hex())
+        return ClosedRun(run.ledger.count_records("trace"), run.ledger.count, run.ledger.head.hex())
     finally:
         run.close()
 
 
 def append_close_record(run: Run) -> None:
     """Append the closing record of a run: its number of traces, and the head before this record."""
-    body = {"traces": run.ledger.number("trace"), "head": run.ledger.head.hex()}
+    body = {"traces": run.ledger.count_records("trace"), "head": run.ledger.head.hex()}
     run.ledger.append(Draft("close", "", body))
     run.ledger.commit()

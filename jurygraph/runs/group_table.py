@@ -15,5 +15,5 @@ def group_table(run: Run, task_id: str, traces: Sequence[Trace]) -> Table:
     """
     names = sorted(trace.response_id for trace in traces)
     verdicts = list(chain.from_iterable(trace.verdicts for trace in traces))
-    table = build_table(run.shape_of(task_id).questions, names, verdicts)
-    return table.marked(dropped_questions(run.decision_of(task_id), table), ABSENT)
+    table = build_table(run.survey_shape_of(task_id).questions, names, verdicts)
+    return table.with_outcome(dropped_questions(run.decision_of(task_id), table), ABSENT)

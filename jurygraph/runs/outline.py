@@ -70,7 +70,9 @@ def read_outlines(run: Run) -> Iterator[TraceOutline]:
         {} if run.base is None else {record.key: record.content["decision"] for record in run.ledger.records("task")}
     )
     source = run.source
-    records = source.ledger.chained(1, source.ledger.count if run.extent is None else run.extent)
+    records = source.ledger.verified_records(
+        1, source.ledger.count if run.last_base_record is None else run.last_base_record
+    )
 
     @lru_cache(maxsize=1024)
     def names_of(decision: str) -> list[str]:
@@ -95,7 +97,7 @@ def failure_message(run: Run, outline: TraceOutline, verdict: Body) -> str:
 
 
 def _trace_records(run: Run) -> Iterator[Record]:
-    return (record for record in run.ledger.chained(1, run.ledger.count) if record.kind == "trace")
+    return (record for record in run.ledger.verified_records(1, run.ledger.count) if record.kind == "trace")
 
 
 def _build_outline(

@@ -19,7 +19,7 @@ class Proportion(FrozenModel):
     high: Unit | None
 
     @classmethod
-    def of(cls, hits: int, n: int) -> Self:
+    def from_counts(cls, hits: int, n: int) -> Self:
         """Return the proportion of `hits` out of `n`, 0 <= hits <= n."""
         low, high = wilson(hits, n) if n else (None, None)
         return cls(hits=hits, n=n, rate=hits / n if n else None, low=low, high=high)

@@ -59,7 +59,7 @@ class Run:
         return cls(folder, ledger, read_header(ledger))
 
     @classmethod
-    def complete(cls, folder: Path) -> "Run | None":
+    def open_if_closed(cls, folder: Path) -> "Run | None":
         """Open the run in a folder for reading if it is closed, so that it needs no lock; None otherwise."""
         ledger = _open_ledger(folder) if (folder / place.LEDGER).is_file() else None
         if ledger is None or ledger.find("close", "") is None:
@@ -67,7 +67,7 @@ class Run:
         return cls(folder, ledger, read_header(ledger))
 
     @classmethod
-    def to_write(cls, folder: Path) -> "Run | None":
+    def open_for_writing(cls, folder: Path) -> "Run | None":
         """Open and lock the run in a folder; None where a new run can be created there.
 
         Raises `InputError` where another process writes it, or where the folder holds something other than a run.
@@ -123,7 +123,7 @@ class Run:
         if self._lock is None:
             self.ledger.close()
             return
-        self.ledger.settle()
+        self.ledger.close_as_plain_file()
         if not self.ledger.count:
             place.remove_folder(self.folder, self._created_folders)
         self._release()
@@ -136,7 +136,7 @@ class Run:
     @property
     def id(self) -> str:
         """Return the run's id."""
-        return self.ledger.at(1).key
+        return self.ledger.record_at(1).key
 
     @property
     def config(self) -> Config:
@@ -152,7 +152,7 @@ class Run:
     def judges(self) -> tuple[str, ...]:
         """Return the models behind the rewards, sorted: all names under which they were requested or replied."""
         requested, names = self.source.header.model, set()
-        for record in self.source.ledger.records("trace", up_to=self.extent):
+        for record in self.source.ledger.records("trace", up_to=self.last_base_record):
             names |= {call[name] for call in record.content.get("calls", ()) for name in ("model", "served")}
         return tuple(sorted({*names, None if requested is None else requested.model} - {None}))
 
@@ -185,20 +185,20 @@ class Run:
     @property
     def tasks_scored(self) -> int:
         """Return the number of scored tasks."""
-        return self.source.ledger.number("group") if self.base is None else self.header.asked.tasks
+        return self.source.ledger.count_records("group") if self.base is None else self.header.extent.tasks
 
     @property
     def tasks_planned(self) -> int:
         """Return the number of tasks with a plan."""
-        return self.ledger.number("task")
+        return self.ledger.count_records("task")
 
     @property
-    def closed(self) -> bool:
+    def is_closed(self) -> bool:
         """Return whether the run is closed, so that nothing more can be scored into it."""
         return self.ledger.find("close", "") is not None
 
     @property
-    def extent(self) -> int | None:
+    def last_base_record(self) -> int | None:
         """Return the number of the last record of the base that belongs to this run; None without a base."""
         return None if self.header.base is None else self.header.base.records
 
@@ -217,7 +217,7 @@ class Run:
         if self.ledger.find(kind, key) is None:
             self.ledger.append(Draft(kind, key, body))
 
-    def drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
+    def group_drafts(self, plan: Plan, traces: Sequence[Trace], responses: Sequence[Response]) -> list[Draft]:
         """Return the records of a task's whole group, ready to be appended."""
         from jurygraph.decision.group_result import RewardRow
 
@@ -229,7 +229,7 @@ class Run:
             group["shown"] = list(shared)
         drafts = [Draft("group", plan.task_id, group, [traces[0].group.encode()])]
         for number, trace in enumerate(traces, start=1):
-            reward = pack_reward(RewardRow.of(trace.reward))
+            reward = pack_reward(RewardRow.from_reward(trace.reward))
             body, texts = pack_trace(trace, response_by_id[trace.response_id], shape, reward, number, shared)
             drafts.append(Draft("trace", trace.response_id, body, texts))
         return drafts
@@ -270,7 +270,7 @@ class Run:
         return Plan(
             task_id=task_id,
             task_digest=task.content_digest,
-            survey=self.shape_of(task_id).survey(read_views(content)),
+            survey=self.survey_shape_of(task_id).survey(read_views(content)),
             decision=self.decision_of(task_id),
             **read_planning_results(content),
         )
@@ -280,7 +280,7 @@ class Run:
         for record in self.ledger.records("task"):
             yield from map(Call.model_validate, record.content.get("calls", ()))
 
-    def shape_of(self, task_id: str) -> Shape:
+    def survey_shape_of(self, task_id: str) -> Shape:
         """Return the survey of a task, without its texts."""
         return self.source.shape(self.source.ledger.require("task", task_id).content["survey"])
 
@@ -288,14 +288,14 @@ class Run:
         """Return the decision of a task."""
         return self.decision(self.ledger.require("task", task_id).content["decision"])
 
-    def scored(self) -> "Iterator[ScoredResponse]":
+    def scored_responses(self) -> "Iterator[ScoredResponse]":
         """Yield every trace with its response, in the order of the tasks."""
-        for group in self.source.ledger.records("group", up_to=self.extent):
+        for group in self.source.ledger.records("group", up_to=self.last_base_record):
             yield from self.group(group)
 
     def traces(self) -> Iterator[Trace]:
         """Yield every trace, in the order of the tasks."""
-        return (scored.trace for scored in self.scored())
+        return (scored.trace for scored in self.scored_responses())
 
     def group(self, group: Record) -> "list[ScoredResponse]":
         """Return the traces of a group; `group` is its record in the run that holds the verdicts."""
@@ -307,11 +307,11 @@ class Run:
         """Return the traces of a task's group."""
         return self.group(self.source.ledger.require("group", task_id))
 
-    def own(self, record: Record) -> Record:
+    def own_record(self, record: Record) -> Record:
         """Return this run's own record of a trace, given its record in the run that holds the verdicts."""
         return record if self.base is None else self.ledger.require("trace", record.key)
 
-    def find(self, response_id: str) -> Trace:
+    def find_trace(self, response_id: str) -> Trace:
         """Return the trace of one response.
 
         It includes its plan if profiles or a rubric's graph are stored for that and not erased. Raises `InputError` for
@@ -322,7 +322,7 @@ class Run:
             self._require_all()
             hint = did_you_mean(response_id, self.source.ledger.keys("trace")) or "`jurygraph show RUN` lists them"
             raise InputError(f"{self.folder}: there is no response {response_id!r}; {hint}")
-        group = self.source.ledger.at(record.seq - record.content["group"])
+        group = self.source.ledger.record_at(record.seq - record.content["group"])
         trace = next(scored.trace for scored in self.group(group) if scored.trace.response_id == response_id)
         plan = self.plan_of(group.key) if read_planning_results(self.task_content(group.key) or {}) else None
         return trace if plan is None else trace.model_copy(update={"plan": plan})
@@ -330,10 +330,9 @@ class Run:
     def _require_all(self) -> None:
         """Raise `TraceMismatch` where a closed run has lost traces."""
         closing = self.ledger.find("close", "")
-        if closing is not None and closing.content["traces"] != self.ledger.number("trace"):
-            missing = (
-                f"{closing.content['traces'] - self.ledger.number('trace')} of its {closing.content['traces']} traces"
-            )
+        if closing is not None and closing.content["traces"] != self.ledger.count_records("trace"):
+            closed_with = closing.content["traces"]
+            missing = f"{closed_with - self.ledger.count_records('trace')} of its {closed_with} traces"
             raise TraceMismatch(f"{self.ledger.path}: {missing} are missing; it has been changed")
 
 

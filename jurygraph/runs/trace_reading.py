@@ -57,14 +57,16 @@ def read_group(run: "Run", group: Record) -> list[ScoredResponse]:
 
 
 def _read_stored(ledger: Ledger, group: Record) -> list[_StoredRecord]:
-    records = [(record, record.content) for record in ledger.chained(group.seq, group.seq + group.content["size"])]
+    records = [
+        (record, record.content) for record in ledger.verified_records(group.seq, group.seq + group.content["size"])
+    ]
     texts = ledger.texts({record.seq: body["texts"] for record, body in records})
     return [_StoredRecord(record, body, texts[record.seq]) for record, body in records]
 
 
 def _unpack_group(run: "Run", group: _StoredRecord, stored: Sequence[_StoredRecord]) -> list[ScoredResponse]:
     task_id = group.record.key
-    shape, decision = run.shape_of(task_id), run.decision_of(task_id)
+    shape, decision = run.survey_shape_of(task_id), run.decision_of(task_id)
     lists = read_shared_lists(group.body)
     verdicts = [
         unpack_verdict(body, trace.record.key, shape, trace.texts, lists)
@@ -86,7 +88,7 @@ def _unpack_trace(
 ) -> ScoredResponse:
     record, body, texts = stored
     about = unpack_about(body, texts)
-    own_record = run.own(record)
+    own_record = run.own_record(record)
     trace = Trace.model_validate(
         {
             **shared,
@@ -100,7 +102,7 @@ def _unpack_trace(
             "material": [unpack_material(item, record.key, texts) for item in body.get("material", ())],
             "calls": body.get("calls", ()),
             "purpose": run.purpose(call["served"] for call in body.get("calls", ()) if call["served"] is not None),
-            "previous": run.ledger.at(own_record.seq - 1).link.hex(),
+            "previous": run.ledger.record_at(own_record.seq - 1).link.hex(),
         }
     )
     text = texts.get(body["response"])

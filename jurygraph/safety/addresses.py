@@ -72,7 +72,7 @@ class Address(NamedTuple):
     """A passage that addresses the grader, folded, and where it is hidden if readers do not see it."""
 
     passage: str
-    hidden: str
+    hiding_place: str
 
 
 def find_address(text: str, read: str, query: str, reference: str) -> Address | None:
@@ -94,12 +94,12 @@ def _find_combinations(view: View) -> Iterator[tuple[frozenset[Sign], str]]:
     """
     combinations = _HIDDEN_COMBINATIONS_BY_SIGN if view.hidden else _COMBINATIONS_BY_SIGN
     last: dict[Sign, Signal] = {}
-    for signal in find_signs(view.read, spaced=not view.run_together):
+    for signal in find_signs(view.folded, spaced=not view.run_together):
         last[signal.sign] = signal
         for signs, within in combinations[signal.sign]:
             if signs <= last.keys():
                 start = min(last[sign].start for sign in signs)
-                if (passage := _passage(view.read[start : signal.end], within)) is not None:
+                if (passage := _passage(view.folded[start : signal.end], within)) is not None:
                     yield signs, passage
 
 

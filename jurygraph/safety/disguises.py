@@ -15,7 +15,7 @@ class View(NamedTuple):
     """One way to read a text, folded. `hidden` describes where the view was hidden if readers do not see it;
     `run_together` is True if it has lost the spaces between its words."""
 
-    read: bytes
+    folded: bytes
     hidden: str = ""
     run_together: bool = False
 

@@ -86,7 +86,7 @@ class SearchableText:
         self.size = max(len(text), len(self._folded))
         """Length in characters, written or folded, whichever is larger: one character may fold to many."""
 
-    def prepared(self) -> "SearchableText":
+    def prepare(self) -> "SearchableText":
         """Return the text itself, after computing everything that takes time proportional to its length."""
         _ = self._short_lines
         return self
@@ -98,11 +98,11 @@ class SearchableText:
         """
         return next(self._passages(quotation), None)
 
-    def between_words(self, quotation: str) -> Iterator[Passage]:
+    def find_between_words(self, quotation: str) -> Iterator[Passage]:
         """Yield, in order, the passages that equal the quotation and begin and end where words and numbers do."""
         return self._passages(quotation, in_words=True)
 
-    def supports(self, quotation: str) -> Passage | None:
+    def find_support(self, quotation: str) -> Passage | None:
         """Return the first passage that can support a verdict, because it is too long to occur by chance; else None.
 
         It has at least eight letters or digits (a Chinese or Japanese one counts as four) or is a whole line of the
@@ -232,7 +232,7 @@ class RecentTexts:
         if len(text) < LONG_TEXT:
             return self.get(text) or self._keep(SearchableText(text))
         with self._folding:
-            return self.get(text) or self._keep(SearchableText(text).prepared())
+            return self.get(text) or self._keep(SearchableText(text).prepare())
 
     def _keep(self, read: SearchableText) -> SearchableText:
         with self._lock:

@@ -25,12 +25,12 @@ class Fence:
     """
 
     key: bytes = b""
-    up: bool = True
+    is_enabled: bool = True
     marks: list[str] = field(default_factory=list)
 
-    def around(self, text: str, name: str) -> str:
+    def enclose(self, text: str, name: str) -> str:
         """Return the text between two lines that show where it begins and ends."""
-        if not self.up:
+        if not self.is_enabled:
             return text
         mark = self._mark(text, name)
         if mark not in self.marks:

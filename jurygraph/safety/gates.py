@@ -119,7 +119,7 @@ def _check_address(response: _ReadResponse) -> str | None:
     address = find_address(response.text, response.read, response.query, response.reference)
     if address is None:
         return None
-    return f"it speaks to its grader{address.hidden and f', {address.hidden}'}: {quote(address.passage)}"
+    return f"it speaks to its grader{address.hiding_place and f', {address.hiding_place}'}: {quote(address.passage)}"
 
 
 def _first_line(text: str) -> str:

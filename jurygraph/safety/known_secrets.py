@@ -64,7 +64,7 @@ def find_secrets(environment: Mapping[str, str]) -> list[str]:
 def variable_with_secret(text: str, environment: Mapping[str, str]) -> str | None:
     """Return the name of a variable whose secret is in the text; None if there is none."""
     return next(
-        (name for name, value in environment.items() if Redactor(find_secrets({name: value})).finds(text)), None
+        (name for name, value in environment.items() if Redactor(find_secrets({name: value})).has_secret_in(text)), None
     )
 
 
@@ -133,5 +133,5 @@ def redacted_errors(secrets: Iterable[str] = ()) -> Iterator[None]:
         yield
     except JurygraphError as error:
         redactor = process_redactor(secrets)
-        error.args = tuple(redactor.text(arg) if isinstance(arg, str) else arg for arg in error.args)
+        error.args = tuple(redactor.redact_text(arg) if isinstance(arg, str) else arg for arg in error.args)
         raise

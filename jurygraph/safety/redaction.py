@@ -86,14 +86,14 @@ class Redactor:
         """True if there is anything to redact."""
         return self._written is not None
 
-    def finds(self, text: str | bytes) -> bool:
+    def has_secret_in(self, text: str | bytes) -> bool:
         """Return whether a text contains a secret in any form; JSON counts as text, whatever its escapes."""
         if self._written is None:
             return False
         raw = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
         return self._finds(raw.replace(_MARK, _BARRIER))
 
-    def text(self, value: str) -> str:
+    def redact_text(self, value: str) -> str:
         """Return the text with each secret replaced by `[redacted]`."""
         if self._written is None:
             return value
@@ -105,14 +105,14 @@ class Redactor:
             barred = _replace_spans(barred, spans)
         return barred.replace(_BARRIER, _MARK).decode("utf-8", "surrogatepass")
 
-    def value(self, value: "JsonValue") -> "JsonValue":
+    def redact_json(self, value: "JsonValue") -> "JsonValue":
         """Return a JSON value with all its strings redacted, including field names."""
         if isinstance(value, str):
-            return self.text(value)
+            return self.redact_text(value)
         if isinstance(value, dict):
-            return {self.text(name): self.value(inner) for name, inner in value.items()}
+            return {self.redact_text(name): self.redact_json(inner) for name, inner in value.items()}
         if isinstance(value, list):
-            return [self.value(inner) for inner in value]
+            return [self.redact_json(inner) for inner in value]
         return value
 
     def _finds(self, raw: bytes) -> bool:

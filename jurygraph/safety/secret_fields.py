@@ -19,7 +19,7 @@ _REASON = "which a run would keep; read that variable in your own code instead"
 def refuse_secrets_in_config(config: Config) -> None:
     """Raise ConfigError if a field of the config holds a secret; it names the field and the secret's variable."""
     redactor = process_redactor()
-    if not redactor.finds(config.model_dump_json()):
+    if not redactor.has_secret_in(config.model_dump_json()):
         return
     for place, value in _secret_texts(config.model_dump(mode="json"), redactor):
         raise ConfigError(f"{place}: holds the secret of {_variable_name(value)}, {_REASON}")
@@ -30,10 +30,10 @@ def refuse_secrets_in_plan(task: Task, survey: Survey, decision: Decision, redac
 
     Nothing is refused where the task itself contains a secret.
     """
-    if not redactor.has_secrets or redactor.finds(task.model_dump_json()):
+    if not redactor.has_secrets or redactor.has_secret_in(task.model_dump_json()):
         return
     for name, part in _named_parts(survey, decision):
-        if not redactor.finds(part.model_dump_json()):
+        if not redactor.has_secret_in(part.model_dump_json()):
             continue
         for place, value in _secret_texts(part.model_dump(mode="json"), redactor):
             raise PlanError(
@@ -54,7 +54,7 @@ def _variable_name(value: str) -> str:
 def _secret_texts(value: Any, redactor: Redactor, place: str = "") -> Iterator[tuple[str, str]]:
     """Yield the place of each text that holds a secret, such as `params.key` or `evaluators[0].use`, and the text."""
     if isinstance(value, str):
-        if redactor.finds(value):
+        if redactor.has_secret_in(value):
             yield place, value
     elif isinstance(value, dict):
         for name, inner in value.items():

@@ -32,7 +32,7 @@ def is_word_letter(char: str) -> bool:
     return not any(first <= ord(char) <= last for first, last in _UNSPACED)
 
 
-def is_within_word(text: str, place: int, written: Callable[[int], str]) -> bool:
+def is_within_word(text: str, place: int, original_at: Callable[[int], str]) -> bool:
     """Return whether a word or number continues across a place of a folded text.
 
     Letters and digits are one word, also with a hyphen, an underscore or an apostrophe between them, unless a word of
@@ -45,9 +45,11 @@ def is_within_word(text: str, place: int, written: Callable[[int], str]) -> bool
     before, after = text[place - 1], text[place]
     if is_word_letter(before) and is_word_letter(after):
         return True
-    if after.isdigit() and (before.isdigit() or _is_sign(text, place - 1, written)):
+    if after.isdigit() and (before.isdigit() or _is_sign(text, place - 1, original_at)):
         return True
-    return _is_joiner(text, place, written) or (_is_joiner(text, place - 1, written) and not _has_elision(text, place))
+    return _is_joiner(text, place, original_at) or (
+        _is_joiner(text, place - 1, original_at) and not _has_elision(text, place)
+    )
 
 
 def _is_sign(text: str, place: int, written: Callable[[int], str]) -> bool:

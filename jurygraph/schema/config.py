@@ -75,7 +75,7 @@ class InputConfig(NamedModel):
     of: LongId
     reduce: Reduction | None = "mean"
     confident: Unit | None = None
-    mass: Positive = 1.0
+    total_weight: Positive = 1.0
     gated: SkippedRule | None = None
 
 

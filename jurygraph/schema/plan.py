@@ -102,7 +102,7 @@ class ComponentInput(FrozenModel):
     weights: tuple[Number, ...]
     reduce: Reduction | None = "mean"
     confident: Unit = Field(default=0.0, exclude_if=lambda confident: confident == 0.0)
-    mass: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
+    total_weight: Annotated[float, Field(strict=True, gt=0.0, allow_inf_nan=False)] = 1.0
     gated: SkippedRule = "missing"
 
 
@@ -172,7 +172,7 @@ class Decision(FrozenModel):
     weights_fixed: Flag = True
 
     @property
-    def counting(self) -> tuple[ComponentSpec, ...]:
+    def counting_specs(self) -> tuple[ComponentSpec, ...]:
         """Return the specs that can change a reward: those with a weight other than 0, and those that a gate reads."""
         gates = {gate.component for gate in self.gates}
         return tuple(spec for spec in self.specs if spec.weight != 0 or spec.name in gates)

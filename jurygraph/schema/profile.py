@@ -65,10 +65,10 @@ class ProfilesLine(FrozenModel):
                 raise ValueError(f"{problem}; give each stakeholder one entry")
         return self
 
-    def by_hand(self) -> Profiles:
+    def to_profiles(self) -> Profiles:
         """Return the profiles as frozen into a plan: sorted by id, without the profile texts."""
         people = tuple(sorted(map(_sort_without_profile, self.stakeholders), key=lambda item: item.id))
-        tensions = (item.ordered for item in self.tensions or ())
+        tensions = (item.sorted_by_id for item in self.tensions or ())
         return Profiles(
             stakeholders=people,
             by={item.id: READ_FROM_FILE for item in people},

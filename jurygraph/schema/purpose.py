@@ -55,7 +55,7 @@ class Purpose(FrozenModel):
     same_judge: Flag
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return a description of the purpose."""
         trained = f"rewards of {', '.join(self.reward_judges)}" if self.reward_judges else "rewards of no model"
         same = ", which is one of them: that was asked for" if self.same_judge else ""

@@ -45,12 +45,12 @@ class Criterion(FrozenModel):
             raise ValueError("`anchors` describe values of a `scale`, and there is none; add one, or leave them out")
         return self
 
-    def says_what(self, other: "Criterion") -> bool:
+    def has_same_content(self, other: "Criterion") -> bool:
         """Return whether another criterion has the same text, parts and sign; the sizes of the weights may differ."""
-        return self.stated == other.stated
+        return self.content == other.content
 
     @property
-    def stated(self) -> list[JsonValue]:
+    def content(self) -> list[JsonValue]:
         """Return its text, the texts of its parts, and whether its weight is positive."""
         return [self.text, [part.text for part in self.parts], self.weight > 0]
 

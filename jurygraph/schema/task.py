@@ -64,7 +64,7 @@ class Tension(FrozenModel):
         return self
 
     @property
-    def ordered(self) -> Self:
+    def sorted_by_id(self) -> Self:
         """Return the tension with its two stakeholders sorted by id."""
         first, second = sorted(self.between)
         return self.model_copy(update={"between": (first, second)})
@@ -123,7 +123,7 @@ class Task(FrozenModel):
         ordered = {
             "stakeholders": tuple(people),
             "tensions": tuple(
-                sorted((tension.ordered for tension in self.tensions), key=lambda t: (t.between, t.strength))
+                sorted((tension.sorted_by_id for tension in self.tensions), key=lambda t: (t.between, t.strength))
             ),
             "rubric": rubric,
             "reviewers": tuple(sorted(self.reviewers)),
@@ -184,7 +184,7 @@ class Response(FrozenModel):
     labels: dict[str, JsonValue] = Field(default_factory=dict)
     metadata: dict[str, JsonValue] = Field(default_factory=dict)
 
-    def shown(self) -> "Response":
+    def strip_metadata(self) -> "Response":
         """Return the response as evaluators see it: its id, text and data, without agent, labels and metadata.
 
         The data is a copy, so that an evaluator cannot change the original.

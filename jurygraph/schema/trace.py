@@ -30,7 +30,7 @@ class Counts(FrozenModel):
     not_applicable: Count = 0
 
     @property
-    def asked(self) -> int:
+    def total(self) -> int:
         """Return the total of the four counts."""
         return self.judged + self.abstained + self.failed + self.not_applicable
 
@@ -60,7 +60,7 @@ class Reward(FrozenModel):
     terms: tuple[Term, ...]
     counts: Counts
     parts: dict[str, dict[str, Number]] = Field(default_factory=dict)
-    figures: dict[str, dict[str, Number]] = Field(default_factory=dict, exclude_if=lambda figures: not figures)
+    diagnostics: dict[str, dict[str, Number]] = Field(default_factory=dict, exclude_if=lambda figures: not figures)
     adjustments: tuple[Adjustment, ...] = ()
     weights_fixed: Flag = True
     notes: tuple[str, ...] = ()

@@ -101,12 +101,12 @@ class Verdict(FrozenModel):
         return self
 
     @classmethod
-    def abstained(cls, reason: str) -> "Verdict":
+    def abstain(cls, reason: str) -> "Verdict":
         """Return a verdict of a judge that cannot decide."""
         return cls(status="abstained", reason=reason)
 
     @classmethod
-    def failed(cls, kind: str, message: str, cause: Cause = "infrastructure") -> "Verdict":
+    def fail(cls, kind: str, message: str, cause: Cause = "infrastructure") -> "Verdict":
         """Return a verdict for a judgement that could not be made."""
         failure = Failure(cause=cause, kind=kind, message=message)
         return cls(status="failed", failure=failure, reason=message)

@@ -36,7 +36,7 @@ def require_temporary_space() -> Iterator[None]:
         raise InputError(f"{problem}; set TMPDIR to a folder that has more than the files to read need") from None
 
 
-def create_private_file(path: Path, how: str) -> None:
+def create_private_file(path: Path, hint: str) -> None:
     """Create an empty file for its owner alone, unless it exists.
 
     An existing file is not opened: closing it would drop the locks that this process holds on it. Raises `InputError`,
@@ -46,7 +46,7 @@ def create_private_file(path: Path, how: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
     except FileExistsError:
         if not stat.S_ISREG(path.lstat().st_mode):
-            raise InputError(f"{path}: is a link, or no file; {how}") from None
+            raise InputError(f"{path}: is a link, or no file; {hint}") from None
 
 
 class FileMark(FrozenModel):

@@ -56,13 +56,13 @@ class TaskIndex:
         """Return the id of every task."""
         return (name for (name,) in self._db.execute("SELECT id FROM task ORDER BY n"))
 
-    def without_responses(self) -> tuple[str, int] | None:
+    def first_without_responses(self) -> tuple[str, int] | None:
         """Return the first task that has no response, and its line."""
         query = "SELECT id, line FROM task WHERE NOT EXISTS (SELECT 1 FROM response WHERE task = n) ORDER BY n LIMIT 1"
         row: tuple[str, int] | None = self._db.execute(query).fetchone()
         return row
 
-    def extent(self, start: int, stop: int | None) -> tuple[int, int]:
+    def count(self, start: int, stop: int | None) -> tuple[int, int]:
         """Count the tasks from number `start` up to `stop`, and the responses to them."""
         bounds = (start, _LAST if stop is None else stop)
         (tasks,) = self._db.execute("SELECT count(*) FROM task WHERE n >= ? AND n < ?", bounds).fetchone()

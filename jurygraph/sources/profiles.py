@@ -52,7 +52,7 @@ class ProfilesFile:
             raise_line_error(self._file.name, line.number, Problem(("task",), problem, hint))
         self._lines[entry.task] = line.number, line.place
 
-    def of(self, task: Task) -> ProfilesLine | None:
+    def line_of(self, task: Task) -> ProfilesLine | None:
         """Return the line of a task; None if there is none. Raises `InputError` if it does not fit the task."""
         if task.id not in self._lines:
             return None

@@ -74,7 +74,7 @@ class VotesFile:
 class PlacedLabel(NamedTuple):
     """An item's label, and its place: "gold.csv, line 7". `columns` maps fields to the columns they are read from."""
 
-    where: str
+    location: str
     columns: Mapping[str, str]
     label: Label
 
@@ -144,7 +144,7 @@ def read_gold(path: str | Path, columns: Mapping[str, str] = {}) -> Mapping[str,
             continue
         first = labels.setdefault(row.key, PlacedLabel(f"{path}, {place}", columns_used, row.label))
         if row.label != first.label:
-            problem = f"is not the label that item {quote(row.key)} has in {first.where}"
+            problem = f"is not the label that item {quote(row.key)} has in {first.location}"
             _refuse(f"{path}, {place}", Problem((columns_used["label"],), problem, "give each item one label"))
     return labels
 

@@ -38,7 +38,7 @@ class EdgesFile:
             raise
 
     @property
-    def mark(self) -> FileMark:
+    def digest(self) -> FileMark:
         """Name and digest of the file."""
         return self._file.mark
 
@@ -53,7 +53,7 @@ class EdgesFile:
         """Return the number of tasks in the file."""
         return len(self._lines)
 
-    def refuse_other(self, lines: Iterable[tuple[str, bytes]]) -> None:
+    def check_unchanged(self, lines: Iterable[tuple[str, bytes]]) -> None:
         """Raise `InputError` if its tasks differ from these in more than their graphs, so that no edit is lost."""
         for name, line in lines:
             if name in self._lines:
@@ -108,7 +108,7 @@ class EdgesFile:
             problem = f"criterion {quote(name)} of task {quote(task_id)} is one that {side}"
             raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
         for criterion in rubric.criteria:
-            if not criterion.says_what(reviewed_criteria[criterion.id]):
+            if not criterion.has_same_content(reviewed_criteria[criterion.id]):
                 problem = f"criterion {quote(criterion.id)} of task {quote(task_id)} says something else in the task"
                 raise_line_error(self._file.name, number, Problem(("rubric", "criteria"), problem, _REVIEW_HINT))
 

@@ -48,7 +48,7 @@ class TaskSource:
         """Take files that `held` closes; tasks may name files below `folder`."""
         self.tasks: FileMark = tasks.mark
         self.responses: FileMark | None = None if responses is None else responses.mark
-        self.edges: FileMark | None = None if edges is None else edges.mark
+        self.edges: FileMark | None = None if edges is None else edges.digest
         self.graphs = 0 if edges is None else len(edges)
         self._tasks, self._responses, self._edges, self._resources = tasks, responses, edges, held
         self._folder, self._extent = folder, extent
@@ -71,7 +71,7 @@ class TaskSource:
         if self._extent is not None and start >= self._extent[0]:
             return 0, 0
         self.check()
-        return self._index.extent(start, stop)
+        return self._index.count(start, stop)
 
     def pairs(self, start: int = 0, stop: int | None = None) -> Iterator[Pair]:
         """Yield these tasks, each with its responses in the order of their file; may be called again.
@@ -213,7 +213,7 @@ def _refuse_taken(
 
 
 def _refuse_without_responses(file: TextFile, index: TaskIndex) -> None:
-    task = index.without_responses()
+    task = index.first_without_responses()
     if task is not None:
         name, line = task
         problem = f"task {quote(name)} has no responses"

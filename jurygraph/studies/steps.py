@@ -30,7 +30,7 @@ class StepRule:
             raise InputError(f"steps cannot be cut every {self.every} tasks; name a number from 1")
 
     @property
-    def cuts(self) -> bool:
+    def has_steps(self) -> bool:
         """Return True if the run is cut into steps."""
         return self.label is not None or self.every is not None
 
@@ -72,7 +72,7 @@ def read_rows(run: Run, cut: StepRule, report: Callable[[int], None] = lambda ta
         InputError: a response's label is not a finite number; the response is named.
         TraceMismatch: a record of the run has been changed.
     """
-    for index, group in enumerate(run.source.ledger.records("group", up_to=run.extent)):
+    for index, group in enumerate(run.source.ledger.records("group", up_to=run.last_base_record)):
         for scored in run.group(group):
             yield _make_row(scored, cut, index)
         report(1)

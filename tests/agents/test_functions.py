@@ -185,7 +185,7 @@ def test_a_function_that_cannot_be_called_so_is_refused(
 def test_a_parameter_that_nobody_fills_is_refused_when_the_config_is_known(function: Callable[..., Any]) -> None:
     made = adapt(function, "mine")
     with pytest.raises(ConfigError, match="missing a required argument: 'second'"):
-        made.given({})
+        made.set_params({})
 
 
 def test_something_without_a_signature_is_refused() -> None:
@@ -202,15 +202,15 @@ def within(task: TaskView, response: Response, *, limit: int, unit: str = "chara
 
 def test_params_of_the_config_come_as_keywords_and_stand_in_the_question() -> None:
     made = adapt(within, "within")
-    made.given({"limit": 3})
+    made.set_params({"limit": 3})
     assert made.questions(VIEW)[0].params == {"limit": 3}
     assert (answer(made, SHORT), answer(made, LONG)) == (1.0, 0.0)
 
 
 def test_other_params_are_another_question() -> None:
     one, other = adapt(within, "within"), adapt(within, "within")
-    one.given({"limit": 3})
-    other.given({"limit": 4})
+    one.set_params({"limit": 3})
+    other.set_params({"limit": 4})
     assert one.questions(VIEW)[0].digest != other.questions(VIEW)[0].digest
 
 
@@ -224,7 +224,7 @@ def test_other_params_are_another_question() -> None:
 )
 def test_params_that_do_not_fit_are_refused(params: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        adapt(within, "within").given(params)
+        adapt(within, "within").set_params(params)
 
 
 # What a function is given
@@ -311,15 +311,15 @@ def test_a_function_without_source_has_the_version_1() -> None:
         ("residual", True, False),
     ],
 )
-def test_a_function_asks_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, asks: bool) -> None:
-    assert adapt(short, "short", layer=layer, own_model=own_model).asks_model is asks
+def test_a_function_asks_the_configs_model_unless_it_has_its_own(layer: Any, own_model: Any, batch: bool) -> None:
+    assert adapt(short, "short", layer=layer, brings_own_model=own_model).uses_model is batch
 
 
 def test_a_runnable_brings_its_own_model_unless_it_says_otherwise() -> None:
     runnable = RunnableLambda(lambda given: 1.0)
     assert adapt(runnable, "r").layer == "model"
-    assert not adapt(runnable, "r").asks_model
-    assert adapt(runnable, "r", own_model=False).asks_model
+    assert not adapt(runnable, "r").uses_model
+    assert adapt(runnable, "r", brings_own_model=False).uses_model
 
 
 # Runnables and graphs
@@ -343,8 +343,8 @@ def test_a_runnable_is_given_the_task_the_response_and_their_texts() -> None:
 
 def test_a_runnable_takes_no_params() -> None:
     with pytest.raises(ConfigError, match="is a Runnable and takes no params"):
-        adapt(RunnableLambda(lambda state: 1.0), "r").given({"limit": 1})
-    adapt(RunnableLambda(lambda state: 1.0), "r").given({})
+        adapt(RunnableLambda(lambda state: 1.0), "r").set_params({"limit": 1})
+    adapt(RunnableLambda(lambda state: 1.0), "r").set_params({})
 
 
 @pytest.mark.parametrize("given", [{}, {"scroe": 1.0}])

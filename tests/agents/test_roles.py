@@ -28,7 +28,7 @@ ANN = TaskView(id="t", query="q", audience="stakeholder", about=Stakeholder(id="
 class Tone(Evaluator):
     name = "my_package.tone"
 
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0
 
 
@@ -113,7 +113,7 @@ def cells(value: list[list[float]], live: Any = True, weight: Any = 1.0) -> Scor
         value=numbers,
         met=numbers >= 0.5,
         judged=np.ones(numbers.shape, dtype=bool),
-        live=np.broadcast_to(np.array(live), numbers.shape),
+        applicable=np.broadcast_to(np.array(live), numbers.shape),
         weight=np.broadcast_to(np.array(weight, dtype=float), numbers.shape[1:]),
     )
 

@@ -214,7 +214,7 @@ class TestCompiledGraph:
         assert graph.marginals(DIAMOND_P, retention).tolist() == gear.marginals(DIAMOND_P, *DIAMOND, retention).tolist()
         exact = gear.exact_marginals(DIAMOND_P, *DIAMOND, retention)
         assert graph.exact_marginals(DIAMOND_P, retention).tolist() == exact.tolist()
-        assert graph.hard(DIAMOND_P).tolist() == gear.hard(DIAMOND_P, *DIAMOND).tolist()
+        assert graph.hard_gating(DIAMOND_P).tolist() == gear.hard(DIAMOND_P, *DIAMOND).tolist()
 
     def test_edges_are_sorted_and_retention_follows_the_edges_as_given(self) -> None:
         graph = gear.compile(3, [1, 0, 0], [2, 2, 1])

@@ -96,7 +96,7 @@ class TestShown:
                 "endpoint": server.url,
                 "parameters": call["parameters"],
                 "prompt": "criteria",
-                "prompt_version": load_prompt("criteria").edition,
+                "prompt_version": load_prompt("criteria").full_version,
                 "tokens_in": TOKENS_IN,
                 "tokens_out": TOKENS_OUT,
                 "cost": None,

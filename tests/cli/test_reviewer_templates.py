@@ -212,7 +212,7 @@ def test_the_history_of_ideas_was_screened_as_the_judges_are(played: dict[str, P
             if all(scores.get(before, 0) > threshold for before, threshold in dimension.above.items())
         ]
         assert sorted(scores) == asked
-        assert all(dimensions[name].form.holds(value) for name, value in scores.items())
+        assert all(dimensions[name].form.is_valid_score(value) for name, value in scores.items())
 
 
 def test_an_idea_is_asked_about_as_far_as_it_gets(played: dict[str, Played], run: Command) -> None:

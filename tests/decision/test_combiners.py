@@ -25,15 +25,15 @@ def one(
         value=numbers,
         met=numbers >= 0.5 if met is None else np.broadcast_to(np.array(met), numbers.shape),
         judged=np.broadcast_to(np.array(judged), numbers.shape),
-        live=np.broadcast_to(np.array(live), numbers.shape),
+        applicable=np.broadcast_to(np.array(live), numbers.shape),
         weight=np.full(numbers.shape[1], weight),
-        mass=mass,
+        total_weight=mass,
     )
 
 
 def inputs(cells: Mapping[str, ScoreMatrix]) -> dict[str, ComponentInput]:
     return {
-        name: ComponentInput(questions=(name,), weights=tuple(c.weight.tolist()), mass=c.mass)
+        name: ComponentInput(questions=(name,), weights=tuple(c.weight.tolist()), total_weight=c.total_weight)
         for name, c in cells.items()
     }
 
@@ -67,7 +67,7 @@ def test_the_mean_goes_by_the_masses_of_the_inputs() -> None:
 def test_the_mean_inside_an_input_goes_by_the_size_of_its_weights() -> None:
     cells = one([[0.0, 1.0]])
     assert (
-        value("mean", {"a": ScoreMatrix(cells.value, cells.met, cells.judged, cells.live, np.array([3.0, -1.0]))})
+        value("mean", {"a": ScoreMatrix(cells.value, cells.met, cells.judged, cells.applicable, np.array([3.0, -1.0]))})
         == 0.25
     )
 
@@ -253,7 +253,7 @@ def test_a_component_of_ones_own_may_use_a_rubrics_combiner_without_edges() -> N
 
 RUBRIC = ("flat", "gear", "hard-local", "hard-transitive")
 WELFARE = ("stakeholders", "egalitarian", "nash")
-OF_ANY_INPUTS = [name for name in BUILTIN_COMBINERS if not load_combiner(name).keeps_columns]
+OF_ANY_INPUTS = [name for name in BUILTIN_COMBINERS if not load_combiner(name).needs_all_columns]
 """Those that read columns as pairs or samples are put to the same beside their own tests."""
 
 
@@ -278,9 +278,9 @@ def groups(draw: Draw, name: str) -> tuple[Combiner, dict[str, Any], list[dict[s
                 value=np.where(judged, grids["value"], fill),
                 met=np.where(judged, grids["met"], decided),
                 judged=judged if cells is not made[2] else np.ones(shape, dtype=bool),
-                live=grids["live"],
+                applicable=grids["live"],
                 weight=np.full(columns, weight),
-                mass=mass,
+                total_weight=mass,
             )
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     kinds = st.sampled_from(["weak", "strong", "activation"])
@@ -327,7 +327,7 @@ def test_the_bounds_hold_whatever_the_unjudged_turn_out_to_be(name: str, data: s
 def test_the_bounds_of_what_is_all_judged_are_its_value(name: str, data: st.DataObject) -> None:
     combiner, params, (_, _, judged) = data.draw(groups(name))
     least, greatest = combiner.bounds(judged, judged, params)
-    if all(cells.live.any(axis=1).all() for cells in judged.values()):
+    if all(cells.applicable.any(axis=1).all() for cells in judged.values()):
         value = combiner.combine(judged, params).value
         assert least.tobytes() == greatest.tobytes() == value.tobytes()
 
@@ -346,5 +346,5 @@ def test_a_response_has_the_same_component_alone_and_in_company(name: str, data:
 def _only(cells: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
     return ScoreMatrix(
-        cells.value[rows], cells.met[rows], cells.judged[rows], cells.live[rows], cells.weight, cells.mass
+        cells.value[rows], cells.met[rows], cells.judged[rows], cells.applicable[rows], cells.weight, cells.total_weight
     )

@@ -70,7 +70,7 @@ def test_every_reward_keeps_the_rules_of_its_status(scene: Scene) -> None:
     for name, reward in scene.rewards().items():
         assert (reward.value is None) == (reward.status == "failed")
         assert (reward.partial is None) == (reward.coverage == 0.0)
-        assert reward.counts.asked == asked[name]
+        assert reward.counts.total == asked[name]
         assert reward.range is not None
         low, high = reward.range
         if reward.value is not None:
@@ -364,8 +364,8 @@ def test_nothing_is_told_beside_a_component_of_which_nothing_was_judged() -> Non
         for place in places(question, "abc")
     }
     rewards = Scene(config, task(), plan, answers).rewards("abc")
-    assert sorted(rewards["a"].figures) == ["rank"]
-    assert rewards["c"].figures == {}
+    assert sorted(rewards["a"].diagnostics) == ["rank"]
+    assert rewards["c"].diagnostics == {}
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.0])
@@ -423,13 +423,13 @@ def sure(score: float, confidence: float = 0.9) -> Verdict:
 def test_a_majority_is_the_reward_and_what_was_discarded_is_counted() -> None:
     reward = heard(sure(0.75), sure(0.75), sure(0.25, confidence=0.5))
     assert (reward.value, reward.status, reward.coverage) == (0.75, "ok", 1.0)
-    assert reward.figures == {"own": {"discarded": 1.0, "without a majority": 0.0}}
+    assert reward.diagnostics == {"own": {"discarded": 1.0, "without a majority": 0.0}}
 
 
 def test_without_a_majority_nothing_was_judged_and_nothing_is_credit() -> None:
     reward = heard(sure(0.75), sure(0.25), sure(0.5))
     assert (reward.value, reward.status, reward.coverage, reward.range) == (None, "failed", 0.0, (0.0, 1.0))
-    assert reward.figures == {"own": {"discarded": 0.0, "without a majority": 1.0}}
+    assert reward.diagnostics == {"own": {"discarded": 0.0, "without a majority": 1.0}}
     assert reward.counts.judged == 3
 
 

@@ -87,15 +87,15 @@ def test_what_is_missing_is_filled_by_rule_and_sign(scenario: Any, rule: str, mi
     table = build_table([question()], ["a", "b"], [verdict("a", missing), verdict("b", 0.4)])
     gain, penalty = FILLS[scenario][rule]
     for weight, direction, fill in ((1.0, 1, gain), (-1.0, 1, penalty), (1.0, -1, penalty), (-1.0, -1, gain)):
-        cells = table.cells(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
+        cells = table.score_matrix(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
         assert cells.value[:, 0].tolist() == [fill, 0.4]
-        assert (cells.judged[:, 0].tolist(), cells.live.all()) == ([False, True], True)
+        assert (cells.judged[:, 0].tolist(), cells.applicable.all()) == ([False, True], True)
 
 
 def test_partial_leaves_what_is_missing_out_of_the_denominator() -> None:
     table = build_table([question()], ["a", "b"], [verdict("a", BY_US), verdict("b", 0.4)])
-    cells = table.cells(ComponentInput(questions=("q",), weights=(1.0,)), "conservative", 1, "partial")
-    assert cells.live[:, 0].tolist() == [False, True]
+    cells = table.score_matrix(ComponentInput(questions=("q",), weights=(1.0,)), "conservative", 1, "partial")
+    assert cells.applicable[:, 0].tolist() == [False, True]
 
 
 @pytest.mark.parametrize(
@@ -104,14 +104,18 @@ def test_partial_leaves_what_is_missing_out_of_the_denominator() -> None:
 def test_columns_fold_into_one_over_those_there_are(reduce: Any, folded: Any) -> None:
     given = [verdict("a", 0.8, "x"), verdict("a", 0.2, "y"), verdict("b", 0.6, "z")]
     table = build_table([question(of="versions")], ["a", "b"], given)
-    cells = table.cells(ComponentInput(questions=("q",), weights=(1.0,), reduce=reduce), "conservative", 1, "counted")
+    cells = table.score_matrix(
+        ComponentInput(questions=("q",), weights=(1.0,), reduce=reduce), "conservative", 1, "counted"
+    )
     np.testing.assert_allclose(cells.value, folded)
-    assert cells.live.tolist() == [[True], [True]]
+    assert cells.applicable.tolist() == [[True], [True]]
 
 
 def test_without_reduce_every_column_counts_for_itself() -> None:
     table = build_table([question(samples=2)], ["a"], [verdict("a", 0.8), verdict("a", 0.2, sample=1)])
-    cells = table.cells(ComponentInput(questions=("q",), weights=(1.0,), reduce=None), "conservative", 1, "counted")
+    cells = table.score_matrix(
+        ComponentInput(questions=("q",), weights=(1.0,), reduce=None), "conservative", 1, "counted"
+    )
     assert (cells.value.tolist(), cells.weight.tolist()) == ([[0.8, 0.2]], [1.0, 1.0])
 
 
@@ -119,8 +123,10 @@ def test_without_reduce_every_column_counts_for_itself() -> None:
 def test_a_screened_question_is_missing_or_zero(gated: Any, is_live: bool) -> None:
     screened = Verdict(status="not_applicable", gated_by="g")
     table = build_table([question()], ["a"], [verdict("a", screened)])
-    cells = table.cells(ComponentInput(questions=("q",), weights=(-1.0,), gated=gated), "conservative", 1, "counted")
-    assert (cells.live.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])
+    cells = table.score_matrix(
+        ComponentInput(questions=("q",), weights=(-1.0,), gated=gated), "conservative", 1, "counted"
+    )
+    assert (cells.applicable.tolist(), cells.value.tolist(), cells.judged.tolist()) == ([[is_live]], [[0.0]], [[True]])
 
 
 @pytest.mark.parametrize(("gated", "judged_and_asked"), [("missing", ([0.0], [0.0])), ("zero", ([2.0], [2.0]))])
@@ -129,7 +135,7 @@ def test_a_screened_question_is_part_of_the_coverage_only_if_it_counts_as_zero(
 ) -> None:
     screened = Verdict(status="not_applicable", gated_by="g")
     table = build_table([question()], ["a"], [verdict("a", screened)])
-    judged, asked = table.judged(ComponentInput(questions=("q",), weights=(-2.0,), gated=gated))
+    judged, asked = table.judged_weight(ComponentInput(questions=("q",), weights=(-2.0,), gated=gated))
     assert (judged.tolist(), asked.tolist()) == judged_and_asked
 
 
@@ -146,23 +152,23 @@ STOPPED = Verdict(score=0.0, met=False, gated_by="empty-response")
 def test_what_a_gate_stopped_counts_its_worst_whatever_the_rule(scenario: Any, rule: str) -> None:
     table = build_table([question()], ["a", "b"], [verdict("a", STOPPED), verdict("b", 0.4)])
     for weight, direction, worst in ((1.0, 1, 0.0), (-1.0, 1, 1.0), (1.0, -1, 1.0), (-1.0, -1, 0.0)):
-        cells = table.cells(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
+        cells = table.score_matrix(ComponentInput(questions=("q",), weights=(weight,)), rule, direction, scenario)
         assert cells.value[:, 0].tolist() == [worst, 0.4]
         assert cells.met[:, 0].tolist() == [worst == 1.0, False]
-        assert (cells.judged[:, 0].tolist(), cells.live.all()) == ([False, True], True)
+        assert (cells.judged[:, 0].tolist(), cells.applicable.all()) == ([False, True], True)
 
 
 def test_it_counts_as_judged_once_for_all_samples() -> None:
     table = build_table([question(samples=3)], ["a"], [verdict("a", STOPPED)])
     for reduce in ("mean", None):
-        known, asked = table.judged(ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce))
+        known, asked = table.judged_weight(ComponentInput(questions=("q",), weights=(2.0,), reduce=reduce))
         assert (known.tolist(), asked.tolist()) == ([2.0], [2.0])
 
 
 def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> None:
     odd = Verdict(score=0.5, gated_by="another question")
     table = build_table([question()], ["a"], [verdict("a", odd)])
-    cells = table.cells(ComponentInput(questions=("q",), weights=(-1.0,)), "conservative", 1, "counted")
+    cells = table.score_matrix(ComponentInput(questions=("q",), weights=(-1.0,)), "conservative", 1, "counted")
     assert (cells.value.tolist(), cells.judged.tolist()) == ([[0.5]], [[True]])
 
 
@@ -172,7 +178,7 @@ def test_a_question_that_another_question_screens_is_not_stopped_by_a_gate() -> 
 def heard(asked: Question, *given: Verdict, **stated: Any) -> tuple[list[float], list[int]]:
     """Value and outcome of the one row, as an input hears them."""
     table = build_table([asked], ["a"], given)
-    found = table.heard("q", ComponentInput(questions=("q",), weights=(1.0,), **stated))
+    found = table.effective("q", ComponentInput(questions=("q",), weights=(1.0,), **stated))
     return found.value[0].tolist(), found.outcome[0].tolist()
 
 
@@ -203,7 +209,7 @@ def test_a_majority_has_met_the_criterion_if_half_of_those_who_agree_on_its_scor
     met: tuple[bool, ...], is_met: bool
 ) -> None:
     given = votes(*(Verdict(score=0.75, met=one) for one in met))
-    found = build_table([question(samples=3)], ["a"], given).heard(
+    found = build_table([question(samples=3)], ["a"], given).effective(
         "q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority")
     )
     assert found.met.tolist() == [[is_met]]
@@ -220,7 +226,7 @@ def test_a_majority_of_which_some_were_screened_out_and_others_never_existed_was
     screened = Verdict(status="not_applicable", gated_by="gate")
     given = [verdict("a", 0.75, "a1"), verdict("a", 0.75, "a2"), verdict("b", screened, "b1")]
     table = build_table([question(of="versions")], ["a", "b", "c"], given)
-    found = table.heard("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
+    found = table.effective("q", ComponentInput(questions=("q",), weights=(1.0,), reduce="majority"))
     assert found.outcome.tolist() == [[OK], [NOT_APPLICABLE], [ABSENT]]
 
 

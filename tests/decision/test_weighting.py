@@ -20,7 +20,7 @@ def constrained(name: str, *restrictiveness: float, soft: tuple[float, ...] = ()
 def masses(weights: dict[str, Any], **fields: Any) -> dict[str, float]:
     config = {"evaluators": [told("kind", audience="stakeholder")], "weights": weights}
     (spec,) = planned(config, task(**fields)).decision.specs
-    return {name: one.mass for name, one in spec.inputs.items()}
+    return {name: one.total_weight for name, one in spec.inputs.items()}
 
 
 def test_calibrated_weights_follow_difficulty_and_its_terms_stand_in_the_plan() -> None:
@@ -34,7 +34,7 @@ def test_calibrated_weights_follow_difficulty_and_its_terms_stand_in_the_plan() 
         "bob": {"hard": 0.0, "soft": 0.5, "conflict": 0.5, "difficulty": 0.5, "tensions": {"ann": pull}},
     }
     assert spec.params["calibration"] == {"gamma": 0.5, "beta": 0.5, "temperature": 2.0}
-    assert spec.inputs["ann"].mass == pytest.approx(1 / (1 + 2.718281828459045 ** ((0.5 - 3.75) / 2)))
+    assert spec.inputs["ann"].total_weight == pytest.approx(1 / (1 + 2.718281828459045 ** ((0.5 - 3.75) / 2)))
 
 
 def test_uniform_and_fixed_weights_sum_to_one() -> None:
@@ -161,4 +161,4 @@ def test_the_rule_of_welfare_is_named_in_the_plan() -> None:
         (spec,) = planned(own, about).decision.specs
         (reward,) = rewarded(own, about, said("r", {"kind@ann": 0.9, "kind@bob": 0.1}))
         assert (spec.combiner, reward.value) == (welfare, pytest.approx(value))
-        assert reward.figures["stakeholders"]["least utility"] == 0.1
+        assert reward.diagnostics["stakeholders"]["least utility"] == 0.1

@@ -152,7 +152,7 @@ def plan_of(config: Mapping[str, Any], about: Task) -> Plan:
     views = view_task(about, ["task", *(one.audience for one in cast.values())])
     questions = list_questions(cast, {use.name or "": use for use in read.evaluators}, views)
     survey = build_survey(views, (), questions, read.safety.gates)
-    decision = redecide(about, survey, read, {name: one.seat for name, one in cast.items()}, COMBINERS, find_tensions)
+    decision = redecide(about, survey, read, {name: one.record for name, one in cast.items()}, COMBINERS, find_tensions)
     return Plan(task_id=about.id, task_digest=about.content_digest, survey=survey, decision=decision)
 
 

@@ -53,7 +53,7 @@ ANSWERS: dict[str, Any] = {
     "off the scale": Verdict.model_construct(status="ok", score=7.0),
     "not applicable": Verdict(status="not_applicable"),
     "gated": Verdict(score=1.0, gated_by="group-of-one"),
-    "ok and failed": Verdict(score=1.0, failure=Verdict.failed("k", "m").failure),
+    "ok and failed": Verdict(score=1.0, failure=Verdict.fail("k", "m").failure),
     "list for a group": Endless([1.0]),
     "point for a group": np.array(1.0),
     "untold": Untold(),
@@ -67,7 +67,7 @@ class Gives(Evaluator):
     def __init__(self, what: str, scope: Any = "response") -> None:
         self.what, self.scope = what, scope
 
-    def answer(self, ask: EvaluatorInput) -> Any:
+    def answer(self, inputs: EvaluatorInput) -> Any:
         answer = ANSWERS[self.what]
         if isinstance(answer, BaseException):
             raise answer
@@ -143,8 +143,8 @@ def test_an_answer_that_is_refused_is_malformed_and_says_why(
 @pytest.mark.parametrize(
     ("answer", "status", "reason"),
     [
-        (Verdict.abstained("cannot tell"), "abstained", "cannot tell"),
-        (Verdict.failed("refused", "a filter refused"), "failed", "a filter refused"),
+        (Verdict.abstain("cannot tell"), "abstained", "cannot tell"),
+        (Verdict.fail("refused", "a filter refused"), "failed", "a filter refused"),
         (ZeroDivisionError("boo"), "failed", "boo"),
     ],
 )
@@ -170,14 +170,14 @@ class Makes(Deriver):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def derive(self, ask: DeriverInput) -> Any:
+    def derive(self, inputs: DeriverInput) -> Any:
         return MADE[self.what]
 
 
 class Needs(Evaluator):
     needs = ("made",)
 
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0
 
 
@@ -195,8 +195,8 @@ def test_material_that_cannot_be_written_is_failed_material(what: str) -> None:
 class Spoils(Evaluator):
     name = "spoils"
 
-    def answer(self, ask: EvaluatorInput) -> float:
-        data: Any = ask.response.data
+    def answer(self, inputs: EvaluatorInput) -> float:
+        data: Any = inputs.response.data
         data["list"].append(1)
         return 1.0
 
@@ -217,7 +217,7 @@ class Quotes(Evaluator):
     def __init__(self, evidence: list[dict[str, Any]]) -> None:
         self.evidence = tuple(Evidence(**one) for one in evidence)
 
-    def answer(self, ask: EvaluatorInput) -> Verdict:
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
         return Verdict(score=1.0, evidence=self.evidence)
 
 
@@ -255,7 +255,7 @@ def inner(value):
 
 
 def raised_by(path: Path, source: str) -> Failure:
-    """The failure of calling `ask` of a module of this source and path, without the frames of this test."""
+    """The failure of calling `inputs` of a module of this source and path, without the frames of this test."""
     namespace: dict[str, Any] = {}
     exec(compile(source, str(path), "exec"), namespace)
     with pytest.raises(ValueError, match=r"Expecting value|wrong") as caught:

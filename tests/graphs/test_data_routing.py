@@ -19,11 +19,11 @@ class Structured(Deriver):
 
     gives = "data"
 
-    def derive(self, ask: DeriverInput) -> Material:
-        DERIVED.append(ask.response.text)
-        if ask.response.text in RAISED:
-            raise RAISED[ask.response.text]("the deriver broke")
-        return Material(name="data", data=list(ask.response.text.split()))
+    def derive(self, inputs: DeriverInput) -> Material:
+        DERIVED.append(inputs.response.text)
+        if inputs.response.text in RAISED:
+            raise RAISED[inputs.response.text]("the deriver broke")
+        return Material(name="data", data=list(inputs.response.text.split()))
 
 
 class Counted(Deriver):
@@ -32,9 +32,9 @@ class Counted(Deriver):
     gives = "counted"
     reads_data = True
 
-    def derive(self, ask: DeriverInput) -> Material:
-        assert isinstance(ask.response.data, list)
-        return Material(name="counted", data=len(ask.response.data))
+    def derive(self, inputs: DeriverInput) -> Material:
+        assert isinstance(inputs.response.data, list)
+        return Material(name="counted", data=len(inputs.response.data))
 
 
 class Longer(Deriver):
@@ -42,7 +42,7 @@ class Longer(Deriver):
 
     gives = "longer"
 
-    def derive(self, ask: DeriverInput) -> Material:
+    def derive(self, inputs: DeriverInput) -> Material:
         own = Response(id="own", text="x", data=["one", "two", "three", "four"])
         return Material(
             name="longer", variants=(Variant(response=own), Variant(response=Response(id="bare", text="x")))
@@ -58,9 +58,9 @@ class Words(Evaluator):
     def question(self, view: Any, subject: str | None = None, **fields: Any) -> Any:
         return super().question(view, subject, of=self.of, **fields)
 
-    def answer(self, ask: EvaluatorInput) -> Verdict:
-        data: Any = ask.response.data
-        verdict = Verdict(score=len(data or ()) / 4, reason=f"{sorted(ask.material[0])}")
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        data: Any = inputs.response.data
+        verdict = Verdict(score=len(data or ()) / 4, reason=f"{sorted(inputs.material[0])}")
         if data:
             data.clear()
         return verdict

@@ -35,13 +35,13 @@ def marks_of(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]
         if about in names:
             place = names.index(about), starts[question_id] + sample
             marks.value[place], marks.met[place], marks.outcome[place] = score_entry(verdict)
-            marks.sure[place] = 1.0 if verdict.confidence is None else verdict.confidence
+            marks.confidence[place] = 1.0 if verdict.confidence is None else verdict.confidence
     return marks
 
 
 def together(plan: Plan, names: Sequence[str], verdicts: Mapping[Place, Verdict]) -> dict[str, Reward]:
     rows = compute_rewards_batch(plan.decision, plan.survey.questions, marks_of(plan, names, verdicts), COMBINERS)
-    return {name: row.reward(plan.decision) for name, row in zip(names, rows, strict=True)}
+    return {name: row.to_reward(plan.decision) for name, row in zip(names, rows, strict=True)}
 
 
 @st.composite
@@ -137,7 +137,7 @@ class Narrow(Combiner):
 @given(crowds())
 def test_a_reward_is_as_if_it_had_been_read(scene: Scene) -> None:
     for reward in together(scene.plan, NAMES, scene.verdicts).values():
-        assert RewardRow.of(reward).reward(scene.plan.decision) == reward
+        assert RewardRow.from_reward(reward).to_reward(scene.plan.decision) == reward
         again = Reward.model_validate_json(reward.model_dump_json())
         assert again == reward
         assert types(vars(again)) == types(vars(reward))
@@ -155,7 +155,7 @@ def test_a_combiners_numbers_are_floats_whatever_it_gives() -> None:
     plan = planned({"evaluators": [told("x")]}, task())
     marks = marks_of(plan, ["a"], {("x", "a", ("a",), 0): Verdict(score=0.5)})
     (row,) = compute_rewards_batch(plan.decision, plan.survey.questions, marks, {"mean": Narrow()})
-    reward = row.reward(plan.decision)
+    reward = row.to_reward(plan.decision)
     assert (type(row.value), types(row.components), types(row.terms)) == (float, (tuple, [float]), (tuple, [float]))
     assert types(vars(reward)["parts"]) == {"x": {"small": float, "true": float}}
     assert (reward.value, type(reward.value), type(reward.components["x"])) == (1.0, float, float)

@@ -21,12 +21,14 @@ class Reader(Deriver):
     gives = "data"
     asked: ClassVar[list[str]] = []
 
-    def derive(self, ask: DeriverInput) -> Material:
-        self.asked.append(ask.response.id)
-        if "crash" in ask.response.text:
+    def derive(self, inputs: DeriverInput) -> Material:
+        self.asked.append(inputs.response.id)
+        if "crash" in inputs.response.text:
             raise RuntimeError("the crash that was asked for")
-        quote = Evidence(quote=ask.response.text.upper()) if "shout" in ask.response.text else Evidence(quote="Roma")
-        return Material(name="data", data=ask.response.text.split(), evidence=(quote,))
+        quote = (
+            Evidence(quote=inputs.response.text.upper()) if "shout" in inputs.response.text else Evidence(quote="Roma")
+        )
+        return Material(name="data", data=inputs.response.text.split(), evidence=(quote,))
 
 
 class ByModel(Reader):
@@ -39,8 +41,8 @@ class Counting(Evaluator):
 
     version = "1"
 
-    def answer(self, ask: EvaluatorInput) -> Any:
-        data = ask.response.data
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        data = inputs.response.data
         return Verdict(score=len(data) / 10 if isinstance(data, list) else 0.0, reason=repr(data))
 
 

@@ -34,12 +34,12 @@ class Raises(Evaluator):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def answer(self, ask: EvaluatorInput) -> Any:
+    def answer(self, inputs: EvaluatorInput) -> Any:
         raise RAISED[self.what](f"no {self.what} for you")
 
 
 class RaisesLater(Raises):
-    async def answer(self, ask: EvaluatorInput) -> Any:
+    async def answer(self, inputs: EvaluatorInput) -> Any:
         await asyncio.sleep(0)
         raise RAISED[self.what](f"no {self.what} for you")
 
@@ -50,12 +50,12 @@ class RaisesDeriving(Deriver):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def derive(self, ask: DeriverInput) -> Material:
+    def derive(self, inputs: DeriverInput) -> Material:
         raise RAISED[self.what](f"no {self.what} for you")
 
 
 class RaisesDerivingLater(RaisesDeriving):
-    async def derive(self, ask: DeriverInput) -> Material:
+    async def derive(self, inputs: DeriverInput) -> Material:
         await asyncio.sleep(0)
         raise RAISED[self.what](f"no {self.what} for you")
 
@@ -68,7 +68,7 @@ class Unready(Deriver):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def derive(self, ask: DeriverInput) -> Any:
+    def derive(self, inputs: DeriverInput) -> Any:
         return {"none": None, "number": 1.0, "another": Material(name="another", data=1.0)}[self.what]
 
 
@@ -196,12 +196,12 @@ class Gives(Evaluator):
     def __init__(self, what: str) -> None:
         self.what = what
 
-    def answer(self, ask: EvaluatorInput) -> Any:
+    def answer(self, inputs: EvaluatorInput) -> Any:
         return GIVEN[self.what]
 
 
 class GivesLater(Gives):
-    async def answer(self, ask: EvaluatorInput) -> Any:
+    async def answer(self, inputs: EvaluatorInput) -> Any:
         return GIVEN[self.what]
 
 
@@ -248,7 +248,7 @@ class GivesGroup(Evaluator):
     def __init__(self, what: Any) -> None:
         self.what = what
 
-    def answer(self, ask: EvaluatorInput) -> Any:
+    def answer(self, inputs: EvaluatorInput) -> Any:
         return self.what
 
 
@@ -306,7 +306,7 @@ class Waits(Evaluator):
     began: asyncio.Event
     cancelled = False
 
-    async def answer(self, ask: EvaluatorInput) -> float:
+    async def answer(self, inputs: EvaluatorInput) -> float:
         Waits.began.set()
         try:
             await asyncio.Event().wait()
@@ -354,8 +354,8 @@ def test_an_interrupt_passes_to_a_caller_without_a_loop_and_the_jury_goes_on(nam
 
 
 class Quotes(Evaluator):
-    def answer(self, ask: EvaluatorInput) -> Verdict:
-        text = ask.response.text
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        text = inputs.response.text
         quotes: Sequence[tuple[str, int, int]] = [(text[2:4], 2, 4), ("not there", 0, 9), (text, 0, len(text) + 1)]
         evidence = tuple(Evidence(quote=q, start=s, end=e, verified=True) for q, s, e in quotes)
         return Verdict(score=1.0, evidence=evidence)
@@ -372,7 +372,7 @@ class Stamps(Evaluator):
 
     version = "1"
 
-    def answer(self, ask: EvaluatorInput) -> Verdict:
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
         return Verdict(
             score=1.0, question="q", evaluator="e", version="v", layer="human", subject="s", stakeholder="x",
             reviewer="y", about="z", responses=("z",), sample=7,

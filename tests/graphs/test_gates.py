@@ -71,7 +71,7 @@ def test_each_gate_answers_questions_to_models_in_their_place(gate: str) -> None
     assert (verdict.about, verdict.responses, verdict.sample, verdict.call) == ("a", (), 0, None)
     assert verdict.reason
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.0, "ok", 1.0)
-    assert (trace.reward.counts.judged, trace.reward.counts.asked, trace.reward.range) == (1, 1, (0.0, 0.0))
+    assert (trace.reward.counts.judged, trace.reward.counts.total, trace.reward.range) == (1, 1, (0.0, 0.0))
 
 
 @pytest.mark.parametrize("gate", RESPONSE_GATES)
@@ -372,7 +372,7 @@ def test_what_is_known_of_a_stopped_response_is_settled_anew() -> None:
     recalled = KnownResults({("tone", "a", ("a",), 0): known}, {})
     for text, outcome in (("", ("empty-response", 0.0)), (HONEST, (None, 1.0))):
         work, _ = next_work(survey, 0, [response("a", text)], [], [], recalled)
-        assert [(one.gated_by, one.score) for one in work.settled] == [outcome]
+        assert [(one.gated_by, one.score) for one in work.settled_verdicts] == [outcome]
         assert work.branches == []
 
 
@@ -426,7 +426,7 @@ def as_stopped(survey: Survey, verdicts: Mapping[Place, Verdict]) -> dict[Place,
     asked = {slot.question.id for slots in work.slots.values() for slot in slots}
     assert asked == {question.id for question in survey.questions if question.layer == "check"}
     kept = {place: verdict for place, verdict in verdicts.items() if place[0] in asked}
-    return kept | {(one.question, "a", (), 0): one for one in work.settled}
+    return kept | {(one.question, "a", (), 0): one for one in work.settled_verdicts}
 
 
 @settings(max_examples=at_most(150), deadline=None)

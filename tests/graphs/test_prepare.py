@@ -64,7 +64,7 @@ def test_the_plan_is_the_same_in_any_order_of_the_task_and_the_config() -> None:
 
 def test_a_plan_that_is_foreseen_is_that_which_is_made() -> None:
     with jg.Jury.from_config(CONFIG) as one:
-        foreseen, asked = asyncio.run(one.aforesee(full_task()))
+        foreseen, asked = asyncio.run(one.aestimate_plan(full_task()))
     assert foreseen == planned(CONFIG, full_task())
     assert not asked
 
@@ -76,7 +76,7 @@ def test_to_foresee_a_small_plan_takes_a_fraction_of_the_steps_of_the_graph() ->
             asyncio.run(one.aprepare(task()))
 
         def foresee() -> None:
-            asyncio.run(one.aforesee(task()))
+            asyncio.run(one.aestimate_plan(task()))
 
         for work in (plan, foresee):  # whatever is imported or compiled once is not counted
             work()
@@ -171,10 +171,10 @@ class SeesAll(jg.Deriver):
 
     gives = "seen"
 
-    def derive(self, ask: DeriverInput) -> jg.Material:
-        assert ask.task.about is None
-        assert (ask.response.agent, ask.response.labels, ask.material) == (None, {}, {})
-        return jg.Material(name="seen", data=ask.task.id)
+    def derive(self, inputs: DeriverInput) -> jg.Material:
+        assert inputs.task.about is None
+        assert (inputs.response.agent, inputs.response.labels, inputs.material) == (None, {}, {})
+        return jg.Material(name="seen", data=inputs.task.id)
 
 
 def test_a_deriver_sees_one_view_and_one_response() -> None:

@@ -99,7 +99,7 @@ class Opens(Evaluator):
     def close(self) -> None:
         QUIET.invoke("closed")
 
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0
 
 

@@ -54,7 +54,9 @@ def test_all_of_it_is_what_it_would_be_had_the_task_stated_what_was_read() -> No
     stated = planned({"evaluators": [JUDGE]}, Task.model_validate(whole.model_dump()))
     assert plan.survey == stated.survey
     ((spec,), (other,)) = (one.decision.specs for one in (plan, stated))
-    assert {name: one.mass for name, one in spec.inputs.items()} == {n: one.mass for n, one in other.inputs.items()}
+    assert {name: one.total_weight for name, one in spec.inputs.items()} == {
+        n: one.total_weight for n, one in other.inputs.items()
+    }
     assert spec.params["difficulty"]["ann"]["hard"] == 1.5  # type: ignore[index, call-overload]
     assert spec.params["difficulty"]["ben"]["conflict"] == 1.5  # type: ignore[index, call-overload]
     assert plan.task_digest == about.content_digest, "it serves the task as it is given"
@@ -181,11 +183,11 @@ def test_another_decision_is_made_of_the_task_with_what_was_read() -> None:
 class TestBeforeAnythingIsSent:
     def test_what_would_be_asked_first_is_told_and_nothing_is_sent(self) -> None:
         with serving(parsing()) as server, jg.Jury.from_config(settings(server.url)) as jury:
-            plan, first = asyncio.run(jury.aforesee(trip(ANN, BEN)))
+            plan, first = asyncio.run(jury.aestimate_plan(trip(ANN, BEN)))
             assert plan is None
             assert [request.prompt for request in first] == ["profile", "profile"]
             group = [Response(id="a", text="")]
-            assert asyncio.run(jury.arequests(trip(ANN, BEN), group)) == first
+            assert asyncio.run(jury.aestimate_requests(trip(ANN, BEN), group)) == first
             assert server.count == 0
 
     def test_what_is_known_is_no_question(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
@@ -195,15 +197,15 @@ class TestBeforeAnythingIsSent:
             with jg.Jury.from_config(config) as jury:
                 made = jury.prepare(trip(ANN, BEN))
             with jg.Jury.from_config(config) as jury:
-                plan, first = asyncio.run(jury.aforesee(trip(ANN, BEN)))
+                plan, first = asyncio.run(jury.aestimate_plan(trip(ANN, BEN)))
                 assert server.count == 3
                 assert (plan is not None and plan.digest, first) == (made.digest, [])
-                _, (request,) = asyncio.run(jury.aforesee(trip(ANN, ZOE)))
+                _, (request,) = asyncio.run(jury.aestimate_plan(trip(ANN, ZOE)))
                 assert ZOE in request.messages[1].content
 
     def test_without_a_model_it_is_the_plan(self) -> None:
         with jg.Jury.from_config({"evaluators": [JUDGE]}) as jury:
-            plan, first = asyncio.run(jury.aforesee(trip(ANN, BEN), line()))
+            plan, first = asyncio.run(jury.aestimate_plan(trip(ANN, BEN), line()))
             assert (plan, first) == (jury.prepare(trip(ANN, BEN), line()), [])
 
 
@@ -212,5 +214,5 @@ def test_a_task_is_scored_by_a_profile_alone() -> None:
         (trace,) = jury.score(trip(ANN, BEN), [Response(id="a", text="", data={"kind@ann": 1.0, "kind@ben": 0.0})])
     assert trace.plan is not None
     (spec,) = trace.plan.decision.specs
-    assert trace.reward.value == pytest.approx(spec.inputs["ann"].mass)
+    assert trace.reward.value == pytest.approx(spec.inputs["ann"].total_weight)
     assert trace.reward.value > 0.5, "who is harder to please weighs more"

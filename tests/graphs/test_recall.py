@@ -28,27 +28,27 @@ def _nothing_was_asked_yet() -> None:
 class Counted(Told):
     """Keeps what it was asked."""
 
-    def answer(self, ask: EvaluatorInput) -> Any:
-        ASKED.append((ask.question.id, tuple(r.id for r in ask.responses), ask.sample))
-        return super().answer(ask)
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        ASKED.append((inputs.question.id, tuple(r.id for r in inputs.responses), inputs.sample))
+        return super().answer(inputs)
 
 
 class CountedMeasure(Measure):
-    def derive(self, ask: DeriverInput) -> Material:
-        DERIVED.append(("measure", ask.response.id))
-        return super().derive(ask)
+    def derive(self, inputs: DeriverInput) -> Material:
+        DERIVED.append(("measure", inputs.response.id))
+        return super().derive(inputs)
 
 
 class CountedHalf(Half):
-    async def derive(self, ask: DeriverInput) -> Material:
-        DERIVED.append(("half", ask.response.id))
-        return await super().derive(ask)
+    async def derive(self, inputs: DeriverInput) -> Material:
+        DERIVED.append(("half", inputs.response.id))
+        return await super().derive(inputs)
 
 
 class CountedVersions(Versions):
-    def derive(self, ask: DeriverInput) -> Material:
-        DERIVED.append(("versions", ask.response.id))
-        return super().derive(ask)
+    def derive(self, inputs: DeriverInput) -> Material:
+        DERIVED.append(("versions", inputs.response.id))
+        return super().derive(inputs)
 
 
 def counted(name: str, **params: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def again(config: dict[str, Any], recalled: KnownResults, group: Sequence[Respon
     ASKED.clear()
     DERIVED.clear()
     with Jury.from_config(config) as made:
-        return asyncio.run(made.ascore(task(), group, recalled=recalled))
+        return asyncio.run(made.ascore(task(), group, known_results=recalled))
 
 
 def without(recalled: KnownResults, verdicts: Collection[Any] = (), material: Collection[Any] = ()) -> KnownResults:

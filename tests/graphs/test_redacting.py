@@ -25,7 +25,7 @@ def _a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Says(Evaluator):
-    def answer(self, ask: EvaluatorInput) -> Verdict:
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
         evidence = (
             Evidence(quote=f"the key {SECRET}"),
             Evidence(quote=SECRET.upper(), source="a table", verified=True, start=3, end=9),
@@ -34,24 +34,24 @@ class Says(Evaluator):
 
 
 class Fails(Evaluator):
-    def answer(self, ask: EvaluatorInput) -> Verdict:
-        return Verdict.failed(SECRET, f"401 {SECRET}")
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        return Verdict.fail(SECRET, f"401 {SECRET}")
 
 
 class FailsAtLength(Evaluator):
     """The kind of its failure is as long as a kind may be; struck out, its secret would make it longer."""
 
-    def answer(self, ask: EvaluatorInput) -> Verdict:
-        return Verdict.failed("k" * (512 - len(SHORT)) + SHORT, "boo")
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        return Verdict.fail("k" * (512 - len(SHORT)) + SHORT, "boo")
 
 
 class Raises(Evaluator):
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         raise ValueError("x" * 490 + SECRET)
 
 
 class RaisesByName(Evaluator):
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         raise type(SECRET, (RuntimeError,), {})
 
 
@@ -59,7 +59,7 @@ class Leaks(Deriver):
     name = "leaks"
     gives = "leaks"
 
-    def derive(self, ask: DeriverInput) -> Material:
+    def derive(self, inputs: DeriverInput) -> Material:
         variant = Variant(response=Response(id="v", text=SECRET, data={SECRET: [SECRET]}), edit=SECRET)
         quoted = (Evidence(quote=SECRET),)
         return Material(name="leaks", data={"a": [SECRET]}, variants=(variant,), evidence=quoted, note=SECRET)
@@ -69,7 +69,7 @@ class LeaksOneName(Deriver):
     name = "leaks"
     gives = "leaks"
 
-    def derive(self, ask: DeriverInput) -> Material:
+    def derive(self, inputs: DeriverInput) -> Material:
         named = (SECRET, SECRET.upper())
         return Material(name="leaks", variants=tuple(Variant(response=Response(id=one, text="a")) for one in named))
 
@@ -77,21 +77,21 @@ class LeaksOneName(Deriver):
 class Reads(Evaluator):
     needs = ("leaks",)
 
-    def answer(self, ask: EvaluatorInput) -> Verdict:
-        assert SECRET not in str(ask.material)
-        return Verdict(score=1.0, reason=str(ask.material[0]["leaks"].data))
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        assert SECRET not in str(inputs.material)
+        return Verdict(score=1.0, reason=str(inputs.material[0]["leaks"].data))
 
 
 class Asks(Evaluator):
     def questions(self, view: jg.TaskView) -> list[Any]:
         return [self.question(view, params={"of": ["x", SECRET]})]
 
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0
 
 
 class Quiet(Evaluator):
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0
 
 
@@ -203,7 +203,7 @@ def test_secrets_that_are_known_only_after_opening_are_redacted(monkeypatch: pyt
 
 
 class Loads(Evaluator):
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         os.environ[NAME] = SECRET
         raise ValueError(f"401 {SECRET}")
 

@@ -49,7 +49,7 @@ def test_a_wave_asks_every_response_every_sample() -> None:
     assert asked(work) == [("tone", ("a",), 0), ("tone", ("a",), 1), ("tone", ("b",), 0), ("tone", ("b",), 1)]
     assert (wave, work.branches) == (1, ["checks"])
     after, wave = next_work(survey, wave, [response("a")], [], [])
-    assert (after.branches, after.settled, wave) == ([], [], 1)
+    assert (after.branches, after.settled_verdicts, wave) == ([], [], 1)
 
 
 @pytest.mark.parametrize(("pairs", "n"), [("ordered", 12), ("unordered", 6)])
@@ -68,7 +68,7 @@ def test_a_wave_that_screening_settles_whole_is_passed_over() -> None:
     )
     work, wave = next_work(survey, 1, [response("a")], [], [judged(survey, "gate", "a", 0.0)])
     assert (work.branches, wave) == ([], 3)
-    assert [(v.question, v.status, v.gated_by) for v in work.settled] == [
+    assert [(v.question, v.status, v.gated_by) for v in work.settled_verdicts] == [
         ("then", "not_applicable", "gate"),
         ("last", "not_applicable", "then"),
     ]
@@ -103,9 +103,9 @@ def test_only_the_named_verdicts_about_the_response_open_its_gate() -> None:
     verdicts = [judged(survey, "gate", "a", 1.0), judged(survey, "gate", "b", 0.0)]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts)
     assert asked(work) == [("then", ("a",), 0)]
-    assert [v.about for v in work.settled] == ["b"]
+    assert [v.about for v in work.settled_verdicts] == ["b"]
     again, _ = next_work(survey, 1, [response("a"), response("b")], [], verdicts[::-1])
-    assert (asked(again), again.settled) == (asked(work), work.settled)
+    assert (asked(again), again.settled_verdicts) == (asked(work), work.settled_verdicts)
 
 
 # Gates that are pairs
@@ -123,7 +123,7 @@ def after_pairs(*verdicts: Verdict, **when: Any) -> tuple[list[str], dict[str, V
     pairs = [("a", "b"), ("a", "c"), ("b", "c")]
     given = [paired(survey, *pair, verdict) for pair, verdict in zip(pairs, verdicts, strict=False)]
     work, _ = next_work(survey, 1, [response(name) for name in "abc"], [], given)
-    return [shown[0] for _, shown, _ in asked(work)], {v.about: v for v in work.settled}
+    return [shown[0] for _, shown, _ in asked(work)], {v.about: v for v in work.settled_verdicts}
 
 
 def test_an_unordered_pair_opens_the_gate_of_its_second_response_by_1_minus_its_score() -> None:
@@ -160,13 +160,13 @@ def test_a_pair_is_no_gate_for_a_response_that_is_not_in_it() -> None:
     [((0.9, 0.1, 0.2), 0.2, True), ((0.9, 0.1, 0.2), 0.21, False), ((0.9, 0.1, 0.2, 0.4), 0.3, True)],
 )
 def test_the_median_is_the_middle_one_or_the_mean_of_the_two(
-    scores: tuple[float, ...], threshold: float, asks: bool
+    scores: tuple[float, ...], threshold: float, batch: bool
 ) -> None:
     use = {**told("then"), "when": {"question": "gate", "threshold": threshold, "reduce": "median"}}
     survey = survey_of({"evaluators": [told("gate", samples=len(scores)), use], "reward": {"gate": 1.0}})
     verdicts = [judged(survey, "gate", "a", score, sample) for sample, score in enumerate(scores)]
     work, _ = next_work(survey, 1, [response("a")], [], verdicts)
-    assert bool(asked(work)) == asks
+    assert bool(asked(work)) == batch
 
 
 def test_a_gate_that_is_a_group_counts_for_each_by_its_own_verdict() -> None:
@@ -185,7 +185,7 @@ def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() ->
     given = [paired(survey, first, second, Verdict(score=0.0)) for first, second in (("a", "b"), ("b", "a"))]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert asked(work) == []
-    assert [(v.about, v.status, v.gated_by) for v in work.settled] == [
+    assert [(v.about, v.status, v.gated_by) for v in work.settled_verdicts] == [
         ("a", "not_applicable", "gate"),
         ("b", "not_applicable", "gate"),
     ]
@@ -197,14 +197,14 @@ def test_a_gate_that_is_an_ordered_pair_counts_for_its_first_response_alone() ->
         (BY_RESPONSE, "failed", ("response", "gate", "gate, which it depends on, was not judged")),
         (BY_US, "failed", ("infrastructure", "gate", "gate, which it depends on, was not judged")),
         (NO_MODEL, "abstained", ("infrastructure", "no-model", "")),
-        (Verdict.abstained("no idea"), "abstained", None),
+        (Verdict.abstain("no idea"), "abstained", None),
     ],
 )
 def test_where_a_gate_was_not_judged_what_depends_on_it_is_not_either(gate: Verdict, status: str, failure: Any) -> None:
     survey = survey_of(GATED)
     question = next(q for q in survey.questions if q.id == "gate")
     given = make_stamp(question, survey.views[question.view])(gate, "a", ("a",), 0)
-    (settled,) = next_work(survey, 1, [response("a")], [], [given])[0].settled
+    (settled,) = next_work(survey, 1, [response("a")], [], [given])[0].settled_verdicts
     assert (settled.status, settled.gated_by) == (status, "gate")
     assert settled.reason == "gate, which it depends on, was not judged"
     found = settled.failure and (settled.failure.cause, settled.failure.kind, settled.failure.message)
@@ -223,7 +223,7 @@ def compared(*missing: Verdict) -> Verdict:
     group = [response(name) for name in "abc"[: 1 + len(missing)]]
     work, _ = next_work(survey, 1, group, [], given)
     assert asked(work) == []
-    (settled,) = (verdict for verdict in work.settled if verdict.about == "a")
+    (settled,) = (verdict for verdict in work.settled_verdicts if verdict.about == "a")
     return settled
 
 
@@ -241,7 +241,7 @@ def test_where_all_are_screened_out_nobody_is_compared(scope: str) -> None:
     given = [judged(survey, "gate", name, 0.0) for name in "ab"]
     work, _ = next_work(survey, 1, [response("a"), response("b")], [], given)
     assert work.branches == []
-    assert [(v.about, v.gated_by) for v in work.settled] == [("a", "gate"), ("b", "gate")]
+    assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "gate"), ("b", "gate")]
 
 
 def test_it_fails_where_another_should_have_been_there() -> None:
@@ -256,11 +256,11 @@ def test_a_gate_stops_a_response_by_the_query_and_the_reference_of_the_questions
     judges = [told("tone", layer="model"), told("same", layer="model")]
     survey = planned({"evaluators": judges, "reward": {"tone": 1.0, "same": 1.0}}, about).survey
     work, _ = next_work(survey, 0, [response("a", "😂"), response("b", "?"), response("c", " ")], [], [])
-    assert [(v.about, v.gated_by, v.score) for v in work.settled] == [("c", "empty-response", 0.0)] * 2
+    assert [(v.about, v.gated_by, v.score) for v in work.settled_verdicts] == [("c", "empty-response", 0.0)] * 2
     assert [shown for _, shown, _ in asked(work)] == [("a",), ("b",)] * 2
     plain = planned({"evaluators": [told("tone", layer="model")]}, task()).survey
     work, _ = next_work(plain, 0, [response("a", "😂")], [], [])
-    assert [(v.about, v.gated_by) for v in work.settled] == [("a", "punctuation-only")]
+    assert [(v.about, v.gated_by) for v in work.settled_verdicts] == [("a", "punctuation-only")]
 
 
 # Material
@@ -324,7 +324,7 @@ def test_a_question_whose_material_is_missing_is_not_asked(
 ) -> None:
     work = with_material(CHAINED, 2, *material)
     assert asked(work) == []
-    (settled,) = work.settled
+    (settled,) = work.settled_verdicts
     assert settled.failure is not None
     assert (settled.status, settled.failure.cause, settled.failure.kind) == (status, cause, kind)
     assert settled.reason == settled.failure.message == reason
@@ -348,7 +348,7 @@ def test_a_response_that_has_data_is_material_at_once_and_others_are_jobs() -> N
 def test_a_response_without_variants_gains_nothing_and_its_verdict_says_why(note: str, reason: str) -> None:
     config = {"evaluators": [told("same", of="versions")], "derivers": ["tests.graphs.cast:Versions"]}
     work = with_material(config, 1, Material(name="versions", response="a", note=note))
-    (settled,) = work.settled
+    (settled,) = work.settled_verdicts
     assert (settled.score, settled.met, settled.gated_by, settled.reason) == (0.0, False, "no-variant", reason)
 
 

@@ -36,7 +36,7 @@ def test_ordered_pairs_are_asked_both_ways() -> None:
     asked = {v.responses for trace in traces.values() for v in trace.verdicts}
     assert len(asked) == 6
     assert all(v.about == v.responses[0] for trace in traces.values() for v in trace.verdicts)
-    assert traces["a"].reward.counts.asked == 2
+    assert traces["a"].reward.counts.total == 2
 
 
 def test_an_unordered_pair_is_asked_once_and_counts_for_both() -> None:
@@ -45,7 +45,7 @@ def test_an_unordered_pair_is_asked_once_and_counts_for_both() -> None:
     traces = by_id(scored(said_once, task(), *group))
     assert {name: trace.reward.value for name, trace in traces.items()} == {"a": 0.875, "b": 0.5, "c": 0.125}
     assert len({v.responses for trace in traces.values() for v in trace.verdicts}) == 3
-    assert all(trace.reward.counts.asked == 2 for trace in traces.values())
+    assert all(trace.reward.counts.total == 2 for trace in traces.values())
 
 
 def test_group_scope_sees_the_group_and_answers_for_each() -> None:
@@ -276,7 +276,7 @@ def test_a_failed_deriver_leaves_one_failed_verdict_for_each_question_that_neede
     assert broken.reward.counts.model_dump() == {"judged": 1, "abstained": 0, "failed": 2, "not_applicable": 0}
     assert (broken.reward.coverage, broken.reward.value) == (pytest.approx(1 / 3), 1.0)
     assert whole.reward.status == "ok"
-    assert whole.reward.counts.asked == 5
+    assert whole.reward.counts.total == 5
 
 
 VARIANTS = {
@@ -312,7 +312,7 @@ def test_a_response_without_variants_is_not_quietly_let_off_the_question() -> No
     (trace,) = scored(VARIANTS, task(), response("a", tone=1.0, versions=[]))
     verdict = verdict_on(trace, "same")
     assert (verdict.score, verdict.gated_by) == (0.0, "no-variant")
-    assert (trace.reward.counts.asked, trace.reward.coverage) == (2, 1.0)
+    assert (trace.reward.counts.total, trace.reward.coverage) == (2, 1.0)
 
 
 def test_two_variants_of_one_id_cannot_be_told_apart_and_are_refused() -> None:

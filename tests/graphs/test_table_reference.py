@@ -137,18 +137,18 @@ SETTINGS = [
 def test_cells_are_filled_and_folded_one_by_one(rows: list[tuple[Any, ...]], reduce: Any) -> None:
     table, width = laid_out(rows), len(rows[0])
     for settings in SETTINGS:
-        stated = ComponentInput(questions=("q",), reduce=reduce, mass=3.0, **settings)
+        stated = ComponentInput(questions=("q",), reduce=reduce, total_weight=3.0, **settings)
         counted = [effective([CELLS[verdict] for verdict in row], stated) for row in rows]
         cases = itertools.product(("conservative", "gear"), (1, -1), ("counted", "low", "high", "partial"))
         for rule, direction, scenario in cases:
-            cells = table.cells(stated, rule, direction, scenario)  # type: ignore[arg-type]
+            cells = table.score_matrix(stated, rule, direction, scenario)  # type: ignore[arg-type]
             expected = [[filled(cell, stated, rule, direction, scenario) for cell in row] for row in counted]
             if reduce in ("mean", "min", "max") and width > 1:
                 expected = [folded(row, reduce) for row in expected]
             for name in Filled._fields:
                 found = getattr(cells, name).tolist()
                 assert found == [[getattr(cell, name) for cell in row] for row in expected], (settings, scenario, name)
-            assert (cells.weight.tolist(), cells.mass) == ([settings["weights"][0]] * len(expected[0]), 3.0)
+            assert (cells.weight.tolist(), cells.total_weight) == ([settings["weights"][0]] * len(expected[0]), 3.0)
 
 
 @pytest.mark.parametrize("rows", [PAIRS, TRIPLES], ids=["pairs", "triples"])
@@ -165,10 +165,10 @@ def test_the_judged_weight_and_what_was_discarded_are_counted_one_by_one(rows: A
         if reduce is not None:
             known = [k / max(a, 1) for k, a in zip(known, asked, strict=True)]
             asked = [min(a, 1) for a in asked]
-        judged, wanted = table.judged(stated)
+        judged, wanted = table.judged_weight(stated)
         assert (judged.tolist(), wanted.tolist()) == ([2.0 * k for k in known], [2.0 * a for a in asked])
 
-        discarded, divided = table.unheard(stated)
+        discarded, divided = table.discarded(stated)
         unsure = [sum(cell.outcome in JUDGED and cell.sure < stated.confident for cell in row) for row in given]
         without = [
             reduce == "majority" and new[0].outcome in UNJUDGED and any(cell.outcome in JUDGED for cell in old)

@@ -26,9 +26,9 @@ class Together(Evaluator):
     name = "own"
     version = "1"
     audience = "criterion"
-    together = True
+    batched = True
 
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         raise AssertionError("asked one by one")
 
 
@@ -42,8 +42,8 @@ def verdicts_of(planted: ModuleType, answer_all: Any, *names: str) -> list[Verdi
 
 
 def test_it_gets_all_asks_at_once_and_its_answers_stand_in_their_order(planted: ModuleType) -> None:
-    async def answer_all(self: Evaluator, asks: Sequence[EvaluatorInput]) -> list[Any]:
-        return [{"a": 0.25, "b": True, "c": Verdict.abstained("who knows")}[ask.question.subject] for ask in asks]
+    async def answer_all(self: Evaluator, batch: Sequence[EvaluatorInput]) -> list[Any]:
+        return [{"a": 0.25, "b": True, "c": Verdict.abstain("who knows")}[inputs.question.subject] for inputs in batch]
 
     verdicts = verdicts_of(planted, answer_all)
     assert [(one.subject, one.score, one.status) for one in verdicts] == [
@@ -61,9 +61,9 @@ def test_it_may_be_a_plain_function(planted: ModuleType) -> None:
 def test_it_is_asked_once_about_a_whole_group(planted: ModuleType) -> None:
     sizes: list[int] = []
 
-    def answer_all(self: Evaluator, asks: Sequence[EvaluatorInput]) -> list[float]:
-        sizes.append(len(asks))
-        return [0.5] * len(asks)
+    def answer_all(self: Evaluator, batch: Sequence[EvaluatorInput]) -> list[float]:
+        sizes.append(len(batch))
+        return [0.5] * len(batch)
 
     planted.it = type("Own", (Together,), {"answer_all": answer_all})  # type: ignore[attr-defined]
     with Jury.from_config({"evaluators": ["planted.it"]}) as jury:
@@ -143,10 +143,10 @@ def test_one_answer_that_is_none_leaves_the_others(planted: ModuleType) -> None:
 def test_what_it_raises_fails_them_all(
     planted: ModuleType, error: BaseException, kind: str, cause: str, waits: bool
 ) -> None:
-    def now(self: Evaluator, asks: Sequence[EvaluatorInput]) -> Any:
+    def now(self: Evaluator, batch: Sequence[EvaluatorInput]) -> Any:
         raise error
 
-    async def later(self: Evaluator, asks: Sequence[EvaluatorInput]) -> Any:
+    async def later(self: Evaluator, batch: Sequence[EvaluatorInput]) -> Any:
         raise error
 
     for verdict in verdicts_of(planted, later if waits else now):
@@ -163,9 +163,9 @@ def test_one_that_has_no_such_method_is_told_to_write_it(planted: ModuleType) ->
 
 @pytest.mark.parametrize("empty", [True, False])
 def test_it_cannot_change_what_it_is_asked(planted: ModuleType, empty: bool) -> None:
-    def answer_all(self: Evaluator, asks: Any) -> list[float]:
-        answers = [0.5 for _ in asks]
-        asks.clear()
+    def answer_all(self: Evaluator, batch: Any) -> list[float]:
+        answers = [0.5 for _ in batch]
+        batch.clear()
         return [] if empty else answers
 
     verdicts = verdicts_of(planted, answer_all)

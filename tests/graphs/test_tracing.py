@@ -61,5 +61,5 @@ def test_the_group_is_known_by_its_members_in_any_order_and_by_nothing_else_of_t
 def test_the_denominator_is_closed() -> None:
     for trace in traces():
         counts = trace.reward.counts
-        assert counts.asked == len(trace.verdicts) == 3
-        assert counts.judged + counts.abstained + counts.failed + counts.not_applicable == counts.asked
+        assert counts.total == len(trace.verdicts) == 3
+        assert counts.judged + counts.abstained + counts.failed + counts.not_applicable == counts.total

@@ -34,7 +34,7 @@ class Asker(jg.Evaluator):
     def questions(self, view: jg.TaskView) -> list[jg.Question]:
         raise KeyError("nobody")
 
-    def answer(self, ask: jg.EvaluatorInput) -> float:
+    def answer(self, inputs: jg.EvaluatorInput) -> float:
         return 1.0
 
 

@@ -67,7 +67,7 @@ def heard(*given: Verdict, **panel: Any) -> Reward:
 
 
 def figures(reward: Reward) -> Mapping[str, float]:
-    return reward.figures[JUDGE]
+    return reward.diagnostics[JUDGE]
 
 
 # A majority of all seats
@@ -129,7 +129,7 @@ def test_without_a_majority_there_is_no_credit_and_the_range_says_what_it_could_
 def test_who_is_not_sure_is_discarded_and_counted() -> None:
     reward = heard(said(0.5), said(0.5), said(1.0, 0.79))
     assert (reward.value, figures(reward)["discarded"]) == (0.5, 1.0)
-    assert (reward.counts.asked, reward.counts.judged) == (3, 3)
+    assert (reward.counts.total, reward.counts.judged) == (3, 3)
 
 
 def test_it_is_discarded_before_the_majority_is_counted_and_keeps_its_seat() -> None:
@@ -168,7 +168,7 @@ def test_what_is_discarded_lies_below_the_threshold(given: list[tuple[float, flo
     reward = rewarded(
         ALL_HEARD.model_copy(update={"decision": decision}), {asked("ann"): [said(*one) for one in given]}
     )
-    found = reward.figures.get(JUDGE, {}).get("discarded", 0.0)
+    found = reward.diagnostics.get(JUDGE, {}).get("discarded", 0.0)
     assert found == sum(sure < threshold for _, sure in given)
 
 
@@ -319,18 +319,20 @@ def test_its_figures_are_those_of_the_judges_who_were_heard(made: Any) -> None:
         spoken = [_mean(one, row) for one in cells.values()]
         says = [one for one in spoken if one is not None]
         apart = [abs(one - other) for one, other in combinations(says, 2)]
-        assert found.figures["disagreement"][row] == pytest.approx(sum(apart) / len(apart) if apart else 0.0)
-        assert found.figures["lowest"][row] == pytest.approx(min(says, default=0.0))
-        assert found.figures["highest"][row] == pytest.approx(max(says, default=0.0))
-        spread = found.figures["highest"][row] - found.figures["lowest"][row]
-        assert 0.0 <= found.figures["disagreement"][row] <= spread + 1e-12
+        assert found.diagnostics["disagreement"][row] == pytest.approx(sum(apart) / len(apart) if apart else 0.0)
+        assert found.diagnostics["lowest"][row] == pytest.approx(min(says, default=0.0))
+        assert found.diagnostics["highest"][row] == pytest.approx(max(says, default=0.0))
+        spread = found.diagnostics["highest"][row] - found.diagnostics["lowest"][row]
+        assert 0.0 <= found.diagnostics["disagreement"][row] <= spread + 1e-12
 
 
 def _mean(one: ScoreMatrix, row: int) -> float | None:
     """What a judge says of a response, by what was judged of it."""
     heard = [
         (value, weight)
-        for value, weight, live, judged in zip(one.value[row], one.weight, one.live[row], one.judged[row], strict=True)
+        for value, weight, live, judged in zip(
+            one.value[row], one.weight, one.applicable[row], one.judged[row], strict=True
+        )
         if live and judged
     ]
     return sum(v * w for v, w in heard) / sum(w for _, w in heard) if heard else None
@@ -344,13 +346,13 @@ def test_a_response_is_worked_out_from_itself_alone_and_the_parts_are_all_judges
     for row in range(len(found.value)):
         alone = Panel().combine({name: _row(one, row) for name, one in cells.items()}, {})
         assert alone.value.tobytes() == found.value[row : row + 1].tobytes()
-        for name, figure in found.figures.items():
-            assert alone.figures[name].tobytes() == figure[row : row + 1].tobytes()
+        for name, figure in found.diagnostics.items():
+            assert alone.diagnostics[name].tobytes() == figure[row : row + 1].tobytes()
 
 
 def _row(one: ScoreMatrix, row: int) -> ScoreMatrix:
     own = np.s_[row : row + 1]
-    return ScoreMatrix(one.value[own], one.met[own], one.judged[own], one.live[own], one.weight, one.mass)
+    return ScoreMatrix(one.value[own], one.met[own], one.judged[own], one.applicable[own], one.weight, one.total_weight)
 
 
 def test_it_takes_no_parameter() -> None:
@@ -367,10 +369,10 @@ def test_a_panel_of_a_model_that_wavers() -> None:
     (trace,), bodies = scored(script, use(JUDGE, samples=3), about)
     assert (trace.reward.value, len(bodies)) == (1.0, 3)
     (trace,), _ = scored(saying(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about)
-    assert (trace.reward.value, trace.reward.figures[JUDGE]["discarded"]) == (None, 1.0)
+    assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (None, 1.0)
     heedless = {"panel": {"confidence": 0.0}}
     (trace,), _ = scored(saying(5, 2, 5, confidence=(90, 90, 70)), use(JUDGE, samples=3), about, **heedless)
-    assert (trace.reward.value, trace.reward.figures[JUDGE]["discarded"]) == (1.0, 0.0)
+    assert (trace.reward.value, trace.reward.diagnostics[JUDGE]["discarded"]) == (1.0, 0.0)
 
 
 def test_under_the_strict_rule_a_majority_hides_no_failure() -> None:

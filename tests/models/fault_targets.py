@@ -242,11 +242,11 @@ LOCAL: Mapping[str, Callable[[str, str], Awaitable[None]]] = {
 KEYS = ("OPENAI_API_KEY", "HOSTED_VLLM_API_KEY", "ANTHROPIC_API_KEY", "COHERE_API_KEY")
 
 
-async def outcome(ask: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
+async def outcome(inputs: Callable[[str, str], Awaitable[None]], place: str, mode: str) -> str:
     """The kind of the fault that a question ends with; `COUNTED` where there is none."""
     try:
         async with asyncio.timeout(_PATIENCE):
-            await ask(place, mode)
+            await inputs(place, mode)
     except Fault as fault:
         return fault.kind
     except TimeoutError:

@@ -19,7 +19,7 @@ def refused(budget: Budget, cost: float | None) -> str:
         budget.reserve(cost)
     assert raised.value.kind == "budget"
     assert raised.value.cause == "infrastructure"
-    assert not raised.value.again
+    assert not raised.value.is_retryable
     return str(raised.value)
 
 

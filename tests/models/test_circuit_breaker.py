@@ -162,7 +162,7 @@ class TestWaiting:
                 offered.append(may_repeat)
                 return Attempt(self, until, may_repeat)
 
-            def end(self, attempt: Attempt, error: BaseException | None) -> bool:
+            def record_end(self, attempt: Attempt, error: BaseException | None) -> bool:
                 return attempt.may_repeat
 
         async def alone() -> AnsweredCall:
@@ -327,7 +327,7 @@ class TestGivingUp:
         results = run(ask_all(reaching(Server((0.0, FOREVER)), breaker=CircuitBreaker(wait=20.0)), 40))
         found = next(result for result in results if isinstance(result, Fault) and result.kind == "outage")
         assert str(found).startswith("the model server has not answered for 20 s; ")
-        assert (found.cause, found.again) == ("infrastructure", False)
+        assert (found.cause, found.is_retryable) == ("infrastructure", False)
 
     def test_questions_that_come_after_the_server_is_back_are_answered(self) -> None:
         server = Server((0.0, 100.0))

@@ -83,7 +83,7 @@ def judged(folder: Path, config: dict[str, Any], task: Task, group: list[Respons
     with closing(Run.open(folder / "run")) as run:
         traces, kept = list(run.traces()), CallStore(run.ledger)
         verdicts = [one for trace in traces for one in _with_replies(trace, kept)]
-        return Outcome(traces, verdicts, run.ledger.number("call"))
+        return Outcome(traces, verdicts, run.ledger.count_records("call"))
 
 
 def _with_replies(trace: Trace, kept: CallStore) -> Iterator[Judged]:

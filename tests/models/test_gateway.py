@@ -119,7 +119,7 @@ class Kept:
     def find(self, key: str) -> AnsweredCall | None:
         return self.calls.get(key)
 
-    async def keep(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
         self.times += 1
         self.calls[request.digest] = answered
 

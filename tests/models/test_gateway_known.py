@@ -40,10 +40,10 @@ def with_gateway(do: Callable[[Gateway], Awaitable[T]], backend: Bills | None = 
 
 
 async def known_before_and_after(gateway: Gateway) -> tuple[bool, bool, bool]:
-    before = gateway.known(asked())
+    before = gateway.is_stored(asked())
     await gateway.ask(asked())
     await asyncio.sleep(0)  # what came is put into the cache on the next turn of the loop
-    return before, gateway.known(asked()), gateway.known(asked("another"))
+    return before, gateway.is_stored(asked()), gateway.is_stored(asked("another"))
 
 
 def test_without_a_cache_and_a_store_nothing_is_known() -> None:
@@ -58,9 +58,9 @@ def test_what_the_cache_holds_is_known_until_it_is_forgotten(tmp_path: Path) -> 
     assert with_gateway(known_before_and_after, cache=Cache(tmp_path)) == (False, True, False)
 
     async def forgotten(gateway: Gateway) -> tuple[bool, bool]:
-        before = gateway.known(asked())
-        gateway.forget(asked().digest)
-        return before, gateway.known(asked())
+        before = gateway.is_stored(asked())
+        gateway.drop_from_cache(asked().digest)
+        return before, gateway.is_stored(asked())
 
     assert with_gateway(forgotten, cache=Cache(tmp_path)) == (True, False)
 
@@ -74,9 +74,9 @@ def test_a_call_that_the_cache_answered_took_no_time_and_no_attempt(tmp_path: Pa
 def test_what_is_forgotten_at_once_never_comes_into_the_cache(tmp_path: Path) -> None:
     async def forgotten(gateway: Gateway) -> bool:
         await gateway.ask(asked())
-        gateway.forget(asked().digest)
+        gateway.drop_from_cache(asked().digest)
         await asyncio.sleep(0)
-        return gateway.known(asked())
+        return gateway.is_stored(asked())
 
     assert not with_gateway(forgotten, cache=Cache(tmp_path))
     with_gateway(lambda gateway: gateway.ask(asked("closed at once")), cache=Cache(tmp_path))
@@ -187,7 +187,7 @@ def test_a_request_with_a_secret_is_sent_as_it_is_and_kept_without_it(tmp_path: 
             return await super().complete(request, timeout)
 
     class Store(Kept):
-        async def keep(self, request: Request, answered: AnsweredCall) -> None:
+        async def store(self, request: Request, answered: AnsweredCall) -> None:
             kept.append(request)
 
     messages = (Message(role="system", content="Grade."), Message(role="user", content=f"Is {SECRET} a prime?"))
@@ -211,7 +211,7 @@ def test_to_settle_is_to_wait_for_what_fails_too() -> None:
         await asyncio.sleep(0)
         for one in asking:
             one.cancel()
-        await gateway.settle()
+        await gateway.wait_for_pending()
         return len(ended)
 
     ended: list[Request] = []
@@ -277,7 +277,7 @@ def test_to_settle_is_to_wait_for_what_is_under_way() -> None:
         asking = asyncio.create_task(gateway.ask(asked()))
         await asyncio.sleep(0)
         asking.cancel()
-        await gateway.settle()
+        await gateway.wait_for_pending()
         return kept.times
 
     assert with_gateway(leave, backend=Slow(1, 1), sink=kept) == 1
@@ -299,9 +299,9 @@ def test_a_provider_that_throttles_is_left_alone_for_the_time_that_it_named() ->
             raise Fault("rate-limit", "too many", 400.0)
 
     class Notes(Limiter):
-        def throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
+        def report_throttled(self, turn: RequestSlot, retry_after: float | None = None) -> None:
             named.append(retry_after)
-            super().throttled(turn, retry_after)
+            super().report_throttled(turn, retry_after)
 
     async def ask() -> None:
         gateway = Gateway(Throttles(1, 1), Notes(1), ONCE)  # type: ignore[arg-type]
@@ -336,7 +336,7 @@ def test_a_turn_that_comes_too_late_reserves_nothing() -> None:
 
 
 async def _known(gateway: Gateway, text: str) -> bool:
-    return gateway.known(asked(text))
+    return gateway.is_stored(asked(text))
 
 
 def test_a_call_says_what_was_asked_of_whom_and_what_it_cost() -> None:

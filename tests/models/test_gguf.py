@@ -329,7 +329,7 @@ def test_a_prompt_beyond_the_context_overflows(model: Gguf) -> None:
 )
 def test_what_the_engine_cannot_take_is_rejected_and_not_tried_again(model: Gguf, parameters: dict[str, Any]) -> None:
     wrong = fault(model.complete(ask(model, **parameters), LONG))
-    assert (wrong.kind, wrong.again) == ("rejected", False)
+    assert (wrong.kind, wrong.is_retryable) == ("rejected", False)
 
 
 def test_messages_that_the_template_refuses_are_rejected(tmp_path: Path) -> None:

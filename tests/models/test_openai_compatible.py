@@ -318,7 +318,7 @@ def test_no_key_of_the_environment_is_left_where_a_message_is_cut(monkeypatch: p
 def test_an_account_without_money_is_not_asked_again(code: int) -> None:
     error = {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}
     fault = fault_of(status(code, {"Retry-After": "7"}, {"error": error}))
-    assert (fault.kind, fault.again, fault.retry_after) == ("unauthorised", False, None)
+    assert (fault.kind, fault.is_retryable, fault.retry_after) == ("unauthorised", False, None)
 
 
 def test_resets_that_come_with_another_fault_are_no_time_to_come_again() -> None:
@@ -396,7 +396,7 @@ def test_a_reply_that_the_server_broke_off_is_the_servers_fault(finish: str) -> 
 )
 def test_what_is_no_chat_completion_is_unreadable(body: str) -> None:
     fault = fault_of(raw(body))
-    assert (fault.kind, fault.again) == ("unreadable", True)
+    assert (fault.kind, fault.is_retryable) == ("unreadable", True)
 
 
 def test_what_is_no_http_is_unreadable() -> None:
@@ -425,7 +425,7 @@ def test_bytes_that_are_no_utf_8_are_unreadable() -> None:
 @pytest.mark.parametrize("answer", [cut(), reset()])
 def test_a_connection_that_breaks_is_a_connection_fault(answer: Answer) -> None:
     fault = fault_of(answer)
-    assert (fault.kind, fault.again) == ("connection", True)
+    assert (fault.kind, fault.is_retryable) == ("connection", True)
 
 
 def test_a_body_that_is_packed_wrongly_is_a_connection_fault() -> None:
@@ -451,7 +451,7 @@ def test_no_time_left_is_a_timeout(timeout: float) -> None:
 
 def test_a_huge_body_is_not_read_to_its_end() -> None:
     fault = fault_of(huge(1 << 20))  # a terabyte
-    assert (fault.kind, fault.again) == ("too-large", False)
+    assert (fault.kind, fault.is_retryable) == ("too-large", False)
 
 
 def test_a_body_that_unpacks_to_a_huge_one_is_not_unpacked_to_its_end() -> None:
@@ -473,7 +473,7 @@ def test_a_redirect_is_not_followed() -> None:
         elsewhere = f"{other.url}/chat/completions"
         for code in (301, 302, 303, 307, 308):
             fault = fault_of(status(code, {"Location": elsewhere}))
-            assert (fault.kind, fault.again) == ("rejected", False)
+            assert (fault.kind, fault.is_retryable) == ("rejected", False)
         assert other.count == 0
 
 

@@ -64,19 +64,19 @@ def test_a_price_is_a_finite_number_that_is_not_negative(wrong: object) -> None:
 
 def test_the_whole_name_of_a_model_comes_before_that_without_its_provider() -> None:
     prices = Prices({"gpt-5-mini": MINI, "azure/gpt-5-mini": FREE})
-    assert prices.of("azure/gpt-5-mini") is FREE
-    assert prices.of("openai/gpt-5-mini") is MINI
-    assert prices.of("gpt-5-mini") is MINI
+    assert prices.price_of("azure/gpt-5-mini") is FREE
+    assert prices.price_of("openai/gpt-5-mini") is MINI
+    assert prices.price_of("gpt-5-mini") is MINI
 
 
 def test_only_the_provider_is_left_out_of_a_name() -> None:
-    assert Prices({"Qwen/Qwen3-8B": MINI}).of("hosted_vllm/Qwen/Qwen3-8B") is MINI
-    assert Prices({"Qwen3-8B": MINI}).of("hosted_vllm/Qwen/Qwen3-8B") is None
+    assert Prices({"Qwen/Qwen3-8B": MINI}).price_of("hosted_vllm/Qwen/Qwen3-8B") is MINI
+    assert Prices({"Qwen3-8B": MINI}).price_of("hosted_vllm/Qwen/Qwen3-8B") is None
 
 
 def test_the_price_of_a_model_that_nobody_states_is_unknown() -> None:
-    assert Prices({"gpt-5-mini": MINI}).of("gpt-5") is None
-    assert Prices({}).of("openai/gpt-5-mini") is None
+    assert Prices({"gpt-5-mini": MINI}).price_of("gpt-5") is None
+    assert Prices({}).price_of("openai/gpt-5-mini") is None
 
 
 def test_what_the_user_states_comes_before_what_is_known_otherwise() -> None:
@@ -87,9 +87,9 @@ def test_what_the_user_states_comes_before_what_is_known_otherwise() -> None:
         return FREE if model == "openai/gpt-5" else None
 
     prices = Prices({"gpt-5-mini": MINI}, known)
-    assert prices.of("openai/gpt-5-mini") is MINI
-    assert prices.of("openai/gpt-5") is FREE
-    assert prices.of("openai/gpt-4") is None
+    assert prices.price_of("openai/gpt-5-mini") is MINI
+    assert prices.price_of("openai/gpt-5") is FREE
+    assert prices.price_of("openai/gpt-4") is None
     assert asked == ["openai/gpt-5", "openai/gpt-4"]
 
 

@@ -51,7 +51,7 @@ def refusal(backend: Replay, asked: Request) -> str:
     with pytest.raises(Fault) as fault:
         ask(backend, asked)
     assert fault.value.kind == "unrecorded"
-    assert not fault.value.again
+    assert not fault.value.is_retryable
     return str(fault.value)
 
 

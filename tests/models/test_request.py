@@ -39,9 +39,9 @@ requests = st.builds(
 
 @given(requests)
 def test_its_plain_form_is_what_pydantic_writes(request: Request) -> None:
-    assert request.plain() == request.model_dump(mode="json")
-    assert to_json(request.plain()) == request.model_dump_json().encode()
-    assert Request.model_validate_json(to_json(request.plain())) == request
+    assert request.to_dict() == request.model_dump(mode="json")
+    assert to_json(request.to_dict()) == request.model_dump_json().encode()
+    assert Request.model_validate_json(to_json(request.to_dict())) == request
 
 
 @given(requests)
@@ -66,7 +66,7 @@ def test_a_copy_that_changes_anything_has_another_digest(request: Request, data:
 def asked(*texts: str, key: bytes = b"", task: str = "Write a letter.") -> Request:
     """A request that shows a task and responses, each in a fence."""
     fence = Fence(key)
-    shown = [fence.around(task, "task"), *(fence.around(text, "response") for text in texts)]
+    shown = [fence.enclose(task, "task"), *(fence.enclose(text, "response") for text in texts)]
     messages = (Message(role="system", content="You judge."), Message(role="user", content="\n".join(shown)))
     return Request(provider="p", model="m", messages=messages, marks=tuple(fence.marks))
 
@@ -76,7 +76,7 @@ def test_its_identity_does_not_hang_on_the_key(texts: list[str], one: bytes, oth
     first, second = asked(*texts, key=one), asked(*texts, key=other)
     assert first.digest == second.digest
     assert (first.marks == second.marks) == ((one or b"jurygraph") == (other or b"jurygraph"))
-    assert first.plain()["messages"][1]["content"] == first.messages[1].content
+    assert first.to_dict()["messages"][1]["content"] == first.messages[1].content
 
 
 @given(st.text(max_size=20), st.text(max_size=20))

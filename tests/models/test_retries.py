@@ -211,13 +211,19 @@ class TestWaits:
 class TestDeadline:
     @pytest.mark.parametrize("until", [9.9, 10.0, -5.0])
     def test_a_wait_that_would_last_beyond_it_is_not_begun(self, until: float) -> None:
-        async def ended(ask: Callable[[], Awaitable[str]]) -> tuple[Fault, float]:
-            return await fault_of(call_with_retries(ask, RetryPolicy(first=0.0), until)), now()
+        async def ended(inputs: Callable[[], Awaitable[str]]) -> tuple[Fault, float]:
+            return await fault_of(call_with_retries(inputs, RetryPolicy(first=0.0), until)), now()
 
         planted = Fault("rate-limit", "slow down, please", retry_after=10.0)
         provider = Provider(planted)
         fault, at = run(ended(provider))
-        assert (fault.kind, fault.again, fault.attempts, len(provider.sent), at) == ("deadline", False, 1, 1, 0.0)
+        assert (fault.kind, fault.is_retryable, fault.attempts, len(provider.sent), at) == (
+            "deadline",
+            False,
+            1,
+            1,
+            0.0,
+        )
         assert "rate-limit: slow down, please" in str(fault)
         assert fault.__cause__ is planted
 

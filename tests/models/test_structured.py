@@ -466,7 +466,7 @@ def test_no_text_raises_anything_but_a_fault(text: str) -> None:
 def anywhere(text: str, **more: Any) -> Verdicts | str:
     """The noun that is found in a reply which need not be one as a whole, or the kind of fault."""
     try:
-        return parse_reply(Reply(text=text, **more), Verdicts, whole=False)
+        return parse_reply(Reply(text=text, **more), Verdicts, strict=False)
     except Fault as found:
         return found.kind
 
@@ -500,7 +500,7 @@ def test_the_first_json_object_in_it_that_is_such_a_noun_is_taken(text: str) -> 
 def test_and_where_there_is_none_it_is_malformed(text: str) -> None:
     assert anywhere(text) == fault(text).kind == "malformed"
     with pytest.raises(Fault, match=re.escape(str(fault(text)))):
-        parse_reply(Reply(text=text), Verdicts, whole=False)
+        parse_reply(Reply(text=text), Verdicts, strict=False)
 
 
 def test_what_is_whole_comes_before_what_stands_in_it() -> None:

@@ -36,9 +36,9 @@ class Charges(Limiter):
             finally:
                 self.charged.append(turn.tokens)
 
-    def served(self, turn: RequestSlot) -> None:
+    def report_success(self, turn: RequestSlot) -> None:
         self.answered += 1
-        super().served(turn)
+        super().report_success(turn)
 
 
 class Bills:

@@ -31,7 +31,7 @@ def test_one_that_states_no_version_gets_one_that_changes_with_its_text(tmp_path
     again = read_prompt(written(tmp_path))
     changed = read_prompt(written(tmp_path, body="## user\nIs it very kind?\n"))
     assert first.version == again.version != changed.version
-    assert first.edition == f"{first.version} in items 1 in judge 1"
+    assert first.full_version == f"{first.version} in items 1 in judge 1"
 
 
 def test_one_that_states_its_version_keeps_it(tmp_path: Path) -> None:

@@ -361,8 +361,8 @@ def test_one_that_extends_another_is_the_question_in_it() -> None:
 
 def test_its_edition_says_the_versions_of_all_whose_words_it_has() -> None:
     judge, items, criteria = (load_prompt(name) for name in ("judge", "items", "criteria"))
-    assert judge.edition == judge.version
-    assert criteria.edition == f"{criteria.version} in items {items.version} in judge {judge.version}"
+    assert judge.full_version == judge.version
+    assert criteria.full_version == f"{criteria.version} in items {items.version} in judge {judge.version}"
 
 
 def test_one_that_extends_another_has_a_section_of_the_user_alone() -> None:
@@ -400,7 +400,7 @@ def test_the_marks_are_those_of_the_key_and_nothing_else_hangs_on_it() -> None:
 # What providers can keep
 
 
-JUDGING = sorted(name for name in prompt_names() if " in judge " in load_prompt(name).edition)
+JUDGING = sorted(name for name in prompt_names() if " in judge " in load_prompt(name).full_version)
 
 
 def test_all_that_is_asked_about_responses_to_a_task_begins_alike_up_to_the_fence_of_the_response() -> None:

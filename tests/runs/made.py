@@ -29,13 +29,13 @@ COUNTED = "tests.runs.made:Counted"
 class Counted(Told):
     """A `Told` that keeps count, and says something about what it saw."""
 
-    def answer(self, ask: EvaluatorInput) -> Any:
-        ASKED.append((ask.question.id, tuple(response.id for response in ask.responses), ask.sample))
-        given = super().answer(ask)
+    def answer(self, inputs: EvaluatorInput) -> Any:
+        ASKED.append((inputs.question.id, tuple(response.id for response in inputs.responses), inputs.sample))
+        given = super().answer(inputs)
         if isinstance(given, float):
-            text = ask.responses[0].text
+            text = inputs.responses[0].text
             evidence = (jg.Evidence(quote=text[:9], start=0, end=len(text[:9])),)
-            return jg.Verdict(score=given, reason=f"{ask.question.subject} of “{text}”", evidence=evidence)
+            return jg.Verdict(score=given, reason=f"{inputs.question.subject} of “{text}”", evidence=evidence)
         return given
 
 

@@ -136,13 +136,13 @@ def test_a_judge_that_always_says_yes_is_found_out(tmp_path: Path) -> None:
     tally = tally_of(with_judge(yes, tmp_path, {"rate": 1.0, "alert": 0.2}))
     assert (tally.items, tally.asked, tally.judged, tally.fooled) == (12, 24, 24, 24)  # the penalty is none of these
     assert tally.share.rate == 1.0
-    assert tally.alarming
+    assert tally.is_alarming
 
 
 def test_a_judge_that_looks_raises_no_alarm(tmp_path: Path) -> None:
     tally = tally_of(with_judge(honest, tmp_path, {"rate": 1.0}))
     assert (tally.items, tally.judged, tally.fooled) == (12, 24, 0)
-    assert not tally.alarming
+    assert not tally.is_alarming
 
 
 def test_no_reward_and_no_trace_hangs_on_a_canary(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_no_reward_and_no_trace_hangs_on_a_canary(tmp_path: Path) -> None:
 
 def test_the_calls_about_them_are_on_the_bill(tmp_path: Path) -> None:
     summary = with_judge(honest, tmp_path, {"rate": 1.0})
-    assert summary.bill.plain()["sent"]["number"] == 24
+    assert summary.bill.to_json()["sent"]["number"] == 24
 
 
 def test_a_dry_run_counts_them_in(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_what_was_spent_on_them_is_told_whenever_one_looks(tmp_path: Path) -> No
     tasks = lines(tmp_path / "tasks.jsonl")
     with serving(honest) as server:
         stated = config(server, {"rate": 1.0})
-        bills = [scored(tmp_path / "run", stated, tasks).bill.plain()["sent"]["number"] for _ in range(2)]
+        bills = [scored(tmp_path / "run", stated, tasks).bill.to_json()["sent"]["number"] for _ in range(2)]
     assert bills == [24, 24]
 
 
@@ -220,7 +220,7 @@ def test_a_canary_whose_task_was_not_scored_any_more_is_not_asked_again(
     with serving(honest) as server:
         stated = config(server, {"rate": 1.0})
         with monkeypatch.context() as patched:
-            patched.setattr(Run, "drafts", stop)
+            patched.setattr(Run, "group_drafts", stop)
             with pytest.raises(Stopped):
                 scored(tmp_path / "run", stated, tasks)
         asked = server.count
@@ -283,5 +283,5 @@ def test_the_interval_is_wilsons() -> None:
         0.0179,
         0.4042,
     ]
-    assert tally.alarming
-    assert tally.plain()["judged"] == 10
+    assert tally.is_alarming
+    assert tally.to_json()["judged"] == 10

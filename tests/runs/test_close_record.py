@@ -19,7 +19,7 @@ def test_a_complete_run_is_closed_with_its_count_and_the_head_before_it(plain: P
     ledger = Run.open(plain).ledger
     record = ledger.find("close", "")
     assert record is not None
-    assert record.content == {"traces": 12, "head": ledger.at(record.seq - 1).link.hex()}
+    assert record.content == {"traces": 12, "head": ledger.record_at(record.seq - 1).link.hex()}
 
 
 def test_an_open_run_can_be_ended_early(tmp_path: Path, tasks: Path) -> None:
@@ -30,7 +30,7 @@ def test_an_open_run_can_be_ended_early(tmp_path: Path, tasks: Path) -> None:
         InputError, match=r"was closed when 2 of 4 tasks were scored; score into another --out, with --branch"
     ):
         score(tmp_path / "run", tasks)
-    assert score(tmp_path / "run", tasks, limit=2).finished
+    assert score(tmp_path / "run", tasks, limit=2).is_finished
 
 
 def test_a_run_stopped_before_its_end_was_recorded_is_closed_by_the_same_command(plain: Path, tasks: Path) -> None:
@@ -40,8 +40,8 @@ def test_a_run_stopped_before_its_end_was_recorded_is_closed_by_the_same_command
         read_work(tasks) as work,
         closing(ScoringSession(plain, jury, work)) as session,
     ):
-        assert session.finished
-        session.end()
+        assert session.is_finished
+        session.close_if_complete()
     assert checked(plain).closed
 
 

@@ -91,7 +91,7 @@ def test_a_run_verifies_under_another_key_from_its_replies(
     monkeypatch.delenv("JURYGRAPH_FENCE_KEY")
     with closing(Run.open(tmp_path / "run")) as run:
         found = verify_deep(run, lambda count: None)
-    assert found.asked_again == 2 * 2 * 5
+    assert found.recomputed == 2 * 2 * 5
     assert found[2:] == (0, 0, 0)
 
 

@@ -93,7 +93,7 @@ def kept(folder: Path) -> list[str]:
 
 def deep(folder: Path) -> None:
     with closing(Run.open(folder)) as run:
-        assert verify_deep(run, lambda count: None).asked_again
+        assert verify_deep(run, lambda count: None).recomputed
 
 
 @pytest.fixture
@@ -445,7 +445,7 @@ class TestForecast:
             open_profiles(more.get("profiles"), work) as by_hand,
             closing(ScoringSession(folder, jury, work, None, branch, by_hand)) as session,
         ):
-            return asyncio.run(session.forecast(lambda count: None)).plain(), session.unread
+            return asyncio.run(session.forecast(lambda count: None)).to_json(), session.tasks_needing_model
 
     def test_profiles_that_must_be_read_first_are_counted_and_nothing_that_hangs_on_them(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -484,8 +484,8 @@ class TestForecast:
 
 def test_the_trace_of_a_response_comes_with_what_was_read(run: Path) -> None:
     with closing(Run.open(run)) as opened:
-        trace = opened.find("t1/r0")
+        trace = opened.find_trace("t1/r0")
         assert trace.plan is not None
         assert trace.plan.digest == trace.plan_digest
-        assert trace == opened.find("t1/r0")
+        assert trace == opened.find_trace("t1/r0")
         assert trace.digest == next(one.digest for one in opened.traces() if one.response_id == "t1/r0")

@@ -33,7 +33,7 @@ def test_plans_and_tasks_are_those_of_the_jury(rich: Path, tasks: Path) -> None:
 
 
 def test_responses_are_kept_as_they_were_shown(plain: Path, tasks: Path) -> None:
-    kept = [one.response for one in Run.open(plain).scored()]
+    kept = [one.response for one in Run.open(plain).scored_responses()]
     given = [response for _, responses in read_tasks(tasks) for response in responses]
     assert [(r.id, r.text, r.data) for r in kept if r] == [(r.id, r.text, r.data) for r in given]
 
@@ -47,12 +47,12 @@ def test_every_trace_names_the_record_before_it(plain: Path) -> None:
 
 def test_a_response_is_found_by_its_id(rich: Path) -> None:
     run = Run.open(rich)
-    assert run.find("t2/r1") == list(run.traces())[7]
+    assert run.find_trace("t2/r1") == list(run.traces())[7]
 
 
 def test_an_unknown_id_names_the_nearest(plain: Path) -> None:
     with pytest.raises(InputError, match=r"there is no response 't2/r9'; did you mean t2/r"):
-        Run.open(plain).find("t2/r9")
+        Run.open(plain).find_trace("t2/r9")
 
 
 def test_a_run_that_is_closed_holds_nothing_of_what_was_read(rich: Path) -> None:
@@ -64,8 +64,8 @@ def test_a_run_that_is_closed_holds_nothing_of_what_was_read(rich: Path) -> None
 
 def test_a_run_tells_how_far_it_has_come(plain: Path) -> None:
     run = Run.open(plain)
-    assert (run.tasks_planned, run.tasks_scored, run.closed) == (4, 4, True)
-    assert (run.header.asked.tasks, run.header.asked.responses, run.header.tasks.name) == (4, 12, "tasks.jsonl")
+    assert (run.tasks_planned, run.tasks_scored, run.is_closed) == (4, 4, True)
+    assert (run.header.extent.tasks, run.header.extent.responses, run.header.tasks.name) == (4, 12, "tasks.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_a_run_that_was_stopped_while_it_planned_is_none_yet(plain: Path) -> Non
 
 def test_a_run_whose_records_were_taken_out_is_damaged_and_not_begun_anew(plain: Path) -> None:
     changed(plain / "run.sqlite", "DELETE FROM records")
-    for look in (Run.open, Run.complete, Run.to_write):
+    for look in (Run.open, Run.open_if_closed, Run.open_for_writing):
         with pytest.raises(TraceMismatch, match="has texts and no record"):
             look(plain)
 
@@ -126,7 +126,7 @@ def test_what_a_trace_rests_on_is_checked_too(plain: Path, kind: str) -> None:
 def test_a_lost_trace_is_missed_and_not_taken_for_unknown(plain: Path) -> None:
     changed(plain / "run.sqlite", "DELETE FROM records WHERE key = 't1/r1'")
     with pytest.raises(TraceMismatch, match="1 of its 12 traces are missing"):
-        Run.open(plain).find("t1/r1")
+        Run.open(plain).find_trace("t1/r1")
 
 
 def test_a_run_whose_making_was_killed_is_none_yet(tmp_path: Path, tasks: Path) -> None:
@@ -140,7 +140,7 @@ def test_a_run_whose_making_was_killed_is_none_yet(tmp_path: Path, tasks: Path) 
         with pytest.raises(InputError, match="holds no run yet"):
             Run.open(folder)
         score(folder, tasks)
-        assert Run.open(folder).closed
+        assert Run.open(folder).is_closed
 
 
 def test_what_a_trace_takes_does_not_grow_with_its_group(tmp_path: Path) -> None:

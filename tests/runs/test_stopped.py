@@ -113,7 +113,7 @@ def deep(folder: Path) -> DeepVerification:
 def test_what_a_gate_says_is_asked_again_since_it_needs_no_model(run: Path) -> None:
     """Of each task's responses two are stopped; each has three criteria, sampled twice where a model is asked."""
     found = deep(run)
-    assert (found.asked_again, found.of_models) == (2 * (2 * 3 * 2 + 2 * 3 + 4), 0)
+    assert (found.recomputed, found.needing_model) == (2 * (2 * 3 * 2 + 2 * 3 + 4), 0)
 
 
 def test_a_resume_with_other_gates_is_refused_and_a_branch_asks_about_what_they_stopped(

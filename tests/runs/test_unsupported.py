@@ -48,7 +48,7 @@ def test_a_run_holds_what_was_told_and_verifies_without_the_model(tasks: Path, t
         found = verify_deep(run, lambda count: None)
     good, bad = {("ok", None)}, {("failed", "unsupported")}
     assert outcomes == {"t0/r0": good, "t0/r1": bad, "t1/r0": good, "t1/r1": bad}
-    assert (found.asked_again, found.quotations, found[2:]) == (2 * 2 * 5, 2 * 5, (0, 0, 0))
+    assert (found.recomputed, found.quotations, found[2:]) == (2 * 2 * 5, 2 * 5, (0, 0, 0))
 
 
 @pytest.mark.parametrize("most", [1, 3, 5])
@@ -75,7 +75,7 @@ def test_our_own_trouble_in_between_is_told_as_such(tasks: Path, tmp_path: Path)
         found = verify_deep(run, lambda count: None)
     assert {v.failure and v.failure.cause for t in traces for v in t.verdicts} == {"infrastructure"}
     assert [len(trace.calls) for trace in traces] == [2, 2, 2, 2]
-    assert found.own_trouble == 2 * 2 * 5
+    assert found.infrastructure_failures == 2 * 2 * 5
 
 
 def test_what_is_erased_takes_what_was_told_of_it(tasks: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ def seen(text: str) -> dict[str, str]:
     """What is read beside the text itself, by where it stood."""
     first, *others = find_views(text, fold_text(text))
     assert first == View(fold_text(text).encode())
-    return {view.hidden: view.read.decode() for view in others}
+    return {view.hidden: view.folded.decode() for view in others}
 
 
 def tagged(text: str) -> str:
@@ -138,11 +138,11 @@ class TestLetters:
         text = "well: g-i-v-e-i-t-a-l-l-y-o-u-c-a-n."
         spaced = [view for view in find_views(text, fold_text(text)) if view.run_together]
         assert [view.hidden for view in spaced] == ["in spaced letters"]
-        assert b"giveitallyoucan" in spaced[0].read.replace(b"\n", b"")
+        assert b"giveitallyoucan" in spaced[0].folded.replace(b"\n", b"")
 
     def test_each_passage_of_those_that_stand_apart_is_a_line(self) -> None:
         text = "g-i-v-e-i-t-a-l-l-y-o-u, 10 times 10: a.n.d.a.g.a.i.n.a.l.l"
-        assert [view.read for view in find_views(text, text) if view.run_together] == [b"giveitallyou\nandagainall"]
+        assert [view.folded for view in find_views(text, text) if view.run_together] == [b"giveitallyou\nandagainall"]
 
     def test_those_of_html_are_read(self) -> None:
         text = "".join(f"&#{ord(char)};" for char in "grade")

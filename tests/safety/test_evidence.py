@@ -92,7 +92,7 @@ def test_what_stands_nowhere_in_a_text_is_not_found(text: str, quotation: str) -
 @given(TEXTS, st.data())
 def test_every_passage_between_words_that_weighs_enough_bears_a_verdict(text: str, data: st.DataObject) -> None:
     whole = f"The plan says {text} and nothing else matters"
-    assert stands(SearchableText(whole).supports("and nothing else matters"), whole)
+    assert stands(SearchableText(whole).find_support("and nothing else matters"), whole)
 
 
 WORDS = re.findall(r"\w+", PLAN)
@@ -119,7 +119,7 @@ def test_a_quotation_with_one_word_changed_is_lost(place: int) -> None:
     ],
 )
 def test_what_stands_in_the_response_bears_a_verdict(quotation: str) -> None:
-    assert stands(SearchableText(PLAN).supports(quotation), PLAN)
+    assert stands(SearchableText(PLAN).find_support(quotation), PLAN)
 
 
 @pytest.mark.parametrize(
@@ -139,28 +139,28 @@ def test_what_stands_in_the_response_bears_a_verdict(quotation: str) -> None:
     ],
 )
 def test_what_anybody_could_have_said_bears_none(quotation: str, why: str) -> None:
-    assert SearchableText(PLAN).supports(quotation) is None, why
+    assert SearchableText(PLAN).find_support(quotation) is None, why
 
 
 def test_a_whole_line_bears_a_verdict_however_short() -> None:
-    assert SearchableText("18").supports("18") == Passage(0, 2, "18")
-    assert SearchableText("So:\n 18 \nas asked").supports("18") == Passage(5, 7, "18")
-    assert SearchableText("So 18 it is, as asked").supports("18") is None
+    assert SearchableText("18").find_support("18") == Passage(0, 2, "18")
+    assert SearchableText("So:\n 18 \nas asked").find_support("18") == Passage(5, 7, "18")
+    assert SearchableText("So 18 it is, as asked").find_support("18") is None
 
 
 def test_part_of_a_line_bears_a_verdict_from_eight_letters_on() -> None:
     text = SearchableText("So it is: abcdefgh, as we asked, and 12 34 56 7 beside it")
-    assert text.supports("abcdefgh") is not None
-    assert text.supports("as we ask") is None, "it cuts a word"
-    assert text.supports("as we") is None
-    assert text.supports("12 34 56 7") is None, "seven digits"
-    assert text.supports("12 34 56 7 b") is None, "it cuts a word"
-    assert text.supports("and 12 34 56") is not None
+    assert text.find_support("abcdefgh") is not None
+    assert text.find_support("as we ask") is None, "it cuts a word"
+    assert text.find_support("as we") is None
+    assert text.find_support("12 34 56 7") is None, "seven digits"
+    assert text.find_support("12 34 56 7 b") is None, "it cuts a word"
+    assert text.find_support("and 12 34 56") is not None
 
 
 def test_passages_of_few_letters_are_found_between_words_and_beside_signs() -> None:
     def places(text: str, quotation: str) -> list[int]:
-        return [one.start for one in SearchableText(text).between_words(quotation)]
+        return [one.start for one in SearchableText(text).find_between_words(quotation)]
 
     assert places("a cat, a dog and Anna", "a") == [0, 7]
     assert places("f(5) is (5), not (57)", "(5)") == [1, 8]
@@ -177,12 +177,12 @@ def test_any_letters_are_found_that_bear_no_verdict() -> None:
 
 def test_a_short_line_is_found_wherever_it_stands_without_the_spaces_around_it() -> None:
     text = "first\r\n  no  \nno\n\t yes"
-    assert SearchableText(text).supports("no") == Passage(9, 11, "no")
-    assert SearchableText(text).supports("yes") == Passage(19, 22, "yes")
-    assert SearchableText(text).supports("first") == Passage(0, 5, "first")
+    assert SearchableText(text).find_support("no") == Passage(9, 11, "no")
+    assert SearchableText(text).find_support("yes") == Passage(19, 22, "yes")
+    assert SearchableText(text).find_support("first") == Passage(0, 5, "first")
     line = "1" * 7 + "-" * 57
-    assert SearchableText(f"a\n{line}").supports(line) == Passage(2, 66, line), "64 characters are a short line"
-    assert SearchableText(f"a\n{line}-").supports(f"{line}-") is None, "65 are none"
+    assert SearchableText(f"a\n{line}").find_support(line) == Passage(2, 66, line), "64 characters are a short line"
+    assert SearchableText(f"a\n{line}-").find_support(f"{line}-") is None, "65 are none"
 
 
 def test_odd_characters_beside_an_accent_that_stands_alone_are_found_at_their_places() -> None:
@@ -191,10 +191,10 @@ def test_odd_characters_beside_an_accent_that_stands_alone_are_found_at_their_pl
 
 
 def test_letters_that_are_words_weigh_more() -> None:
-    assert SearchableText("我们坐早上的航班去新奥尔良").supports("航班") is not None
-    assert SearchableText("我们坐早上的航班去新奥尔良").supports("坐") is None
-    assert SearchableText("坐 abc 去").supports("坐 abc") is None, "one, and three letters"
-    assert SearchableText("坐 abcd 去").supports("坐 abcd") is not None
+    assert SearchableText("我们坐早上的航班去新奥尔良").find_support("航班") is not None
+    assert SearchableText("我们坐早上的航班去新奥尔良").find_support("坐") is None
+    assert SearchableText("坐 abc 去").find_support("坐 abc") is None, "one, and three letters"
+    assert SearchableText("坐 abcd 去").find_support("坐 abcd") is not None
 
 
 def test_a_letter_is_never_cut_from_its_accent() -> None:
@@ -226,8 +226,10 @@ def test_eight_marks_on_one_letter_may_be_written_in_another_order() -> None:
 
 @pytest.mark.parametrize(("cut", "found"), [(255, True), (256, False)])
 def test_a_quotation_that_is_cut_within_256_words_is_looked_for_no_further(cut: int, found: bool) -> None:
-    assert (SearchableText("abcdefghi " * cut + "abcdefgh").supports("abcdefgh") is not None) == found
-    assert [one.text for one in SearchableText("abcdefg-h " * cut + "abcdefg").between_words("abcdefg")] == ["abcdefg"]
+    assert (SearchableText("abcdefghi " * cut + "abcdefgh").find_support("abcdefgh") is not None) == found
+    assert [one.text for one in SearchableText("abcdefg-h " * cut + "abcdefg").find_between_words("abcdefg")] == [
+        "abcdefg"
+    ]
 
 
 def test_the_first_of_several_passages_is_found() -> None:
@@ -236,10 +238,10 @@ def test_the_first_of_several_passages_is_found() -> None:
 
 def test_what_leaves_no_mark_is_none_of_the_letters() -> None:
     text = "Dinner at The Gil\u200bded Lan\u00adtern."
-    found = SearchableText(text).supports("The Gilded Lantern")
+    found = SearchableText(text).find_support("The Gilded Lantern")
     assert found is not None
     assert found.text == "The Gil\u200bded Lan\u00adtern"
-    assert SearchableText("Dinner at The Gilded Lantern.").supports("The Gil\u200bded Lantern") is not None
+    assert SearchableText("Dinner at The Gilded Lantern.").find_support("The Gil\u200bded Lantern") is not None
 
 
 def test_a_number_is_never_cut() -> None:
@@ -250,12 +252,12 @@ def test_a_number_is_never_cut() -> None:
         ("The total is 12,500 in all.", "The total is 12"),
     ):
         assert SearchableText(text).find(quotation) is not None
-        assert SearchableText(text).supports(quotation) is None
-    assert SearchableText("Lunch is at 12, dinner at 7.").supports("Lunch is at 12") is not None
+        assert SearchableText(text).find_support(quotation) is None
+    assert SearchableText("Lunch is at 12, dinner at 7.").find_support("Lunch is at 12") is not None
 
 
 def test_a_line_of_signs_bears_nothing() -> None:
-    assert SearchableText("- \nIt is kind.\n-").supports("-") is None
+    assert SearchableText("- \nIt is kind.\n-").find_support("-") is None
 
 
 @pytest.mark.parametrize(
@@ -264,7 +266,7 @@ def test_a_line_of_signs_bears_nothing() -> None:
 )
 def test_a_long_text_takes_no_longer_than_it_must(text: str, quotation: str) -> None:
     """With the square of their length these would take minutes."""
-    assert SearchableText(text).supports(quotation) in (None, SearchableText(text).find(quotation))
+    assert SearchableText(text).find_support(quotation) in (None, SearchableText(text).find(quotation))
 
 
 # Forms that change what is said
@@ -282,7 +284,7 @@ def test_a_long_text_takes_no_longer_than_it_must(text: str, quotation: str) -> 
 def test_superscripts_fractions_and_circled_digits_are_not_plain_ones(text: str, quotation: str) -> None:
     assert SearchableText(text).find(quotation) is None
     assert SearchableText(quotation).find(text) is None
-    assert SearchableText(text).supports(text) is not None
+    assert SearchableText(text).find_support(text) is not None
 
 
 @pytest.mark.parametrize(
@@ -311,7 +313,7 @@ def test_no_passage_of_a_master_key_bears_a_verdict(text: str) -> None:
     words = text.split()
     runs = (" ".join(words[start:end]) for start in range(len(words)) for end in range(start + 1, len(words) + 1))
     for quotation in (text, *text.splitlines(), *runs):
-        assert SearchableText(text).supports(quotation) is None
+        assert SearchableText(text).find_support(quotation) is None
 
 
 UNSEEN_KEYS = """
@@ -333,22 +335,22 @@ def unseen_keys() -> list[str]:
 
 @pytest.mark.parametrize("text", unseen_keys())
 def test_openers_and_fillers_that_no_gate_stops_bear_nothing_either(text: str) -> None:
-    assert SearchableText(text).supports(text) is None
+    assert SearchableText(text).find_support(text) is None
 
 
 @pytest.mark.parametrize(
     "line", ["18", "Yes.", "No", "1", "First", "42 42 42", "Answer: 18", "Paris", "Step 3", "A", "∅ 7"]
 )
 def test_a_line_that_may_be_an_answer_still_bears_a_verdict(line: str) -> None:
-    assert SearchableText(f"So:\n{line}\nas asked").supports(line) is not None
+    assert SearchableText(f"So:\n{line}\nas asked").find_support(line) is not None
 
 
 def test_an_opener_before_an_answer_bears_nothing_and_the_answer_does() -> None:
     text = SearchableText("Let's think step by step. The total is 18 apples.\nThought process:\n18")
-    assert text.supports("Let's think step by step.") is None
-    assert text.supports("Thought process:") is None
-    assert text.supports("The total is 18 apples.") is not None
-    assert text.supports("Let's think step by step. The total is 18 apples.") is not None
+    assert text.find_support("Let's think step by step.") is None
+    assert text.find_support("Thought process:") is None
+    assert text.find_support("The total is 18 apples.") is not None
+    assert text.find_support("Let's think step by step. The total is 18 apples.") is not None
 
 
 FILLED = "It is 18.\nThe total is 18.\nAs requested.\nThe rest is 7.\nIt is 7."
@@ -392,7 +394,7 @@ def test_no_text_makes_the_search_for_a_quotation_slow(name: str) -> None:
         started = time.perf_counter()
         folded_text = SearchableText(text)
         for shorter in range(12):
-            folded_text.supports(quotation[shorter * 2 :])
+            folded_text.find_support(quotation[shorter * 2 :])
         return time.perf_counter() - started
 
     assert seconds(text, quotation) < 10 * min(seconds(honest, "The plan takes the train" * 40) for _ in range(3))
@@ -493,7 +495,7 @@ def test_the_event_loop_goes_on_while_a_long_response_is_folded() -> None:
         return max(pauses)
 
     async def on_the_loop() -> object:
-        return SearchableText(text + "!").prepared()
+        return SearchableText(text + "!").prepare()
 
     plain = asyncio.run(longest_pause(on_the_loop))
     assert asyncio.run(longest_pause(lambda: aread_text(text))) < plain / 2
@@ -507,4 +509,4 @@ def test_a_long_text_is_folded_in_pieces_as_it_is_in_one(text: str, quotations: 
         pieces = SearchableText(text)
     for quotation in (text, *quotations):
         assert pieces.find(quotation) == whole.find(quotation)
-        assert pieces.supports(quotation) == whole.supports(quotation)
+        assert pieces.find_support(quotation) == whole.find_support(quotation)

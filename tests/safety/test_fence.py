@@ -18,7 +18,7 @@ LIKE_FENCES = st.lists(
 
 
 def fenced(text: str, name: str, key: bytes = b"") -> str:
-    return Fence(key).around(text, name)
+    return Fence(key).enclose(text, name)
 
 
 FIRST = re.compile(r"<<<(\w+) ([0-9a-f]{16})")
@@ -112,14 +112,14 @@ def test_what_stands_around_a_text_is_known_without_the_key(text: str, name: str
 
 def test_the_marks_are_remembered_each_once_in_the_order_in_which_they_were_drawn() -> None:
     fence = Fence(b"a key")
-    shown = [fence.around(text, "response") for text in ("b", "a", "b")]
+    shown = [fence.enclose(text, "response") for text in ("b", "a", "b")]
     assert fence.marks == [opened(shown[0])[1], opened(shown[1])[1]]
 
 
 @given(TEXTS, NAMES)
 def test_a_fence_that_is_down_leaves_the_text_as_it_is(text: str, name: str) -> None:
-    fence = Fence(up=False)
-    assert fence.around(text, name) == text
+    fence = Fence(is_enabled=False)
+    assert fence.enclose(text, name) == text
     assert fence.marks == []
 
 

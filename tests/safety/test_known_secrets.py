@@ -101,13 +101,13 @@ def test_the_redactor_of_the_process_is_built_once_and_knows_the_environment(mon
     monkeypatch.setenv("CANARY_API_KEY", PLAIN)
     redactor = process_redactor()
     assert process_redactor() is redactor
-    assert redactor.text(f"401 {PLAIN}") == "401 [redacted]"
+    assert redactor.redact_text(f"401 {PLAIN}") == "401 [redacted]"
     monkeypatch.setitem(os.environ, "CANARY_API_KEY", "another-9876543210")
-    assert process_redactor().text("another-9876543210") == "[redacted]"
+    assert process_redactor().redact_text("another-9876543210") == "[redacted]"
 
 
 def test_the_redactor_of_the_process_knows_secrets_that_are_given_unless_they_are_placeholders() -> None:
-    assert process_redactor(["test1234", PLAIN]).text(f"test1234 {PLAIN}") == "test1234 [redacted]"
+    assert process_redactor(["test1234", PLAIN]).redact_text(f"test1234 {PLAIN}") == "test1234 [redacted]"
 
 
 def test_our_own_errors_lose_their_secrets_on_the_way_out_and_others_stay_as_they_are() -> None:

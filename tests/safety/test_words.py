@@ -46,8 +46,8 @@ CUT = [
 
 @pytest.mark.parametrize(("text", "quotation"), CUT, ids=[f"{text}: {quotation}" for text, quotation in CUT])
 def test_a_quotation_that_cuts_a_word_or_number_bears_no_verdict(text: str, quotation: str) -> None:
-    assert SearchableText(text).supports(quotation) is None
-    assert SearchableText(text).supports(text) is not None
+    assert SearchableText(text).find_support(quotation) is None
+    assert SearchableText(text).find_support(text) is not None
 
 
 WHOLE = [
@@ -83,7 +83,7 @@ WHOLE = [
 
 @pytest.mark.parametrize(("text", "quotation"), WHOLE, ids=[quotation for _, quotation in WHOLE])
 def test_a_quotation_of_whole_words_bears_a_verdict(text: str, quotation: str) -> None:
-    assert SearchableText(text).supports(quotation) is not None
+    assert SearchableText(text).find_support(quotation) is not None
 
 
 WORDS = st.sampled_from(
@@ -99,7 +99,7 @@ def test_whatever_bears_a_verdict_is_whole_words(parts: list[tuple[str, str]], d
     inside = {at for found in re.finditer(r"[\w,:'\u00b2-]*\w", text) for at in range(found.start() + 1, found.end())}
     start = data.draw(st.integers(0, len(text) - 1))
     end = data.draw(st.integers(start + 1, len(text)))
-    found = SearchableText(text).supports(text[start:end])
+    found = SearchableText(text).find_support(text[start:end])
     if found is not None:
         assert found.start not in inside
         assert found.end not in inside
@@ -114,7 +114,7 @@ def test_every_passage_is_whole_in_a_language_without_spaces(letters: list[str],
     text = data.draw(st.text(st.sampled_from(letters), min_size=10, max_size=40))
     start = data.draw(st.integers(0, len(text) - 8))
     end = data.draw(st.integers(start + 8, len(text)))
-    assert SearchableText(text).supports(text[start:end]) is not None
+    assert SearchableText(text).find_support(text[start:end]) is not None
 
 
 @pytest.mark.parametrize("char", ["a", "7", "\u0915", "\u0301", "\u093f"])

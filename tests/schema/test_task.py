@@ -123,8 +123,8 @@ def test_a_task_holds_no_response_and_no_verdict() -> None:
 def test_a_shown_response_has_its_id_text_and_data_alone() -> None:
     bare = Response(id="r", text="t", data={"a": 1})
     known = bare.model_copy(update={"agent": "best", "labels": {"good": True}, "metadata": {"is_correct": True}})
-    assert known.shown() == bare
-    assert known.shown().model_dump() == bare.model_dump()
+    assert known.strip_metadata() == bare
+    assert known.strip_metadata().model_dump() == bare.model_dump()
 
 
 def test_equal_answers_have_equal_content_whoever_gave_them() -> None:

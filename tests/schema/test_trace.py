@@ -139,4 +139,4 @@ def test_a_plan_is_beside_it_in_python_alone() -> None:
 
 def test_the_denominator_is_closed() -> None:
     counts = MADE.reward.counts
-    assert counts.asked == counts.judged + counts.abstained + counts.failed + counts.not_applicable == 2
+    assert counts.total == counts.judged + counts.abstained + counts.failed + counts.not_applicable == 2

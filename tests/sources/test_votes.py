@@ -128,7 +128,7 @@ def test_gold_is_by_the_key_of_an_item_and_says_where_it_stands(suffix: str, tmp
     known = read_gold(table(tmp_path / f"gold{suffix}", *rows))
     assert list(known) == ["a_m"]
     assert float(known["a_m"].label) == 1.0
-    assert known["a_m"].where.startswith(f"{tmp_path}/gold{suffix}, ")
+    assert known["a_m"].location.startswith(f"{tmp_path}/gold{suffix}, ")
 
 
 def test_an_item_has_one_gold_label(tmp_path: Path) -> None:

@@ -104,9 +104,9 @@ def test_each_task_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_cut_is_of_one_kind() -> None:
-    assert not StepRule().cuts
-    assert StepRule(label="at").cuts
-    assert StepRule(every=1).cuts
+    assert not StepRule().has_steps
+    assert StepRule(label="at").has_steps
+    assert StepRule(every=1).has_steps
     with pytest.raises(InputError, match="by a label or every N tasks, not both"):
         StepRule(label="at", every=2)
     with pytest.raises(InputError, match="cannot be cut every 0 tasks"):

@@ -48,7 +48,7 @@ def _read_column(check: Check, items: Sequence[Item]) -> _ColumnValues:
         test_result, value = run_tests(check.where, item), item.value(column)
         if test_result.truth == "no":
             continue
-        truth = column_values.unknown.noted(depending_on([column] if value is None else [], test_result, item), item)
+        truth = column_values.unknown.record(depending_on([column] if value is None else [], test_result, item), item)
         if value is None:
             column_values.anything.append(_Value(item, truth, None))
         else:
@@ -65,7 +65,7 @@ def _decide_includes(label: str, wanted: Sequence[Scalar], column_values: _Colum
     anything = any(entry.truth == "untold" for entry in column_values.anything)
     if anything or all(column_values.among([value], "untold") for value in absent):
         return column_values.unknown.undecided(reason)
-    if column_values.unknown.unshown:
+    if column_values.unknown.missing_in_response:
         return column_values.unknown.unproven(reason, share)
     return CheckResult(False, share, reason, at)
 

@@ -28,7 +28,7 @@ def decide_check(check: Check, items: Items) -> CheckResult:
 
 def _decide_count(check: Check, items: Sequence[Item]) -> CheckResult:
     unknown = UnknownValues()
-    truths = [(item, unknown.noted(run_tests(check.where, item), item)) for item in items]
+    truths = [(item, unknown.record(run_tests(check.where, item), item)) for item in items]
 
     def number(unshown: bool, untold: bool) -> float:
         counts = _counted_truths(unshown, untold)
@@ -50,7 +50,7 @@ def _decide_share(check: Check, items: Sequence[Item]) -> CheckResult:
         return CheckResult(True, 1.0, f"none of the {check.share} is of that kind")
     unknown = UnknownValues()
     truths = [
-        (item, unknown.noted(among_result, item), unknown.noted(run_tests(check.where, item), item))
+        (item, unknown.record(among_result, item), unknown.record(run_tests(check.where, item), item))
         for item, among_result in among
     ]
 
@@ -111,8 +111,8 @@ def _evaluate_term(term: Term, item: Item, unknown: UnknownValues) -> _Addend | 
     if test_result.truth == "no":
         return None
     price, lacking = _price(term, item)
-    truth = unknown.noted(depending_on(lacking, test_result, item), item)
-    return _Addend(item, truth, price, own=item.lacks(term.column) == "unshown")
+    truth = unknown.record(depending_on(lacking, test_result, item), item)
+    return _Addend(item, truth, price, own=item.reason_unknown(term.column) == "unshown")
 
 
 def _price(term: Term, item: Item) -> tuple[Amount | None, Sequence[str]]:

@@ -49,7 +49,7 @@ class Constraints(Evaluator):
         self._functions = {name: _load_function(name, path) for name, path in (functions or {}).items()}
         versions = [source_version(function) for _, function in sorted(self._functions.items())]
         self.version = " ".join(["1", *versions])
-        self.quick = not self._functions  # functions of the config may be slow
+        self.runs_inline = not self._functions  # functions of the config may be slow
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
@@ -103,17 +103,19 @@ class Constraints(Evaluator):
                 _check_column(where, facts, kind, column)
         return facts.marks
 
-    def answer(self, ask: EvaluatorInput) -> Answer | Any:
-        assert isinstance(ask.task.about, Stakeholder)
-        constraint = next(c for c in ask.task.about.constraints if c.id == ask.question.subject)
+    def answer(self, inputs: EvaluatorInput) -> Answer | Any:
+        assert isinstance(inputs.task.about, Stakeholder)
+        constraint = next(c for c in inputs.task.about.constraints if c.id == inputs.question.subject)
         if constraint.check is None:
-            return Verdict.abstained("the constraint states no check, and nobody else is asked about it")
+            return Verdict.abstain("the constraint states no check, and nobody else is asked about it")
         check = _parse_check(f"constraint {constraint.id!r}", constraint.check)
         if check.function is not None:
-            return self._functions[check.function](ask.task, ask.response, **deepcopy(check.params))
+            return self._functions[check.function](inputs.task, inputs.response, **deepcopy(check.params))
         text = constraint.text or constraint.id
         return (
-            _match_text(text, check.text, ask.response) if check.text is not None else _build_verdict(text, check, ask)
+            _match_text(text, check.text, inputs.response)
+            if check.text is not None
+            else _build_verdict(text, check, inputs)
         )
 
 
@@ -166,23 +168,23 @@ def _is_empty(data: JsonValue) -> bool:
     return data is None or data == ""
 
 
-def _items(source: str, ask: EvaluatorInput) -> Sequence[Item]:
+def _items(source: str, inputs: EvaluatorInput) -> Sequence[Item]:
     """Return the items of a source: looked-up claims, or the matches of a JSONPath in the order of their paths."""
     if source.startswith("$"):
         nodes = sorted(
-            notation.compile_jsonpath(source).find(ask.response.data),
+            notation.compile_jsonpath(source).find(inputs.response.data),
             key=lambda node: notation.location_sort_key(node.location),
         )
         nodes_found = [(node.path(), node.value) for node in nodes]
         return [Item(at, value if isinstance(value, dict) else {"value": value}) for at, value in nodes_found]
-    claim_findings(ask)  # raises if the table files are not those of the plan
-    return _looked_up_items(IdentityKey(ask.material[0][CLAIMS]), source, IdentityKey(load_facts(ask.task)))
+    claim_findings(inputs)  # raises if the table files are not those of the plan
+    return _looked_up_items(IdentityKey(inputs.material[0][CLAIMS]), source, IdentityKey(load_facts(inputs.task)))
 
 
 @lru_cache(maxsize=1024)
 def _looked_up_items(claims: IdentityKey[Material], kind: str, facts: IdentityKey[Facts]) -> Sequence[Item]:
-    material_data: Any = claims.it.data
-    lists = {name: table.stated.lists for name, table in facts.it.tables.items()}
+    material_data: Any = claims.value.data
+    lists = {name: table.spec.lists for name, table in facts.value.tables.items()}
     return [
         Item(finding["text"], finding["values"], finding, lists.get(finding["table"] or "", {}), finding["own"])
         for finding in material_data[kind]
@@ -197,27 +199,27 @@ def _match_text(label: str, pattern: str, response: Response) -> Verdict:
     return Verdict(score=1.0, met=True, reason=f"{label}: the text has something like {pattern}", evidence=(quote,))
 
 
-def _build_verdict(label: str, check: Check, ask: EvaluatorInput) -> Verdict:
-    decided = _decide(check, ask)
+def _build_verdict(label: str, check: Check, inputs: EvaluatorInput) -> Verdict:
+    decided = _decide(check, inputs)
     reason = f"{label}: {decided.reason}"
     if decided.holds is None:
-        return Verdict.abstained(reason)
+        return Verdict.abstain(reason)
     score = 1.0 if decided.holds else decided.share if check.partial else 0.0
-    at = [] if decided.holds else decided.at[:_MAX_EVIDENCE]
+    at = [] if decided.holds else decided.items[:_MAX_EVIDENCE]
     evidence = tuple(part for item in at for part in _evidence(item))
     return Verdict(score=score, met=decided.holds, reason=reason, evidence=evidence)
 
 
-def _decide(check: Check, ask: EvaluatorInput) -> CheckResult:
+def _decide(check: Check, inputs: EvaluatorInput) -> CheckResult:
     """Decide a check; a response whose data contains nothing that exists fails, though it breaks no rule."""
-    if _is_empty(ask.response.data):
+    if _is_empty(inputs.response.data):
         return CheckResult(False, 0.0, "the response has no data in which this could be looked for")
-    decided = decide_check(check, {source: _items(source, ask) for source, _ in check.items})
+    decided = decide_check(check, {source: _items(source, inputs) for source, _ in check.items})
     looked_up = all(not source.startswith("$") for source, _ in check.items)
     if (
         decided.holds
         and looked_up
-        and not any(finding["row"] for kind in claim_findings(ask).values() for finding in kind)
+        and not any(finding["row"] for kind in claim_findings(inputs).values() for finding in kind)
     ):
         return CheckResult(False, 0.0, "nothing that the response's data claims is there")
     return decided

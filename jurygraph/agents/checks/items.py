@@ -30,28 +30,28 @@ class Item(NamedTuple):
     values: Mapping[str, Any]
     finding: Finding | None = None
     lists: Mapping[str, str] = {}
-    own: Collection[str] = ()
+    response_columns: Collection[str] = ()
 
     @property
-    def grounded(self) -> bool:
+    def has_row(self) -> bool:
         """Return true if a row was found for the item."""
         return self.finding is not None and self.finding["row"] is not None
 
     def value(self, column: str) -> Any:
         """Return the known value of the column, or None."""
-        is_known = self.finding is None or self.grounded or column in self.own
+        is_known = self.finding is None or self.has_row or column in self.response_columns
         value = self.values.get(column)
         return value if is_known and not is_missing(value) else None
 
-    def lacks(self, column: str) -> Open:
+    def reason_unknown(self, column: str) -> Open:
         """Return why the column has no usable value."""
-        return "untold" if self.grounded and column not in self.own else "unshown"
+        return "untold" if self.has_row and column not in self.response_columns else "unshown"
 
-    def told(self, column: str) -> str:
+    def describe_unknown(self, column: str) -> str:
         """Return in words what is unknown."""
-        if self.lacks(column) == "untold":
+        if self.reason_unknown(column) == "untold":
             return f"{column} of {quote(self.text)}"
-        if self.finding is None or self.grounded:
+        if self.finding is None or self.has_row:
             return f"{quote(self.text)} gives no {column} to go by"
         return describe_finding(self.finding)
 
@@ -64,12 +64,12 @@ class TestResult(NamedTuple):
     """The truth of tests on an item, and the columns that it depends on."""
 
     truth: Truth
-    lacking: Sequence[str] = ()
+    missing_columns: Sequence[str] = ()
 
 
 def run_tests(tests: Tests, item: Item) -> TestResult:
     """Test if an item exists and passes all tests. A single failed test decides, whatever is unknown."""
-    lacking: list[str] = [] if item.finding is None or item.grounded else [ITEM_ITSELF]
+    lacking: list[str] = [] if item.finding is None or item.has_row else [ITEM_ITSELF]
     for column, test in tests.items():
         test_lacking = _lacking_columns(column, test, item)
         if test_lacking is None:
@@ -80,7 +80,7 @@ def run_tests(tests: Tests, item: Item) -> TestResult:
 
 def reason_unknown(item: Item, columns: Iterable[str]) -> Open:
     """Return why a result that needs these columns is unknown: `unshown` if any column is, else `untold`."""
-    return "unshown" if any(item.lacks(column) == "unshown" for column in columns) else "untold"
+    return "unshown" if any(item.reason_unknown(column) == "unshown" for column in columns) else "untold"
 
 
 def _lacking_columns(column: str, test: Test, item: Item) -> list[str] | None:

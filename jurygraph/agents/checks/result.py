@@ -21,7 +21,7 @@ class CheckResult(NamedTuple):
     holds: bool | None
     share: float
     reason: str
-    at: Sequence[Item] = ()
+    items: Sequence[Item] = ()
 
 
 @dataclass
@@ -31,31 +31,33 @@ class UnknownValues:
     `items` are the items that lack a value, each once.
     """
 
-    unshown: list[str] = field(default_factory=list)
-    untold: list[str] = field(default_factory=list)
+    missing_in_response: list[str] = field(default_factory=list)
+    missing_in_tables: list[str] = field(default_factory=list)
     items: dict[int, Item] = field(default_factory=dict)
 
-    def noted(self, test_result: TestResult, item: Item) -> Truth:
+    def record(self, test_result: TestResult, item: Item) -> Truth:
         """Record the values that tests of an item lack, and return the truth of the tests."""
-        for column in test_result.lacking:
-            (self.untold if item.lacks(column) == "untold" else self.unshown).append(item.told(column))
-        if test_result.lacking:
+        for column in test_result.missing_columns:
+            (self.missing_in_tables if item.reason_unknown(column) == "untold" else self.missing_in_response).append(
+                item.describe_unknown(column)
+            )
+        if test_result.missing_columns:
             self.items[id(item)] = item
         return test_result.truth
 
     def undecided(self, reason: str) -> CheckResult:
         """Return an undecided result, because of values that the tables do not have."""
-        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {join_first(self.untold)}")
+        return CheckResult(None, 0.0, f"{reason}; the tables do not tell {join_first(self.missing_in_tables)}")
 
     def unproven(self, reason: str, share: float = 0.0) -> CheckResult:
         """Return a failed result, because of values that the response cannot show."""
-        message = f"{reason}; it cannot be shown, for {join_first(self.unshown)}"
+        message = f"{reason}; it cannot be shown, for {join_first(self.missing_in_response)}"
         return CheckResult(False, share, message, [*self.items.values()])
 
 
 def depending_on(columns: Sequence[str], test_result: TestResult, item: Item) -> TestResult:
     """Return a test result that depends on additional columns."""
-    lacking = [*test_result.lacking, *columns]
+    lacking = [*test_result.missing_columns, *columns]
     return TestResult(reason_unknown(item, lacking), lacking) if columns else test_result
 
 

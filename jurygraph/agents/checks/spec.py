@@ -81,7 +81,7 @@ class Test(FrozenModel):
         return [(name, end) for name, end in ends if isinstance(end, str)]
 
     @property
-    def others(self) -> tuple[str, ...]:
+    def referenced_columns(self) -> tuple[str, ...]:
         """Return the other columns that the test reads."""
         return tuple(value.column for _, value in self if isinstance(value, Column))
 
@@ -191,7 +191,9 @@ class Check(FrozenModel):
             return tuple((term.of, _columns(term)) for term in self.sum)
         source = self.count or self.share or self.values
         looked_at = {*self.where, *self.among, *([self.column] if self.column else [])}
-        looked_at |= {other for test in (*self.where.values(), *self.among.values()) for other in test.others}
+        looked_at |= {
+            other for test in (*self.where.values(), *self.among.values()) for other in test.referenced_columns
+        }
         return ((source, frozenset(looked_at)),) if source else ()
 
 
@@ -214,4 +216,4 @@ def _check_path(field: str, items: str) -> None:
 
 def _columns(term: Term) -> frozenset[str]:
     columns = {term.column, *(value for value in (term.times, term.places) if isinstance(value, str)), *term.where}
-    return frozenset(columns | {other for test in term.where.values() for other in test.others})
+    return frozenset(columns | {other for test in term.where.values() for other in test.referenced_columns})

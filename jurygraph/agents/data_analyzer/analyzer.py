@@ -67,10 +67,10 @@ class Analyzer:
         before = self._detectors.baseline
         raised = self._detectors.feed(self.steps, measure)
         self._recent.add(measure, raised.u, before)
-        alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.any)]
+        alerts = [self._alert(int(place), raised, measure) for place in np.flatnonzero(raised.has_alarm)]
         alerts += self._diagnosis.hacks(self.steps, alerts)
-        self._detectors.restart(raised.any)
-        self._recent.restart(raised.any)
+        self._detectors.restart(raised.has_alarm)
+        self._recent.restart(raised.has_alarm)
         self._calibrate(step)
         return tuple(alerts)
 
@@ -139,11 +139,11 @@ class Analyzer:
         tests = self._detectors
         excess = np.where(raised.drift[place], tests.cusum[place] / np.array(self.limits.drift)[:, None], -np.inf)
         reference, side = divmod(int(np.argmax(excess)), 2)
-        began = Baseline(*(float(statistic[place, reference, side]) for statistic in tests.began))
+        began = Baseline(*(float(statistic[place, reference, side]) for statistic in tests.baseline_at_zero))
         now = Baseline(*(float(statistic[place]) for statistic in tests.baseline))
         after = (now.n * now.mean - began.n * began.mean) / (now.n - began.n)
         size = (after - began.mean) / float(began.sd(0.0))
-        since = int(tests.since[place, reference, side]) + 1
+        since = int(tests.last_zero_step[place, reference, side]) + 1
         levels = (float(began.mean), float(after))
         return self._build_alert(self.series[place], "drift", "down" if side else "up", since, levels, float(size))
 
@@ -154,7 +154,7 @@ class Analyzer:
         verb = {("drift", "up"): "rises", ("drift", "down"): "falls"}.get((kind, side), f"jumps {side}")
         since_text = f" since about step {since}" if kind == "drift" else ""
         sentence = (
-            f"step {self.steps}: {series.told} {verb}{since_text}, "
+            f"step {self.steps}: {series.description} {verb}{since_text}, "
             f"from {before:.4g} to {after:.4g} ({size:+.3g} sd of a step)"
         )
         return Alert.model_validate(

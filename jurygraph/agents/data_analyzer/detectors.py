@@ -45,7 +45,7 @@ class TestResults(NamedTuple):
     size: Floats
 
     @property
-    def any(self) -> NDArray[np.bool_]:
+    def has_alarm(self) -> NDArray[np.bool_]:
         """Return which series raised an alarm, [..., S]."""
         return np.asarray(self.drift.any(axis=(-2, -1)) | self.jump.any(axis=-1))
 
@@ -71,7 +71,7 @@ class Baseline(NamedTuple):
         sample_sd = np.sqrt(self.squares / np.maximum(self.n - 1.0, 1.0))
         return np.asarray(np.maximum(np.maximum(sample_sd, self.floor), floor))
 
-    def learned(self, measure: Measure, has_score: NDArray[np.bool_]) -> "Baseline":
+    def learn(self, measure: Measure, has_score: NDArray[np.bool_]) -> "Baseline":
         """Return the baseline with one more score, for those series that have one."""
         n = self.n + has_score
         divisor = np.maximum(n, 1.0)
@@ -95,9 +95,9 @@ class Detectors:
         self.baseline = Baseline.empty(shape)
         sides = (*shape, len(REFERENCES), 2)
         self.cusum = np.zeros(sides)
-        self.began = Baseline.empty(sides)
+        self.baseline_at_zero = Baseline.empty(sides)
         """The baseline when each CUSUM was last 0."""
-        self.since = np.zeros(sides)
+        self.last_zero_step = np.zeros(sides)
         """The last step at which each CUSUM was 0."""
 
     def feed(self, step: int, measure: Measure) -> TestResults:
@@ -111,7 +111,7 @@ class Detectors:
         self._update_cusums(step, np.where(tested, u, 0.0), tested)
         is_far = np.stack([side * u > self._limits.jump for side in _SIDES], axis=-1)
         exceeds_error = np.abs(deviation) > self._limits.jump * measure.error
-        self.baseline = self.baseline.learned(measure, has_score)
+        self.baseline = self.baseline.learn(measure, has_score)
         return TestResults(self.cusum > self._drift, is_far & exceeds_error[..., None], u, mean, size)
 
     def _normal_scores(self, size: Floats) -> Floats:
@@ -125,10 +125,12 @@ class Detectors:
         """Advance the CUSUMs by one step."""
         is_zero = self.cusum <= 0.0
         now = Baseline(*(statistic[..., None, None] for statistic in self.baseline))
-        self.began = Baseline(*(np.where(is_zero, a, b) for a, b in zip(now, self.began, strict=True)))
-        self.since = np.where(is_zero, step - 1, self.since)
+        self.baseline_at_zero = Baseline(
+            *(np.where(is_zero, a, b) for a, b in zip(now, self.baseline_at_zero, strict=True))
+        )
+        self.last_zero_step = np.where(is_zero, step - 1, self.last_zero_step)
         n = np.maximum(now.n, 1.0)
-        w = np.maximum(self.began.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
+        w = np.maximum(self.baseline_at_zero.n / np.sqrt(n * (n + 1.0)), MIN_CUSUM_WEIGHT)
         grown = np.maximum(self.cusum + w * (_SIDES * u[..., None, None] - _K * w), 0.0)
         self.cusum = np.where(tested[..., None, None], grown, self.cusum)
 

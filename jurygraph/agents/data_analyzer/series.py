@@ -49,7 +49,7 @@ class Series(NamedTuple):
     adverse: Direction | None
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return the description of the series for sentences."""
         return _DESCRIPTIONS.get(self.name) or f"the component {self.name.removeprefix(COMPONENT)}"
 

@@ -34,7 +34,7 @@ class Group:
         common = {word for text in task for word in words(text)} | {word for word, n in users.items() if n > 1}
         common_words = [tuple(word for word in response_words if word in common) for response_words in all_words]
         self._all_words = all_words
-        self.known = [
+        self.known_share = [
             len(set(kept_words)) / len(set(response_words)) if response_words else 0.0
             for kept_words, response_words in zip(common_words, all_words, strict=True)
         ]
@@ -56,7 +56,7 @@ class Group:
         """
         return [
             known * self._new_share(response_grams)
-            for known, response_grams in zip(self.known, self._grams_by_size, strict=True)
+            for known, response_grams in zip(self.known_share, self._grams_by_size, strict=True)
         ]
 
     def _new_share(self, response_grams: Mapping[int, set[Gram]]) -> float:
@@ -67,14 +67,14 @@ class Group:
         ]
         return sum(shares) / max(1, len(shares))
 
-    def unlike(self) -> list[float]:
+    def self_bleu_novelty(self) -> list[float]:
         """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
         times `known`."""
         return [
             known * (1.0 - _bleu([(self._count_shared(n, response_grams[n]), len(response_grams[n])) for n in _BLEU]))
             if response_grams[1]
             else 0.0
-            for known, response_grams in zip(self.known, self._grams_by_size, strict=True)
+            for known, response_grams in zip(self.known_share, self._grams_by_size, strict=True)
         ]
 
     def _count_shared(self, n: int, response_grams: set[Gram]) -> int:

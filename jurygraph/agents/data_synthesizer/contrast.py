@@ -25,7 +25,7 @@ class Contrast(Combiner):
     """
 
     name = "contrast"
-    keeps_columns = True
+    needs_all_columns = True
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
@@ -58,7 +58,7 @@ class Contrast(Combiner):
         }
         return {"twos": {name: contrasts[0] for name, contrasts in contrasts_of.items()}, "asked": question_pairs}
 
-    def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         for question in questions:
             if question.samples > 1 or question.scope != "response":
                 raise PlanError(f"question {question.id!r} is not asked once of each response alone; ask it so")
@@ -68,7 +68,7 @@ class Contrast(Combiner):
 
     def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         cell_pairs = [(cells[original], cells[contrast]) for original, contrast in sorted(params["twos"].items())]
-        masses = np.array([original.mass for original, _ in cell_pairs])
+        masses = np.array([original.total_weight for original, _ in cell_pairs])
         width = max(contrast.value.shape[1] for _, contrast in cell_pairs)
         margin, is_judged, live, fill = _margins(cell_pairs, masses, width)
         ranked = np.where(is_judged, np.where(margin > 0.0, 1.0, 0.0), fill)
@@ -109,9 +109,9 @@ def _margins(
     fill = np.ones((rows, width))
     for (original, contrast), mass in zip(cell_pairs, masses, strict=True):
         value, exists, judged = (
-            _pad_columns(array, width) for array in (contrast.value, contrast.live, contrast.judged)
+            _pad_columns(array, width) for array in (contrast.value, contrast.applicable, contrast.judged)
         )
-        exists = exists & original.live[:, :1]
+        exists = exists & original.applicable[:, :1]
         both_judged = judged & original.judged[:, :1]
         margin = margin + np.where(exists, mass * (original.value[:, :1] - value), 0.0)
         size = size + np.where(exists, mass, 0.0)

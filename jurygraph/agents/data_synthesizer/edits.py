@@ -26,9 +26,9 @@ class Edit:
 
     kind: Kind
     changes: tuple[Change, ...]
-    says: str
+    reason: str
 
-    def made(self, text: str) -> str:
+    def apply(self, text: str) -> str:
         """Return the text after the edit."""
         parts, end = [], 0
         for change in self.changes:
@@ -39,7 +39,7 @@ class Edit:
     def variant(self, name: str, response: Response) -> Variant:
         """Return the response after the edit as evaluators see it: without data, which the edit may contradict."""
         first, last = self.changes[0], self.changes[-1]
-        text = self.made(response.text)
+        text = self.apply(response.text)
         growth = len(text) - len(response.text)
         edit_record = {
             "kind": self.kind,
@@ -47,7 +47,7 @@ class Edit:
             "end": last.end,
             "before": response.text[first.start : last.end],
             "after": text[first.start : last.end + growth],
-            "says": self.says,
+            "says": self.reason,
         }
         return Variant(response=Response(id=name, text=text), edit=edit_record)
 

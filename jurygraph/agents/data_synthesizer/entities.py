@@ -31,11 +31,11 @@ def other_name_edits(text: str, view: TaskView) -> Iterator[Edit]:
     if view.facts is None:
         return
     for table in load_facts(view).tables.values():
-        yield from _edits_from_table(text, table, table.listed(MOST_ROWS))
+        yield from _edits_from_table(text, table, table.first_rows(MOST_ROWS))
 
 
 def _edits_from_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[Edit]:
-    column = table.stated.key[0]
+    column = table.spec.key[0]
     named = [row for row in rows if len(str(row.get(column) or "")) >= _MIN_NAME_LENGTH]
     absent = [row for row in named if str(row[column]) not in text]
     for row in islice((row for row in named if str(row[column]) in text), MOST_NAMES):
@@ -43,7 +43,7 @@ def _edits_from_table(text: str, table: Table, rows: Sequence[Row]) -> Iterator[
         line = "" if match is None else _line_of(text, match.start(), match.end())
         if match is None or _COMPARES.search(line) or UNCERTAIN_WORDS.search(line):
             continue
-        for field in _columns_in_line(row, line, set(table.stated.key)):
+        for field in _columns_in_line(row, line, set(table.spec.key)):
             other_row = _first_contradicting(row, field, absent, rows, column)
             if other_row is not None:
                 value = to_text(number_or_value(other_row[field]))

@@ -40,7 +40,7 @@ def right_steps(text: str) -> list[arithmetic.Step]:
     return [
         step
         for step in arithmetic.steps(text)[:MAX_CALCULATIONS]
-        if step.right and step.claimed == step.value and _LAST_NUMERAL.search(step.quote)
+        if step.is_right and step.claimed == step.value and _LAST_NUMERAL.search(step.quote)
     ]
 
 
@@ -98,9 +98,9 @@ def _becomes_wrong(text: str, step: arithmetic.Step, changes: Sequence[Change]) 
     end = text.find("\n", step.start)
     line = text[start : min(len(text) if end < 0 else end, step.end + CONTEXT_CHARACTERS)]
     moved = tuple(Change(change.start - start, change.end - start, change.after) for change in changes)
-    changed_line = Edit("number", moved, "").made(line)
+    changed_line = Edit("number", moved, "").apply(line)
     return any(
-        changed_step.start == step.start - start and not changed_step.right
+        changed_step.start == step.start - start and not changed_step.is_right
         for changed_step in arithmetic.steps(changed_line)
     )
 
@@ -151,7 +151,7 @@ def missing_step_edits(text: str, query: str, answer: CorrectAnswer) -> Iterator
 
 
 def _results(line: str) -> set[Fraction]:
-    return {step.claimed for step in arithmetic.steps(line) if step.right}
+    return {step.claimed for step in arithmetic.steps(line) if step.is_right}
 
 
 @lru_cache(maxsize=256)

@@ -34,23 +34,23 @@ class Proposer:
 
     def __init__(self) -> None:
         self._propose, self._compare = load_prompt("contrast"), load_prompt("contrast-check")
-        self.edition = f"{self._propose.edition} {self._compare.edition}"
+        self.edition = f"{self._propose.full_version} {self._compare.full_version}"
 
-    async def edits(self, ask: DeriverInput, kinds: Sequence[Kind]) -> Proposals:
+    async def edits(self, inputs: DeriverInput, kinds: Sequence[Kind]) -> Proposals:
         """Return the edits that the model proposes and, without knowing which text is edited, confirms. Raises Fault.
 
         Every passage must occur in the response exactly once: other proposals are shown to the model once for repair,
         then dropped.
         """
-        assert ask.gateway is not None, "asked without a model"
-        text, reply_model = ask.response.text, _proposals(tuple(kinds))
-        request = ask.gateway.request(
-            self._propose, reply_model, {**shared_prompt_variables(ask), "edits": tuple(kinds)}
+        assert inputs.client is not None, "asked without a model"
+        text, reply_model = inputs.response.text, _proposals(tuple(kinds))
+        request = inputs.client.request(
+            self._propose, reply_model, {**shared_prompt_variables(inputs), "edits": tuple(kinds)}
         )
-        result = await ask.gateway.judge(request, reply_model, lambda reply: _flaw(text, reply))
+        result = await inputs.client.judge(request, reply_model, lambda reply: _flaw(text, reply))
         proposed: Sequence[Any] = result.value.contrasts  # type: ignore[attr-defined]
         edits = [_edit(text, proposal) for proposal in proposed if not _proposal_flaw(text, proposal)]
-        confirmed = await self._confirm(ask, edits) if edits else []
+        confirmed = await self._confirm(inputs, edits) if edits else []
         invalid, unconfirmed = len(proposed) - len(edits), len(edits) - len(confirmed)
         note = "; ".join(
             part
@@ -59,18 +59,18 @@ class Proposer:
         )
         return Proposals(confirmed, note, result.call.id)
 
-    async def _confirm(self, ask: DeriverInput, edits: Sequence[Edit]) -> list[Edit]:
+    async def _confirm(self, inputs: DeriverInput, edits: Sequence[Edit]) -> list[Edit]:
         """Return the edits whose text the model finds worse, shown both without knowing which is edited."""
-        worse = await asyncio.gather(*(self._is_worse(ask, edit) for edit in edits))
+        worse = await asyncio.gather(*(self._is_worse(inputs, edit) for edit in edits))
         return [edit for edit, is_worse in zip(edits, worse, strict=True) if is_worse]
 
-    async def _is_worse(self, ask: DeriverInput, edit: Edit) -> bool:
-        assert ask.gateway is not None, "asked without a model"
-        texts, edited_name = _shuffle(ask.response.text, edit.made(ask.response.text))
+    async def _is_worse(self, inputs: DeriverInput, edit: Edit) -> bool:
+        assert inputs.client is not None, "asked without a model"
+        texts, edited_name = _shuffle(inputs.response.text, edit.apply(inputs.response.text))
         responses = [{"name": name, "text": text} for name, text in zip("AB", texts, strict=True)]
-        variables = {key: value for key, value in shared_prompt_variables(ask).items() if key != "response"}
-        request = ask.gateway.request(self._compare, Comparison, {**variables, "responses": responses})
-        result = await ask.gateway.judge(request, Comparison)
+        variables = {key: value for key, value in shared_prompt_variables(inputs).items() if key != "response"}
+        request = inputs.client.request(self._compare, Comparison, {**variables, "responses": responses})
+        result = await inputs.client.judge(request, Comparison)
         return bool(result.value.worse == edited_name)
 
 

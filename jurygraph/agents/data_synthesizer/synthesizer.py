@@ -67,32 +67,36 @@ class Synthesizer(Deriver):
         self.asks_model = by == "model"
         self.version = "1" if self._proposer is None else f"1 prompts {self._proposer.edition}"
 
-    async def derive(self, ask: DeriverInput) -> Material:
-        text = ask.response.text
+    async def derive(self, inputs: DeriverInput) -> Material:
+        text = inputs.response.text
         if len(text) > MAX_CHARACTERS:
             return Material(
                 name=CONTRASTS, note=f"of {len(text)} characters no contrast is made, but of {MAX_CHARACTERS}"
             )
-        answered = matching_answer(text, ask.task.reference)
+        answered = matching_answer(text, inputs.task.reference)
         if answered is False:
             return Material(name=CONTRASTS, note="its answer is not known to be right: no edit surely makes it worse")
         if self._proposer is None or not text.strip():
-            return self._material(ask, list(edits_by_rule(text, ask.task, answered, self._kinds)))
+            return self._material(inputs, list(edits_by_rule(text, inputs.task, answered, self._kinds)))
         try:
-            proposed = await self._proposer.edits(ask, self._kinds)
+            proposed = await self._proposer.edits(inputs, self._kinds)
         except Fault as fault:
             return Material(name=CONTRASTS, status="failed", failure=fault.failure, call=fault.call)
-        return self._material(ask, proposed.edits, proposed.note, proposed.call)
+        return self._material(inputs, proposed.edits, proposed.note, proposed.call)
 
-    def _material(self, ask: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None) -> Material:
+    def _material(
+        self, inputs: DeriverInput, edits: Sequence[Edit], note: str = "", call: str | None = None
+    ) -> Material:
         """Return material with some edits of each kind, named by the kind, in the order of the kinds."""
         ordered = sorted((edit for edit in edits if edit.kind in self._kinds), key=lambda edit: KINDS.index(edit.kind))
-        mark = "~" * (1 + len(ask.response.id) - len(ask.response.id.lstrip("~")))  # no variant has its parent's id
+        mark = "~" * (
+            1 + len(inputs.response.id) - len(inputs.response.id.lstrip("~"))
+        )  # no variant has its parent's id
         variants = [
-            edit.variant(f"{mark}{kind}-{number}", ask.response)
+            edit.variant(f"{mark}{kind}-{number}", inputs.response)
             for kind, kind_edits in groupby(ordered, key=lambda edit: edit.kind)
             for number, edit in enumerate(
-                choose_some(list(kind_edits), self._each, f"{self._seed} {kind} {ask.response.text}"), 1
+                choose_some(list(kind_edits), self._each, f"{self._seed} {kind} {inputs.response.text}"), 1
             )
         ]
         none_found = "nothing in the response could be made worse by a known edit"

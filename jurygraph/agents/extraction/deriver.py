@@ -60,20 +60,22 @@ class Extract(Deriver):
         self._kinds: Kinds = read_kinds(records)
         self._reply = reply_model(self._kinds)
         self._prompt = load_prompt("extract")
-        self.version = f"1 prompt {self._prompt.edition}"
+        self.version = f"1 prompt {self._prompt.full_version}"
 
-    async def derive(self, ask: DeriverInput) -> Material:
-        response = ask.response
+    async def derive(self, inputs: DeriverInput) -> Material:
+        response = inputs.response
         if not response.text.strip():
             return Material(name=DATA, data={kind: [] for kind in self._kinds})
-        assert ask.gateway is not None, "asked without a model"
+        assert inputs.client is not None, "asked without a model"
         letters = len(response.text)
-        is_checked = ask.gateway.safety.evidence
+        is_checked = inputs.client.safety.evidence
         text = await search_off_loop(lambda: IndexedText(response.text), letters) if is_checked else None
-        request = ask.gateway.request(self._prompt, self._reply, {**shared_prompt_variables(ask), "kinds": self._kinds})
+        request = inputs.client.request(
+            self._prompt, self._reply, {**shared_prompt_variables(inputs), "kinds": self._kinds}
+        )
         try:
             flaw = check_off_loop(partial(self._flaw, text), letters)
-            result = await ask.gateway.judge(request, self._reply, flaw)
+            result = await inputs.client.judge(request, self._reply, flaw)
         except Fault as fault:
             return Material(name=DATA, status="failed", failure=fault.failure, call=fault.call)
         grounded = await search_off_loop(lambda: self._ground_reply(text, result.value), letters)
@@ -87,7 +89,7 @@ class Extract(Deriver):
     def _flaw(self, text: IndexedText | None, reply: FrozenModel) -> str | None:
         """Return the problems of a reply for its repair. Records listed twice need no second call."""
         problems = [
-            left_out for left_out in self._ground_reply(text, reply).left_out if left_out.why != DUPLICATE_MESSAGE
+            left_out for left_out in self._ground_reply(text, reply).left_out if left_out.reason != DUPLICATE_MESSAGE
         ]
         return f"{describe_left_out(problems)}. So {_HINT}" if problems else None
 

@@ -43,12 +43,12 @@ class LeftOut(NamedTuple):
     """A part of the reply left out of the data: its place in the reply, and the reason."""
 
     at: str
-    why: str
+    reason: str
 
     @property
-    def lost(self) -> str | None:
+    def lost_kind(self) -> str | None:
         """Return the kind of the record if it was left out whole and is not a duplicate; else None."""
-        is_whole_record = self.at.endswith("]") and self.why != DUPLICATE_MESSAGE
+        is_whole_record = self.at.endswith("]") and self.reason != DUPLICATE_MESSAGE
         return self.at.partition("[")[0] if is_whole_record else None
 
 
@@ -66,7 +66,7 @@ def add_unknown_records(grounded: Grounded, kinds: Kinds) -> dict[str, JsonValue
     A record that the model found but cannot show may still be in the response: leaving it out would credit the response
     with not saying it. As an unknown record no fact confirms it, and no check that depends on it can hold.
     """
-    lost_kinds = [left_out.lost for left_out in grounded.left_out]
+    lost_kinds = [left_out.lost_kind for left_out in grounded.left_out]
     unknown = {kind: _unknown_record(fields) for kind, fields in kinds.items()}
     return {
         kind: [*_as_list(records), *([unknown[kind]] * lost_kinds.count(kind))]
@@ -85,7 +85,7 @@ def _as_list(records: JsonValue) -> list[JsonValue]:
 
 def describe_left_out(left_out: Sequence[LeftOut]) -> str:
     """Return what was left out in fixed words, without text of the response or the model; empty if nothing was."""
-    messages = [f"{entry.at}: {entry.why}" for entry in left_out[:_MAX_REPORTED]]
+    messages = [f"{entry.at}: {entry.reason}" for entry in left_out[:_MAX_REPORTED]]
     more = len(left_out) - len(messages)
     return "; ".join([*messages, *([f"and {more} more"] if more else [])])
 
@@ -97,22 +97,22 @@ class IndexedText(SearchableText):
         super().__init__(text)
         self._passages_of: dict[str, Sequence[Passage]] = {}
 
-    def rests(self, quotation: str) -> Sequence[Passage]:
+    def find_passages(self, quotation: str) -> Sequence[Passage]:
         """Return the first 100 passages that match a quotation with enough content (see `supports`)."""
-        first = self.supports(quotation) if len(quotation) <= _MAX_QUOTATION else None
+        first = self.find_support(quotation) if len(quotation) <= _MAX_QUOTATION else None
         if first is None or len(first.text) > MAX_PASSAGE:
             return ()
         return list(
-            islice((passage for passage in self.words(first.text) if passage.start >= first.start), _MAX_PASSAGES)
+            islice((passage for passage in self.find_words(first.text) if passage.start >= first.start), _MAX_PASSAGES)
         )
 
-    def words(self, words: str) -> Sequence[Passage]:
+    def find_words(self, words: str) -> Sequence[Passage]:
         """Return the first 10,000 passages with exactly these words, not within longer words."""
         if words not in self._passages_of:
-            self._passages_of[words] = list(islice(self.between_words(words), _MAX_PLACES))
+            self._passages_of[words] = list(islice(self.find_between_words(words), _MAX_PLACES))
         return self._passages_of[words]
 
-    def numerals(self, value: float) -> Sequence[Passage]:
+    def find_numerals(self, value: float) -> Sequence[Passage]:
         """Return every passage that writes the number in digits, such as 1200, 1,200 or 1200.0; in order."""
         return self._numerals.get(value, ())
 
@@ -178,7 +178,7 @@ def _ground_record(
     text: IndexedText, fields: Kind, record: Record, kept: Sequence[_GroundedRecord]
 ) -> _GroundedRecord | str:
     """Return a record with its evidence, in a passage of its own if possible; or the reason why there is none."""
-    passages = text.rests(record[QUOTE])
+    passages = text.find_passages(record[QUOTE])
     all_found = [(passage, _locate_fields(text, fields, record, passage)) for passage in passages]
     complete = [
         _GroundedRecord(p, found, _record(fields, record, found))
@@ -206,7 +206,7 @@ def _locate_value(text: IndexedText, field: FieldStated, value: Any, passage: Pa
         return None if value is None else passage
     if not field.number and not any(map(str.isalnum, value)):
         return None
-    places = text.numerals(value) if field.number else text.words(value)
+    places = text.find_numerals(value) if field.number else text.find_words(value)
     if field.context:
         before = bisect_right(places, passage.end, key=lambda candidate: candidate.end)
         return places[before - 1] if before else None

@@ -21,8 +21,8 @@ class Claim(NamedTuple):
     at: str
     text: str
     form: Form | None
-    says: Mapping[str, str]
-    beside: Mapping[str, Any]
+    values: Mapping[str, str]
+    record_values: Mapping[str, Any]
     order: tuple[Any, ...]
 
 

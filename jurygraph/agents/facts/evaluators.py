@@ -38,14 +38,14 @@ class Claims(Deriver):
             return self.params
         facts = load_facts(view)
         for name, table in facts.tables.items():
-            if table.stated.tool is not None and table.stated.tool not in self._tools:
-                hint = did_you_mean(table.stated.tool, self._tools) or "list it in the params of facts.claims"
-                tool = f"there is no tool {quote(table.stated.tool)} in the config; {hint}"
+            if table.spec.tool is not None and table.spec.tool not in self._tools:
+                hint = did_you_mean(table.spec.tool, self._tools) or "list it in the params of facts.claims"
+                tool = f"there is no tool {quote(table.spec.tool)} in the config; {hint}"
                 raise PlanError(f"task {view.id!r}: facts.tables.{name}.tool: {tool}, as tools: {{name: package.tool}}")
         return {**self.params, **facts.marks}
 
-    async def derive(self, ask: DeriverInput) -> Material:
-        facts, data = load_facts(ask.task), ask.response.data
+    async def derive(self, inputs: DeriverInput) -> Material:
+        facts, data = load_facts(inputs.task), inputs.response.data
         tables = {name: self._with_tool(table) for name, table in facts.tables.items()}
         results: Any = {kind: await look_up(claim_kind, tables, data) for kind, claim_kind in facts.claims.items()}
         marks = facts.marks.get("files", {})
@@ -53,8 +53,8 @@ class Claims(Deriver):
         return Material.model_construct(name=CLAIMS, data=results, evidence=files)  # validated by the caller
 
     def _with_tool(self, table: Table) -> Table:
-        tool = table.stated.tool
-        return table if tool is None else ToolTable(table.name, table.stated, self._tools.get(tool))
+        tool = table.spec.tool
+        return table if tool is None else ToolTable(table.name, table.spec, self._tools.get(tool))
 
 
 def _load_tool(name: str, path: str) -> Any:
@@ -68,13 +68,13 @@ def _load_tool(name: str, path: str) -> Any:
     return tool
 
 
-def claim_findings(ask: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
+def claim_findings(inputs: EvaluatorInput) -> Mapping[str, Sequence[Finding]]:
     """Return the looked-up claims by kind.
 
     Raises InputError if a table file is not the one that the question was planned with.
     """
-    planned: Any = ask.question.params.get("files", {})
-    material = ask.material[0][CLAIMS]
+    planned: Any = inputs.question.params.get("files", {})
+    material = inputs.material[0][CLAIMS]
     used = {evidence.source: evidence.quote for evidence in material.evidence}
     for table, sha256 in planned.items():
         if used.get(table) != sha256:
@@ -105,7 +105,7 @@ class Confirmed(Evaluator):
 
     name = "facts.confirmed"
     layer = "fact"
-    quick = True
+    runs_inline = True
     reads_data = True
     needs = (CLAIMS,)
 
@@ -126,32 +126,32 @@ class Confirmed(Evaluator):
                 raise PlanError(f"task {view.id!r}: facts.claims has no kind {quote(kind)} to confirm; {hint}")
         return [self.question(view, kind, params={**self.params, "kind": kind, **facts.marks}) for kind in kinds]
 
-    def answer(self, ask: EvaluatorInput) -> Verdict:
-        kind = str(ask.question.params["kind"])
-        claimed = claim_findings(ask)
-        if not claimed[kind] and (ask.response.data is None or any(claimed.values())):
-            return Verdict.abstained(f"the response's data claims no {kind}")
-        return _verdict_on_kind(IdentityKey(ask.material[0][CLAIMS]), kind)
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        kind = str(inputs.question.params["kind"])
+        claimed = claim_findings(inputs)
+        if not claimed[kind] and (inputs.response.data is None or any(claimed.values())):
+            return Verdict.abstain(f"the response's data claims no {kind}")
+        return _verdict_on_kind(IdentityKey(inputs.material[0][CLAIMS]), kind)
 
 
 class IdentityKey(Generic[T]):
     """Wrapper that compares a value by identity, so that results computed from it are cached for the whole audience."""
 
-    __slots__ = ("it",)
+    __slots__ = ("value",)
 
     def __init__(self, it: T) -> None:
-        self.it = it
+        self.value = it
 
     def __hash__(self) -> int:
-        return id(self.it)
+        return id(self.value)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, IdentityKey) and other.it is self.it
+        return isinstance(other, IdentityKey) and other.value is self.value
 
 
 @lru_cache(maxsize=1024)
 def _verdict_on_kind(claims: IdentityKey[Material], kind: str) -> Verdict:
-    data: Any = claims.it.data
+    data: Any = claims.value.data
     findings_of_kind = list({claim_key(finding): finding for finding in reversed(data[kind])}.values())[::-1]
     if not findings_of_kind:
         return Verdict(score=0.0, met=False, reason="the response's data claims nothing that could be looked up")

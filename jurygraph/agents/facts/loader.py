@@ -33,7 +33,7 @@ class Facts(NamedTuple):
     @property
     def fresh(self) -> bool:
         """Return true if the files of the tables are unchanged since they were read."""
-        return all(table.fresh for table in self.tables.values())
+        return all(table.is_fresh for table in self.tables.values())
 
 
 def load_facts(view: TaskView) -> Facts:
@@ -120,7 +120,7 @@ def _open_file_table(name: str, spec: TableStated, file: str) -> FileTable:
     key = name, spec.digest, str(Path(file).absolute())
     known = _FILE_CACHE.get(key)
     try:
-        return known if known is not None and known.fresh else _remember(_FILE_CACHE, key, FileTable(name, spec))
+        return known if known is not None and known.is_fresh else _remember(_FILE_CACHE, key, FileTable(name, spec))
     except InputError as error:
         raise PlanError(f"facts.tables.{name}.file: {error}") from error
 
@@ -135,10 +135,10 @@ def _check_merged(where: str, kind: ClaimsStated, tables: Mapping[str, Table]) -
 
 def _check_form(where: str, kind: ClaimsStated, form: Form, table: Table) -> None:
     """Raise PlanError unless every key column is a group, a record value or fixed, so that rows can be looked up."""
-    name, *_ = table.stated.key
+    name, *_ = table.spec.key
     groups = {name} if form.compiled is None else {form.columns.get(group, group) for group in form.groups}
     claimed_columns = {*groups, *kind.beside, *form.states}
-    for column in table.stated.key:
+    for column in table.spec.key:
         if column not in claimed_columns:
             problem = f"says nothing of {quote(column)}, which is part of the key of {table.name}"
             raise PlanError(f"{where}: {problem}; name a group of the pattern so, or give it in `beside` or `states`")

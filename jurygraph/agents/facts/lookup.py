@@ -79,10 +79,10 @@ async def look_up(kind: ClaimsStated, tables: Mapping[str, Table], data: Any) ->
 
 async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) -> Finding:
     if claim.form is None:
-        return _build_finding(claim, "unread", values=dict(claim.beside), own=sorted(claim.beside))
+        return _build_finding(claim, "unread", values=dict(claim.record_values), own=sorted(claim.record_values))
     table = tables[claim.form.table]
-    claimed_values = {table.stated.key[0]: claim.text} if claim.form.compiled is None else claim.says
-    known = {**claim.beside, **claim.form.states}
+    claimed_values = {table.spec.key[0]: claim.text} if claim.form.compiled is None else claim.values
+    known = {**claim.record_values, **claim.form.states}
     key = table.key_of({**known, **claimed_values})
     rows = await table.find(key) if all(key) else ()  # a claim without a part of the key matches no row
     if not rows:
@@ -92,7 +92,7 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) 
     first, *others = rows
     columns = first.values.keys() if table.columns is None else table.columns
     claimed = {**{name: to_text(known[name]) for name in known if name in columns}, **claimed_values}
-    claimed = {name: value for name, value in claimed.items() if name not in table.stated.key}
+    claimed = {name: value for name, value in claimed.items() if name not in table.spec.key}
     tolerances = claim.form.within
     differs = [
         name
@@ -108,7 +108,7 @@ async def _look_up_claim(claim: Claim, tables: Mapping[str, Table], hint: bool) 
         own=_own_columns(known, columns),
         claimed=claimed,
         differs=differs,
-        alternatives=[row.number for row in others if table.content(row) != table.content(first)],
+        alternatives=[row.number for row in others if table.row_content(row) != table.row_content(first)],
     )
 
 

@@ -48,11 +48,11 @@ class Ranker(BatchEvaluator):
     def close(self) -> None:
         self._reranker.close()
 
-    async def answer_all(self, asks: Sequence[EvaluatorInput]) -> list[Verdict]:
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
         """Return the verdicts; documents of one query share requests, and empty responses are not sent."""
         verdicts: list[Verdict] = []
-        for query, query_asks in groupby(asks, key=lambda ask: query_text(ask.task.query)):
-            documents = [ask.response.text for ask in query_asks]
+        for query, query_asks in groupby(batch, key=lambda inputs: query_text(inputs.task.query)):
+            documents = [inputs.response.text for inputs in query_asks]
             scored = iter(await self._score_documents(query, [document for document in documents if document.strip()]))
             verdicts += [next(scored) if document.strip() else _EMPTY for document in documents]
         return verdicts
@@ -76,7 +76,7 @@ class Ranker(BatchEvaluator):
             return Verdict(score=sigmoid(score), native=score, reason=f"logit {score:.3f} of {self._reranker.name}")
         if not 0.0 <= score <= 1.0:
             problem = f"{self._reranker.name}: its relevance_score {score!r} lies outside [0, 1]"
-            return Verdict.failed("unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}")
+            return Verdict.fail("unreadable", f"{problem}; where it gives logits, write params: {{logits: true}}")
         score = abs(score)  # turns -0.0, which is in the range, into 0.0
         return Verdict(score=score, reason=f"relevance {score:.3f} by {self._reranker.name}")
 

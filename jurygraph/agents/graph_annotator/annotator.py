@@ -49,7 +49,7 @@ class Annotator:
         return CheckedRoles(
             {name: role for part in parts for name, role in part.roles.items()},
             {name: why for part in parts for name, why in part.unassigned.items()},
-            tuple(why for part in parts for why in part.beside),
+            tuple(why for part in parts for why in part.unknown_names),
         )
 
     async def edges(self, pairs: Sequence[Pair], roles: Mapping[str, Role], batch: int, votes: int) -> list[Batch]:
@@ -69,7 +69,7 @@ class Annotator:
     def source(self) -> EdgeSource:
         """Return the source of the edges: the model, and the digest of the prompt with its domain."""
         prompt = load_prompt("graph-edges")
-        prompt_digest = digest_of([prompt.id, prompt.edition, *map(list, prompt.sections), self._domain.text])
+        prompt_digest = digest_of([prompt.id, prompt.full_version, *map(list, prompt.sections), self._domain.text])
         return EdgeSource(self._consultation.model, prompt_digest[:_DIGITS])
 
     async def _ask_roles(self, names: Sequence[str]) -> CheckedRoles:
@@ -78,10 +78,10 @@ class Annotator:
         variables = {**self._shared_variables, "rubric": listed, "asked": _lines(names)}
         room = _TOKENS_BASE + _TOKENS_A_ROLE * len(names) + _tokens(names)
         form = roles_reply_model(tuple(names))
-        request = self._consultation.request(load_prompt("graph-roles"), form, variables, room=room)
+        request = self._consultation.request(load_prompt("graph-roles"), form, variables, max_reply_tokens=room)
 
         def flaw(reply: RolesReply) -> str | None:
-            return _repair_message(check_roles(reply.roles, criteria).wrong)
+            return _repair_message(check_roles(reply.roles, criteria).problems)
 
         try:
             result = await self._consultation.judge(request, RolesReply, flaw)
@@ -123,7 +123,9 @@ class Annotator:
         }
         room = _TOKENS_BASE + _TOKENS_AN_EDGE * len(pairs) + _tokens(name for pair in pairs for name in pair)
         form = edges_reply_model(tuple(pairs))
-        return self._consultation.request(load_prompt("graph-edges"), form, variables, sample=sample, room=room)
+        return self._consultation.request(
+            load_prompt("graph-edges"), form, variables, sample=sample, max_reply_tokens=room
+        )
 
     @property
     def _shared_variables(self) -> dict[str, str]:

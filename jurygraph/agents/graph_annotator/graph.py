@@ -52,7 +52,7 @@ def projection_rejections(projected: Projection) -> Iterator[RejectedEdge]:
 def freeze_graph(
     task: Task,
     rubric: Rubric,
-    stood: KnownGraph,
+    known: KnownGraph,
     requested: Iterable[Pair],
     edges: Sequence[Edge],
     record: Annotation,
@@ -62,17 +62,17 @@ def freeze_graph(
     `record` has what is new about the pairs `requested`; what still holds of the previous record is added.
     """
     criteria = tuple(
-        criterion.model_copy(update={"role": stood.roles.get(criterion.id, record.roles.get(criterion.id))})
+        criterion.model_copy(update={"role": known.roles.get(criterion.id, record.roles.get(criterion.id))})
         for criterion in rubric.criteria
     )
     roles = {criterion.id: criterion.role for criterion in criteria if criterion.role is not None}
-    before = {} if stood.record is None else stood.record.roles
+    before = {} if known.record is None else known.record.roles
     update = {
         "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
         "seen": {
             criterion.id: seen(task, criterion, criterion.role) for criterion in criteria if criterion.role is not None
         },
-        "rejected": tuple(sorted({*stood.still_rejected(requested), *record.rejected}, key=_sort_key)),
+        "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=lambda pair: (pair.parent, pair.child))),
     }
     annotation = record.model_copy(update=update)

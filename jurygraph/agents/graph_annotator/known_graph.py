@@ -19,23 +19,23 @@ class KnownGraph:
     they close a cycle, so those that an earlier projection `cut` may come back."""
 
     roles: Mapping[str, Role]
-    settled: frozenset[str]
-    by_hand: tuple[Edge, ...]
-    found: tuple[Edge, ...]
-    cut: tuple[Edge, ...]
+    unchanged_criteria: frozenset[str]
+    hand_written_edges: tuple[Edge, ...]
+    annotated_edges: tuple[Edge, ...]
+    projected_out_edges: tuple[Edge, ...]
     record: Annotation | None
 
-    def still_to_ask(self, candidates: Iterable[Pair]) -> tuple[Pair, ...]:
+    def open_pairs(self, candidates: Iterable[Pair]) -> tuple[Pair, ...]:
         """Return the pairs about which nothing is known; a hand-written edge settles its pair in both directions."""
         unanswered = (
             set() if self.record is None else {Pair(pair.parent, pair.child) for pair in self.record.unanswered}
         )
-        by_hand = {frozenset(_ends(edge)) for edge in self.by_hand}
-        known = set(map(_ends, self.found))
+        by_hand = {frozenset(_ends(edge)) for edge in self.hand_written_edges}
+        known = set(map(_ends, self.annotated_edges))
         return sort_pairs(
             pair
             for pair in candidates
-            if (pair in unanswered or not self.settled.issuperset(pair))
+            if (pair in unanswered or not self.unchanged_criteria.issuperset(pair))
             and pair not in known
             and frozenset(pair) not in by_hand
         )
@@ -47,7 +47,7 @@ class KnownGraph:
         for edge in () if self.record is None else self.record.rejected:
             ends = Pair(edge.parent, edge.child)
             is_superseded = ends in requested_pairs if edge.stage == "vote" else frozenset(ends) in requested_undirected
-            is_invalid = edge.parent == edge.child or not self.settled.issuperset(ends)
+            is_invalid = edge.parent == edge.child or not self.unchanged_criteria.issuperset(ends)
             if edge.stage != "projection" and not is_superseded and not (requested_pairs and is_invalid):
                 yield edge
 
@@ -70,10 +70,10 @@ def known_graph(task: Task, rubric: Rubric, reviewed: Rubric | None = None) -> K
     found = [edge for edge in source.edges if edge.model and _ends(edge) not in hand_written]
     return KnownGraph(
         roles=roles,
-        settled=settled,
-        by_hand=tuple(by_hand),
-        found=tuple(edge for edge in found if settled.issuperset(_ends(edge))),
-        cut=tuple(
+        unchanged_criteria=settled,
+        hand_written_edges=tuple(by_hand),
+        annotated_edges=tuple(edge for edge in found if settled.issuperset(_ends(edge))),
+        projected_out_edges=tuple(
             edge for edge in _cut_edges(record) if settled.issuperset(_ends(edge)) and _ends(edge) not in hand_written
         ),
         record=record,
@@ -88,7 +88,9 @@ def _known_roles(task: Task, rubric: Rubric, source: Rubric) -> tuple[dict[str, 
     for criterion in rubric.criteria:
         source_criterion = source_criteria.get(criterion.id)
         role = criterion.role or (
-            source_criterion.role if source_criterion is not None and criterion.says_what(source_criterion) else None
+            source_criterion.role
+            if source_criterion is not None and criterion.has_same_content(source_criterion)
+            else None
         )
         if role is None:
             continue
@@ -114,4 +116,4 @@ def _ends(edge: Edge) -> Pair:
 
 def seen(task: Task, criterion: Criterion, role: Role) -> str:
     """Return a digest of the annotator's input: a criterion's words, its sign and its role, under the query."""
-    return digest_of([query_text(task.query), criterion.stated, role])[:_DIGITS]
+    return digest_of([query_text(task.query), criterion.content, role])[:_DIGITS]

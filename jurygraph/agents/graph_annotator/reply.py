@@ -43,7 +43,7 @@ class EdgeReply(FrozenModel):
     confidence: Percent
 
     @property
-    def sure(self) -> float:
+    def confidence_share(self) -> float:
         """Return the confidence, in [0, 1]."""
         return self.confidence / _MAX_PERCENT
 

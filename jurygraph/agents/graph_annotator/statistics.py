@@ -24,7 +24,7 @@ class GraphStatistics:
     non_empty: float | None
     invalid: float | None
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the statistics as JSON values."""
         return asdict(self)
 

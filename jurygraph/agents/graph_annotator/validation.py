@@ -19,12 +19,12 @@ class CheckedRoles:
 
     roles: dict[str, Role] = field(default_factory=dict)
     unassigned: dict[str, str] = field(default_factory=dict)
-    beside: tuple[str, ...] = ()
+    unknown_names: tuple[str, ...] = ()
 
     @property
-    def wrong(self) -> list[str]:
+    def problems(self) -> list[str]:
         """Return all problems, in sentences."""
-        return [*(f"{_quote(name)} {why}" for name, why in self.unassigned.items()), *self.beside]
+        return [*(f"{_quote(name)} {why}" for name, why in self.unassigned.items()), *self.unknown_names]
 
 
 def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion]) -> CheckedRoles:
@@ -33,7 +33,7 @@ def check_roles(replies: Iterable[RoleReply], criteria: Mapping[str, Criterion])
     for reply in replies:
         roles[reply.criterion].add(reply.role)
     checked = CheckedRoles(
-        beside=tuple(f"{_quote(name)} was not asked about" for name in sorted({*roles} - {*criteria}))
+        unknown_names=tuple(f"{_quote(name)} was not asked about" for name in sorted({*roles} - {*criteria}))
     )
     for name in sorted(criteria):
         why = _wrong_role(criteria[name], sorted(roles[name]))

@@ -39,7 +39,7 @@ def elect_edge(pair: Pair, samples: Sequence[CheckedEdges], source: EdgeSource) 
             "child": pair.child,
             "kind": kind,
             "reason": most_confident.reason,
-            "confidence": fmean(answer.sure for answer in winners),
+            "confidence": fmean(answer.confidence_share for answer in winners),
             "votes": (len(winners), len(samples)) if len(samples) > 1 else None,
             **source._asdict(),
         }
@@ -71,7 +71,7 @@ def reject_answer(answer: EdgeReply, stage: str, why: str, source: EdgeSource) -
     content = {
         **answer.model_dump(include={"parent", "child", "reason"}),
         "kind": answer.relation,
-        "confidence": answer.sure,
+        "confidence": answer.confidence_share,
     }
     return RejectedEdge.model_validate({**content, "stage": stage, "why": why, **source._asdict()})
 

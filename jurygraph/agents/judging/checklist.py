@@ -33,7 +33,7 @@ class Checklist(JudgeEvaluator):
     name = "checklist"
     prompt = load_prompt("checklist")
     layer = "residual"
-    noun = "checklist"
+    item_name = "checklist"
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class Checklist(JudgeEvaluator):
         self.audience = audience
         self._items = tuple(items)
 
-    def item(self, ask: EvaluatorInput) -> Item:
+    def item(self, inputs: EvaluatorInput) -> Item:
         return Item("Each part is asked about by itself.", PartialCredit((1.0,) * len(self._items)), self._items)
 
-    def beside(self, ask: EvaluatorInput) -> Mapping[str, Any]:
-        about = ask.task.about
+    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+        about = inputs.task.about
         return {"profile": about.profile if isinstance(about, Stakeholder) else ""}
 
-    def company(self, ask: EvaluatorInput) -> str:
-        return ask.task.member or ""
+    def batch_key(self, inputs: EvaluatorInput) -> str:
+        return inputs.task.member or ""

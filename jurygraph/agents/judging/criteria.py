@@ -22,10 +22,10 @@ class Criteria(JudgeEvaluator):
     name = "criteria"
     prompt = load_prompt("criteria")
     audience = "criterion"
-    noun = "criterion"
+    item_name = "criterion"
 
-    def item(self, ask: EvaluatorInput) -> Item:
-        about = ask.task.about
+    def item(self, inputs: EvaluatorInput) -> Item:
+        about = inputs.task.about
         assert isinstance(about, Criterion)
         if about.parts:
             weights = tuple(part.weight for part in about.parts)

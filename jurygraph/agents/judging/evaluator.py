@@ -29,8 +29,8 @@ class JudgeEvaluator(BatchEvaluator):
     """
 
     layer: Layer = "model"
-    asks_model = True
-    noun: str = "item"
+    uses_model = True
+    item_name: str = "item"
     """The name of an item in prompts and replies."""
     version = "2"
 
@@ -46,58 +46,56 @@ class JudgeEvaluator(BatchEvaluator):
         if "items" not in self.prompt.needs:
             raise ConfigError(f"prompt {self.prompt.id!r} shows no items; write `extends: items` in its front matter")
         class_version = self.version if has_own_version(type(self), JudgeEvaluator) else source_version(type(self))
-        self.version = f"{class_version} prompt {self.prompt.edition}"
+        self.version = f"{class_version} prompt {self.prompt.full_version}"
 
     @abstractmethod
-    def item(self, ask: EvaluatorInput) -> Item:
+    def item(self, inputs: EvaluatorInput) -> Item:
         """Return the item to be judged."""
 
-    def beside(self, ask: EvaluatorInput) -> Mapping[str, Any]:
+    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
         """Return additional prompt variables; they must be equal for all inputs of a batch."""
         return {}
 
-    def company(self, ask: EvaluatorInput) -> str:
+    def batch_key(self, inputs: EvaluatorInput) -> str:
         """Return a batch key: inputs about one response with equal keys share a call."""
         return ""
 
-    async def answer_all(self, asks: Sequence[EvaluatorInput]) -> list[Verdict]:
-        """Return the verdicts, in the order of `asks`. Batches depend on ids only, so that equal inputs always give
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts, in the order of `batch`. Batches depend on ids only, so that equal inputs always give
         equal batches."""
-        order = sorted(range(len(asks)), key=lambda index: self._sort_key(asks[index]))
-        batches = [
-            batch
-            for _, indices in groupby(order, key=lambda index: self._sort_key(asks[index])[:3])
-            for batch in _chunks(list(indices))
+        order = sorted(range(len(batch)), key=lambda index: self._sort_key(batch[index]))
+        calls = [
+            chunk
+            for _, indices in groupby(order, key=lambda index: self._sort_key(batch[index])[:3])
+            for chunk in _chunks(list(indices))
         ]
-        batch_verdicts = await asyncio.gather(
-            *(self._judge_batch([asks[index] for index in batch]) for batch in batches)
-        )
+        results = await asyncio.gather(*(self._judge_batch([batch[index] for index in indices]) for indices in calls))
         verdicts = {
             index: verdict
-            for batch, batch_result in zip(batches, batch_verdicts, strict=True)
-            for index, verdict in zip(batch, batch_result, strict=True)
+            for indices, call_verdicts in zip(calls, results, strict=True)
+            for index, verdict in zip(indices, call_verdicts, strict=True)
         }
-        return [verdicts[index] for index in range(len(asks))]
+        return [verdicts[index] for index in range(len(batch))]
 
-    def _sort_key(self, ask: EvaluatorInput) -> tuple[str, int, str, str]:
-        return ask.response.id, ask.sample, self.company(ask), ask.question.id
+    def _sort_key(self, inputs: EvaluatorInput) -> tuple[str, int, str, str]:
+        return inputs.response.id, inputs.sample, self.batch_key(inputs), inputs.question.id
 
-    async def _judge_batch(self, asks: Sequence[EvaluatorInput]) -> list[Verdict]:
-        ask, gateway = asks[0], asks[0].gateway
+    async def _judge_batch(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        ask, gateway = batch[0], batch[0].client
         assert gateway is not None, "asked without a model"
-        items = {f"{self.noun}_{number}": self.item(item_ask) for number, item_ask in enumerate(asks, start=1)}
-        variables, text = {**shared_prompt_variables(ask), **self.beside(ask)}, ask.response.text
+        items = {f"{self.item_name}_{number}": self.item(item_ask) for number, item_ask in enumerate(batch, start=1)}
+        variables, text = {**shared_prompt_variables(ask), **self.prompt_variables(ask)}, ask.response.text
         return await judge_items(gateway, self.prompt, items, variables, text, sample=ask.sample, compact=self._compact)
 
 
-def shared_prompt_variables(ask: EvaluatorInput | DeriverInput) -> dict[str, Any]:
+def shared_prompt_variables(inputs: EvaluatorInput | DeriverInput) -> dict[str, Any]:
     """Return the prompt variables that all prompts about a response share: the task, a reference, and the response."""
-    view = ask.task
+    view = inputs.task
     if isinstance(view.query, str):
         query = view.query
     else:
         query = "\n\n".join(f"{message.role}: {message.content}" for message in view.query)
-    return {"query": query, "reference": view.reference, "response": ask.response.text}
+    return {"query": query, "reference": view.reference, "response": inputs.response.text}
 
 
 def _chunks(indices: Sequence[int]) -> list[Sequence[int]]:

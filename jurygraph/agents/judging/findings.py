@@ -24,7 +24,7 @@ class Finding:
     """
 
     place: str
-    measured: Measurement
+    measurement: Measurement
     reason: str
     quotes: Sequence[str] = ()
     claims: Sequence[Claim] = ()
@@ -36,7 +36,7 @@ def find_unsupported_claims(claims: Iterable[tuple[str, Iterable[Claim]]], text:
     None if every claim is supported. `claims` maps places in the reply to the claims made there.
     """
     problems = [
-        f"{place}: {claim.said}, {missing_evidence(claim, text)}"
+        f"{place}: {claim.statement}, {missing_evidence(claim, text)}"
         for place, place_claims in claims
         for claim in _unsupported_claims(place_claims, text)
     ]
@@ -53,17 +53,17 @@ def build_verdict(finding: Finding, text: SearchableText | None, call: str) -> V
     unsupported = _unsupported_claims(finding.claims, text)
     if not unsupported:
         return _build_verdict(finding, reason, evidence, call)
-    message = "; ".join(f"{claim.said}, {missing_evidence(claim, text)}" for claim in unsupported)
+    message = "; ".join(f"{claim.statement}, {missing_evidence(claim, text)}" for claim in unsupported)
     failure = Failure(cause="response", kind="unsupported", message=f"the judge says {message}")
     return Verdict(status="failed", failure=failure, reason=reason, evidence=evidence, call=call)
 
 
 def _unsupported_claims(claims: Iterable[Claim], text: SearchableText) -> list[Claim]:
-    return [claim for claim in claims if not any(map(text.supports, claim.quotes))]
+    return [claim for claim in claims if not any(map(text.find_support, claim.quotes))]
 
 
 def _build_verdict(finding: Finding, reason: str, evidence: tuple[Evidence, ...], call: str) -> Verdict:
-    measured = finding.measured
+    measured = finding.measurement
     return Verdict(
         score=measured.score,
         met=measured.met,

@@ -62,7 +62,7 @@ class Measurement:
 class Claim(NamedTuple):
     """A claim of a reply about a response that needs a quotation, with the quotations given for it."""
 
-    said: str
+    statement: str
     quotes: Sequence[str]
 
 
@@ -70,7 +70,7 @@ class Form(ABC):
     """Base class of the forms in which one item is judged. `compact` replies hold neither reasons nor quotations."""
 
     @abstractmethod
-    def noun(self, compact: bool) -> type[FrozenModel]:
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
         """Return the reply model."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class Form(ABC):
         """Yield the positive findings of the reply, which need a quotation from the response."""
 
     @abstractmethod
-    def measured(self, answer: Any, reply: Reply, name: str) -> Measurement:
+    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         """Return the measurement of the reply; `name` is the field of the reply that holds the answer."""
 
 
@@ -90,14 +90,14 @@ class Binary(Form):
     needs no quotation, stays below 0.5.
     """
 
-    def noun(self, compact: bool) -> type[FrozenModel]:
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
         return VerdictStated if compact else _add_reason(VerdictStated)
 
     def claims(self, answer: Any) -> Iterator[Claim]:
         if answer.met:
             yield Claim("met", answer.quotes)
 
-    def measured(self, answer: Any, reply: Reply, name: str) -> Measurement:
+    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         probability = p_true(reply, (name, "met"))
         if probability is not None and (probability >= 0.5) != answer.met:
             probability = None  # a reply of "no" with P(yes) above 0.5 has no quotation for it
@@ -112,14 +112,14 @@ class Scale(Form):
     low: float
     high: float
 
-    def noun(self, compact: bool) -> type[FrozenModel]:
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _scale_model(self.low, self.high, compact)
 
     def claims(self, answer: Any) -> Iterator[Claim]:
         if answer.value > self.low:
             yield Claim(f"a value of {answer.value:g}", answer.quotes)
 
-    def measured(self, answer: Any, reply: Reply, name: str) -> Measurement:
+    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         score = (answer.value - self.low) / (self.high - self.low)
         return Measurement(score, native=answer.value, scale=(self.low, self.high))
 
@@ -135,7 +135,7 @@ class PartialCredit(Form):
         """Return the names of the parts, as prompt and reply use them."""
         return [f"part_{place}" for place in range(1, len(self.weights) + 1)]
 
-    def noun(self, compact: bool) -> type[FrozenModel]:
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _parts_model(len(self.weights), compact)
 
     def claims(self, answer: Any) -> Iterator[Claim]:
@@ -144,7 +144,7 @@ class PartialCredit(Form):
             if part.met:
                 yield Claim(f"{name} met", part.quotes)
 
-    def measured(self, answer: Any, reply: Reply, name: str) -> Measurement:
+    def measure(self, answer: Any, reply: Reply, name: str) -> Measurement:
         met = [getattr(answer, part).met for part in self.names]
         credit = math.fsum(weight for weight, is_met in zip(self.weights, met, strict=True) if is_met)
         total = math.fsum(self.weights)

@@ -55,7 +55,7 @@ async def judge_items(
     elsewhere are discarded, the model gets one chance to repair its reply, and a finding then left without any becomes
     a failed verdict of cause `response`. `compact` replies hold neither reasons nor quotations.
     """
-    reply_model = _reply_model(tuple((name, item.form.noun(compact)) for name, item in items.items()))
+    reply_model = _reply_model(tuple((name, item.form.reply_model(compact)) for name, item in items.items()))
     prompt_variables = {**variables, "items": tuple(_show_item(*item) for item in items.items()), "compact": compact}
     request = gateway.request(prompt, reply_model, prompt_variables, sample=sample, logprobs=not compact)
     response_text = None if compact or not gateway.safety.evidence else await aread_text(response)
@@ -95,7 +95,7 @@ def _claims_by_item(items: Mapping[str, Item], value: Any) -> Iterator[tuple[str
 def _build_finding(name: str, item: Item, value: Any, reply: Reply, compact: bool) -> Finding:
     """Return the finding of a reply on one item."""
     answer = getattr(value, name)
-    measured = item.form.measured(answer, reply, name)
+    measured = item.form.measure(answer, reply, name)
     if compact:
         return Finding(name, measured, reason="")
     return Finding(name, measured, answer.reason, _quotations(answer), tuple(item.form.claims(answer)))

@@ -29,21 +29,23 @@ class Preferences(JudgeEvaluator):
     name = "preferences"
     prompt = load_prompt("preferences")
     audience = "stakeholder"
-    noun = "constraint"
+    item_name = "constraint"
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         assert isinstance(view.about, Stakeholder)
         return [self.question(view, constraint.id) for constraint in view.about.constraints if constraint.check is None]
 
-    def item(self, ask: EvaluatorInput) -> Item:
-        assert isinstance(ask.task.about, Stakeholder)
-        constraint = next(candidate for candidate in ask.task.about.constraints if candidate.id == ask.question.subject)
+    def item(self, inputs: EvaluatorInput) -> Item:
+        assert isinstance(inputs.task.about, Stakeholder)
+        constraint = next(
+            candidate for candidate in inputs.task.about.constraints if candidate.id == inputs.question.subject
+        )
         text = constraint.text or constraint.id
         return Item(text, Binary()) if constraint.kind == "hard" else Item(text, Scale(*SERVED_SCALE), anchors=_ANCHORS)
 
-    def beside(self, ask: EvaluatorInput) -> Mapping[str, Any]:
-        assert isinstance(ask.task.about, Stakeholder)
-        return {"profile": ask.task.about.profile}
+    def prompt_variables(self, inputs: EvaluatorInput) -> Mapping[str, Any]:
+        assert isinstance(inputs.task.about, Stakeholder)
+        return {"profile": inputs.task.about.profile}
 
-    def company(self, ask: EvaluatorInput) -> str:
-        return ask.task.member or ""
+    def batch_key(self, inputs: EvaluatorInput) -> str:
+        return inputs.task.member or ""

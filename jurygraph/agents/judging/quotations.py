@@ -62,7 +62,7 @@ def unverified_quotes(quotations: Sequence[str]) -> tuple[Evidence, ...]:
 
 def verify_quotes(quotations: Sequence[str], text: SearchableText) -> tuple[tuple[Evidence, ...], list[str]]:
     """Return the quoted passages as evidence, and the quotations that match no passage."""
-    passage_of = {quotation: text.supports(quotation) for quotation in quotations}
+    passage_of = {quotation: text.find_support(quotation) for quotation in quotations}
     passages = dict.fromkeys(passage for passage in passage_of.values() if passage is not None)
     evidence = tuple(
         Evidence(quote=passage.text, start=passage.start, end=passage.end, verified=True) for passage in passages

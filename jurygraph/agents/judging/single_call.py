@@ -12,15 +12,15 @@ class SingleCallEvaluator(BatchEvaluator):
     """Ask a model once about a response, and read all verdicts from the reply."""
 
     layer: Layer = "model"
-    asks_model = True
+    uses_model = True
 
     @abstractmethod
-    async def judged(self, ask: EvaluatorInput) -> Mapping[str, Verdict]:
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return all verdicts on a response, by the subjects of their questions."""
 
-    async def answer_all(self, asks: Sequence[EvaluatorInput]) -> list[Verdict]:
-        """Return the verdicts, in the order of `asks`; those on one response and sample come from one call."""
-        calls = {(ask.response.id, ask.sample): ask for ask in asks}
-        judged = await asyncio.gather(*map(self.judged, calls.values()))
+    async def answer_all(self, batch: Sequence[EvaluatorInput]) -> list[Verdict]:
+        """Return the verdicts, in the order of `batch`; those on one response and sample come from one call."""
+        calls = {(inputs.response.id, inputs.sample): inputs for inputs in batch}
+        judged = await asyncio.gather(*map(self.judge_response, calls.values()))
         verdicts = dict(zip(calls, judged, strict=True))
-        return [verdicts[ask.response.id, ask.sample][ask.question.subject] for ask in asks]
+        return [verdicts[inputs.response.id, inputs.sample][inputs.question.subject] for inputs in batch]

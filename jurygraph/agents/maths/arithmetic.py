@@ -63,13 +63,13 @@ class Step:
     expression: str
     claimed: Fraction
     value: Fraction | None
-    right: bool
+    is_right: bool
     how: How
 
-    def moved(self, by: int) -> "Step":
+    def shift(self, by: int) -> "Step":
         """Return the same equality with its offsets shifted by `by` characters."""
         start, end = self.start + by, self.end + by
-        return Step(self.quote, start, end, self.expression, self.claimed, self.value, self.right, self.how)
+        return Step(self.quote, start, end, self.expression, self.claimed, self.value, self.is_right, self.how)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def steps(text: str) -> tuple[Step, ...]:
         if "=" in line and remaining > 0:
             read = _read_line_cached if len(line) <= _MAX_CACHED else _read_line
             sign_count, line_steps = read(line, remaining)
-            all_steps += (step.moved(start) for step in line_steps) if start else line_steps
+            all_steps += (step.shift(start) for step in line_steps) if start else line_steps
             remaining -= sign_count
         start += len(line) + 1
     return tuple(all_steps)

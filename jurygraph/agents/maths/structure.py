@@ -25,7 +25,7 @@ class Part:
     """One of the five parts of the format; `present` if the response has it."""
 
     name: str
-    present: bool
+    is_present: bool
 
 
 class Marker(NamedTuple):
@@ -45,7 +45,7 @@ def format_parts(text: str) -> tuple[Part, ...]:
 def format_score(text: str) -> float:
     """Return R_fmt, 0 to 1: the share of the five parts that are present."""
     parts = format_parts(text)
-    return sum(part.present for part in parts) / len(parts)
+    return sum(part.is_present for part in parts) / len(parts)
 
 
 def ordered_steps(text: str) -> int:

@@ -37,7 +37,7 @@ class FalseCalculation:
     value: Fraction | None
 
     @property
-    def complaint(self) -> str:
+    def description(self) -> str:
         """Return the description of the error for messages."""
         truth = "it is not defined" if self.value is None else f"it is {float(self.value):.10g}"
         return f"{shorten(self.quote, _MAX_CHARACTERS)!r}, but {truth}"
@@ -75,13 +75,13 @@ def _step_number(steps: Sequence[Segment], start: int) -> int:
 
 
 def _false_equalities(text: str) -> Iterator[arithmetic.Step]:
-    yield from (equality for equality in arithmetic.steps(text) if not equality.right)
+    yield from (equality for equality in arithmetic.steps(text) if not equality.is_right)
     for reading in (_without_annotations(text), _with_continuations(text)):
         if reading != text:
             yield from (
                 equality
                 for equality in arithmetic.steps(reading)
-                if not equality.right and not _differs_by_sign(equality)
+                if not equality.is_right and not _differs_by_sign(equality)
             )
 
 

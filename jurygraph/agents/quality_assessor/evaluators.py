@@ -16,17 +16,17 @@ class Arithmetic(Evaluator):
     """
 
     name = "quality.arithmetic"
-    quick = True
+    runs_inline = True
 
     @property
     def branch(self) -> Branch:
         return "specialists"
 
-    def answer(self, ask: EvaluatorInput) -> Verdict:
-        steps = split_steps(ask.response.text)
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
+        steps = split_steps(inputs.response.text)
         if not steps:
             return NO_STEPS
-        errors = find_false_calculations(shared_prompt_variables(ask)["query"], ask.response.text, steps)
+        errors = find_false_calculations(shared_prompt_variables(inputs)["query"], inputs.response.text, steps)
         if not errors:
             return Verdict(score=1.0, met=True, reason=f"in none of {len(steps)} steps a false calculation is written")
         first = errors[0].step
@@ -34,7 +34,7 @@ class Arithmetic(Evaluator):
             score=step_reward(first, len(steps)),
             met=False,
             native=first,
-            reason=f"step {first} of {len(steps)} is wrong: {errors[0].complaint}",
+            reason=f"step {first} of {len(steps)} is wrong: {errors[0].description}",
             evidence=tuple(
                 Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True) for slip in errors
             ),

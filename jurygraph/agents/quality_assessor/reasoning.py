@@ -57,7 +57,7 @@ class Reasoning(SingleCallEvaluator):
 
     def __init__(self) -> None:
         self._prompt = load_prompt("steps")
-        self.version = f"1 prompt {self._prompt.edition}"
+        self.version = f"1 prompt {self._prompt.full_version}"
 
     @property
     def branch(self) -> Branch:
@@ -66,28 +66,28 @@ class Reasoning(SingleCallEvaluator):
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, aspect) for aspect in ASPECTS]
 
-    async def judged(self, ask: EvaluatorInput) -> Mapping[str, Verdict]:
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return the verdict on each aspect of a response."""
-        steps = split_steps(ask.response.text)
+        steps = split_steps(inputs.response.text)
         if not steps:
             return dict.fromkeys(ASPECTS, NO_STEPS)
         if len(steps) > MAX_STEPS_JUDGED:
             message = f"the response has {len(steps)} steps, and at most {MAX_STEPS_JUDGED} are judged"
-            return dict.fromkeys(ASPECTS, Verdict.failed("too-long", message, cause="response"))
-        return await self._judge_steps(ask, steps)
+            return dict.fromkeys(ASPECTS, Verdict.fail("too-long", message, cause="response"))
+        return await self._judge_steps(inputs, steps)
 
-    async def _judge_steps(self, ask: EvaluatorInput, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
-        gateway = ask.gateway
+    async def _judge_steps(self, inputs: EvaluatorInput, steps: Sequence[Segment]) -> Mapping[str, Verdict]:
+        gateway = inputs.client
         assert gateway is not None, "asked without a model"
-        task = shared_prompt_variables(ask)
+        task = shared_prompt_variables(inputs)
         shown_steps = [{"name": f"step_{step.number}", "text": step.text} for step in steps]
-        variables = {**task, "steps": shown_steps, "facts": _facts(ask.task)}
+        variables = {**task, "steps": shown_steps, "facts": _facts(inputs.task)}
         reply_model = steps_reply_model(len(steps))
         request = gateway.request(
-            self._prompt, reply_model, variables, sample=ask.sample, room=TOKENS_PER_STEP * len(steps)
+            self._prompt, reply_model, variables, sample=inputs.sample, max_reply_tokens=TOKENS_PER_STEP * len(steps)
         )
         slip_by_step = {
-            slip.step: slip for slip in reversed(find_false_calculations(task["query"], ask.response.text, steps))
+            slip.step: slip for slip in reversed(find_false_calculations(task["query"], inputs.response.text, steps))
         }
         findings = _Findings(steps, slip_by_step, gateway.safety.evidence)
         try:
@@ -138,13 +138,13 @@ class _Findings:
 
     def _unsound_by_code(self, slip: FalseCalculation) -> _Unsound:
         evidence = Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True)
-        return _Unsound(slip.step, slip.complaint, (evidence,))
+        return _Unsound(slip.step, slip.description, (evidence,))
 
     def _unsound_by_model(self, step: int, fault: FaultStated) -> _Unsound:
         if not self._is_checked:
             return _Unsound(step, fault.reason, (Evidence(quote=fault.quote),) if fault.quote.strip() else ())
         text, offset = self._texts[step - 1], self._steps[step - 1].start
-        passage = text.supports(fault.quote)
+        passage = text.find_support(fault.quote)
         if passage is None:
             return _Unsound(step, fault.reason, (), _quotation_problem(fault.quote, text))
         start, end = offset + passage.start, offset + passage.end

@@ -39,21 +39,23 @@ def grouped_by_agent(votes: Votes, agent: ArrayLike, prompt: ArrayLike | None = 
     """Return the agent and the prompt of every item, from columns row by row. PlanError if an item has two."""
     agent_codes, agents = _codes_of_items(votes, "agent", agent)
     if prompt is None:
-        return Grouping(agents, agent_codes, np.arange(len(votes.items)), votes.labelled)
+        return Grouping(agents, agent_codes, np.arange(len(votes.items)), votes.has_label)
     prompt_codes, _ = _codes_of_items(votes, "prompt", prompt)
-    return Grouping(agents, agent_codes, prompt_codes, votes.labelled)
+    return Grouping(agents, agent_codes, prompt_codes, votes.has_label)
 
 
 def _codes_of_items(votes: Votes, name: str, column: ArrayLike) -> tuple[IndexArray, Sequence[Key]]:
     codes, names = code_column(name, column)
-    if len(codes) != len(votes.of_row):
-        raise PlanError(f"{name} has {len(codes)} rows where the labels have {len(votes.of_row)}; give one for each")
+    if len(codes) != len(votes.item_of_row):
+        raise PlanError(
+            f"{name} has {len(codes)} rows where the labels have {len(votes.item_of_row)}; give one for each"
+        )
     code_of_item = np.empty(len(votes.items), dtype=np.intp)
-    code_of_item[votes.of_row[::-1]] = codes[::-1]
-    wrong = codes != code_of_item[votes.of_row]
+    code_of_item[votes.item_of_row[::-1]] = codes[::-1]
+    wrong = codes != code_of_item[votes.item_of_row]
     if wrong.any():
         row = int(np.argmax(wrong))
-        item = votes.of_row[row]
+        item = votes.item_of_row[row]
         two_names = f"{names[code_of_item[item]]!r} and {names[codes[row]]!r}"
         raise PlanError(f"item {votes.items[item]!r} has the {name}s {two_names}; give each {name} items of its own")
     return code_of_item, names

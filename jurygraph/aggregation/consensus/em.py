@@ -41,7 +41,7 @@ class Rules:
     prior_mu: float
     prior_confusion: float
     floor: float
-    watched: Watched
+    convergence_on: Watched
     tol: float
     max_iter: int
     accelerated: bool
@@ -86,14 +86,14 @@ class Problem:
         self._gold = np.flatnonzero(known >= 0)
         self._truth = known[self._gold]
 
-    def run(self, start: Model, before: FloatArray | None = None) -> Fitted:
+    def run(self, start: Model, previous_posterior: FloatArray | None = None) -> Fitted:
         """Run steps from `start` until they converge or `max_iter` is reached.
 
         `before` [K,P] is the posterior that the first E-step is compared with.
         """
-        return self._run_accelerated(start) if self._rules.accelerated else self._run_plain(start, before)
+        return self._run_accelerated(start) if self._rules.accelerated else self._run_plain(start, previous_posterior)
 
-    def expect(self, model: Model) -> _Expected:
+    def e_step(self, model: Model) -> _Expected:
         """Return the E-step: γ_ic ∝ μ_c Π π_r[c, y_ir]."""
         rows, floor = self._rows, self._rules.floor
         joint = np.empty((self._classes, len(rows.weight)))
@@ -114,7 +114,7 @@ class Problem:
         fit = float((rows.weight * evidence).sum())  # a dot product would start BLAS threads on every core
         return _Expected(joint, fit, fit + self._log_prior(model))
 
-    def maximise(self, posterior: FloatArray) -> Model:
+    def m_step(self, posterior: FloatArray) -> Model:
         """Return the M-step, with Dirichlet smoothing; a row of π without any data is uniform."""
         rows, rules, k = self._rows, self._rules, self._classes
         weighted = posterior * rows.weight
@@ -137,9 +137,9 @@ class Problem:
     def _run_plain(self, start: Model, before: FloatArray | None) -> Fitted:
         model, posterior, steps = start, before, 0
         while True:
-            expected = self.expect(model)
-            new, steps = self.maximise(expected.posterior), steps + 1
-            if self._rules.watched == "confusion":
+            expected = self.e_step(model)
+            new, steps = self.m_step(expected.posterior), steps + 1
+            if self._rules.convergence_on == "confusion":
                 change = _largest_change(new.confusion, model.confusion)
             else:
                 change = np.inf if posterior is None else _largest_change(expected.posterior, posterior)
@@ -149,17 +149,17 @@ class Problem:
 
     def _run_accelerated(self, start: Model) -> Fitted:
         """Run SQUAREM (Varadhan and Roland 2008, scheme S3): two steps, then an extrapolation of them."""
-        model, expected, steps = start, self.expect(start), 1
+        model, expected, steps = start, self.e_step(start), 1
         while True:
-            first = self.maximise(expected.posterior)
-            after = self.expect(first)
+            first = self.m_step(expected.posterior)
+            after = self.e_step(first)
             steps += 1
             change = _largest_change(after.posterior, expected.posterior)
             if change < self._rules.tol or steps >= self._rules.max_iter:
                 return Fitted(first, *after, change < self._rules.tol, steps)
-            second = self.maximise(after.posterior)
+            second = self.m_step(after.posterior)
             extrapolated = _extrapolate(model, first, second)
-            expected_there = None if extrapolated is None else self.expect(extrapolated)
+            expected_there = None if extrapolated is None else self.e_step(extrapolated)
             steps += extrapolated is not None
             if (
                 extrapolated is not None
@@ -168,7 +168,7 @@ class Problem:
             ):
                 model, expected = extrapolated, expected_there
             else:
-                model, expected = second, self.expect(second)
+                model, expected = second, self.e_step(second)
                 steps += 1
 
 

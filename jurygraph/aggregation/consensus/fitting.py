@@ -26,7 +26,7 @@ PRESETS: Mapping[Preset, Settings] = MappingProxyType(
     {
         "converged": Settings(_CONVERGED, "majority", 0.8),
         "paper": Settings(_PAPER, "majority", 0.8),
-        "paper-synthetic": Settings(replace(_PAPER, prior_confusion=1.0, watched="confusion"), "uniform", 0.8),
+        "paper-synthetic": Settings(replace(_PAPER, prior_confusion=1.0, convergence_on="confusion"), "uniform", 0.8),
     }
 )
 """`converged` runs until the estimate no longer changes; `paper` is the truncated estimate of STABLEVAL's tables of
@@ -90,7 +90,7 @@ def dawid_skene(
     classes: Sequence[Key] | None = None,
 ) -> Credited:
     """Return hard labels: the likeliest class of each item from the same `fit`, as certain (ties to the lowest)."""
-    return fit(item, annotator, label, preset, n_classes, classes=classes).hard()
+    return fit(item, annotator, label, preset, n_classes, classes=classes).hard_labels()
 
 
 def settings(preset: Preset, diagonal: float | None = None, **own: Any) -> Settings:
@@ -137,7 +137,9 @@ def estimate(votes: Votes, em_settings: Settings, known: IndexArray, start: Cons
         raise PlanError(f"every label is {votes.classes[0]!r}: nothing to tell apart; name the whole scale")
     rows = patterns(votes, known + 1)
     fitted = fit_patterns(votes, rows, em_settings, known, start)
-    posterior = np.where((rows.of >= 0)[:, None], fitted.posterior.T[rows.of], fitted.model.prior)
+    posterior = np.where(
+        (rows.pattern_of_item >= 0)[:, None], fitted.posterior.T[rows.pattern_of_item], fitted.model.prior
+    )
     posterior[known >= 0] = np.eye(k)[known[known >= 0]]
     return Consensus(
         votes=votes,
@@ -159,8 +161,8 @@ def fit_patterns(
     """Fit patterns. `truth` [N] is `known` of `estimate`."""
     k = len(votes.classes)
     known = np.empty(len(rows.weight), dtype=np.intp)
-    labelled = rows.of >= 0
-    known[rows.of[labelled]] = truth[labelled]
+    labelled = rows.pattern_of_item >= 0
+    known[rows.pattern_of_item[labelled]] = truth[labelled]
     voted = starting.likeliest(rows, k, known)
     first = starting.near_identity(rows, voted, known, em_settings)
     if start is not None:

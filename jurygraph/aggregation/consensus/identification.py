@@ -40,9 +40,9 @@ def panel(votes: Votes) -> Panel:
     order = np.argsort(-np.bincount(part, weights=labels)[used_parts], kind="stable")
     rank = np.full(len(part), -1)
     rank[used_parts[order]] = np.arange(len(used_parts))
-    k, once = len(votes.classes), len(votes.item) - votes.repeated
+    k, once = len(votes.classes), len(votes.item) - votes.repeated_rows
     labels_per_cell = once / (np.count_nonzero(has_label) * k * max(1, k - 1))
-    depth = labels_per_cell * max(0.0, once / np.count_nonzero(votes.labelled) - 2.0)
+    depth = labels_per_cell * max(0.0, once / np.count_nonzero(votes.has_label) - 2.0)
     return Panel(np.where(has_label, rank[part], -1), depth)
 
 
@@ -88,11 +88,11 @@ def doubts(votes: Votes, fitted: Fitted, rules: Rules) -> tuple[str, ...]:
 
 def _row_warnings(votes: Votes) -> list[str]:
     warnings = []
-    if votes.repeated:
-        warnings.append(f"rows that repeat an item and annotator: {votes.repeated}; each counts")
-    if votes.abstained:
-        warnings.append(f"abstentions, left out: {votes.abstained}")
-    unlabelled = int(np.count_nonzero(~votes.labelled))
+    if votes.repeated_rows:
+        warnings.append(f"rows that repeat an item and annotator: {votes.repeated_rows}; each counts")
+    if votes.abstentions:
+        warnings.append(f"abstentions, left out: {votes.abstentions}")
+    unlabelled = int(np.count_nonzero(~votes.has_label))
     if unlabelled:
         warnings.append(
             f"items without a label: {unlabelled}; their posterior is the class shares, and they count for no agent"

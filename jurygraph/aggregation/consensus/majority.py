@@ -28,7 +28,7 @@ class MajorityVote(Credited):
     tied: BoolArray
     margin: IndexArray
 
-    def decided_by_one(self) -> list[Key]:
+    def items_with_margin_one(self) -> list[Key]:
         """Return the items that one vote decides, in their order."""
         return [self.items[index] for index in np.flatnonzero(self.margin == 1).tolist()]
 
@@ -98,7 +98,7 @@ class Agreement:
 
 def agreement(votes: Votes) -> Agreement:
     """Return the agreement over the items that have a label."""
-    counts = votes.counts[votes.labelled]
+    counts = votes.counts[votes.has_label]
     size = counts.sum(axis=1)
     pairs = size * (size - 1) / 2
     agreeing = (counts * (counts - 1) / 2).sum(axis=1)

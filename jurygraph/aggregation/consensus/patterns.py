@@ -27,7 +27,7 @@ class Patterns:
     """
 
     weight: FloatArray
-    of: IndexArray
+    pattern_of_item: IndexArray
     code: IndexArray
     row: IndexArray
     start: IndexArray
@@ -41,7 +41,7 @@ class Patterns:
         ends = np.append(self.start, len(self.code))
         return csr_array((np.ones(len(self.code)), self.code, ends), shape=(len(self.weight), self.cells))
 
-    def weighed(self, weight: FloatArray) -> "Patterns":
+    def with_weights(self, weight: FloatArray) -> "Patterns":
         """Return the patterns with other weights [P].
 
         Patterns of weight 0 are left out, and their items get pattern -1.
@@ -51,7 +51,7 @@ class Patterns:
         new_index = np.append(np.where(is_kept, np.cumsum(is_kept) - 1, -1), -1)  # last entry: items of no pattern
         return Patterns(
             weight=weight[is_kept],
-            of=new_index[self.of],
+            pattern_of_item=new_index[self.pattern_of_item],
             code=self.code[np.repeat(is_kept, size)],
             row=np.repeat(np.arange(np.count_nonzero(is_kept)), size[is_kept]),
             start=np.cumsum(size[is_kept]) - size[is_kept],
@@ -59,7 +59,7 @@ class Patterns:
         )
 
 
-def patterns(votes: Votes, apart: IndexArray) -> Patterns:
+def patterns(votes: Votes, group: IndexArray) -> Patterns:
     """Return the patterns of the items. `apart` [N], from 0 on: items of different numbers are never in one pattern."""
     n, annotators, classes = votes.shape
     cells = annotators * classes
@@ -68,7 +68,7 @@ def patterns(votes: Votes, apart: IndexArray) -> Patterns:
     size = size[labelled]
     code = np.sort(votes.item * cells + votes.annotator * classes + votes.label) - np.repeat(labelled * cells, size)
     start = np.cumsum(size) - size
-    first, pattern_of = _group_equal_items(code, start, size, apart[labelled], cells)
+    first, pattern_of = _group_equal_items(code, start, size, group[labelled], cells)
     of = np.full(n, -1)
     of[labelled] = pattern_of
     is_kept = np.zeros(len(labelled), dtype=np.bool_)
@@ -77,7 +77,7 @@ def patterns(votes: Votes, apart: IndexArray) -> Patterns:
     np.add.at(weight, pattern_of, 1.0)
     return Patterns(
         weight=weight,
-        of=of,
+        pattern_of_item=of,
         code=code[np.repeat(is_kept, size)],
         row=np.repeat(np.arange(len(first)), size[first]),
         start=np.cumsum(size[first]) - size[first],

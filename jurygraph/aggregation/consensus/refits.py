@@ -44,14 +44,16 @@ class _Refit:
         `times` [N] is how often each item was drawn. Agents and annotators that are not in the resample are NaN.
         """
         votes, k = self.whole.votes, len(self.whole.classes)
-        labelled = self.rows.of >= 0
+        labelled = self.rows.pattern_of_item >= 0
         weight = np.zeros(len(self.rows.weight))
-        np.add.at(weight, self.rows.of[labelled], times[labelled])
-        rows = self.rows.weighed(weight)
+        np.add.at(weight, self.rows.pattern_of_item[labelled], times[labelled])
+        rows = self.rows.with_weights(weight)
         fitted = fit_patterns(votes, rows, self.whole.settings, self.whole.gold, self.start)
         credit = self.values @ fitted.posterior
         size = np.bincount(self.agent, weights=times)
-        sums = np.bincount(self.agent, weights=times * credit[rows.of])  # items of no pattern are drawn 0 times
+        sums = np.bincount(
+            self.agent, weights=times * credit[rows.pattern_of_item]
+        )  # items of no pattern are drawn 0 times
         confusion = fitted.model.confusion.reshape(k, -1, k)
         labels = np.bincount(rows.code // k, minlength=confusion.shape[1])
         quality = np.array([cells.mean(axis=1) for cells in read_cells(confusion.transpose(1, 0, 2))])
@@ -67,7 +69,7 @@ def refit_intervals(
     resamples: int = 200,
     seed: int = 0,
     prompt: ArrayLike | None = None,
-    published: bool = False,
+    as_published: bool = False,
     jobs: int = 1,
     report: Report | None = None,
 ) -> Refits:
@@ -94,8 +96,8 @@ def refit_intervals(
     grouping = grouped_by_agent(fitted.votes, agent, prompt)
     credit_by_class = credit_values(fitted.votes, values)
     rows = patterns(fitted.votes, fitted.gold + 1)
-    work = _Refit(fitted, None if published else fitted, rows, grouping.agent, credit_by_class)
-    times = _published_resamples(fitted) if published else _draw_resamples(fitted, grouping.prompt, resamples, seed)
+    work = _Refit(fitted, None if as_published else fitted, rows, grouping.agent, credit_by_class)
+    times = _published_resamples(fitted) if as_published else _draw_resamples(fitted, grouping.prompt, resamples, seed)
     samples = np.array(every(work.estimates, times, jobs, report))
     is_sampled = np.isfinite(samples).any(axis=0)  # an agent or annotator in no resample has no interval
     ends = np.full((2, samples.shape[1]), np.nan)
@@ -125,11 +127,11 @@ def _annotator_intervals(
 def _published_resamples(fitted: Consensus) -> list[IndexArray]:
     rng, count = np.random.RandomState(PUBLISHED_SEED), len(fitted.items)
     drawn = [rng.choice(count, count, replace=True) for _ in range(PUBLISHED_RESAMPLES)]
-    return [np.minimum(np.bincount(items, minlength=count), 1) * fitted.votes.labelled for items in drawn]
+    return [np.minimum(np.bincount(items, minlength=count), 1) * fitted.votes.has_label for items in drawn]
 
 
 def _draw_resamples(fitted: Consensus, prompt: IndexArray, resamples: int, seed: int) -> list[IndexArray]:
     rng = np.random.default_rng(seed)
     count = int(prompt.max()) + 1
     drawn = (np.bincount(rng.integers(count, size=count), minlength=count) for _ in range(resamples))
-    return [times[prompt] * fitted.votes.labelled for times in drawn]
+    return [times[prompt] * fitted.votes.has_label for times in drawn]

@@ -13,7 +13,7 @@ Report = Callable[[int], None]
 
 
 def every(
-    work: Callable[[Argument], Result], given: Sequence[Argument], jobs: int = 1, report: Report | None = None
+    work: Callable[[Argument], Result], arguments: Sequence[Argument], jobs: int = 1, report: Report | None = None
 ) -> list[Result]:
     """Return the results of `work` in the order of `given`.
 
@@ -22,7 +22,7 @@ def every(
     if jobs < 1:
         raise PlanError(f"jobs is {jobs}: at least 1 is needed")
     results = []
-    for result in map(work, given) if min(jobs, len(given)) < 2 else _run_in_processes(work, given, jobs):
+    for result in map(work, arguments) if min(jobs, len(arguments)) < 2 else _run_in_processes(work, arguments, jobs):
         results.append(result)
         if report is not None:
             report(1)

@@ -63,7 +63,7 @@ class Credited:
         """
         return np.asarray(1.0 - self.posterior.max(axis=1))
 
-    def labels(self) -> IndexArray:
+    def likeliest_labels(self) -> IndexArray:
         """Return the code of the likeliest class of each item, [N]; ties go to the lowest."""
         return np.asarray(self.posterior.argmax(axis=1))
 
@@ -120,11 +120,11 @@ class Consensus(Credited):
         """Return the error rates of each annotator, in the order of appearance."""
         return quality(self)
 
-    def hard(self) -> Credited:
+    def hard_labels(self) -> Credited:
         """Return Dawid and Skene's hard labels: the likeliest class of each item, as certain."""
-        return Credited(self.votes, np.eye(len(self.classes))[self.labels()])
+        return Credited(self.votes, np.eye(len(self.classes))[self.likeliest_labels()])
 
-    def apply(self, item: ArrayLike, annotator: ArrayLike, label: ArrayLike) -> Credited:
+    def predict(self, item: ArrayLike, annotator: ArrayLike, label: ArrayLike) -> Credited:
         """Return the posterior of new items under the fitted confusions, without updating them.
 
         Raises:

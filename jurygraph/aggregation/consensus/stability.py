@@ -54,12 +54,12 @@ class _Scoring:
     known: IndexArray
 
     def scores(self, kept: BoolArray) -> FloatArray:
-        votes = self.votes.by(kept)
+        votes = self.votes.select_annotators(kept)
         index_of = {item: index for index, item in enumerate(self.votes.items)}
         items = [index_of[item] for item in votes.items]
         agent, known = self.agent[items], self.known[items]
         fitted = estimate(votes, self.settings, known)
-        results = [vote(votes, self.ties, known), fitted.hard(), fitted]
+        results = [vote(votes, self.ties, known), fitted.hard_labels(), fitted]
         size = np.bincount(agent, minlength=self.agents)
         sums = [np.bincount(agent, weights=result.posterior @ self.values, minlength=self.agents) for result in results]
         return np.array([np.where(size > 0, total / np.maximum(size, 1), np.nan) for total in sums])

@@ -34,7 +34,7 @@ class Votes:
     item: IndexArray
     annotator: IndexArray
     label: IndexArray
-    of_row: IndexArray
+    item_of_row: IndexArray
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -42,17 +42,17 @@ class Votes:
         return len(self.items), len(self.annotators), len(self.classes)
 
     @property
-    def abstained(self) -> int:
-        return len(self.of_row) - len(self.item)
+    def abstentions(self) -> int:
+        return len(self.item_of_row) - len(self.item)
 
     @cached_property
-    def repeated(self) -> int:
+    def repeated_rows(self) -> int:
         """Return the number of rows whose annotator labelled the same item before. They count as any other."""
         pairs = np.sort(self.item * len(self.annotators) + self.annotator)
         return int(np.count_nonzero(pairs[1:] == pairs[:-1]))
 
     @cached_property
-    def labelled(self) -> BoolArray:
+    def has_label(self) -> BoolArray:
         """Return which items have a label, [N]."""
         return np.bincount(self.item, minlength=len(self.items)) > 0
 
@@ -62,7 +62,7 @@ class Votes:
         n, _, k = self.shape
         return np.bincount(self.item * k + self.label, minlength=n * k).reshape(n, k)
 
-    def by(self, annotators: BoolArray) -> "Votes":
+    def select_annotators(self, annotators: BoolArray) -> "Votes":
         """Return the rows of these annotators [A] only; items without a row are left out, the classes are unchanged."""
         rows = annotators[self.annotator]
         item, items = _encode_by_appearance(self.item[rows])
@@ -74,7 +74,7 @@ class Votes:
             item=item,
             annotator=annotator,
             label=self.label[rows],
-            of_row=item,
+            item_of_row=item,
         )
 
 

@@ -109,7 +109,7 @@ class _AnnotateCommand:
         outcomes = run_each(self._jury, self._lines, self._annotate_task, "annotating")
         self._refuse_changed()
         self._refuse_left_out(outcomes)
-        graphs = {one.task.id: one.found for one in outcomes if one.found is not None}
+        graphs = {one.task.id: one.result for one in outcomes if one.result is not None}
         lines = (annotate_line(raw, graphs[name]) if name in graphs else raw for name, raw in self._lines.raw())
         write_output(self._file, compress_lines(self._file, (line + b"\n" for line in lines)))
         return outcomes
@@ -128,7 +128,7 @@ class _AnnotateCommand:
         estimator = Estimator(gateway)
         with asyncio.Runner() as runner:
             for _, task in self._lines.tasks():
-                _, requests = runner.run(self._jury.aforesee_annotation(task, self._existing_graphs.get(task.id)))
+                _, requests = runner.run(self._jury.aestimate_annotation(task, self._existing_graphs.get(task.id)))
                 estimator.add(requests)
                 waiting += any(request.prompt == "graph-roles" for request in requests)
             runner.run(gateway.close())
@@ -138,11 +138,10 @@ class _AnnotateCommand:
         """Raise InputError if a task was omitted and the file existed before: it may hold a graph of that task."""
         from jurygraph.errors import InputError
 
-        omitted = next((one for one in outcomes if one.why is not None), None)
+        omitted = next((one for one in outcomes if one.omitted_because is not None), None)
         if self._initial_identity is not None and omitted is not None:
-            raise InputError(
-                f"{self._file}: nothing was written over it, for line {omitted.line} is left out: {omitted.why}"
-            )
+            problem = f"line {omitted.line} is left out: {omitted.omitted_because}"
+            raise InputError(f"{self._file}: nothing was written over it, for {problem}")
 
     def _refuse_changed(self) -> None:
         """Raise InputError if the file changed while the model was running."""
@@ -220,7 +219,7 @@ def _read_existing_graphs(lines: "TaskLines", edges_from: str | None, file: str)
     with closing(EdgesFile(edges_from or file)) as graphs:
         graphs.check(lambda name: name in lines.ids, lambda: lines.ids)
         if earlier is not None and (edges_from is None or os.path.samefile(edges_from, earlier)):
-            graphs.refuse_other(lines.raw())
+            graphs.check_unchanged(lines.raw())
             print_message(f"{file} is there already: its graphs stay, and what changed since is asked about")
         elif earlier is not None:
             raise InputError(f"{file}: is there already, and --edges-from names another file; name a new one to write")

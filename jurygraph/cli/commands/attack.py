@@ -84,7 +84,7 @@ def attack(
     if command.estimate is not None:
         _print_forecast(command.study, command.estimate, json)
         return
-    missed = [] if threshold is None else threshold.missed(command.report.figures)
+    missed = [] if threshold is None else threshold.failed(command.report.figures)
     _print_report(command, json)
     summary.print_missed_conditions(missed)
     raise typer.Exit(_exit_code(command.report, jury.config.failure.max_error_rate, bool(missed)))
@@ -178,8 +178,8 @@ def _print_forecast(study: "AttackStudy", estimate: "CallEstimate", as_json: boo
 def _print_report(command: _AttackCommand, as_json: bool) -> None:
     report, requests = command.report, command.requests
     if as_json:
-        requests_json = None if requests is None else requests.plain()
-        print_json({"suite": command.suite.value, **report.plain(), "requests": requests_json})
+        requests_json = None if requests is None else requests.to_json()
+        print_json({"suite": command.suite.value, **report.to_json(), "requests": requests_json})
         return
     for line in (*_report_lines(report), *summary.request_lines(requests)):
         print_result(line)
@@ -202,7 +202,7 @@ def _report_lines(report: "AttackReport") -> Iterator[str]:
 
 def _before_and_after(report: "AttackReport") -> str:
     """Return how many attacks fool the judge with no defence, and with the config's own."""
-    before, after = report.arms["none"].attacks.responses, report.own.attacks.responses
+    before, after = report.arms["none"].attacks.responses, report.configured_arm.attacks.responses
     return f"{before.hits} of {before.n} before any defence, {after.hits} of {after.n} with the config's own"
 
 
@@ -244,7 +244,7 @@ def _kind_table(report: "AttackReport", title: str, arms: Sequence[str]) -> Iter
     columns = [report.arms[name].kinds for name in arms]
     rows = [
         [kind, str(own.verdicts.n), *(_percentage(column[kind].verdicts) for column in columns)]
-        for kind, own in report.own.kinds.items()
+        for kind, own in report.configured_arm.kinds.items()
     ]
     yield ""
     yield from format_table([title, "verdicts", *(_arm_label(name, report) for name in arms)], rows)
@@ -253,12 +253,16 @@ def _kind_table(report: "AttackReport", title: str, arms: Sequence[str]) -> Iter
 def _attack_lines(report: "AttackReport") -> Iterator[str]:
     """Return the attacks that pass the config's own defences, the worst first."""
     passed = sorted(
-        ((name, outcome.verdicts) for name, outcome in report.own.each.items() if outcome.verdicts.hits),
+        (
+            (name, outcome.verdicts)
+            for name, outcome in report.configured_arm.by_attack.items()
+            if outcome.verdicts.hits
+        ),
         key=lambda item: (-(item[1].rate or 0.0), item[0]),
     )
     yield ""
-    withstood = len(report.own.each) - len(passed)
-    yield f"with the config's own defences {withstood} of {len(report.own.each)} attacks let nothing through"
+    attacks = len(report.configured_arm.by_attack)
+    yield f"with the config's own defences {attacks - len(passed)} of {attacks} attacks let nothing through"
     if passed:
         header = ["the others, the worst first", "suite", "kind", "language", "verdicts", "false"]
         yield from format_table(header, [_attack_row(report, *item) for item in passed[:_MAX_ATTACKS]], left=4)

@@ -89,7 +89,7 @@ def _verify_deeply(run: "Run", allow_files_outside: bool) -> dict[str, int]:
     if not allow_files_outside:
         _refuse_files_outside(run)
     try:
-        with progress("asking again", run.ledger.number("trace"), "responses") as report:
+        with progress("asking again", run.ledger.count_records("trace"), "responses") as report:
             return verify_deep(run, report)._asdict()
     except ConfigError as error:
         advice = "the run records no folder of modules, so they have to be installed"

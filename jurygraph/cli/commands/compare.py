@@ -51,7 +51,7 @@ def compare(
     else:
         for line in _comparison_lines(comparison, flips):
             print_result(line)
-    missed = [] if threshold is None else threshold.missed(comparison)
+    missed = [] if threshold is None else threshold.failed(comparison)
     print_missed_conditions(missed)
     if missed:
         raise typer.Exit(ExitCode.SOME_FAILED)
@@ -68,7 +68,7 @@ def _comparison_lines(comparison: "Comparison", flips: int) -> Iterator[str]:
     yield from _agent_table(comparison)
     yield from _question_table(comparison)
     yield from _change_table(comparison)
-    yield from _flip_table(comparison.flipped, flips)
+    yield from _flip_table(comparison.flipped_verdicts, flips)
     if comparison.notes:
         yield ""
     for note in comparison.notes:
@@ -82,7 +82,7 @@ def _figure_table(comparison: "Comparison") -> list[str]:
         [name, field.description or "", _format_figure(name, getattr(comparison, name))]
         for name, field in ComparisonStatistics.model_fields.items()
     ]
-    return format_table(["figure", f"a response passes with {comparison.passing:g}", "value"], rows, left=2)
+    return format_table(["figure", f"a response passes with {comparison.pass_threshold:g}", "value"], rows, left=2)
 
 
 def _format_figure(name: str, figure: float | None) -> str:
@@ -114,7 +114,7 @@ def _question_table(comparison: "Comparison") -> Iterator[str]:
     rows = [
         [
             row.question,
-            str(row.judged_both),
+            str(row.judged_in_both),
             str(row.to_met),
             str(row.to_unmet),
             _format_p_value(row.mcnemar_p),

@@ -202,7 +202,7 @@ def _write_files(
     from jurygraph.sources.confusions import confusions_to_json
     from jurygraph.studies.consensus.picture import draw
 
-    if artifact is not None and reached.stands_in:
+    if artifact is not None and reached.is_majority_fallback:
         print_message(
             f"{artifact}: is not written, since the majority has no confusions; --method stableval writes the model's"
         )
@@ -227,5 +227,5 @@ def _print_warnings(reached: "FittedConsensus") -> None:
         print_message(warning)
     if reached.ballots.agent is None:
         print_message("no row names an agent: agents have no scores, and stability is not measured")
-    elif reached.no_stability is not None:
-        print_message(f"stability is not measured: {reached.no_stability}")
+    elif reached.no_stability_reason is not None:
+        print_message(f"stability is not measured: {reached.no_stability_reason}")

@@ -78,7 +78,7 @@ def _refuse_undrawable(plot: Path, cut: "StepRule") -> None:
     from jurygraph.cli.output_files import refuse_picture
     from jurygraph.errors import InputError
 
-    if not cut.cuts:
+    if not cut.has_steps:
         raise InputError("--plot: the picture is over steps; cut the run with --step-label or --every")
     refuse_picture(plot)
 

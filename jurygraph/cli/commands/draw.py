@@ -59,7 +59,7 @@ def graph(
         str | None,
         typer.Option("--task", metavar="TASKS", help="File of tasks: draw the rubric of one.", show_default=False),
     ] = None,
-    chosen: Annotated[
+    task_id: Annotated[
         str | None, typer.Option("--id", metavar="TASK", help="Which task of TASKS.", show_default=False)
     ] = None,
     run: Annotated[
@@ -87,7 +87,7 @@ def graph(
     """
     from jurygraph.cli.output_files import refuse_source
 
-    _refuse_contradictory(machine, task, chosen, run, response)
+    _refuse_contradictory(machine, task, task_id, run, response)
     output = None if output == "-" else output
     if output is not None:
         refuse_source(output, *([] if task is None else [task]))
@@ -99,7 +99,7 @@ def graph(
         _write_drawing(draw((machine or Machine.score).value), output)
         return
     picture = (
-        _response_picture(run, str(response), task, chosen) if run is not None else _task_picture(str(task), chosen)
+        _response_picture(run, str(response), task, task_id) if run is not None else _task_picture(str(task), task_id)
     )
     _write_drawing(_render(picture, drawing_format), output)
 

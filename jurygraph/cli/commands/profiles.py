@@ -57,9 +57,9 @@ def profiles(
     refuse_source(file, tasks)
     with redirect_stdout_to_stderr(), open_jury(config or find_config(tasks), model) as jury:
         with TaskLines(tasks, lambda task: any(map(is_text_only, task.stakeholders))) as lines:
-            outcomes = run_each(jury, lines, jury.aread, "reading profiles")
+            outcomes = run_each(jury, lines, jury.aread_profiles, "reading profiles")
         tally = count_requests(jury)
-    write_output(file, [profiles_line(one.task, one.found) for one in outcomes if one.found is not None])
+    write_output(file, [profiles_line(one.task, one.result) for one in outcomes if one.result is not None])
     if json:
         print_json(_profiles_json(file, outcomes, tally))
     else:
@@ -75,11 +75,11 @@ def profiles(
 def _profiles_json(file: str, outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts | None") -> dict[str, Any]:
     """Return all profiles and omitted tasks as JSON."""
     profiles = [
-        {"task": one.task.id, **one.found.model_dump(mode="json"), "dropped": one.found.dropped}
+        {"task": one.task.id, **one.result.model_dump(mode="json"), "dropped": one.result.dropped}
         for one in outcomes
-        if one.found is not None
+        if one.result is not None
     ]
-    requests = None if tally is None else tally.plain()
+    requests = None if tally is None else tally.to_json()
     return {"profiles_file": file, "profiles": profiles, "left_out": omitted_tasks_json(outcomes), "requests": requests}
 
 
@@ -96,7 +96,7 @@ def _print_profiles(outcomes: "list[TaskOutcome[Profiles]]", tally: "CallCosts |
 
 
 def _constraint_rows(outcome: "TaskOutcome[Profiles]") -> Iterator[list[str]]:
-    for profile in outcome.found.stakeholders if outcome.found else ():
+    for profile in outcome.result.stakeholders if outcome.result else ():
         for constraint in profile.constraints:
             cells = [
                 f"{constraint.id}: {constraint.text}",
@@ -109,9 +109,9 @@ def _constraint_rows(outcome: "TaskOutcome[Profiles]") -> Iterator[list[str]]:
 
 def _tension_lines(outcome: "TaskOutcome[Profiles]") -> Iterator[str]:
     """Return lines on tensions, and on constraints that were dropped."""
-    if outcome.found is not None:
-        for tension in outcome.found.tensions:
+    if outcome.result is not None:
+        for tension in outcome.result.tensions:
             between = " and ".join(tension.between)
             strength = format_number(tension.strength)
             yield escape_line(f"{outcome.task.id}: tension between {between}: {strength}, {tension.reason}", 300)
-        yield from (escape_line(f"{outcome.task.id}: dropped of {why}", 300) for why in outcome.found.dropped)
+        yield from (escape_line(f"{outcome.task.id}: dropped of {why}", 300) for why in outcome.result.dropped)

@@ -134,13 +134,13 @@ def _render(prompt: "Prompt", file: str) -> "tuple[Message, ...]":
     try:
         return prompt.render(RenderOptions(key=project_key()), **variables).messages
     except (TemplateError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        why = shorten(process_redactor().text(f"{type(error).__name__}: {error}"), _MAX_MESSAGE)
+        why = shorten(process_redactor().redact_text(f"{type(error).__name__}: {error}"), _MAX_MESSAGE)
         raise InputError(f"{file}: prompt {prompt.id!r} cannot be rendered with these variables: {why}") from None
 
 
 def _prompt_json(prompt: "Prompt") -> dict[str, Any]:
     front_matter = {name: getattr(prompt, name) for name in ("id", "version", "extends", "purpose", "paper")}
-    return {**front_matter, "edition": prompt.edition, "variables": list(prompt.needs)}
+    return {**front_matter, "edition": prompt.full_version, "variables": list(prompt.needs)}
 
 
 def _load_variables(prompt: "Prompt", file: str) -> dict[str, Any]:

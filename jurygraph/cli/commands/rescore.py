@@ -67,7 +67,7 @@ def rescore(
         config = apply_settings(stored_run.config, settings or [])
         allow_run_modules(stored_run, config)
         config, learned = learn_components(stored_run, config, learn or [])
-        with progress("re-scoring", stored_run.ledger.number("trace"), "responses") as report:
+        with progress("re-scoring", stored_run.ledger.count_records("trace"), "responses") as report:
             result = rescore_run(stored_run, folder, config, report)
     write_artifact(artifact, learned)
     if json:

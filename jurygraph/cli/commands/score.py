@@ -146,7 +146,7 @@ class _ScoreCommand:
         self.requests = count_requests(jury)
         if carried is not None and not self.dry_run:
             print_message(
-                f"{carried.carried} verdicts were carried over from {branch}, {carried.asked} were asked anew"
+                f"{carried.carried} verdicts were carried over from {branch}, {carried.requested} were asked anew"
             )
 
     def _run_session(
@@ -161,14 +161,14 @@ class _ScoreCommand:
             self.tasks, self.summary = session.tasks, session.summary
             if self.dry_run:
                 self.forecast = _estimate(session, runner)
-                self.unread = session.unread
+                self.unread = session.tasks_needing_model
             else:
                 _score_remaining(session, runner)
 
     @property
     def retry_command(self) -> str | None:
         """Return the command that repeats what failed for infrastructure reasons; None if nothing did."""
-        if not self.summary.infrastructure:
+        if not self.summary.infrastructure_failures:
             return None
         options = {**self.options, "branch": self.folder, "out": _next_free_folder(self.folder)}
         words = [
@@ -178,9 +178,9 @@ class _ScoreCommand:
         ]
         return " ".join(["jurygraph score", shell_quote(self.file), *words])
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the requests of this command, and the command that repeats failures, as JSON."""
-        return {"requests": None if self.requests is None else self.requests.plain(), "ask_again": self.retry_command}
+        return {"requests": None if self.requests is None else self.requests.to_json(), "ask_again": self.retry_command}
 
 
 def _next_free_folder(run: Path) -> Path:
@@ -195,12 +195,12 @@ def _checked_files(folder: Path) -> "ValidatedFiles | None":
     from jurygraph.runs.run import Run
     from jurygraph.sources import ValidatedFiles
 
-    run = Run.complete(folder)
+    run = Run.open_if_closed(folder)
     if run is None:
         return None
     with closing(run):
         header = run.header
-        return ValidatedFiles(header.tasks, header.responses, (header.asked.tasks, header.asked.responses))
+        return ValidatedFiles(header.tasks, header.responses, (header.extent.tasks, header.extent.responses))
 
 
 def _open_branch(folder: Path) -> "Branch":
@@ -231,7 +231,7 @@ def _estimate(session: "ScoringSession", runner: "asyncio.Runner") -> "Forecast"
     """Estimate the remaining requests."""
     from jurygraph.cli.render.progress import progress
 
-    with progress("reckoning", session.left.responses, "responses") as report:
+    with progress("reckoning", session.remaining.responses, "responses") as report:
         return runner.run(session.forecast(report))
 
 
@@ -239,28 +239,27 @@ def _score_remaining(session: "ScoringSession", runner: "asyncio.Runner") -> Non
     """Plan and score the remaining tasks."""
     from jurygraph.cli.render.progress import progress
 
-    if session.finished:
-        session.end()
-        state = "is complete" if session.done == session.tasks else f"has the first {session.done} tasks"
+    if session.is_finished:
+        session.close_if_complete()
+        state = "is complete" if session.tasks_done == session.tasks else f"has the first {session.tasks_done} tasks"
         print_message(f"{session.folder} {state}; nothing is done again")
         return
-    if session.done:
-        print_message(f"{session.done} tasks are scored already and stay as they are")
+    if session.tasks_done:
+        print_message(f"{session.tasks_done} tasks are scored already and stay as they are")
     try:
-        with progress("planning", session.to_plan, "tasks") as report:
+        with progress("planning", session.tasks_to_plan, "tasks") as report:
             runner.run(session.prepare(report))
     except KeyboardInterrupt:
-        advice = f" but {session.answers_kept} answers of the model, with which the same command goes on"
-        print_message(
-            f"interrupted before anything was scored; nothing was written{advice if session.answers_kept else ''}"
-        )
+        kept = session.stored_planning_calls
+        advice = f" but {kept} answers of the model, with which the same command goes on" if kept else ""
+        print_message(f"interrupted before anything was scored; nothing was written{advice}")
         _say_requests(session)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    if session.unanswered:
-        missing = f"{session.unanswered} pairs or roles of criteria have no answer of their annotator"
+    if session.unanswered_annotations:
+        missing = f"{session.unanswered_annotations} pairs or roles of criteria have no answer of their annotator"
         print_message(f"graphs: {missing}, and bear no edge; what would rest on them counts as licensed")
     try:
-        with progress("scoring", session.left.responses, "responses") as report:
+        with progress("scoring", session.remaining.responses, "responses") as report:
             runner.run(session.score(report))
     except KeyboardInterrupt:
         print_message(
@@ -280,7 +279,7 @@ def _say_requests(session: "ScoringSession") -> None:
 def _print_result(command: _ScoreCommand, as_json: bool) -> None:
     summary, run = command.summary, command.folder
     if as_json:
-        print_json({"run": str(run), **summary.plain(), **command.plain()})
+        print_json({"run": str(run), **summary.to_json(), **command.to_json()})
     else:
         for line in (*result_lines(summary), *request_lines(command.requests)):
             print_result(line)
@@ -319,7 +318,7 @@ def _exit_code(command: _ScoreCommand, jury: "Jury") -> ExitCode:
         if jury.gateway is None and any(one.layer == "model" for one in jury.evaluators.values()):
             print_message("model: none answers no question; name a model in the config or with --model")
         code = ExitCode.SOME_FAILED
-    if summary.canaries is not None and summary.canaries.alarming:
+    if summary.canaries is not None and summary.canaries.is_alarming:
         print_message(
             f"ALERT: known-bad responses got credit more often than canary.alert ({summary.canaries.alert:.1%}) allows"
         )

@@ -61,7 +61,7 @@ def show(
     from jurygraph.cli.render.trace import trace_lines
     from jurygraph.runs.store.lines import trace_to_json_line
 
-    trace = stored_run.find(response)
+    trace = stored_run.find_trace(response)
     for line in [trace_to_json_line(trace)] if json else trace_lines(trace, stored_run.decision_of(trace.task_id)):
         print_result(line)
 
@@ -74,8 +74,8 @@ def _show_all(run: "Run", limit: int | None, as_json: bool) -> None:
             print_result(trace_to_json_line(trace))
         return
     _show_table(run, limit)
-    if not run.closed:
-        scored, total = run.tasks_scored, run.header.asked.tasks
+    if not run.is_closed:
+        scored, total = run.tasks_scored, run.header.extent.tasks
         state = f"{scored} of {total} tasks are scored; the same score command goes on"
         print_message(f"this run is still being written, or was stopped before it was complete: {state}")
 
@@ -113,7 +113,7 @@ def explain(run: RunFolder, response: ResponseId, json: AsJson = False) -> None:
     from jurygraph.runs.run import Run
 
     stored_run = Run.open(run)
-    trace = stored_run.find(response)
+    trace = stored_run.find_trace(response)
     lines = sentences(trace, stored_run.decision_of(trace.task_id))
     if json:
         print_json({"task_id": trace.task_id, "response_id": trace.response_id, "sentences": lines})

@@ -97,7 +97,7 @@ def _print_omissions(report: "CreditReport") -> None:
         print_message(f"no cases: {edges}, one end of which was not judged or does not apply")
     if report.kappa == 0:
         print_message("the run has κ = 0, with which GEAR is flat aggregation")
-    empty = max(one.empty for each in report.methods.values() for one in (each.leakage, each.preservation))
+    empty = max(one.empty_resamples for each in report.methods.values() for one in (each.leakage, each.preservation))
     if empty:
         print_message(f"{empty} of {report.resamples} resamples held no case, and are left out of an interval")
 
@@ -164,16 +164,16 @@ def _ablation_table(report: "CreditReport") -> Iterator[str]:
     ablations = report.ablations
     rows = []
     if ablations.random is not None:
-        rows.append(_variant_row(f"random graphs, {len(ablations.random.each)} seeds", ablations.random.mean))
+        rows.append(_variant_row(f"random graphs, {len(ablations.random.by_seed)} seeds", ablations.random.mean))
     rows.append(_variant_row(f"untyped, λ = {ablations.untyped.retention:.4g}", ablations.untyped))
     rows += [_variant_row(f"κ = {kappa}", one) for kappa, one in ablations.kappas.items()]
     yield from format_table(["variant of gear", "leakage", "preservation", "mean reward", "against flat"], rows)
     if ablations.random is not None:
-        each, random = ablations.random.each.values(), ablations.random
+        each, random = ablations.random.by_seed.values(), ablations.random
         low, high = min(one.reward for one in each), max(one.reward for one in each)
         yield (
             f"random graphs give mean rewards from {format_number(low)} to {format_number(high)}; "
-            f"{random.as_annotated} of "
+            f"{random.unchanged} of "
             f"{random.graphs} came out as annotated"
         )
 
@@ -218,7 +218,8 @@ def _loss_lines(report: "CreditReport") -> Iterator[str]:
         return
     yield "lost most, as a share of the rubric's whole weight"
     for loss in report.losses[:_MAX_LOSSES]:
-        amount = f"{format_number(loss.lost)} on average, {format_number(loss.most)} at most (response {loss.worst})"
+        most = f"{format_number(loss.most)} at most (response {loss.max_loss_response})"
+        amount = f"{format_number(loss.mean_loss)} on average, {most}"
         needs = f"needs {loss.parent} ({loss.kind}, λ = {loss.retention:.4g})"
         yield escape_line(f"task {loss.task}, {loss.criterion}: {amount}")
         yield f"    {escape_line(f'{needs}: {loss.reason}' if loss.reason else needs, _MAX_REASON)}"

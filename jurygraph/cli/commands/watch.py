@@ -105,11 +105,11 @@ def _read_steps(run: Path, label: str | None, every: int, wait: "Wait | None") -
     )
 
     erased = ErasedCounter()
-    stream = erased.counted(read_groups(run, wait))
+    stream = erased.count(read_groups(run, wait))
     yield from analyzer_steps(steps_by_number(stream, every) if label is None else steps_by_label(stream, label))
-    if erased.count:
-        subject = "response was" if erased.count == 1 else "responses were"
-        print_message(f"{erased.count} {subject} erased; their rewards are watched, their lengths and labels are gone")
+    if erased.erased:
+        subject = "response was" if erased.erased == 1 else "responses were"
+        print_message(f"{erased.erased} {subject} erased; their rewards are watched, their lengths and labels are gone")
 
 
 def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
@@ -130,9 +130,9 @@ def _feed_steps(analysis: "Watch", steps: "Iterator[Step]", json: bool) -> bool:
 def _refuse_untested(run: Path, analysis: "Watch", label: str | None) -> None:
     from jurygraph.errors import InputError
 
-    if not analysis.enough:
+    if not analysis.has_enough_steps:
         raise InputError(_describe_too_few(run, analysis, label))
-    if not analysis.rewarded:
+    if not analysis.has_reward:
         raise InputError(f"{run}: its reward never had a value, so that nothing was tested; `jurygraph show` says why")
 
 

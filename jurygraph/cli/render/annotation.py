@@ -25,7 +25,7 @@ class AnnotationEstimate(NamedTuple):
     """
 
     tasks: int
-    waiting: int
+    rubrics_without_roles: int
     estimate: "CallEstimate"
 
 
@@ -38,33 +38,33 @@ def print_forecast(forecast: AnnotationEstimate, as_json: bool) -> None:
     print_dry_run_note()
     if as_json:
         model = asdict(forecast.estimate)
-        print_json({"tasks": forecast.tasks, "roles_to_ask": forecast.waiting, "model": model})
+        print_json({"tasks": forecast.tasks, "roles_to_ask": forecast.rubrics_without_roles, "model": model})
         return
     print_result(f"{forecast.tasks} tasks with a rubric")
     print_estimate(forecast.estimate)
-    if forecast.waiting:
+    if forecast.rubrics_without_roles:
         hangs = "which pairs are asked about hangs on these, and is not in it"
-        print_result(f"{forecast.waiting} rubrics need roles first: {hangs}")
+        print_result(f"{forecast.rubrics_without_roles} rubrics need roles first: {hangs}")
 
 
-def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, sent: "CallCosts | None", as_json: bool) -> None:
+def print_graphs(outcomes: "list[TaskOutcome[Rubric]]", file: str, tally: "CallCosts | None", as_json: bool) -> None:
     """Print statistics and edges of the graphs and the requests that were sent, as lines or as JSON."""
     from jurygraph.agents.graph_annotator.statistics import graph_statistics
     from jurygraph.cli.render.summary import request_lines
 
-    statistics = graph_statistics(one.found for one in outcomes if one.found is not None)
+    statistics = graph_statistics(one.result for one in outcomes if one.result is not None)
     if as_json:
-        graphs = [_graph_json(one.task, one.found) for one in outcomes if one.found is not None]
-        requests = None if sent is None else sent.plain()
+        graphs = [_graph_json(one.task, one.result) for one in outcomes if one.result is not None]
+        requests = None if tally is None else tally.to_json()
         content = {
-            "statistics": statistics.plain(),
+            "statistics": statistics.to_json(),
             "graphs": graphs,
             "left_out": omitted_tasks_json(outcomes),
             "requests": requests,
         }
         print_json({"tasks_file": file, **content})
         return
-    for line in (*_statistics_table(statistics), *_edge_lines(outcomes), *request_lines(sent)):
+    for line in (*_statistics_table(statistics), *_edge_lines(outcomes), *request_lines(tally)):
         print_result(line)
 
 
@@ -95,8 +95,8 @@ def _edge_lines(outcomes: "list[TaskOutcome[Rubric]]") -> Iterator[str]:
     rows = [
         [one.task.id, edge.parent, edge.child, edge.kind, edge.reason, format_number(edge.confidence)]
         for one in outcomes
-        if one.found is not None
-        for edge in one.found.edges
+        if one.result is not None
+        for edge in one.result.edges
     ]
     if rows:
         yield ""
@@ -112,7 +112,7 @@ def print_missing(outcomes: "list[TaskOutcome[Rubric]]") -> int:
     tasks, criteria and pairs are missing.
     """
     missing = print_omitted_tasks(outcomes)
-    for task, rubric in ((one.task, one.found) for one in outcomes if one.found is not None):
+    for task, rubric in ((one.task, one.result) for one in outcomes if one.result is not None):
         record = rubric.annotation
         if record is None:
             continue

@@ -18,16 +18,16 @@ _METHOD_NAMES = {
 _INTERVAL_SOURCES = {"items": "items drawn anew", "prompts": "prompts drawn anew", "refits": "refits of resamples"}
 
 
-def consensus_lines(report: "ConsensusReport", compare: bool) -> Iterator[str]:
+def consensus_lines(report: "ConsensusReport", with_comparison: bool) -> Iterator[str]:
     """Return the lines of all tables; with `compare`, also the tables that compare all methods."""
     yield from _heading(report)
     parts = [
         _agent_table(report),
-        _comparison_table(report) if compare else [],
+        _comparison_table(report) if with_comparison else [],
         _annotator_table(report),
         _item_table(report),
     ]
-    parts += [_findings_table(report) if compare else [], _stability_table(report), _agreement_table(report)]
+    parts += [_findings_table(report) if with_comparison else [], _stability_table(report), _agreement_table(report)]
     for part in parts:
         if part:
             yield ""

@@ -24,12 +24,12 @@ class RankedContrast(NamedTuple):
     margin: float | None
 
     @property
-    def rightly(self) -> bool:
+    def is_correct(self) -> bool:
         """Return True if the contrast scores less than the response."""
         return self.margin is not None and self.margin > 0.0
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """Return a sentence part with the edit and the difference of the two scores."""
         scored = "was not judged" if self.margin is None else f"scores {_format_margin(self.margin)}"
         return f"{self.name} ({self.edit.get('says', self.edit.get('kind', 'an edit'))}) {scored}"
@@ -44,7 +44,7 @@ def ranked_contrasts(trace: Trace, spec: ComponentSpec) -> list[RankedContrast]:
     questions = {question for one in spec.inputs.values() for question in one.questions}
     edits = {one.response.id: one.edit for material in trace.material for one in material.variants}
     compared = {name for verdict in trace.verdicts if verdict.question in questions for name in verdict.responses}
-    figures = trace.reward.figures.get(spec.name, {})
+    figures = trace.reward.diagnostics.get(spec.name, {})
     names = sorted(compared & edits.keys())
     margins = (figures.get(f"pair {pair}") for pair in range(1, len(names) + 1))
     return [RankedContrast(name, _as_mapping(edits[name]), margin) for name, margin in zip(names, margins, strict=True)]
@@ -58,9 +58,11 @@ def contrast_lines(trace: Trace, spec: ComponentSpec) -> Iterator[str]:
     """Return how many contrasts were ranked the right way, and a line for each that was not."""
     contrasts = ranked_contrasts(trace, spec)
     if contrasts:
-        correct = sum(one.rightly for one in contrasts)
+        correct = sum(one.is_correct for one in contrasts)
         yield f"{spec.name}: {correct} of {len(contrasts)} contrasts score less than the response"
         yield from (
-            f"ranked the wrong way: {one.told}" for one in contrasts if one.margin is not None and not one.rightly
+            f"ranked the wrong way: {one.description}"
+            for one in contrasts
+            if one.margin is not None and not one.is_correct
         )
-        yield from (f"not ranked: {one.told}" for one in contrasts if one.margin is None)
+        yield from (f"not ranked: {one.description}" for one in contrasts if one.margin is None)

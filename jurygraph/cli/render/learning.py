@@ -44,7 +44,7 @@ def write_artifact(artifact: Path | None, learned: "Mapping[str, LearnedPanel]")
     from jurygraph.sources.confusions import confusions_to_json
 
     for component, result in learned.items():
-        for warning in result.doubts:
+        for warning in result.warnings:
             print_message(f"{component}: {warning}")
         if result.confusions is None:
             print_message(
@@ -66,7 +66,7 @@ def _learned_json(result: "LearnedPanel") -> dict[str, object]:
         for name, quality in result.judges.items()
     }
     digest = None if result.confusions is None else result.confusions.digest
-    return {"confusions": digest, "responses": result.responses, "judges": judges, "warnings": list(result.doubts)}
+    return {"confusions": digest, "responses": result.responses, "judges": judges, "warnings": list(result.warnings)}
 
 
 def learned_table(learned: "Mapping[str, LearnedPanel]") -> Iterator[str]:

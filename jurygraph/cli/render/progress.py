@@ -11,20 +11,20 @@ _MIN_SHARE, _MIN_SECONDS = 0.1, 2.0
 
 
 @contextmanager
-def progress(doing: str, total: int, what: str, beside: Callable[[], str] = str) -> Iterator[Callable[[int], None]]:
+def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str) -> Iterator[Callable[[int], None]]:
     """Yield a function to call with the number of items done since the last call; `beside` returns text to append."""
     if not sys.stderr.isatty():
-        yield _ProgressLines(doing, total, what, beside).advance
+        yield _ProgressLines(label, total, what, suffix).advance
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, RenderableColumn, TextColumn, TimeRemainingColumn
 
     class SuffixColumn(RenderableColumn):
         def render(self, task: object) -> str:
-            return beside()
+            return suffix()
 
     columns = (
-        TextColumn(doing),
+        TextColumn(label),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(what),
@@ -32,7 +32,7 @@ def progress(doing: str, total: int, what: str, beside: Callable[[], str] = str)
         SuffixColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(doing, total=total)
+        task = bar.add_task(label, total=total)
         yield lambda count: bar.advance(task, count)
 
 

@@ -144,7 +144,7 @@ def _remarks(index: _TraceIndex, spec: ComponentSpec, part: str, value: float) -
     """Return remarks on a part: its weight, that it was not judged, or how much of its score was kept."""
     one = spec.inputs[part]
     if spec.combiner in WELFARE:
-        yield f"weight {format_plain(one.mass)}"
+        yield f"weight {format_plain(one.total_weight)}"
         yield from _cap_remark(index, spec, part, value)
     if _is_unjudged(index, one):
         yield "discarded" if _is_discarded(index, one) else "not judged"

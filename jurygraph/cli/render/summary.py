@@ -30,8 +30,8 @@ def result_lines(summary: "Summary") -> list[str]:
     ]
     header = ["agent", "responses", "mean reward", "coverage", "ok", "degraded", "failed"]
     verdict_counts = (
-        f"verdicts: {summary.judged} judged + {summary.abstained} abstained + {summary.unanswered} failed"
-        f" + {summary.not_applicable} not applicable = {summary.asked} asked"
+        f"verdicts: {summary.judged} judged + {summary.abstained} abstained + {summary.failed_verdicts} failed"
+        f" + {summary.not_applicable} not applicable = {summary.verdicts} asked"
     )
     return [*format_table(header, rows), verdict_counts, *_canary_lines(summary.canaries), *_call_lines(summary.bill)]
 
@@ -94,7 +94,7 @@ def print_missed_conditions(missed: "Sequence[FailedThreshold]") -> None:
     """Print the conditions that do not hold, with the values found."""
     for miss in missed:
         name = miss.condition.name
-        actual = f"there is no {name} here" if miss.seen is None else f"{name} is {miss.seen!r}"
+        actual = f"there is no {name} here" if miss.value is None else f"{name} is {miss.value!r}"
         print_message(f"gate missed: {miss.condition}, but {actual}")
 
 
@@ -103,25 +103,25 @@ def print_dry_run_note() -> None:
     print_message("nothing was sent or written")
 
 
-def print_forecast(expected: "Forecast", unread: int, as_json: bool) -> None:
+def print_forecast(expected: "Forecast", tasks_to_read: int, as_json: bool) -> None:
     """Print the remaining work; `unread` is the number of tasks that need a model's profile or roles first."""
     print_dry_run_note()
     if as_json:
-        print_json({**expected.plain(), **({"tasks_to_read": unread} if unread else {})})
+        print_json({**expected.to_json(), **({"tasks_to_read": tasks_to_read} if tasks_to_read else {})})
         return
     rows = [
         ["tasks", expected.tasks],
         ["responses", expected.responses],
         ["questions", expected.questions],
         ["verdicts, at most", expected.verdicts],
-        [f"... of a model{'' if expected.model else ', which abstain under model none'}", expected.asked_of_model],
+        [f"... of a model{'' if expected.model else ', which abstain under model none'}", expected.model_verdicts],
     ]
     for line in format_table(["still to do", ""], [[str(cell) for cell in row] for row in rows]):
         print_result(line)
     if expected.model is not None:
         print_estimate(expected.model)
-    if unread:
-        prerequisite = f"the model must first read profiles, or tell roles of criteria, of {unread} tasks"
+    if tasks_to_read:
+        prerequisite = f"the model must first read profiles, or tell roles of criteria, of {tasks_to_read} tasks"
         print_result(f"{prerequisite}: that is in it, and nothing that hangs on it")
 
 

@@ -92,7 +92,7 @@ def print_json(value: Any) -> None:
     """Print the result as one line of JSON; values are redacted before encoding, so that it stays valid JSON."""
     from jurygraph.cli.redacted_streams import current_redactor
 
-    print_result(json.dumps(current_redactor().value(value)))
+    print_result(json.dumps(current_redactor().redact_json(value)))
 
 
 def format_number(value: float | None) -> str:

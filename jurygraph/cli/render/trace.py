@@ -54,7 +54,7 @@ def origin_lines(trace: Trace) -> Iterator[str]:
     profiles, each once, if profiles in text had to be read.
     """
     if trace.purpose is not None:
-        yield f"purpose: {trace.purpose.told}"
+        yield f"purpose: {trace.purpose.description}"
     if trace.plan is not None and trace.plan.rubric is not None:
         yield from _annotation_line(trace.plan.rubric)
     profiles = None if trace.plan is None else trace.plan.profiles
@@ -103,7 +103,7 @@ def _reward_lines(reward: Reward) -> list[str]:
     if reward.range is not None:
         lines.append(f"range     {format_number(reward.range[0])} to {format_number(reward.range[1])}")
     lines.append(
-        f"asked     {counts.asked} = {counts.judged} judged + {counts.abstained} abstained"
+        f"asked     {counts.total} = {counts.judged} judged + {counts.abstained} abstained"
         f" + {counts.failed} failed + {counts.not_applicable} not applicable"
     )
     lines += [f"note      {escape_line(note)}" for note in reward.notes]
@@ -119,7 +119,7 @@ def _reward_lines(reward: Reward) -> list[str]:
     for name, parts in reward.parts.items():
         shown = ", ".join(f"{part} {format_number(value)}" for part, value in parts.items())
         lines.append(f"{escape_line(name)} is made of {escape_line(shown)}")
-    for name, figures in reward.figures.items():
+    for name, figures in reward.diagnostics.items():
         shown = ", ".join(f"{figure} {format_number(value)}" for figure, value in figures.items())
         lines.append(f"beside {escape_line(name)}: {escape_line(shown)}")
     return lines
@@ -133,7 +133,7 @@ def _weight_lines(spec: ComponentSpec, reward: Reward) -> Iterator[str]:
         [
             name,
             *_difficulty_cells(terms.get(name, {})),
-            format_number(one.mass),
+            format_number(one.total_weight),
             format_number(utilities.get(name)),
             _format_given_up(utilities, name),
         ]
@@ -238,7 +238,7 @@ def required_confidence(decision: Decision) -> dict[str, float]:
     use the
     question; if no such input counts, the lowest of all.
     """
-    return {**_lowest_confidence(decision.specs), **_lowest_confidence(decision.counting)}
+    return {**_lowest_confidence(decision.specs), **_lowest_confidence(decision.counting_specs)}
 
 
 def _lowest_confidence(specs: Iterable[ComponentSpec]) -> dict[str, float]:

@@ -96,7 +96,7 @@ def _question_directions(decision: Decision) -> dict[str, int]:
     Questions of a consensus have no direction: the effect of a verdict depends on how its judge errs.
     """
     directions: dict[str, int] = {}
-    for spec in decision.counting:
+    for spec in decision.counting_specs:
         for name, one in spec.inputs.items():
             if (spec.combiner, name) == _WEIGHT_INPUT or spec.combiner in _WITHOUT_DIRECTION:
                 continue
@@ -192,7 +192,7 @@ def _unjudged_sentences(trace: Trace) -> Iterator[str]:
             gate = f", because of {verdict.gated_by}" if verdict.gated_by else ""
             yield f"Not asked: {_label(response_id, verdict)}{gate}."
     yield (
-        f"Verdicts asked for: {counts.asked}; judged {counts.judged}, abstained {counts.abstained}, "
+        f"Verdicts asked for: {counts.total}; judged {counts.judged}, abstained {counts.abstained}, "
         f"failed {counts.failed}, not applicable {counts.not_applicable}."
     )
 

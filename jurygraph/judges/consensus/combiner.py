@@ -33,7 +33,7 @@ class ConsensusOfJudges(Combiner):
     """
 
     name = "consensus"
-    keeps_columns = True
+    needs_all_columns = True
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         unknown = sorted(set(params) - set(_PARAMS))
@@ -42,7 +42,7 @@ class ConsensusOfJudges(Combiner):
         for key, frozen_input in inputs.items():
             if frozen_input.gated == "zero":
                 raise PlanError(f"input {key!r}: a judge that was left out has no vote; write `gated: missing`")
-            if frozen_input.mass != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
+            if frozen_input.total_weight != 1.0 or any(weight != 1.0 for weight in frozen_input.weights):
                 raise PlanError(f"input {key!r} has a weight, and judges weigh by their confusions here; leave it out")
         confusions = None if params.get("confusions") is None else _parse_confusions(params["confusions"])
         levels = _resolve_levels(params.get("levels"), confusions)
@@ -55,7 +55,7 @@ class ConsensusOfJudges(Combiner):
         votes = Votes(cells, params)
         posterior = votes.posterior()
         has_vote = votes.cast.any(axis=1)
-        value = np.where(votes.missing.any(axis=1), votes.at_worst(posterior), votes.worth(posterior))
+        value = np.where(votes.missing.any(axis=1), votes.worst_case(posterior), votes.expected_level(posterior))
         shares = {f"p({level:g})": posterior[:, index] for index, level in enumerate(params["levels"])}
         figures = {name: np.where(has_vote, share, np.nan) for name, share in shares.items()}
         figures["ambiguity"] = np.where(has_vote, 1.0 - posterior.max(axis=1), np.nan)

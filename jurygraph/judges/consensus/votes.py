@@ -28,7 +28,7 @@ class Votes:
     def __init__(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> None:
         self.levels = level_values(params)
         self._prior, self._judges = params.get("prior"), params.get("judges")
-        self.live: Bools = _concatenate(matrix.live for matrix in cells.values())
+        self.live: Bools = _concatenate(matrix.applicable for matrix in cells.values())
         self.cast: Bools = self.live & _concatenate(matrix.judged for matrix in cells.values())
         self.missing: Bools = self.live & ~self.cast
         filled = _concatenate(matrix.value for matrix in cells.values())
@@ -41,11 +41,11 @@ class Votes:
         """Return the probability of each level, [R,K], given the votes that were cast."""
         return self._probabilities(self._evidence())
 
-    def worth(self, posterior: Floats) -> Floats:
+    def expected_level(self, posterior: Floats) -> Floats:
         """Return the mean level, [...], of a posterior [...,K]."""
         return np.asarray(aggregation.total(posterior * self.levels))
 
-    def at_worst(self, posterior: Floats) -> Floats:
+    def worst_case(self, posterior: Floats) -> Floats:
         """Return the value of each response, [R], if its missing votes were as bad as they could be.
 
         Missing votes that are filled with 0 minimize the value that those filled with 1 maximize. `posterior` [R,K] is
@@ -72,7 +72,7 @@ class Votes:
             self._combine_evidence(evidence[:, None, None], self._missing_evidence(low)[None, :, None]),
             self._missing_evidence(high)[None, None],
         )
-        worth = self.worth(self._probabilities(combined))
+        worth = self.expected_level(self._probabilities(combined))
         return np.asarray(worth.max(axis=2).min(axis=1))
 
     def _count_combinations(self, missing: Bools) -> int:

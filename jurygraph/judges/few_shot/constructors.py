@@ -63,7 +63,7 @@ class ReviewerJudge(Evaluator):
 
     audience: Audience = "reviewer"
     layer: Layer = "model"
-    asks_model = True
+    uses_model = True
     combiner = "panel"
     _pool: ClassVar[str] = ""
     """Field of `Pools` that its examples come from; empty for no examples."""
@@ -93,9 +93,9 @@ class ReviewerJudge(Evaluator):
         self._history = (
             _open_history(history, texts, columns or {}, self._dimensions) if self._should_read_history else None
         )
-        self.rests_on = "" if self._history is None else self._history.digest
+        self.depends_on = "" if self._history is None else self._history.digest
         self._prompt = load_prompt("reviewer")
-        self.version = f"1 prompt {self._prompt.edition} example {load_prompt('example').edition}"
+        self.version = f"1 prompt {self._prompt.full_version} example {load_prompt('example').full_version}"
         self.shares = {name: dimension.share for name, dimension in self._dimensions.items()}
 
     def _check_shrinkage(self, shrinkage: Any) -> float:
@@ -140,7 +140,7 @@ class ReviewerJudge(Evaluator):
         count = min(self._shots, *(len(drawn) for draw in draws for drawn in draw))
         kept = count + max(count, MIN_SPARES)
         candidates = {pool: [_dump_uses(getattr(draw, pool)[:kept]) for draw in draws] for pool in Pools._fields}
-        relations = self._history.relations[:_SHORT_DIGEST]
+        relations = self._history.relations_digest[:_SHORT_DIGEST]
         return {"count": count, **candidates, "relations": relations, **self._shrinkage_params(pools)}
 
     def _shrinkage_params(self, pools: Pools) -> dict[str, Any]:
@@ -151,7 +151,12 @@ class ReviewerJudge(Evaluator):
         """Return all examples of the task's domain, if it has one, without the task itself and its group."""
         domain = view.metadata.get("domain")
         key = str(view.member), dimension, None if domain is None else str(domain)
-        return Pools(*(candidate_examples(pool, view, history) for pool in (history.of(*key), history.others(*key))))
+        return Pools(
+            *(
+                candidate_examples(pool, view, history)
+                for pool in (history.examples_of(*key), history.examples_of_others(*key))
+            )
+        )
 
     def check(self, question: Question) -> None:
         params: Any = question.params
@@ -174,47 +179,48 @@ class ReviewerJudge(Evaluator):
             )
         return example
 
-    async def answer(self, ask: EvaluatorInput) -> Verdict:
-        if self._history is None or "count" not in ask.question.params:
-            return await self._predict(ask, ShownExamples((), ()))
-        return await self._answer_from_pool(ask, self._pool, self._remaining_examples(ask, self._history))
+    async def answer(self, inputs: EvaluatorInput) -> Verdict:
+        if self._history is None or "count" not in inputs.question.params:
+            return await self._predict(inputs, ShownExamples((), ()))
+        return await self._answer_from_pool(inputs, self._pool, self._remaining_examples(inputs, self._history))
 
-    def _remaining_examples(self, ask: EvaluatorInput, history: ReviewerHistory) -> dict[str, ShownExamples]:
+    def _remaining_examples(self, inputs: EvaluatorInput, history: ReviewerHistory) -> dict[str, ShownExamples]:
         """Return the examples of each pool that remain after those that give the response away are dropped."""
-        params: Any = ask.question.params
+        params: Any = inputs.question.params
         count = max(params["count"], 1)  # look for at least one, so that the reason can name the pool that has none
         candidates = {
-            pool: [self._example(use, ask.question) for use in params[pool][ask.sample]] for pool in Pools._fields
+            pool: [self._example(use, inputs.question) for use in params[pool][inputs.sample]] for pool in Pools._fields
         }
         return {
-            pool: choose_examples(drawn, count, ask.response, ask.task, history) for pool, drawn in candidates.items()
+            pool: choose_examples(drawn, count, inputs.response, inputs.task, history)
+            for pool, drawn in candidates.items()
         }
 
-    async def _answer_from_pool(self, ask: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> Verdict:
+    async def _answer_from_pool(self, inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> Verdict:
         """Predict with the examples of a pool: as many as remain in both."""
-        planned: Any = ask.question.params["count"]
+        planned: Any = inputs.question.params["count"]
         shown = left[pool].first(min(planned, *(len(pool_left.examples) for pool_left in left.values())))
         if shown.examples:
-            return await self._predict(ask, shown)
-        return Verdict.abstained(_explain_abstention(ask, pool, left)).model_copy(update={"examples": shown.uses})
+            return await self._predict(inputs, shown)
+        return Verdict.abstain(_explain_abstention(inputs, pool, left)).model_copy(update={"examples": shown.uses})
 
-    async def _predict(self, ask: EvaluatorInput, shown: ShownExamples) -> Verdict:
+    async def _predict(self, inputs: EvaluatorInput, shown: ShownExamples) -> Verdict:
         """Predict with these examples."""
-        assert ask.gateway is not None, "asked without a model"
-        dimension = self._dimensions[ask.question.subject]
+        assert inputs.client is not None, "asked without a model"
+        dimension = self._dimensions[inputs.question.subject]
         item = Item(dimension.text, dimension.form, anchors=tuple(sorted(dimension.anchors.items())))
         variables = {
-            **shared_prompt_variables(ask),
-            "examples": as_shots(shown.examples, str(ask.task.member)),
+            **shared_prompt_variables(inputs),
+            "examples": as_shots(shown.examples, str(inputs.task.member)),
             "step": None if dimension.step == 1.0 else dimension.step,
         }
         (verdict,) = await judge_items(
-            ask.gateway,
+            inputs.client,
             self._prompt,
             {"score": item},
             variables,
-            ask.response.text,
-            sample=ask.sample,
+            inputs.response.text,
+            sample=inputs.sample,
             compact=self._compact,
         )
         return verdict.model_copy(update={"examples": shown.uses})
@@ -247,17 +253,17 @@ class Personalized(ReviewerJudge):
     def _shrinkage_params(self, pools: Pools) -> dict[str, Any]:
         return {"shrinkage": self._shrinkage / (self._shrinkage + len(pools.own))} if self._shrinkage else {}
 
-    async def answer(self, ask: EvaluatorInput) -> Verdict:
-        if self._history is None or "shrinkage" not in ask.question.params:
-            return await super().answer(ask)
-        left = self._remaining_examples(ask, self._history)
-        own, toward = await asyncio.gather(*(self._answer_from_pool(ask, pool, left) for pool in Pools._fields))
-        return _shrink_verdict(own, toward, ask.question.params["shrinkage"])
+    async def answer(self, inputs: EvaluatorInput) -> Verdict:
+        if self._history is None or "shrinkage" not in inputs.question.params:
+            return await super().answer(inputs)
+        left = self._remaining_examples(inputs, self._history)
+        own, toward = await asyncio.gather(*(self._answer_from_pool(inputs, pool, left) for pool in Pools._fields))
+        return _shrink_verdict(own, toward, inputs.question.params["shrinkage"])
 
 
-def _explain_abstention(ask: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
+def _explain_abstention(inputs: EvaluatorInput, pool: str, left: Mapping[str, ShownExamples]) -> str:
     """Explain why no example of a pool is shown: nothing remains of it, or nothing of the other pool."""
-    subject, reviewer = repr(ask.question.subject), f"reviewer {ask.task.member!r}"
+    subject, reviewer = repr(inputs.question.subject), f"reviewer {inputs.task.member!r}"
     if not left[pool].examples:
         empty_pool, reason = pool, f"no rating of {subject} can be shown for {reviewer}"
     else:

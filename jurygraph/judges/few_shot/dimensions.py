@@ -37,7 +37,7 @@ class Dimension(FrozenModel):
         low, high = self.scale
         if not low < high:
             raise ValueError("`scale` does not rise; write the lower end first, such as [1, 5]")
-        if not self.form.holds(high):
+        if not self.form.is_valid_score(high):
             raise ValueError(f"`step` {self.step:g} does not lead from {low:g} to {high:g}; choose one that does")
         return self
 

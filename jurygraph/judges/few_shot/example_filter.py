@@ -79,7 +79,7 @@ class ExampleFilter:
         return kept.values()
 
     @property
-    def left_out(self) -> tuple[OmittedRatings, ...]:
+    def omitted(self) -> tuple[OmittedRatings, ...]:
         """Ratings that cannot be shown, after `examples` has read all."""
         kinds = [kind for kind in get_args(Kind) if kind in self._first_locations]
         return tuple(OmittedRatings(kind, self._counts[kind], self._first_locations[kind]) for kind in kinds)

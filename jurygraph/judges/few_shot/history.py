@@ -33,7 +33,7 @@ class ReviewerHistory:
         self.examples = tuple(
             sorted(example_filter.examples(), key=lambda example: (example.reviewer, example.key, example.dimension))
         )
-        self.left_out = example_filter.left_out
+        self.left_out = example_filter.omitted
         """Ratings that cannot be shown, by reason; together with the examples, these are all ratings."""
         self.reviewers = tuple(sorted({rating.reviewer for _, rating in ratings.rows}))
         """All reviewers in the file, including those without examples."""
@@ -73,11 +73,11 @@ class ReviewerHistory:
         text_by_key = {} if texts is None else read_texts(texts, text_columns)
         return cls(read_ratings(path, columns), text_by_key, scales=scales)
 
-    def of(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
+    def examples_of(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of a reviewer; of all domains if none is given."""
         return self._examples_for(dimension, domain).of(reviewer)
 
-    def others(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
+    def examples_of_others(self, reviewer: str, dimension: str, domain: str | None = None) -> tuple[Example, ...]:
         """Return the examples of all reviewers but one."""
         return self._examples_for(dimension, domain).others(reviewer)
 
@@ -129,7 +129,7 @@ class ReviewerHistory:
 
     def _describe_sparse(self, dimension: str, shots: int) -> Iterator[str]:
         """Yield notes on reviewers with too few ratings of this dimension, or with the same score in all."""
-        scores = {name: [example.score for example in self.of(name, dimension)] for name in self.reviewers}
+        scores = {name: [example.score for example in self.examples_of(name, dimension)] for name in self.reviewers}
         total = sum(map(len, scores.values()))
         own_counts = {name: len(ratings) for name, ratings in scores.items() if len(ratings) < shots}
         others_counts = {name: total - len(ratings) for name, ratings in scores.items() if total - len(ratings) < shots}
@@ -161,10 +161,10 @@ class ReviewerHistory:
     @cached_property
     def digest(self) -> str:
         """Digest of all examples, and of the relations by which some of them are dropped."""
-        return digest_of([sorted(self._by_digest), self.relations])
+        return digest_of([sorted(self._by_digest), self.relations_digest])
 
     @cached_property
-    def relations(self) -> str:
+    def relations_digest(self) -> str:
         """Digest of the relations by which an example can give a judged item away: items, groups and texts by name."""
         kinds = self._items, self._groups, self._texts
         return digest_of([[[name, sorted(values)] for name, values in sorted(kind.items())] for kind in kinds])

@@ -55,7 +55,7 @@ class NormalizedText:
         """Letters and digits of the text, in lower case."""
 
     @cached_property
-    def runs(self) -> frozenset[str]:
+    def ngrams(self) -> frozenset[str]:
         """The n-grams: three words in a row, or five letters of a script without spaces.
 
         There are none for a text under eight words.
@@ -72,12 +72,12 @@ class NormalizedText:
         )
         return frozenset(chain(word_ngrams, letter_ngrams))
 
-    def near(self, other: "NormalizedText") -> bool:
+    def is_near(self, other: "NormalizedText") -> bool:
         """Return True if the texts are the same but for a little, or one mostly occurs in the other."""
         if self.letters == other.letters or self._is_within(other) or other._is_within(self):
             return True
-        shorter = min(len(self.runs), len(other.runs))
-        if shorter and len(self.runs & other.runs) >= MIN_SHARED_NGRAMS * shorter:
+        shorter = min(len(self.ngrams), len(other.ngrams))
+        if shorter and len(self.ngrams & other.ngrams) >= MIN_SHARED_NGRAMS * shorter:
             return True
         return fuzz.ratio(self.letters, other.letters, score_cutoff=MIN_SIMILARITY) > 0
 
@@ -87,7 +87,7 @@ class NormalizedText:
 
 def is_near_duplicate(first: str, second: str) -> bool:
     """Return True if two texts are nearly the same; the function is symmetric."""
-    return first == second or _normalize(first).near(_normalize(second))
+    return first == second or _normalize(first).is_near(_normalize(second))
 
 
 @lru_cache(maxsize=512)

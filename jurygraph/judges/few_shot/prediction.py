@@ -22,21 +22,21 @@ class PredictionForm(Scale):
 
     step: float | None = 1.0
 
-    def noun(self, compact: bool) -> type[FrozenModel]:
+    def reply_model(self, compact: bool) -> type[FrozenModel]:
         return _prediction_model(self, compact)
 
-    def measured(self, prediction: Any, reply: Reply, name: str) -> Measurement:
-        measured = super(PredictionForm, self).measured(prediction, reply, name)
+    def measure(self, prediction: Any, reply: Reply, name: str) -> Measurement:
+        measured = super(PredictionForm, self).measure(prediction, reply, name)
         return replace(
             measured, native=float(prediction.value), confidence=round(prediction.confidence / _MAX_CONFIDENCE, _DIGITS)
         )
 
     @property
-    def in_whole_numbers(self) -> bool:
+    def is_integer_scale(self) -> bool:
         """True if its scores are all the whole numbers from `low` to `high`."""
         return self.step == 1.0 and self.low.is_integer() and self.high.is_integer()
 
-    def holds(self, value: float) -> bool:
+    def is_valid_score(self, value: float) -> bool:
         """Return True if a value is one of its scores."""
         steps = 0.0 if self.step is None else (value - self.low) / self.step
         return self.low <= value <= self.high and abs(steps - round(steps)) < _STEP_TOLERANCE
@@ -47,13 +47,13 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
     """Return the pydantic model of the reply: the reason and its quotations come before the conclusion."""
 
     def require_score(value: float) -> float:
-        if not form.holds(value):
+        if not form.is_valid_score(value):
             raise ValueError(f"is no score: they go from {form.low:g} to {form.high:g} in steps of {form.step:g}")
         return value
 
     bounds: Any = Field(strict=True, ge=form.low, le=form.high)
     value: Any = Annotated[float, bounds, AfterValidator(require_score)]
-    if form.in_whole_numbers:
+    if form.is_integer_scale:
         value = Annotated[int, Field(strict=True, ge=int(form.low), le=int(form.high))]
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
     confidence = Annotated[float, Field(strict=True, ge=0.0, le=_MAX_CONFIDENCE)]

@@ -41,7 +41,7 @@ class JudgedItem(NamedTuple):
     texts: Sequence[str]
 
     @classmethod
-    def of(cls, response: Response, view: TaskView, history: ReviewerHistory) -> Self:
+    def from_response(cls, response: Response, view: TaskView, history: ReviewerHistory) -> Self:
         """Collect the names, groups and texts from the response, its task and the history.
 
         The task's id counts as a name for texts rated under it.
@@ -67,7 +67,7 @@ def choose_examples(
     candidates: Sequence[Example], count: int, response: Response, view: TaskView, history: ReviewerHistory
 ) -> ShownExamples:
     """Return the first `count` candidates that do not give the response away."""
-    judged = JudgedItem.of(response, view, history)
+    judged = JudgedItem.from_response(response, view, history)
     examples: list[Example] = []
     uses: list[ExampleUse] = []
     for candidate in candidates:

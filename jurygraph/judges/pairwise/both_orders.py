@@ -27,20 +27,20 @@ class BothOrders:
 
     first: Floats
     second: Floats
-    there: Bools
-    alone: Floats
+    compared: Bools
+    uncompared_value: Floats
     present: Bools
-    figures: Mapping[str, Floats]
+    diagnostics: Mapping[str, Floats]
 
     @property
     def outcomes(self) -> Floats:
         """The result of both orders for the row, 1, 0.5 or 0, [R,R]; 0 where nothing was compared."""
-        return np.where(self.there, pairwise.outcomes(self.first, self.second), 0.0)
+        return np.where(self.compared, pairwise.outcomes(self.first, self.second), 0.0)
 
     @property
     def opponents(self) -> Floats:
         """The number of opponents that each response was compared with, [R]."""
-        return _count_per_row(self.there)
+        return _count_per_row(self.compared)
 
 
 def read_pairs(cells: ScoreMatrix) -> BothOrders:
@@ -51,12 +51,12 @@ def read_pairs(cells: ScoreMatrix) -> BothOrders:
     any). Raises `PlanError` if the columns are not verdicts on ordered pairs.
     """
     size = len(cells.value)
-    if cells.value.shape[1] > size or (cells.judged & cells.live)[:, : cells.value.shape[1]].diagonal()[1:].any():
+    if cells.value.shape[1] > size or (cells.judged & cells.applicable)[:, : cells.value.shape[1]].diagonal()[1:].any():
         raise PlanError(
             f"{size} responses have {cells.value.shape[1]} verdicts each, where one on each ordered pair is needed; "
             "give it the verdicts of `pairwise`, asked once in each order"
         )
-    live, judged = _pad_columns(cells.live, size), _pad_columns(cells.judged, size)
+    live, judged = _pad_columns(cells.applicable, size), _pad_columns(cells.judged, size)
     first = _pad_columns(cells.value, size)
     there = live & live.T & ~np.eye(size, dtype=np.bool_)
     second = np.where(judged.T, 1.0 - first.T, first.T)
@@ -77,7 +77,7 @@ def read_lists(cells: ScoreMatrix) -> BothOrders:
         raise PlanError(
             f"{listings} listings were asked for, where one in each order is needed; give it the verdicts of `listwise`"
         )
-    live, judged, value = _pad_columns(cells.live, 2), _pad_columns(cells.judged, 2), _pad_columns(cells.value, 2)
+    live, judged, value = _pad_columns(cells.applicable, 2), _pad_columns(cells.judged, 2), _pad_columns(cells.value, 2)
     first, second = (_compare_ranks(value[:, listing], judged[:, listing]) for listing in (0, 1))
     live_rows, judged_rows = np.asarray(live.all(axis=1)), np.asarray(judged.all(axis=1))
     there = live_rows[:, None] & live_rows & ~np.eye(size, dtype=np.bool_)
@@ -92,8 +92,8 @@ def _both_orders(
     cells: ScoreMatrix, first: Floats, second: Floats, compared: Bools, figures: Mapping[str, Floats]
 ) -> BothOrders:
     """Build `BothOrders`; a cell without a verdict and without an opponent gives the response its value `alone`."""
-    alone = np.max(np.where(cells.live & ~cells.judged, cells.value, 0.0), axis=1)
-    return BothOrders(first, second, compared, alone, np.asarray(cells.live.any(axis=1)), figures)
+    alone = np.max(np.where(cells.applicable & ~cells.judged, cells.value, 0.0), axis=1)
+    return BothOrders(first, second, compared, alone, np.asarray(cells.applicable.any(axis=1)), figures)
 
 
 def _flip_share(first: Floats, second: Floats, judged: Bools) -> Floats:

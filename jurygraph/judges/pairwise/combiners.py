@@ -34,8 +34,8 @@ _SCOPE_NAMES = {"response": "response", "pair": "ordered pair", "group": "group"
 class _ComparisonCombiner(Combiner):
     """Base of the combiners that take one input of one question, whose columns are opponents or listings."""
 
-    keeps_columns = True
-    across = True
+    needs_all_columns = True
+    uses_other_rows = True
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         question_ids = [name for combiner_input in inputs.values() for name in combiner_input.questions]
@@ -43,7 +43,7 @@ class _ComparisonCombiner(Combiner):
             raise PlanError(f"combiner {self.name!r} reads the verdicts of one question, not of {len(question_ids)}")
         return super().freeze(inputs, params)
 
-    def fits(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
+    def check_questions(self, questions: Sequence[Question], params: Mapping[str, Any]) -> None:
         scope, samples, evaluator = _REQUIRED_VERDICTS[self._form(params)]
         for question in questions:
             if (question.scope, question.samples) != (scope, samples) or (
@@ -73,7 +73,7 @@ class _ShareCombiner(_ComparisonCombiner):
         (matrix,) = cells.values()
         orders = READERS[self.shown](matrix)
         value = aggregation.total(orders.outcomes) / np.maximum(orders.opponents, 1.0)
-        return _build_component(orders, value, orders.figures)
+        return _build_component(orders, value, orders.diagnostics)
 
 
 class WinShare(_ShareCombiner):
@@ -123,9 +123,9 @@ class BradleyTerry(_ComparisonCombiner):
         strengths = _strengths(orders, params["prior"])
         own_strength = strengths.diagonal()
         likely = own_strength[:, None] / (own_strength[:, None] + strengths)
-        value = aggregation.total(np.where(orders.there, likely, 0.0)) / np.maximum(orders.opponents, 1.0)
+        value = aggregation.total(np.where(orders.compared, likely, 0.0)) / np.maximum(orders.opponents, 1.0)
         return _build_component(
-            orders, _round_probability(np.asarray(value)), {**orders.figures, "strength": np.array(own_strength)}
+            orders, _round_probability(np.asarray(value)), {**orders.diagnostics, "strength": np.array(own_strength)}
         )
 
     def bounds(
@@ -144,7 +144,7 @@ class BradleyTerry(_ComparisonCombiner):
         lowest = np.maximum(aggregation.total(worst.outcomes) / opponents - prior, 0.0)
         highest = np.minimum((aggregation.total(best.outcomes) + prior) / opponents, 1.0)
         compared = worst.opponents > 0
-        limits = np.where(compared, lowest, worst.alone), np.where(compared, highest, best.alone)
+        limits = np.where(compared, lowest, worst.uncompared_value), np.where(compared, highest, best.uncompared_value)
         return _round_probability(limits[0]), _round_probability(limits[1])
 
 
@@ -155,14 +155,17 @@ def _round_probability(probability: Floats) -> Floats:
 def _strengths(orders: BothOrders, prior: float) -> Floats:
     """Return the strengths of all, as they count for response i in row i, [R,R]."""
     wins = orders.outcomes
-    missing_wins = np.where(orders.there, 1.0 - wins - wins.T, 0.0)
+    missing_wins = np.where(orders.compared, 1.0 - wins - wins.T, 0.0)
     agreed = wins + missing_wins / 2.0
     shared = bradley_terry(agreed, prior).strength
     rows = []
     for index in range(len(wins)):
         if missing_wins[index].any():
             worst_case = agreed.copy()
-            worst_case[index], worst_case[:, index] = wins[index], np.where(orders.there[index], 1.0 - wins[index], 0.0)
+            worst_case[index], worst_case[:, index] = (
+                wins[index],
+                np.where(orders.compared[index], 1.0 - wins[index], 0.0),
+            )
             rows.append(bradley_terry(worst_case, prior).strength)
         else:
             rows.append(shared)
@@ -170,4 +173,4 @@ def _strengths(orders: BothOrders, prior: float) -> Floats:
 
 
 def _build_component(orders: BothOrders, value: Floats, figures: Mapping[str, Floats]) -> Component:
-    return Component(np.where(orders.opponents > 0, value, orders.alone), orders.present, {}, figures)
+    return Component(np.where(orders.opponents > 0, value, orders.uncompared_value), orders.present, {}, figures)

@@ -37,7 +37,7 @@ class ComparisonJudge(Evaluator):
     """
 
     layer: Layer = "model"
-    asks_model = True
+    uses_model = True
     prompt: ClassVar[str]
 
     def __init__(self, criterion: str = USUAL, profile: Profile = "full") -> None:
@@ -47,28 +47,28 @@ class ComparisonJudge(Evaluator):
             raise ConfigError(f"{self.name}: profile is one of {', '.join(get_args(Profile))}, not {profile!r}")
         self._criterion, self._compact = criterion, profile == "compact"
         self._prompt = load_prompt(self.prompt)
-        self.version = f"1 prompt {self._prompt.edition}"
+        self.version = f"1 prompt {self._prompt.full_version}"
 
     @abstractmethod
-    def noun(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
+    def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
         """Return the pydantic model of the reply about responses of these names."""
 
     @abstractmethod
-    def prefers(self, reply: Any) -> bool:
+    def has_preference(self, reply: Any) -> bool:
         """Return True if a reply prefers one response to another, and so needs a quotation."""
 
-    def variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
         """Return prompt variables in addition to task, responses and criterion."""
         return {}
 
-    async def asked(
-        self, ask: EvaluatorInput, responses: Sequence[Response]
+    async def ask_model(
+        self, inputs: EvaluatorInput, responses: Sequence[Response]
     ) -> "tuple[ParsedReply[Any], LocatedQuotations] | Verdict":
         """Return the reply on the responses in this order with its quotations, or a failed verdict without a reply."""
-        gateway = ask.gateway
+        gateway = inputs.client
         assert gateway is not None, "asked without a model"
         names = tuple(ascii_uppercase[: len(responses)])
-        noun: type[Any] = self.noun(names, self._compact)
+        noun: type[Any] = self.reply_model(names, self._compact)
         named_responses = [
             {"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)
         ]
@@ -76,10 +76,10 @@ class ComparisonJudge(Evaluator):
             "responses": named_responses,
             "criterion": self._criterion,
             "compact": self._compact,
-            **self.variables(names),
+            **self.prompt_variables(names),
         }
         request = gateway.request(
-            self._prompt, noun, {**shared_prompt_variables(ask), **own_variables}, sample=ask.sample
+            self._prompt, noun, {**shared_prompt_variables(inputs), **own_variables}, sample=inputs.sample
         )
         texts = [await aread_text(response.text) for response in responses]
         needs_evidence = gateway.safety.evidence and not self._compact
@@ -95,7 +95,7 @@ class ComparisonJudge(Evaluator):
         except Fault as fault:
             return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         quoted = _find_quotations(judged.value, texts)
-        if needs_evidence and self.prefers(judged.value) and not quoted.supports:
+        if needs_evidence and self.has_preference(judged.value) and not quoted.has_evidence:
             message = f"the judge prefers a response, {_describe_missing(quoted)}"
             failure = Failure(cause="response", kind="unsupported", message=message)
             return Verdict(
@@ -106,7 +106,7 @@ class ComparisonJudge(Evaluator):
     def _check_quotations(self, texts: Sequence[SearchableText], reply: Any) -> str | None:
         """Return a message about a reply that prefers a response and has no quotation from any, None if it is valid."""
         quoted = _find_quotations(reply, texts)
-        if quoted.supports or not self.prefers(reply):
+        if quoted.has_evidence or not self.has_preference(reply):
             return None
         hint = "quote from a response letter by letter, eight letters or more, or decide anew"
         return f"a response is preferred, {_describe_missing(quoted)}; {hint}"
@@ -115,7 +115,7 @@ class ComparisonJudge(Evaluator):
 def reason_with_notes(reply: Any, quoted: LocatedQuotations) -> str:
     """Return the reason in a reply, with a note on its quotations that occur in no response."""
     reason: str = getattr(reply, "reason", "")
-    return f"{reason} [lost: {quoted.lost}]" if quoted.lost else reason
+    return f"{reason} [lost: {quoted.unverified}]" if quoted.unverified else reason
 
 
 def _find_quotations(reply: Any, texts: Sequence[SearchableText]) -> LocatedQuotations:
@@ -123,4 +123,4 @@ def _find_quotations(reply: Any, texts: Sequence[SearchableText]) -> LocatedQuot
 
 
 def _describe_missing(quoted: LocatedQuotations) -> str:
-    return f"and quotes {quoted.lost}" if quoted.lost else "and nothing is quoted for it"
+    return f"and quotes {quoted.unverified}" if quoted.unverified else "and nothing is quoted for it"

@@ -28,22 +28,22 @@ class Listwise(ComparisonJudge):
     def question(self, view: TaskView, subject: str | None = None, **fields: Any) -> Question:
         return super().question(view, subject, **{"samples": 2, **fields})
 
-    def noun(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
+    def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
         return _ranking_model(tuple(names), compact)
 
-    def prefers(self, reply: Any) -> bool:
+    def has_preference(self, reply: Any) -> bool:
         return True
 
-    def variables(self, names: Sequence[str]) -> Mapping[str, Any]:
+    def prompt_variables(self, names: Sequence[str]) -> Mapping[str, Any]:
         return {"names": tuple(names)}
 
-    async def answer(self, ask: EvaluatorInput) -> Answer | Sequence[Answer]:
-        size = len(ask.responses)
+    async def answer(self, inputs: EvaluatorInput) -> Answer | Sequence[Answer]:
+        size = len(inputs.responses)
         if size > MOST_SHOWN:
             advice = "score smaller groups, or compare by `pairwise`"
-            return Verdict.failed("too-many", f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}")
-        order = range(size) if ask.sample % 2 == 0 else range(size - 1, -1, -1)
-        reply = await self.asked(ask, [ask.responses[index] for index in order])
+            return Verdict.fail("too-many", f"{self.name} ranks {MOST_SHOWN} responses at most, not {size}; {advice}")
+        order = range(size) if inputs.sample % 2 == 0 else range(size - 1, -1, -1)
+        reply = await self.ask_model(inputs, [inputs.responses[index] for index in order])
         if isinstance(reply, Verdict):
             return reply
         judged, quoted = reply

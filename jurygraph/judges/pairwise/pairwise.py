@@ -38,14 +38,14 @@ class Pairwise(ComparisonJudge):
     prompt = "pair"
     combiner = "win-share"
 
-    def noun(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
+    def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
         return BarePreferenceStated if compact else PreferenceStated
 
-    def prefers(self, reply: Any) -> bool:
+    def has_preference(self, reply: Any) -> bool:
         return bool(reply.preferred != "tie")
 
-    async def answer(self, ask: EvaluatorInput) -> Verdict:
-        reply = await self.asked(ask, ask.responses)
+    async def answer(self, inputs: EvaluatorInput) -> Verdict:
+        reply = await self.ask_model(inputs, inputs.responses)
         if isinstance(reply, Verdict):
             return reply
         judged, quoted = reply

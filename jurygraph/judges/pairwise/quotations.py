@@ -21,12 +21,12 @@ class LocatedQuotations:
         self._lost = [quotation for quotation in unique if all(quotation in unverified for _, unverified in verified)]
 
     @property
-    def supports(self) -> bool:
+    def has_evidence(self) -> bool:
         """True if at least one quotation occurs in a response and is valid evidence."""
         return any(self._evidence)
 
     @property
-    def lost(self) -> str:
+    def unverified(self) -> str:
         """The quotations without a valid location, with the reason; empty if there are none."""
         return f"{shorten_quotes(self._lost)} ({_NOWHERE})" if self._lost else ""
 

@@ -52,16 +52,16 @@ class Checklist(ScoringProtocol):
     def subjects(self, people: People) -> Sequence[str]:
         return [item.subject for item in _items(people)]
 
-    def reply(self, people: People) -> type[FrozenModel]:
+    def reply_model(self, people: People) -> type[FrozenModel]:
         return _reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         return {item.subject: _build_finding(item, reply, people) for item in _items(people)}
 
-    def reasons(self, people: People) -> int:
+    def max_reasons(self, people: People) -> int:
         return len(self.subjects(people))
 
-    def beside(self, people: People) -> Mapping[str, Any]:
+    def prompt_variables(self, people: People) -> Mapping[str, Any]:
         return {"names": person_names(len(people))}
 
 

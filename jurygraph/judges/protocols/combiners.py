@@ -28,7 +28,7 @@ class ProtocolMean(Mean):
 
     def combine(self, cells: Mapping[str, ScoreMatrix], params: Mapping[str, Any]) -> Component:
         component = super().combine(cells, params)
-        return replace(component, figures={"R": _to_native_scale(component.value)})
+        return replace(component, diagnostics={"R": _to_native_scale(component.value)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ class AdaptiveSum(Combiner):
     """
 
     name = "adaptive"
-    keeps_columns: ClassVar[bool] = True
-    fixes_weights: ClassVar[bool] = False
+    needs_all_columns: ClassVar[bool] = True
+    has_fixed_weights: ClassVar[bool] = False
 
     def freeze(self, inputs: Mapping[str, ComponentInput], params: Mapping[str, Any]) -> dict[str, Any]:
         super().freeze(inputs, params)
@@ -101,7 +101,7 @@ def _match_person(utility: str, weight: str) -> str:
 def _split_by_person(utility: ScoreMatrix, weight: ScoreMatrix, people: int) -> _PeopleScores:
     """Split the columns by person; they are those of one question after the other, each with all of its samples."""
     shape = (len(utility.value), people, -1)
-    live = (utility.live & weight.live).reshape(shape)
+    live = (utility.applicable & weight.applicable).reshape(shape)
     return _PeopleScores(
         utility=utility.value.reshape(shape),
         weight=np.where(live, weight.value.reshape(shape), 0.0),

@@ -61,13 +61,13 @@ class _Decomposed(ScoringProtocol):
     """
 
     prompt = "decomposed"
-    asked: Sequence[str]
+    subject_kinds: Sequence[str]
     """First parts of the subjects: the kinds of question for each person."""
 
     def subjects(self, people: People) -> Sequence[str]:
-        return [f"{kind}/{person.id}" for kind in self.asked for person in people]
+        return [f"{kind}/{person.id}" for kind in self.subject_kinds for person in people]
 
-    def reply(self, people: People) -> type[FrozenModel]:
+    def reply_model(self, people: People) -> type[FrozenModel]:
         return _reply_model(len(people))
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
@@ -81,7 +81,7 @@ class _Decomposed(ScoringProtocol):
             for stakeholder, person in pairs
         }
 
-    def reasons(self, people: People) -> int:
+    def max_reasons(self, people: People) -> int:
         return 1 + sum(max(_TYPICAL_CONSTRAINTS, len(stakeholder.constraints)) + 1 for stakeholder in people)
 
 
@@ -90,7 +90,7 @@ class Adaptive(_Decomposed):
 
     name = "protocols.decomposed-adaptive"
     combiner = "adaptive"
-    asked = (UTILITY, WEIGHT)
+    subject_kinds = (UTILITY, WEIGHT)
     shares: Mapping[str, float] = {UTILITY: 1.0, WEIGHT: 1.0}
 
 
@@ -98,7 +98,7 @@ class Uniform(_Decomposed):
     """R = Σ û_i / n over the utilities that the adaptive protocol estimates, without an additional call."""
 
     name = "protocols.decomposed-uniform"
-    asked = (UTILITY,)
+    subject_kinds = (UTILITY,)
 
 
 @lru_cache(maxsize=64)

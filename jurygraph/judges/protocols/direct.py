@@ -27,7 +27,7 @@ class Direct(ScoringProtocol):
     def subjects(self, people: People) -> Sequence[str]:
         return (OVERALL,)
 
-    def reply(self, people: People) -> type[FrozenModel]:
+    def reply_model(self, people: People) -> type[FrozenModel]:
         return _REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
@@ -37,5 +37,5 @@ class Direct(ScoringProtocol):
         claims = [Claim(f"a value of {reply.value:g}", quotes)] if reply.value > LOWEST else []
         return {OVERALL: Finding(OVERALL, on_scale(reply.value), restore_ids(reason, people), quotes, claims)}
 
-    def reasons(self, people: People) -> int:
+    def max_reasons(self, people: People) -> int:
         return len(ASPECTS)

@@ -38,14 +38,14 @@ class ScoringProtocol(SingleCallEvaluator):
 
     def __init__(self) -> None:
         self._prompt = load_prompt(self.prompt)
-        self.version = f"1 prompt {self._prompt.edition}"
+        self.version = f"1 prompt {self._prompt.full_version}"
 
     @abstractmethod
     def subjects(self, people: People) -> Sequence[str]:
         """Return the subjects, with one question each."""
 
     @abstractmethod
-    def reply(self, people: People) -> type[FrozenModel]:
+    def reply_model(self, people: People) -> type[FrozenModel]:
         """Return the pydantic model of the reply."""
 
     @abstractmethod
@@ -53,26 +53,30 @@ class ScoringProtocol(SingleCallEvaluator):
         """Return the findings of a reply by subject, at least those of all `subjects`."""
 
     @abstractmethod
-    def reasons(self, people: People) -> int:
+    def max_reasons(self, people: People) -> int:
         """Return the most reasons that a reply may hold, each with its quotations."""
 
-    def beside(self, people: People) -> Mapping[str, Any]:
+    def prompt_variables(self, people: People) -> Mapping[str, Any]:
         """Return additional prompt variables."""
         return {}
 
     def questions(self, view: TaskView) -> Sequence[Question]:
         return [self.question(view, subject) for subject in self.subjects(view.people)]
 
-    async def judged(self, ask: EvaluatorInput) -> Mapping[str, Verdict]:
+    async def judge_response(self, inputs: EvaluatorInput) -> Mapping[str, Verdict]:
         """Return all verdicts of the protocol on a response, by subject."""
-        people, gateway = ask.task.people, ask.gateway
+        people, gateway = inputs.task.people, inputs.client
         assert gateway is not None, "asked without a model"
-        noun = self.reply(people)
-        variables = {**shared_prompt_variables(ask), "people": named_people(people), **self.beside(people)}
+        noun = self.reply_model(people)
+        variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
         request = gateway.request(
-            self._prompt, noun, variables, sample=ask.sample, room=TOKENS_PER_REASON * self.reasons(people)
+            self._prompt,
+            noun,
+            variables,
+            sample=inputs.sample,
+            max_reply_tokens=TOKENS_PER_REASON * self.max_reasons(people),
         )
-        text = await aread_text(ask.response.text) if gateway.safety.evidence else None
+        text = await aread_text(inputs.response.text) if gateway.safety.evidence else None
 
         def find_flaw(reply: FrozenModel) -> str | None:
             return (
@@ -80,7 +84,7 @@ class ScoringProtocol(SingleCallEvaluator):
             )
 
         try:
-            judged = await gateway.judge(request, noun, check_off_loop(find_flaw, len(ask.response.text)))
+            judged = await gateway.judge(request, noun, check_off_loop(find_flaw, len(inputs.response.text)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(self.subjects(people), failed)

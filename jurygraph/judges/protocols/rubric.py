@@ -35,13 +35,13 @@ class Rubric(ScoringProtocol):
     def subjects(self, people: People) -> Sequence[str]:
         return tuple(DIMENSIONS)
 
-    def reply(self, people: People) -> type[FrozenModel]:
+    def reply_model(self, people: People) -> type[FrozenModel]:
         return _REPLY
 
     def findings(self, reply: Any, people: People) -> Mapping[str, Finding]:
         return {dimension: _build_finding(dimension, getattr(reply, dimension), people) for dimension in DIMENSIONS}
 
-    def reasons(self, people: People) -> int:
+    def max_reasons(self, people: People) -> int:
         return len(DIMENSIONS)
 
 

@@ -18,6 +18,6 @@ class CachedBackend(RecordingBackend):
 
     async def complete(self, request: Request, timeout: float) -> Reply:
         """Return a known reply; raises `Fault` of kind `unrecorded` if there is none."""
-        if self._gateway.known(request):
+        if self._gateway.is_stored(request):
             return (await self._gateway.ask(request)).reply
         return await super().complete(request, timeout)

@@ -73,7 +73,7 @@ class ChatModel(Backend):
         except TimeoutError:
             raise Fault("timeout", f"{self.model}: no whole reply within {timeout:g} s") from None
         except Fault as fault:
-            raise Fault(fault.kind, f"{self.model}: {self._redactor.text(str(fault))[:_MAX_MESSAGE]}") from None
+            raise Fault(fault.kind, f"{self.model}: {self._redactor.redact_text(str(fault))[:_MAX_MESSAGE]}") from None
         except Exception as error:  # noqa: BLE001 - the user's class and its client may raise anything
             raise self._fault(error) from None
 
@@ -96,7 +96,7 @@ class ChatModel(Backend):
     def _fault(self, error: Exception) -> Fault:
         kind = _kind(error)
         wait = retry_after(_headers(error), datetime.now(UTC), throttled=kind == "rate-limit")
-        message = " ".join(self._redactor.text(f"{type(error).__name__}: {error}").split())
+        message = " ".join(self._redactor.redact_text(f"{type(error).__name__}: {error}").split())
         return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRYABLE else None)
 
     def _with_parameters(self, parameters: Mapping[str, Any]) -> "BaseChatModel":
@@ -112,7 +112,7 @@ def _load_model(path: str) -> "BaseChatModel":
     try:
         target = pkgutil.resolve_name(path)
     except Exception as error:  # the user's module may raise anything, such as for a missing key
-        problem = process_redactor().text(f"{type(error).__name__}: {error}")
+        problem = process_redactor().redact_text(f"{type(error).__name__}: {error}")
         raise ConfigError(
             f"model 'langchain:{path}' cannot be had: {problem}; name one as package.module.name"
         ) from error

@@ -220,7 +220,7 @@ class LiteLLM(Backend):
         }
 
     def _prefix_model(self, fault: Fault) -> Fault:
-        return Fault(fault.kind, f"{self.model}: {self._redactor.text(str(fault))[:_MAX_MESSAGE]}")
+        return Fault(fault.kind, f"{self.model}: {self._redactor.redact_text(str(fault))[:_MAX_MESSAGE]}")
 
     def _fault(self, error: Exception, exchange: Exchange) -> Fault:
         if exchange.fault is not None:
@@ -232,7 +232,7 @@ class LiteLLM(Backend):
             kind = "unreadable"
         headers = getattr(error, "litellm_response_headers", None) or {}
         wait = retry_after(headers, datetime.now(UTC), throttled=kind == "rate-limit")
-        message = " ".join(self._redactor.text(f"{type(error).__name__}: {error}"[:MAX_ERROR_BYTES]).split())
+        message = " ".join(self._redactor.redact_text(f"{type(error).__name__}: {error}"[:MAX_ERROR_BYTES]).split())
         return Fault(kind, f"{self.model}: {message[:_MAX_MESSAGE]}", wait if kind in RETRYABLE else None)
 
 

@@ -176,7 +176,7 @@ class OpenAICompatible(Backend):
         return self._fault(kind, f"{status}: {complaint.message}", wait)
 
     def _fault(self, kind: str, problem: str, wait: float | None = None) -> Fault:
-        message = self._redactor.text(problem[:MAX_ERROR_BYTES])
+        message = self._redactor.redact_text(problem[:MAX_ERROR_BYTES])
         return Fault(kind, f"{self.endpoint}: {message[:_MAX_MESSAGE]}", wait)
 
 

@@ -129,7 +129,7 @@ def _capabilities(requests: list[Request]) -> Capabilities:
 
 def _differing_fields(request: Request, other: Request) -> list[tuple[str, str]]:
     """Return the parts, and their fields, in which requests differ as JSON, where 1 is neither 1.0 nor true."""
-    fields_here, fields_there = request.said(), other.said()
+    fields_here, fields_there = request.to_identity(), other.to_identity()
     fields = [(part, field) for part, fields in _PARTS.items() for field in fields]
     return [(part, field) for part, field in fields if canonical(fields_here[field]) != canonical(fields_there[field])]
 

@@ -92,7 +92,9 @@ class _ModelThread:
             try:
                 self._model = _load_model(self._load)
             except Exception as error:  # noqa: BLE001 - a broken file may raise anything
-                message = " ".join(process_redactor().text(f"{type(error).__name__}: {error}").split())[:_MAX_MESSAGE]
+                message = " ".join(process_redactor().redact_text(f"{type(error).__name__}: {error}").split())[
+                    :_MAX_MESSAGE
+                ]
                 self._error = f"{self._name}: sentence-transformers cannot load it: {message}"
         if self._error is not None:
             raise Fault("unknown-model", self._error)

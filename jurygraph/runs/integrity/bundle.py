@@ -54,8 +54,10 @@ def _members(run: Run, traces: Iterable[bytes]) -> Iterator[Member]:
     if (run.folder / place.SEAL).exists():
         yield place.SEAL, [(run.folder / place.SEAL).read_bytes()]
     yield from _ledger_members(run.ledger, run.ledger.count)
-    if run.base is not None and run.extent is not None:
-        for name, lines in _ledger_members(run.base.ledger, _last_exported_record(run.base.ledger, run.extent)):
+    if run.base is not None and run.last_base_record is not None:
+        for name, lines in _ledger_members(
+            run.base.ledger, _last_exported_record(run.base.ledger, run.last_base_record)
+        ):
             yield f"base/{name}", lines
         if (run.base.folder / place.SEAL).exists():
             yield f"base/{place.SEAL}", [(run.base.folder / place.SEAL).read_bytes()]

@@ -62,10 +62,10 @@ class DeepVerification(NamedTuple):
     and `erased`.
     """
 
-    asked_again: int = 0
+    recomputed: int = 0
     quotations: int = 0
-    of_models: int = 0
-    own_trouble: int = 0
+    needing_model: int = 0
+    infrastructure_failures: int = 0
     erased: int = 0
 
 
@@ -81,7 +81,7 @@ def verify_deep(run: Run, report: ProgressCallback) -> DeepVerification:
 async def _verify_groups(run: Run, report: ProgressCallback) -> DeepVerification:
     total = DeepVerification()
     async with aclosing(_offline_jury(run.source)) as jury:
-        for group in run.source.ledger.records("group", up_to=run.extent):
+        for group in run.source.ledger.records("group", up_to=run.last_base_record):
             scored = run.source.group(group)
             counts = await _verify_group(run.source, jury, group, scored)
             total = DeepVerification(*(count + added for count, added in zip(total, counts, strict=True)))
@@ -98,7 +98,7 @@ def _offline_jury(run: Run) -> Jury:
     config = run.config
     if config.model == "none":
         return Jury(config)
-    absent = OfflineBackend(run.header.model or ModelIdentity.recorded(run.ledger) or _NO_MODEL)
+    absent = OfflineBackend(run.header.model or ModelIdentity.from_ledger(run.ledger) or _NO_MODEL)
     limits = RequestLimits(max_tokens=config.calls.max_tokens)
     return Jury(config, gateway=Gateway(absent, Limiter(MAX_CONCURRENT_GROUPS), limits, sink=CallStore(run.ledger)))
 
@@ -112,7 +112,7 @@ async def _verify_group(run: Run, jury: Jury, group: Record, scored: list[Scored
     quotations = _check_quotations(run, stored, {response.id: response.text for response in responses})
     plan = run.plan_of(task.id)
     own_model_questions = {
-        q.id for q in plan.survey.questions if q.layer == "model" and not jury.evaluators[q.evaluator].asks_model
+        q.id for q in plan.survey.questions if q.layer == "model" and not jury.evaluators[q.evaluator].uses_model
     }
     recalled = KnownResults(_recalled_verdicts(own_model_questions, stored), _external_material(run, stored))
     traces = await jury.ascore(task, responses, plan, recalled)
@@ -182,7 +182,7 @@ def _compare_verdicts(
                 _require_same(_verdict_label(run, trace, verdict), _COMPARED, verdict, new_verdict)
                 is_recalled = question in own_model_questions and verdict.gated_by is None
                 of_models, same = of_models + is_recalled, same + (not is_recalled)
-    return DeepVerification(same, of_models=of_models, own_trouble=own_trouble, erased=erased)
+    return DeepVerification(same, needing_model=of_models, infrastructure_failures=own_trouble, erased=erased)
 
 
 def _own_verdicts(trace: Trace) -> Iterator[tuple[VerdictKey, Verdict]]:
@@ -200,7 +200,7 @@ def _has_no_call_to_compare(run: Run, jury: Jury, stored: Verdict, recomputed: V
     """
     is_gated = stored.gated_by in WORST_CASE_GATES or recomputed.gated_by in WORST_CASE_GATES
     is_compared = is_gated and run.header.jurygraph == version("jurygraph")
-    return stored.call is None and not is_compared and jury.evaluators[recomputed.evaluator].asks_model
+    return stored.call is None and not is_compared and jury.evaluators[recomputed.evaluator].uses_model
 
 
 def _has_external_call(run: Run, trace: Trace, stored: Verdict, recomputed: Verdict) -> bool:

@@ -58,7 +58,7 @@ class RecomputedReward(NamedTuple):
 
 def read_groups(run: Run, up_to: int | None = None) -> Iterator[StoredGroup]:
     """Yield every group of a run that holds verdicts, in order. Raises `TraceMismatch` where the chain is broken."""
-    records = run.ledger.chained(1, run.ledger.count if up_to is None else up_to)
+    records = run.ledger.verified_records(1, run.ledger.count if up_to is None else up_to)
     planned: dict[str, tuple[str, str]] = {}
     for record in records:
         if record.kind == "task":
@@ -136,7 +136,7 @@ class Recomputation:
         names = [trace.key for trace in group.traces]
         rewards = compute_rewards(decision, shape.questions, names, group.verdicts(shape), self._combiners)
         for trace, body, reward in zip(group.traces, group.bodies, rewards, strict=True):
-            yield RecomputedReward(trace, body, pack_reward(RewardRow.of(reward)))
+            yield RecomputedReward(trace, body, pack_reward(RewardRow.from_reward(reward)))
 
 
 def _is_regular(bodies: Sequence[Body], shape: Shape) -> bool:

@@ -40,7 +40,7 @@ class Seal(FrozenModel):
     signature: Annotated[str, StringConstraints(pattern="^[0-9a-f]{128}$")]
 
     @property
-    def written(self) -> bytes:
+    def to_bytes(self) -> bytes:
         """Return the bytes of seal.json."""
         return canonical(self.model_dump(mode="json")) + b"\n"
 
@@ -79,7 +79,7 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
         seal = Seal.model_validate_json(content)
     except ValidationError:
         raise TraceMismatch(f"{path}: is no seal that jurygraph wrote; it has been changed") from None
-    if seal.written != content:
+    if seal.to_bytes != content:
         raise TraceMismatch(f"{path}: is not in the form that jurygraph writes; it has been changed")
     fields = seal.model_dump(mode="json", exclude={"signature"})
     try:
@@ -94,12 +94,12 @@ def _parse_seal(path: Path, content: bytes) -> Seal:
 
 def _check_sealed(path: Path, seal: Seal, ledger: Ledger) -> None:
     """Raise `TraceMismatch` unless the ledger is the sealed one."""
-    run = ledger.at(1).key
+    run = ledger.record_at(1).key
     if seal.run != run:
         raise TraceMismatch(f"{path}: is the seal of another run, {seal.run}; this one is {run}")
     if seal.records > ledger.count:
         raise TraceMismatch(f"{ledger.path}: {seal.records} records were sealed, and {ledger.count} are there")
-    if ledger.at(seal.records).link.hex() != seal.head:
+    if ledger.record_at(seal.records).link.hex() != seal.head:
         raise TraceMismatch(f"{ledger.path}: its first {seal.records} records are not those that were sealed")
     for record in ledger.records(after=seal.records):
         if record.kind not in KINDS_AFTER_HEAD:

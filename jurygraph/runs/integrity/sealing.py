@@ -25,7 +25,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
     or an existing seal was changed, because a changed run must not be signed.
     """
     key = load_private_key(key_file)
-    if not run.closed:
+    if not run.is_closed:
         hint = f"score the rest of its tasks, or end it with `jurygraph close {shell_quote(run.folder)}`"
         raise InputError(f"{run.folder}: is not closed, so more could be scored into it; {hint}")
     verified = verify(run, report)
@@ -36,7 +36,7 @@ def seal(run: Run, key_file: Path, report: ProgressCallback) -> Seal:
         raise InputError(f"{run.folder}: is sealed by another key, {existing.public_key}; {hint}")
     if existing is not None and existing.head == new_seal.head:
         return existing
-    write_atomically(run.folder / SEAL, new_seal.written)
+    write_atomically(run.folder / SEAL, new_seal.to_bytes)
     return new_seal
 
 

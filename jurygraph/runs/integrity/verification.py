@@ -51,7 +51,7 @@ class VerificationResult(NamedTuple):
 
 
 def verify(
-    run: Run, report: ProgressCallback, expect_head: str | None = None, signer: Path | None = None
+    run: Run, report: ProgressCallback, expect_head: str | None = None, signer_key_file: Path | None = None
 ) -> VerificationResult:
     """Check a whole run; `report` receives the number of newly checked records.
 
@@ -62,7 +62,7 @@ def verify(
     head = None if expect_head is None else _parse_head(expect_head)
     try:
         with run.ledger.snapshot(), pause_garbage_collection():
-            return _verify_snapshot(run, report, head, signer)
+            return _verify_snapshot(run, report, head, signer_key_file)
     except JurygraphError:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
@@ -80,7 +80,7 @@ def _parse_head(text: str) -> str:
 def _verify_snapshot(
     run: Run, report: ProgressCallback, expected: str | None, signer: Path | None
 ) -> VerificationResult:
-    for fault in run.ledger.faults():
+    for fault in run.ledger.find_faults():
         raise TraceMismatch(f"{run.ledger.path}: {fault}; it has been changed")
     chain = _ChainVerifier(run.ledger, report)
     chain.walk()
@@ -97,7 +97,7 @@ def _verify_snapshot(
         traces=chain.numbers.get("trace", 0),
         texts=chain.texts,
         erased=len(chain.erased),
-        closed=run.closed,
+        closed=run.is_closed,
         head=run.ledger.head.hex(),
         sealed=None if sealed is None else sealed.public_key,
         base=base,
@@ -121,7 +121,7 @@ class _ChainVerifier:
 
     def walk(self) -> None:
         before = FIRST_LINK.hex()
-        for record in self._ledger.chained(1, self._ledger.count):
+        for record in self._ledger.verified_records(1, self._ledger.count):
             body = self._checked_body(record)
             self._check_place(record, body)
             self._check_texts(record, body.get("texts", ()))
@@ -192,7 +192,7 @@ class _ChainVerifier:
         if self._ledger.count < self._group_seq + self._group_size:
             self._fail(f"record {self._group_seq}: not all traces of this group are there")
         for kind in _UNIQUE_KINDS:
-            repeated = self._ledger.repeated(kind)
+            repeated = self._ledger.find_repeated_key(kind)
             if repeated is not None:
                 self._fail(f"{kind} {repeated!r}: is there twice")
 
@@ -212,8 +212,8 @@ def _verify_base(run: Run, base: Run, report: ProgressCallback, signer: Path | N
     """Verify the base of a run and return its folder; a base with later erasures needs its own seal by the signer."""
     origin = run.header.base
     assert origin is not None
-    verify(base, report, signer=signer if base.ledger.count > origin.records else None)
-    if base.ledger.count < origin.records or base.ledger.at(origin.records).link.hex() != origin.head:
+    verify(base, report, signer_key_file=signer if base.ledger.count > origin.records else None)
+    if base.ledger.count < origin.records or base.ledger.record_at(origin.records).link.hex() != origin.head:
         raise TraceMismatch(f"{base.ledger.path}, record {origin.records}: is not the one that {run.folder} refers to")
     return str(base.folder)
 
@@ -232,7 +232,7 @@ def load_run_combiners(run: Run) -> Combiners:
 def _check_rewards(run: Run) -> None:
     """Recompute every reward and require that it is the same to the last bit."""
     origin = run.header.base
-    groups = read_groups(run.source, run.extent)
+    groups = read_groups(run.source, run.last_base_record)
     recomputation = Recomputation(run.source, lambda group: run.decision_of(group.record.key), load_run_combiners(run))
     own_records = run.ledger.records("trace")
     for recomputed in recomputation.rewards(_check_statistics(run, groups) if origin is None else groups):

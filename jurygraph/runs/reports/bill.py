@@ -27,7 +27,7 @@ class CallCosts:
         self.unpriced += cost is None
         self.cost += cost or 0.0
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the tally as a JSON object; a cost is null, not 0, where the cost of no call is known."""
         known = self.unpriced < self.number or not self.number
         return {"number": self.number, "cost": self.cost if known else None, "unpriced": self.unpriced}
@@ -51,9 +51,9 @@ class Bill:
             self._seen.add(call.id)
             self.tallies[source].add(call.cost)
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the bill as a JSON object."""
-        return {source: tally.plain() for source, tally in self.tallies.items()}
+        return {source: tally.to_json() for source, tally in self.tallies.items()}
 
 
 def is_replay(jury: "Jury") -> bool:

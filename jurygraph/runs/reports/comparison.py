@@ -52,7 +52,7 @@ class QuestionFlips:
     """
 
     question: str
-    judged_both: int
+    judged_in_both: int
     to_met: int
     to_unmet: int
     mcnemar_p: float | None
@@ -89,14 +89,14 @@ class RewardChange(FrozenModel):
 class Comparison(ComparisonStatistics):
     """Run B compared with run A: overall statistics, statistics by agent and by question, and the individual changes.
 
-    `passing` is the reward from which a response passes. `flipped` contains all flips, ordered by question and
-    response; `changes` the 20 largest changes of a reward; `notes` other differences and limits of the statistics.
+    `pass_threshold` is the reward from which a response passes. `flipped_verdicts` contains all flips, ordered by
+    question and response; `changes` the 20 largest changes of a reward; `notes` other differences and limits of the statistics.
     """
 
-    passing: Number
+    pass_threshold: Number
     agents: tuple[AgentDelta, ...]
     questions: tuple[QuestionFlips, ...]
-    flipped: tuple[Flip, ...]
+    flipped_verdicts: tuple[Flip, ...]
     changes: tuple[RewardChange, ...]
     notes: tuple[str, ...]
 
@@ -143,10 +143,10 @@ def compare(
         **_rank_statistics(rewards.a, rewards.b),
         **_pass_statistics(rewards.a >= passing, rewards.b >= passing),
         **verdicts.figures(),
-        passing=passing,
+        pass_threshold=passing,
         agents=tuple(_by_agent(sides[0], ids, rewards)),
         questions=tuple(verdicts.by_question()),
-        flipped=tuple(sorted(verdicts.flips(ids))),
+        flipped_verdicts=tuple(sorted(verdicts.flips(ids))),
         changes=tuple(_largest_changes(rewards)),
         notes=tuple(_notes(*sides, ids, rewards)),
     )

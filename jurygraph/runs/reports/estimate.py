@@ -53,7 +53,7 @@ class Estimator:
     def add(self, requests: Iterable[Request]) -> None:
         """Add the requests that are new."""
         for request in requests:
-            if request.digest not in self._seen and not self._gateway.known(request):
+            if request.digest not in self._seen and not self._gateway.is_stored(request):
                 self._sum = _add_estimates(self._sum, _estimate(request, self._gateway.limits.max_tokens))
             self._seen.add(request.digest)
 

@@ -24,7 +24,7 @@ class Forecast:
     responses: int = 0
     questions: int = 0
     verdicts: int = 0
-    asked_of_model: int = 0
+    model_verdicts: int = 0
     model: "CallEstimate | None" = None
 
     def with_group(
@@ -42,11 +42,11 @@ class Forecast:
             responses=self.responses + size,
             questions=self.questions + len(questions),
             verdicts=self.verdicts + sum(remaining.values()),
-            asked_of_model=self.asked_of_model
-            + sum(remaining[q.id] for q in questions if evaluators[q.evaluator].asks_model),
+            model_verdicts=self.model_verdicts
+            + sum(remaining[q.id] for q in questions if evaluators[q.evaluator].uses_model),
         )
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the forecast as a JSON object."""
         return asdict(self)
 
@@ -54,7 +54,7 @@ class Forecast:
 def without_model_conditions(plan: Plan, evaluators: Mapping[str, Evaluator]) -> Plan:
     """Return the plan without the conditions (`when`) that depend on a model's verdict."""
     questions = plan.survey.questions
-    model_judged = {question.id for question in questions if evaluators[question.evaluator].asks_model}
+    model_judged = {question.id for question in questions if evaluators[question.evaluator].uses_model}
     unconditional = [
         question.model_copy(update={"when": None})
         if question.when and question.when.question in model_judged

@@ -51,7 +51,7 @@ class ComparisonStatistics(FrozenModel):
     kendall: Number | None = Field(description="rank correlation of the rewards: Kendall's tau-b")
     judged_both: Count = Field(description="verdicts given in both runs")
     flips: Count = Field(description="... of which the decision flipped")
-    flipped_share: Unit | None = Field(description="... as a share")
+    flip_rate: Unit | None = Field(description="... as a share")
 
 
 class Threshold(NamedTuple):
@@ -64,7 +64,7 @@ class Threshold(NamedTuple):
     def __str__(self) -> str:
         return f"{self.name} {self.sign} {self.bound!r}".removesuffix(".0")
 
-    def holds(self, seen: float | None) -> bool:
+    def is_met(self, seen: float | None) -> bool:
         """Return whether a figure meets the condition. A missing figure never does."""
         return seen is not None and _OPERATORS[self.sign](seen, self.bound)
 
@@ -73,7 +73,7 @@ class FailedThreshold(NamedTuple):
     """A condition that does not hold, and the value of its figure; None where that is missing."""
 
     condition: Threshold
-    seen: float | None
+    value: float | None
 
 
 class Thresholds(NamedTuple):
@@ -93,10 +93,10 @@ class Thresholds(NamedTuple):
         known = list(figures.model_fields)
         return cls(tuple(_parse_condition(part, text, known, example) for part in re.split(r",|\sand\s", text)))
 
-    def missed(self, figures: FrozenModel) -> list[FailedThreshold]:
+    def failed(self, figures: FrozenModel) -> list[FailedThreshold]:
         """Return the conditions that do not hold, in their order."""
         results = [FailedThreshold(condition, getattr(figures, condition.name)) for condition in self.conditions]
-        return [miss for miss in results if not miss.condition.holds(miss.seen)]
+        return [miss for miss in results if not miss.condition.is_met(miss.value)]
 
 
 def _parse_condition(part: str, gate_text: str, figure_names: Sequence[str], example: str) -> Threshold:

@@ -18,9 +18,9 @@ class AgentRow:
 
     agent: str | None
     responses: int = 0
-    numbers: int = 0
+    scored: int = 0
     total: float = 0.0
-    covered: float = 0.0
+    coverage_sum: float = 0.0
     ok: int = 0
     degraded: int = 0
     failed: int = 0
@@ -28,23 +28,23 @@ class AgentRow:
     def add(self, value: float | None, status: str, coverage: float) -> None:
         """Count one response and its reward."""
         self.responses += 1
-        self.covered += coverage
+        self.coverage_sum += coverage
         setattr(self, status, getattr(self, status) + 1)
         if value is not None:
-            self.numbers += 1
+            self.scored += 1
             self.total += value
 
     @property
     def mean(self) -> float | None:
         """Return the mean reward; None where all rewards failed."""
-        return self.total / self.numbers if self.numbers else None
+        return self.total / self.scored if self.scored else None
 
     @property
     def coverage(self) -> float:
         """Return the mean judged share of the weight, in [0, 1]."""
-        return self.covered / self.responses
+        return self.coverage_sum / self.responses
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the row as a JSON object."""
         row = asdict(self)
         del row["total"], row["covered"]
@@ -75,9 +75,9 @@ class Summary:
     failed: int = 0
     judged: int = 0
     abstained: int = 0
-    unanswered: int = 0
+    failed_verdicts: int = 0
     not_applicable: int = 0
-    infrastructure: int = 0
+    infrastructure_failures: int = 0
     lowest: str | None = None
     bill: Bill = field(default_factory=Bill)
     canaries: CanaryTally | None = None
@@ -125,12 +125,12 @@ class Summary:
         if judged == len(statuses):
             return
         self.abstained += statuses.count("abstained")
-        self.unanswered += statuses.count("failed")
+        self.failed_verdicts += statuses.count("failed")
         self.not_applicable += statuses.count("not_applicable")
 
     def _failure_row(self, cause: Cause, kind: str, message: Callable[[], str]) -> FailureRow:
         """Return the row in which a failure is counted; `message` is called only for the first failure of a row."""
-        self.infrastructure += cause == "infrastructure"
+        self.infrastructure_failures += cause == "infrastructure"
         if (cause, kind) not in self._failures:
             self._failures[cause, kind] = FailureRow(cause, kind, message())
         return self._failures[cause, kind]
@@ -141,32 +141,32 @@ class Summary:
         return sorted(self._failures.values(), key=lambda row: -row.verdicts)
 
     @property
-    def asked(self) -> int:
+    def verdicts(self) -> int:
         """Return the number of all verdicts: judged, abstained, failed and not applicable."""
-        return self.judged + self.abstained + self.unanswered + self.not_applicable
+        return self.judged + self.abstained + self.failed_verdicts + self.not_applicable
 
     @property
     def error_rate(self) -> float:
         """Return the share of all verdicts that failed because of infrastructure, in [0, 1]."""
-        return self.infrastructure / self.asked if self.asked else 0.0
+        return self.infrastructure_failures / self.verdicts if self.verdicts else 0.0
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the summary as a JSON object."""
         counts = {
             "judged": self.judged,
             "abstained": self.abstained,
-            "failed": self.unanswered,
+            "failed": self.failed_verdicts,
             "not_applicable": self.not_applicable,
-            "asked": self.asked,
+            "asked": self.verdicts,
         }
         return {
             "tasks": self.tasks,
             "responses": self.responses,
             "rewards_failed": self.failed,
-            "agents": [row.plain() for row in self.agents.values()],
+            "agents": [row.to_json() for row in self.agents.values()],
             "verdicts": counts,
             "error_rate": self.error_rate,
             "failures": [asdict(row) for row in self.failures],
-            "calls": self.bill.plain(),
-            "canaries": None if self.canaries is None else self.canaries.plain(),
+            "calls": self.bill.to_json(),
+            "canaries": None if self.canaries is None else self.canaries.to_json(),
         }

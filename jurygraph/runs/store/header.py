@@ -61,37 +61,37 @@ class Header(FrozenModel):
     derivers: dict[str, str] = Field(default_factory=dict)
     combiners: dict[str, str] = Field(default_factory=dict)
     code: str | None = Field(default=None, exclude_if=lambda code: code is None)
-    asked: Extent = Extent()
+    extent: Extent = Extent()
     base: Origin | None = None
     branch: Origin | None = None
 
 
-def differences(run: Header, here: Header) -> Iterator[str]:
+def differences(run: Header, current: Header) -> Iterator[str]:
     """Yield the differences between a run and the current inputs, one sentence each."""
-    yield from _file_difference("tasks file", run.tasks, here.tasks)
-    yield from _file_difference("responses file", run.responses, here.responses)
-    yield from _file_difference("profiles file", run.profiles, here.profiles)
-    yield from _file_difference("file of reviewed graphs", run.edges, here.edges)
-    for key, in_run, current in changes(_judging_settings(run.config), _judging_settings(here.config)):
-        yield f"config {key} is {format_value(in_run)} in the run and {format_value(current)} here"
-    if model_settings(run.config) == model_settings(here.config):
-        for key, in_run, current in _model_changes(run.model, here.model):
-            difference = f"has the {key} {format_value(in_run)} in the run and {format_value(current)} here"
-            yield f"the model behind {here.config.model} {difference}"
+    yield from _file_difference("tasks file", run.tasks, current.tasks)
+    yield from _file_difference("responses file", run.responses, current.responses)
+    yield from _file_difference("profiles file", run.profiles, current.profiles)
+    yield from _file_difference("file of reviewed graphs", run.edges, current.edges)
+    for key, in_run, value in changes(_judging_settings(run.config), _judging_settings(current.config)):
+        yield f"config {key} is {format_value(in_run)} in the run and {format_value(value)} here"
+    if model_settings(run.config) == model_settings(current.config):
+        for key, in_run, value in _model_changes(run.model, current.model):
+            difference = f"has the {key} {format_value(in_run)} in the run and {format_value(value)} here"
+            yield f"the model behind {current.config.model} {difference}"
     for role in ("evaluator", "deriver", "combiner"):
-        run_versions, current_versions = _versions(run, role), _versions(here, role)
+        run_versions, current_versions = _versions(run, role), _versions(current, role)
         if role == "combiner":  # the config determines which of them are used
             run_versions = {name: version for name, version in run_versions.items() if name in current_versions}
             current_versions = {name: version for name, version in current_versions.items() if name in run_versions}
-        for name, in_run, current in changes(run_versions, current_versions):
-            yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(current)} here"
-    if run.domain != here.domain:
-        yield f"the domain that the annotator is told of is {run.domain} in the run and {here.domain} here"
-    for name, _, _ in changes(_evaluator_bases(run), _evaluator_bases(here)):
+        for name, in_run, value in changes(run_versions, current_versions):
+            yield f"{role} {name} has version {format_value(in_run)} in the run and {format_value(value)} here"
+    if run.domain != current.domain:
+        yield f"the domain that the annotator is told of is {run.domain} in the run and {current.domain} here"
+    for name, _, _ in changes(_evaluator_bases(run), _evaluator_bases(current)):
         yield f"what evaluator {name} read beside the config, such as a history, is not what it was in the run"
-    in_run, current = (f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, here))
-    if (run.branch and run.branch.run) != (here.branch and here.branch.run):
-        yield f"the run was branched {in_run}, and this one would be branched {current}"
+    origins = [f"from {header.branch.folder}" if header.branch else "from no other" for header in (run, current)]
+    if (run.branch and run.branch.run) != (current.branch and current.branch.run):
+        yield f"the run was branched {origins[0]}, and this one would be branched {origins[1]}"
 
 
 _CALL_HANDLING = {
@@ -130,7 +130,7 @@ def _versions(header: Header, role: str) -> dict[str, str]:
 
 
 def _evaluator_bases(header: Header) -> dict[str, str]:
-    return {name: seat.rests_on for name, seat in header.evaluators.items() if seat.rests_on}
+    return {name: seat.depends_on for name, seat in header.evaluators.items() if seat.depends_on}
 
 
 def _file_difference(label: str, in_run: FileMark | None, current: FileMark | None) -> Iterator[str]:
@@ -180,7 +180,7 @@ def read_header(ledger: Ledger) -> Header:
 
     Raises `TraceMismatch` if the first record is not a header.
     """
-    record = next(ledger.chained(1, 1))
+    record = next(ledger.verified_records(1, 1))
     try:
         body = record.content
         text = ledger.texts({1: body.pop("texts", ())})[1].get(0)

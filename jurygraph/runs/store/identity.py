@@ -40,7 +40,7 @@ class ModelIdentity(FrozenModel):
         )
 
     @classmethod
-    def recorded(cls, ledger: Ledger) -> "ModelIdentity | None":
+    def from_ledger(cls, ledger: Ledger) -> "ModelIdentity | None":
         """Return the identity that the requests of a run show; None if the run has no requests."""
         first, form, top = None, "text", None
         for request in _requests(ledger):

@@ -62,7 +62,7 @@ class Ledger:
         self._committed = (self.count, self.head)
 
     def _read_head(self) -> None:
-        with self.guarded():
+        with self.translate_errors():
             last = self._connection.execute("SELECT seq, link FROM records ORDER BY seq DESC LIMIT 1").fetchone()
         self.count, self.head = last or (0, FIRST_LINK)
 
@@ -115,7 +115,7 @@ class Ledger:
             head = record.link
             records.append(record)
             texts += new_texts
-        with self.guarded():
+        with self.translate_errors():
             if not self._connection.in_transaction:
                 self._begin()
             self._connection.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?)", records)
@@ -132,14 +132,14 @@ class Ledger:
         """Prepare the file for writing. SQLite refuses that while this ledger is being read."""
         if self._durable:
             return
-        with self.guarded():
+        with self.translate_errors():
             for setting in _DURABLE:
                 self._connection.execute(f"PRAGMA {setting}")
         self._durable = True
 
     def commit(self) -> None:
         """Make the appended records durable: from now on they survive a power failure."""
-        with self.guarded():
+        with self.translate_errors():
             self._connection.execute("COMMIT") if self._connection.in_transaction else None
         self._committed = (self.count, self.head)
 
@@ -151,7 +151,7 @@ class Ledger:
 
     def erase(self, ids: Sequence[int]) -> None:
         """Delete texts, within the transaction of the record that documents it."""
-        with self.guarded():
+        with self.translate_errors():
             self._connection.executemany("DELETE FROM texts WHERE id = ?", [(text_id,) for text_id in ids])
 
     def compact(self) -> None:
@@ -159,7 +159,7 @@ class Ledger:
 
         Raises `InputError` if another program is reading the file and so keeps the old one alive.
         """
-        with self.guarded():
+        with self.translate_errors():
             for step in ("PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM", "PRAGMA wal_checkpoint(TRUNCATE)"):
                 busy = self._connection.execute(step).fetchone()
                 if busy is not None and busy[0]:
@@ -178,7 +178,7 @@ class Ledger:
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Read the ledger in its current state inside the context, whatever another process writes."""
-        with self.guarded():
+        with self.translate_errors():
             self._connection.execute("BEGIN")
         self._read_head()
         try:
@@ -200,12 +200,12 @@ class Ledger:
                 return
             after = rows[-1][0]
 
-    def chained(self, first: int, last: int) -> Iterator[Record]:
+    def verified_records(self, first: int, last: int) -> Iterator[Record]:
         """Yield the records from the first to the last.
 
         Raises `TraceMismatch` if a record does not follow the previous one.
         """
-        previous = FIRST_LINK if first == 1 else self.at(first - 1).link
+        previous = FIRST_LINK if first == 1 else self.record_at(first - 1).link
         expected = first
         for record in self.records(after=first - 1, up_to=last):
             if record.seq != expected:
@@ -249,7 +249,7 @@ class Ledger:
         rows = self._rows(_SELECT_LAST, (kind, key, self.count))
         return (Record._make(rows[0][:6]), rows[0][6]) if rows else None
 
-    def at(self, seq: int) -> Record:
+    def record_at(self, seq: int) -> Record:
         """Return the record with this number. Raises `TraceMismatch` if it is missing."""
         rows = self._rows("SELECT * FROM records WHERE seq = ?", (seq,))
         if not rows:
@@ -258,15 +258,15 @@ class Ledger:
 
     def keys(self, kind: str) -> Iterator[str]:
         """Yield the keys of a kind, in the order of the index."""
-        with self.guarded():
+        with self.translate_errors():
             yield from (key for (key,) in self._connection.execute("SELECT key FROM records WHERE kind = ?", (kind,)))
 
-    def repeated(self, kind: str) -> str | None:
+    def find_repeated_key(self, kind: str) -> str | None:
         """Return a key that occurs more than once among the records of a kind; None if there is none."""
         rows = self._rows("SELECT key FROM records WHERE kind = ? GROUP BY key HAVING count(*) > 1 LIMIT 1", (kind,))
         return rows[0][0] if rows else None
 
-    def number(self, kind: str) -> int:
+    def count_records(self, kind: str) -> int:
         """Return the number of records of a kind."""
         number: int = self._rows("SELECT count(*) FROM records WHERE kind = ? AND seq <= ?", (kind, self.count))[0][0]
         return number
@@ -295,35 +295,37 @@ class Ledger:
             self._refuse_text(seq, place, "is missing, and no erasure says so")
 
     def _refuse_text(self, seq: int, place: int, problem: str) -> NoReturn:
-        raise TraceMismatch(f"{self.path}, text {seq * MAX_TEXTS + place} of {record_label(self.at(seq))}: {problem}")
+        raise TraceMismatch(
+            f"{self.path}, text {seq * MAX_TEXTS + place} of {record_label(self.record_at(seq))}: {problem}"
+        )
 
     def all_texts(self) -> Iterator[Text]:
         """Yield all stored texts, including those without a record, in the order of their ids."""
-        with self.guarded():
+        with self.translate_errors():
             yield from map(Text._make, self._connection.execute("SELECT * FROM texts ORDER BY id"))
 
     def stored_texts(self, first: int, last: int) -> Iterator[Text]:
         """Yield the texts of the records from the first to the last, with their salts, unverified."""
         query = "SELECT * FROM texts WHERE id >= ? AND id < ? ORDER BY id"
-        with self.guarded():
+        with self.translate_errors():
             yield from map(Text._make, self._connection.execute(query, (first * MAX_TEXTS, (last + 1) * MAX_TEXTS)))
 
     def first_texts(self, kind: str) -> Iterator[Text]:
         """Yield the first text of every record of a kind, if it is stored."""
         query = "SELECT texts.* FROM records JOIN texts ON texts.id = records.seq * ? WHERE records.kind = ?"
-        with self.guarded():
+        with self.translate_errors():
             yield from map(Text._make, self._connection.execute(query, (MAX_TEXTS, kind)))
 
-    def containing(self, content: bytes) -> Iterator[Text]:
+    def texts_containing(self, content: bytes) -> Iterator[Text]:
         """Yield the texts that contain this content."""
-        with self.guarded():
+        with self.translate_errors():
             yield from map(
                 Text._make, self._connection.execute("SELECT * FROM texts WHERE instr(content, ?) > 0", (content,))
             )
 
-    def faults(self) -> Iterator[str]:
+    def find_faults(self) -> Iterator[str]:
         """Yield the errors that SQLite finds in the file, and deviations of its tables from those of a ledger."""
-        with self.guarded():
+        with self.translate_errors():
             yield from (f"{row[0]}" for row in self._connection.execute("PRAGMA integrity_check") if row[0] != "ok")
             schema = sorted(self._connection.execute("SELECT name, sql FROM sqlite_schema"))
             unchained = self._connection.execute("SELECT seq FROM records WHERE seq NOT BETWEEN 1 AND ?", (self.count,))
@@ -338,7 +340,7 @@ class Ledger:
 
     def _find_appended_bytes(self) -> Iterator[str]:
         """Yield a message if the file has bytes after its last page, which SQLite ignores."""
-        with self.guarded():
+        with self.translate_errors():
             pages, size = (self._connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _SIZE_PRAGMAS)
         with self.path.open("rb") as file:
             # the header may record fewer or more pages than the log
@@ -351,7 +353,7 @@ class Ledger:
         """Close the file; uncommitted records are discarded."""
         self._connection.close()
 
-    def settle(self) -> None:
+    def close_as_plain_file(self) -> None:
         """Close a ledger after writing; it becomes one plain file, unless another program is reading it."""
         self.rollback()
         with suppress(sqlite3.OperationalError):
@@ -360,11 +362,11 @@ class Ledger:
         self._connection.close()
 
     def _rows(self, query: str, values: Sequence[Any]) -> list[Any]:
-        with self.guarded():
+        with self.translate_errors():
             return self._connection.execute(query, values).fetchall()
 
     @contextmanager
-    def guarded(self) -> Iterator[None]:
+    def translate_errors(self) -> Iterator[None]:
         """Translate SQLite's errors into jurygraph's."""
         with _translate_errors(self.path):
             yield

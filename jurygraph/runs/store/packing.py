@@ -110,7 +110,7 @@ class Shape:
         return {**vars(_DEFAULTS), **question_identity(question, audience, member)}
 
     @cached_property
-    def mirrored(self) -> bool:
+    def has_unordered_pairs(self) -> bool:
         """True if a verdict can belong to two traces."""
         return any(q.scope == "pair" and q.pairs == "unordered" for q in self.questions)
 
@@ -197,10 +197,10 @@ def unpack_reward(body: Mapping[str, Any], decision: Decision) -> Reward:
         terms=terms,
         counts=Counts(judged=judged, abstained=abstained, failed=failed, not_applicable=not_applicable),
         parts=body.get("parts", {}),
-        figures=body.get("figures", {}),
+        diagnostics=body.get("figures", {}),
         adjustments=body.get("adjustments", ()),
         notes=body.get("notes", ()),
-    ).reward(decision)
+    ).to_reward(decision)
 
 
 def _are_identical(one: Sequence[float | None], other: Sequence[float | None]) -> bool:

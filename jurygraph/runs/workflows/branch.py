@@ -28,20 +28,20 @@ class Branch:
     """
 
     def __init__(self, folder: Path) -> None:
-        self.carried = self.asked = 0
+        self.carried = self.requested = 0
         self._old = Run.open(folder).source
         self._offered: dict[str, KnownResults] = {}
         self._requested_again: frozenset[str] = frozenset()
 
-    def serve(self, jury: "Jury") -> None:
+    def set_jury(self, jury: "Jury") -> None:
         """Set the jury to carry over to; answers of a model are left out if the model or its requests would differ."""
         is_same_model = has_same_requests(self._old.header, jury.config, model_of(jury))
-        evaluators = {name for name, component in jury.evaluators.items() if component.asks_model}
+        evaluators = {name for name, component in jury.evaluators.items() if component.uses_model}
         derivers = {name for name, component in jury.derivers.items() if component.asks_model}
         self._requested_again = frozenset(() if is_same_model else evaluators | derivers)
 
     @property
-    def asked_alike(self) -> "Sequence[Ledger]":
+    def reusable_ledgers(self) -> "Sequence[Ledger]":
         """Return the ledger of the old run if its model's answers can be carried over; else nothing."""
         return () if self._requested_again else (self._old.ledger,)
 
@@ -56,7 +56,7 @@ class Branch:
         path = os.path.relpath(old.folder.resolve(), folder.resolve())
         return Origin(run=old.id, folder=path, records=old.ledger.count, head=old.ledger.head.hex())
 
-    def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
+    def find_known_results(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
         """Return the known verdicts, material and calls of a task's group."""
         self._offered[task.id] = results = self._find_known(task.id, responses, plan)
         return results
@@ -98,7 +98,7 @@ class Branch:
                 (verdict.question, verdict.about, verdict.responses, verdict.sample) in offered for verdict in verdicts
             )
             self.carried += carried
-            self.asked += len(verdicts) - carried
+            self.requested += len(verdicts) - carried
 
 
 def _unchanged_ids(scored: Iterable[ScoredResponse], responses: Iterable[Response]) -> set[str]:

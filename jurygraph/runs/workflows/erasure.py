@@ -52,7 +52,7 @@ def erase(folder: Path, what: ErasureTarget, name: str, reason: str) -> ErasureR
     Raises `InputError` where there is no such response or task, or where another process writes or reads the run.
     """
     require_run(folder)
-    run = Run.to_write(folder)
+    run = Run.open_for_writing(folder)
     if run is None:
         raise InputError(f"{folder}: holds no run yet, so there is nothing to erase; name a run that was scored")
     try:
@@ -103,8 +103,8 @@ def _quoting_texts(run: Run, fragments: Fragments) -> set[int]:
     """Return the texts of calls and verdicts that quote erased text, such as a reply about another response."""
     quoting = set()
     for text in run.ledger.stored_texts(1, run.ledger.count):
-        if fragments.found_in(text.content):
-            kind = run.ledger.at(text.id // MAX_TEXTS).kind
+        if fragments.is_found_in(text.content):
+            kind = run.ledger.record_at(text.id // MAX_TEXTS).kind
             if kind == "call" or (kind == "trace" and text.id % MAX_TEXTS != 0):
                 quoting.add(text.id)
     return quoting
@@ -119,9 +119,9 @@ def _erase_outside(
     calls = _erase_recorded_calls(run, keys, fragments, unreached)
     replies = _erase_cached_replies(keys, fragments, unreached)
     copies = find_copies(run, fragments)
-    unreached += (f"{unsearched.path}: {unsearched.why}" for unsearched in copies.unsearched)
+    unreached += (f"{unsearched.path}: {unsearched.reason}" for unsearched in copies.unsearched)
     exports = [path for path in copies.exports if _remove_export(path, unreached)]
-    files = [*copies.others, *_replayed_recording(run, fragments, unreached)]
+    files = [*copies.other_files, *_replayed_recording(run, fragments, unreached)]
     unreached += _describe_origin(run, what, name)
     return _OutsideResult(exports, files, replies, calls, unreached)
 
@@ -135,13 +135,13 @@ def _build_fragments(run: Run, own: Mapping[int, bytes], erased: Collection[int]
         skipped = set(erased)
         for kind in ("task", "trace"):
             texts = run.ledger.first_texts(kind)
-            fragments.discard_those_in(text.content for text in texts if text.id not in skipped)
+            fragments.discard_fragments_in(text.content for text in texts if text.id not in skipped)
     return fragments
 
 
 def _strings_in_text(run: Run, number: int, content: bytes) -> Iterator[str]:
     """Yield the strings of one of the run's texts, if it is a response, its data and labels, or a task."""
-    record, place = run.ledger.at(number // MAX_TEXTS), number % MAX_TEXTS
+    record, place = run.ledger.record_at(number // MAX_TEXTS), number % MAX_TEXTS
     if record.kind == "trace" and place == 0:
         yield content.decode()
     elif record.kind == "task" or (record.kind == "trace" and place == record.content.get("about")):
@@ -159,7 +159,7 @@ def _call_keys(run: Run, texts: Iterable[int]) -> set[str]:
     """Return the keys of the calls that texts belong to, and of the calls that led to the texts' traces and plans."""
     keys = set()
     for number in sorted(set(texts)):
-        record = run.ledger.at(number // MAX_TEXTS)
+        record = run.ledger.record_at(number // MAX_TEXTS)
         if record.kind == "call":
             keys.add(record.key)
         elif number % MAX_TEXTS == 0:
@@ -181,7 +181,7 @@ def _erase_recorded_calls(run: Run, keys: Collection[str], fragments: Fragments,
 def _erase_cached_replies(keys: Collection[str], fragments: Fragments, unreached: list[str]) -> int:
     """Erase replies from the current cache; return their number."""
     try:
-        return erase_replies(default_folder(), keys, fragments.found_in)
+        return erase_replies(default_folder(), keys, fragments.is_found_in)
     except InputError as error:
         unreached.append(str(error))
         return 0
@@ -229,10 +229,10 @@ def _describe_origin(run: Run, what: ErasureTarget, name: str) -> Iterator[str]:
 def _find_copies(run: Run, own: Mapping[int, bytes]) -> set[int]:
     """Return the texts that contain the text of a response; for another response also all texts that belong to it."""
     text_ids = {
-        text.id for form in _searchable_forms(_response_strings(run, own)) for text in run.ledger.containing(form)
+        text.id for form in _searchable_forms(_response_strings(run, own)) for text in run.ledger.texts_containing(form)
     }
     for text_id in sorted(text_ids):
-        record = run.ledger.at(text_id // MAX_TEXTS)
+        record = run.ledger.record_at(text_id // MAX_TEXTS)
         if record.kind == "trace" and text_id % MAX_TEXTS == 0:
             text_ids |= {text.id for text in _response_texts(run, record)}
         elif record.kind == "call":  # its reply may quote its request
@@ -265,7 +265,7 @@ def _own_texts(run: Run, what: ErasureTarget, name: str) -> Iterator[Text]:
 
 def _response_texts(run: Run, record: Record) -> Iterator[Text]:
     """Yield a response's own texts, its group's digest, and the texts of verdicts on others that showed it."""
-    group = run.ledger.at(record.seq - record.content["group"])
+    group = run.ledger.record_at(record.seq - record.content["group"])
     yield from run.ledger.stored_texts(group.seq, group.seq)
     shared = read_shared_lists(group.content)
     for trace in run.ledger.records("trace", after=group.seq, up_to=group.seq + group.content["size"]):
@@ -284,7 +284,7 @@ def _call_texts(run: Run, trace: Record) -> Iterator[Text]:
         if text.id % MAX_TEXTS == 0:
             calls |= {fenced.id // MAX_TEXTS for fenced in _fenced_texts(run, text.content.decode())}
     for seq in sorted(calls):
-        if run.ledger.at(seq).kind == "call":
+        if run.ledger.record_at(seq).kind == "call":
             yield from run.ledger.stored_texts(seq, seq)
 
 
@@ -293,13 +293,13 @@ def _fenced_texts(run: Run, response: str) -> Iterator[Text]:
     before_mark, after_mark = fence_parts(response, "response")
     for after_form in encoded_forms(after_mark) - {after_mark.encode()}:
         fence = re.compile(re.escape(before_mark.encode()) + b"[0-9a-f]{%d}" % MARK_LENGTH + re.escape(after_form))
-        yield from (text for text in run.ledger.containing(after_form) if fence.search(text.content))
+        yield from (text for text in run.ledger.texts_containing(after_form) if fence.search(text.content))
 
 
 def _response_strings(run: Run, own: Mapping[int, bytes]) -> Iterator[str]:
     """Yield the texts of responses, which come first in the records of their traces."""
     for number, content in own.items():
-        if number % MAX_TEXTS == 0 and run.ledger.at(number // MAX_TEXTS).kind == "trace":
+        if number % MAX_TEXTS == 0 and run.ledger.record_at(number // MAX_TEXTS).kind == "trace":
             yield content.decode()
 
 

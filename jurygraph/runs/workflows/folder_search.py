@@ -32,14 +32,14 @@ class UnsearchedFile(NamedTuple):
     """A file that may contain a text, and the reason why it could not be searched."""
 
     path: Path
-    why: str
+    reason: str
 
 
 class Copies(NamedTuple):
     """Exports of a run, other files that contain its texts, and files that could not be searched completely."""
 
     exports: list[Path]
-    others: list[Path]
+    other_files: list[Path]
     unsearched: list[UnsearchedFile]
 
 
@@ -62,7 +62,7 @@ def find_copies(run: Run, fragments: Fragments) -> Copies:
             continue
         is_found, reason = search_file(path, fragments) if fragments else (False, None)
         if is_found:
-            copies.others.append(path)
+            copies.other_files.append(path)
         elif reason is not None:
             copies.unsearched.append(UnsearchedFile(path, reason))
     return copies
@@ -103,7 +103,7 @@ def _search(stream: IO[bytes] | GzipFile, fragments: Fragments, limit: int) -> t
         limit -= len(piece)
         if limit < 0:
             raise _NotSearchable(f"holds more than {MAX_SEARCHED_BYTES >> 20} MiB, of which no more was searched")
-        if fragments.found_in(tail + piece):
+        if fragments.is_found_in(tail + piece):
             return True, is_text, limit
         tail = (tail + piece)[-fragments.overlap :]
         is_text = is_text and _continues_text(decoder, piece)

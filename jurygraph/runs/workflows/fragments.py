@@ -54,11 +54,11 @@ class Fragments:
     def __bool__(self) -> bool:
         return bool(self._by_start)
 
-    def found_in(self, content: bytes) -> bool:
+    def is_found_in(self, content: bytes) -> bool:
         """Return whether a content contains one of the fragments."""
         return next(self._matches(content), None) is not None
 
-    def discard_those_in(self, contents: Iterable[bytes]) -> None:
+    def discard_fragments_in(self, contents: Iterable[bytes]) -> None:
         """Drop the fragments that these contents contain, because they are not specific to the texts."""
         for content in contents:
             for form in set(self._matches(content)):

@@ -41,7 +41,7 @@ def migrate(old: Path, folder: Path, work: TaskSource, report: ProgressCallback)
 def _write_migrated(old: Path, folder: Path, work: TaskSource, report: ProgressCallback) -> int:
     old_run = _OldRun(old)
     _refuse_other_files(old, old_run.manifest, work)
-    existing = Run.complete(folder) or Run.to_write(folder)
+    existing = Run.open_if_closed(folder) or Run.open_for_writing(folder)
     if existing is not None:
         existing.close()
         raise InputError(f"{folder}: holds a run already; name another folder with --out")
@@ -50,15 +50,14 @@ def _write_migrated(old: Path, folder: Path, work: TaskSource, report: ProgressC
     try:
         scored = _copy_groups(old_run, plans, work, run, report)
         finished = old_run.manifest["done"]["responses"] if old_run.manifest["status"] == "complete" else 0
-        if run.ledger.number("trace") < finished:
-            missing = (
-                f"{finished - run.ledger.number('trace')} of the {finished} traces of this complete run are missing"
-            )
+        if run.ledger.count_records("trace") < finished:
+            number = finished - run.ledger.count_records("trace")
+            missing = f"{number} of the {finished} traces of this complete run are missing"
             raise TraceMismatch(f"{old}: {missing}; it has been changed")
         if finished and scored == work.extent()[0]:
             append_close_record(run)
         run.ledger.commit()
-        return run.ledger.number("trace")
+        return run.ledger.count_records("trace")
     finally:
         run.close()
 
@@ -147,7 +146,7 @@ def _build_header(old_run: _OldRun, plans: Mapping[str, Plan], work: TaskSource)
         },
         derivers={derivation.deriver: derivation.version for derivation in derivations},
         combiners={spec.combiner: spec.version for spec in specs},
-        asked=Extent.of(work.extent()),
+        extent=Extent.of(work.extent()),
     )
 
 
@@ -164,7 +163,7 @@ def _copy_groups(
             break
         if {trace.response_id for trace in group} != {response.id for response in responses}:
             raise TraceMismatch(f"{old_run.folder}: the traces of task {task.id!r} are not those of its responses")
-        run.ledger.append(*run.drafts(plans[task.id], group, responses))
+        run.ledger.append(*run.group_drafts(plans[task.id], group, responses))
         scored += 1
         report(len(group))
     return scored

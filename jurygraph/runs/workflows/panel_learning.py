@@ -50,7 +50,7 @@ class LearnedPanel:
     confusions: Confusions | None
     judges: dict[str, AnnotatorQuality]
     responses: int
-    doubts: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def learn_confusions(run: Run, config: Config, component: str, report: ProgressCallback) -> LearnedPanel:
@@ -74,11 +74,11 @@ def learn_confusions(run: Run, config: Config, component: str, report: ProgressC
     levels: list[float] = []
     votes: list[Vote] = []
     decisions = TaskDecisions(run, config_without, load_combiners(config_without, run.header.evaluators.values()))
-    for group in read_groups(run.source, run.extent):
+    for group in read_groups(run.source, run.last_base_record):
         decision = decisions.of(group.record.key)
         spec = next(spec for spec in decision.specs if spec.name == component)
         levels = level_values(spec.params).tolist()
-        votes += _votes(group, run.shape_of(group.record.key), spec, decision.rule)
+        votes += _votes(group, run.survey_shape_of(group.record.key), spec, decision.rule)
         report(1)
     if not votes:
         raise InputError(f"{run.folder}: nothing of component {component!r} was judged, so there is nothing to learn")
@@ -108,7 +108,7 @@ def _votes(group: StoredGroup, shape: Shape, spec: ComponentSpec, rule: str) -> 
     table = build_table(shape.questions, names, group.verdicts(shape))
     levels = level_values(spec.params)
     for judge, use in spec.inputs.items():
-        cells = table.cells(use, rule, spec.direction, "counted")
+        cells = table.score_matrix(use, rule, spec.direction, "counted")
         level = nearest_level(cells.value, levels)
-        for row, column in np.argwhere(cells.live & cells.judged).tolist():
+        for row, column in np.argwhere(cells.applicable & cells.judged).tolist():
             yield Vote(f"{group.record.key}/{names[row]}", judge, int(level[row, column]))

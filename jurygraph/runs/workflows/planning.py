@@ -52,24 +52,24 @@ class PlanningCalls(LayeredCalls):
             self._run_calls.copy(key, self._ledger)
         return call
 
-    async def keep(self, request: Request, answered: AnsweredCall) -> None:
+    async def store(self, request: Request, answered: AnsweredCall) -> None:
         """Store a call; it is durable when this returns, in the file or in the jury's cache."""
         if self._is_durable:
             if self._ledger is None:
                 self._open()
-            await self._answers.keep(request, answered)
-        await super().keep(request, answered)
+            await self._answers.store(request, answered)
+        await super().store(request, answered)
 
     @property
-    def kept(self) -> int:
+    def stored_count(self) -> int:
         """Return the number of calls in the file, for the next session."""
-        return 0 if self._ledger is None else self._ledger.number("call")
+        return 0 if self._ledger is None else self._ledger.count_records("call")
 
     def close(self) -> None:
         """Close the file and keep it."""
         if self._ledger is not None:
             self._writer.close()
-            self._ledger.settle()
+            self._ledger.close_as_plain_file()
             self._ledger = None
 
     def discard(self) -> None:
@@ -106,12 +106,12 @@ def describe_profile_differences(run: Run, file: ProfilesFile | None, work: Task
         yield f"the profiles file is {recorded_mark.name} in the run and none here"
         return
     for task, _ in work.pairs(0, run.tasks_planned):
-        content, line = run.task_content(task.id), file.of(task)
+        content, line = run.task_content(task.id), file.line_of(task)
         if content is None:
             continue
         stored, current = (
             _from_file(read_planning_results(content).get("profiles")),
-            _from_file(line.by_hand() if line else None),
+            _from_file(line.to_profiles() if line else None),
         )
         if stored != current:
             yield f"what {file.mark.name} says of task {task.id!r} is not what the run was planned with"

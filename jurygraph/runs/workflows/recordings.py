@@ -47,7 +47,7 @@ def _select_lines(path: Path, keys: Collection[str], fragments: Fragments) -> It
             if len(line) == _MAX_LINE and not line.endswith(b"\n"):
                 long = f"has more than {_MAX_LINE >> 20} MiB, so it cannot be searched; remove the line by hand"
                 raise InputError(f"{path}, line {number}: {long}")
-            yield line, not (_key_of(line) in keys or fragments.found_in(line))
+            yield line, not (_key_of(line) in keys or fragments.is_found_in(line))
 
 
 def _key_of(line: bytes) -> str | None:

@@ -57,7 +57,7 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     seats = run.header.evaluators
     combiners = load_run_combiners(run) if config == run.config else load_combiners(config, seats.values())
     check_recipe(config, seats)
-    existing = Run.complete(folder) or Run.to_write(folder)
+    existing = Run.open_if_closed(folder) or Run.open_for_writing(folder)
     if existing is not None:
         existing.close()
         raise InputError(f"{folder}: holds a run already; name another folder with --out")
@@ -65,13 +65,15 @@ def rescore(run: Run, folder: Path, config: Config, report: ProgressCallback) ->
     try:
         with pause_garbage_collection():
             decisions = TaskDecisions(run, config, combiners)
-            groups = run.source.ledger.records("group", up_to=run.extent)
+            groups = run.source.ledger.records("group", up_to=run.last_base_record)
             by_task = {group.key: decisions.of(group.key) for group in groups}
             _write(new_run, _decision_drafts(by_task))
             recomputation = Recomputation(run.source, lambda group: by_task[group.record.key], combiners)
             tally = _Tally([], [])
             _write(
-                new_run, _trace_drafts(run, recomputation.rewards(read_groups(run.source, run.extent)), tally), report
+                new_run,
+                _trace_drafts(run, recomputation.rewards(read_groups(run.source, run.last_base_record)), tally),
+                report,
             )
         append_close_record(new_run)
     finally:
@@ -98,7 +100,7 @@ def _decision_drafts(by_task: Mapping[str, Decision]) -> Iterator[Draft]:
 
 
 def _trace_drafts(run: Run, recomputed: Iterator[RecomputedReward], tally: "_Tally") -> Iterator[Draft]:
-    own_records = (record for record in run.ledger.chained(1, run.ledger.count) if record.kind == "trace")
+    own_records = (record for record in run.ledger.verified_records(1, run.ledger.count) if record.kind == "trace")
     for trace in recomputed:
         tally.before.append((trace.body if run.base is None else next(own_records).content)["reward"]["value"])
         tally.after.append(trace.reward["value"])
@@ -146,13 +148,13 @@ def _build_header(run: Run, folder: Path, config: Config, combiners: Combiners) 
     else:
         records, head = source.ledger.count, source.ledger.head.hex()
     path = os.path.relpath(source.folder.resolve(), folder.resolve())
-    scored = Extent(tasks=run.tasks_scored, responses=run.ledger.number("trace"))
+    scored = Extent(tasks=run.tasks_scored, responses=run.ledger.count_records("trace"))
     return run.header.model_copy(
         update={
             "config": config,
             "combiners": {name: combiner.version for name, combiner in combiners.items()},
             "code": relative_folder(folder, run.code_folder),
-            "asked": scored,
+            "extent": scored,
             "base": Origin(run=source.id, folder=path, records=records, head=head),
             "branch": None,
         }
@@ -177,11 +179,11 @@ class TaskDecisions:
             raise InputError(f"{self._run.folder}: {problem}; re-score it with unchanged settings alone")
         deciding_fields = [content["task"][name] for name in ("stakeholders", "tensions", "rubric", "reviewers")]
         inputs_digest = digest_of(
-            [self._run.shape_of(task_id).digest, deciding_fields, content.get("profiles"), content.get("rubric")]
+            [self._run.survey_shape_of(task_id).digest, deciding_fields, content.get("profiles"), content.get("rubric")]
         )
         if inputs_digest not in self._by_inputs:
             task = with_planning_results(Task.model_validate(content["task"]), **read_planning_results(content))
-            survey = self._run.shape_of(task_id).survey(read_views(content))
+            survey = self._run.survey_shape_of(task_id).survey(read_views(content))
             self._by_inputs[inputs_digest] = redecide(
                 task, survey, self._config, self._seats, self._combiners, find_tensions
             )

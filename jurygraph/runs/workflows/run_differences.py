@@ -30,7 +30,7 @@ def _file_digests(header: Header) -> list[str | None]:
 
 
 def _compare_contents(run: Run, work: TaskSource) -> Iterator[str]:
-    scored, planned, expected = run.tasks_scored, run.tasks_planned, run.header.asked.tasks
+    scored, planned, expected = run.tasks_scored, run.tasks_planned, run.header.extent.tasks
     for number, (task, responses) in enumerate(work.pairs()):
         if number >= expected or (number < planned and run.ledger.find("task", task.id) is None):
             yield f"task {task.id!r} is new, or stands elsewhere"

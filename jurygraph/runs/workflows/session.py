@@ -75,20 +75,20 @@ class ScoringSession:
         self.jury = jury
         self.limit = limit
         self.summary = Summary()
-        self._canaries = Canaries.of(jury)
+        self._canaries = Canaries.from_jury(jury)
         self.summary.canaries = None if self._canaries is None else self._canaries.tally
-        self.unread = self.unanswered = self.answers_kept = 0
+        self.tasks_needing_model = self.unanswered_annotations = self.stored_planning_calls = 0
         self._work = work
         self._branch = branch
         self._profiles = profiles
         if branch is not None:
-            branch.serve(jury)
-        self._run = Run.complete(folder) or Run.to_write(folder)
+            branch.set_jury(jury)
+        self._run = Run.open_if_closed(folder) or Run.open_for_writing(folder)
         if self._run is not None:
             self._load_run(self._run)
-        self.done = self._run.tasks_scored if self._run else 0
-        self.left = Extent.of(work.extent(self.done, limit))
-        self.finished = self._run is not None and not self.left.tasks
+        self.tasks_done = self._run.tasks_scored if self._run else 0
+        self.remaining = Extent.of(work.extent(self.tasks_done, limit))
+        self.is_finished = self._run is not None and not self.remaining.tasks
 
     def _load_run(self, run: Run) -> None:
         try:
@@ -104,9 +104,9 @@ class ScoringSession:
             for outline in read_outlines(run):
                 self._count_stored(run, outline)
             if self._canaries is not None:
-                for call in self._canaries.look_at(run.ledger):
+                for call in self._canaries.load(run.ledger):
                     self.summary.bill.add(call, self._source(run, call))
-            if run.closed and self._work.extent(run.tasks_scored, self.limit)[0]:
+            if run.is_closed and self._work.extent(run.tasks_scored, self.limit)[0]:
                 problem = f"was closed when {run.tasks_scored} of {self.tasks} tasks were scored"
                 hint = f"score into another --out, with --branch {shell_quote(self.folder)}"
                 raise InputError(f"{self.folder}: {problem}; {hint}")
@@ -124,11 +124,11 @@ class ScoringSession:
             config=jury.config,
             model=model_of(jury),
             domain=jury.domain,
-            evaluators={name: component.seat for name, component in jury.evaluators.items()},
+            evaluators={name: component.record for name, component in jury.evaluators.items()},
             derivers={name: component.version for name, component in jury.derivers.items()},
             combiners={name: component.version for name, component in jury.combiners.items()},
             code=relative_folder(self.folder, jury.code_folder),
-            asked=Extent.of(work.extent()),
+            extent=Extent.of(work.extent()),
             branch=self._branch.origin(self.folder) if self._branch else None,
         )
 
@@ -154,16 +154,16 @@ class ScoringSession:
     async def _forecast_with(self, estimator: "Estimator | None", report: ProgressCallback) -> Forecast:
         """Return a forecast of the remaining work, and add the requests of a model to the estimator."""
         expected, evaluators = Forecast(), self.jury.evaluators
-        for task, group in self._work.pairs(self.done, self.limit):
+        for task, group in self._work.pairs(self.tasks_done, self.limit):
             plan = await self._dry_run_plan(task, estimator)
             if plan is None:
                 expected = replace(expected, tasks=expected.tasks + 1, responses=expected.responses + len(group))
             else:
-                recalled = self._branch.recall(task, group, plan) if self._branch else NO_KNOWN_RESULTS
+                recalled = self._branch.find_known_results(task, group, plan) if self._branch else NO_KNOWN_RESULTS
                 expected = expected.with_group(plan, len(group), evaluators, recalled.verdicts.values())
                 if estimator is not None:
                     plan_without_conditions = without_model_conditions(plan, evaluators)
-                    estimator.add(await self.jury.arequests(task, group, plan_without_conditions, recalled))
+                    estimator.add(await self.jury.aestimate_requests(task, group, plan_without_conditions, recalled))
                     estimator.add(await self._canary_requests(task, plan_without_conditions))
             report(len(group))
         return expected
@@ -171,7 +171,7 @@ class ScoringSession:
     async def _canary_requests(self, task: Task, plan: Plan) -> "list[Request]":
         """Return the requests about the canary of a task."""
         canary = self._canaries.next_for(task, plan) if self._canaries else None
-        return [] if canary is None else await self.jury.arequests(task, (canary.response,), plan)
+        return [] if canary is None else await self.jury.aestimate_requests(task, (canary.response,), plan)
 
     async def _dry_run_plan(self, task: Task, estimator: "Estimator | None") -> Plan | None:
         """Return the plan of a task, without a graph that a model would have to annotate.
@@ -181,13 +181,13 @@ class ScoringSession:
         gateway = self.jury.gateway
         if gateway is None or estimator is None:
             with self._locate_errors(task):
-                return (await self.jury.aforesee(task, *self._profile_arguments(task)))[0]
+                return (await self.jury.aestimate_plan(task, *self._profile_arguments(task)))[0]
         sink, gateway.sink = gateway.sink, self._known_calls
         try:
             with self._locate_errors(task):
-                plan, first = await self.jury.aforesee(task, *self._profile_arguments(task))
+                plan, first = await self.jury.aestimate_plan(task, *self._profile_arguments(task))
             estimator.add(first)
-            self.unread += plan is None or (bool(first) and _lacks_roles(task))
+            self.tasks_needing_model += plan is None or (bool(first) and _lacks_roles(task))
         finally:
             gateway.sink = sink
         return plan
@@ -220,7 +220,7 @@ class ScoringSession:
         Raises `PlanError`, and `ModelError` or `BudgetExceeded` where a profile could not be read, each with the file
         and line of the task.
         """
-        if self.finished:
+        if self.is_finished:
             return
         if self._run is None:
             self._run = Run.create(self.folder, self._build_header(), uuid.uuid4().hex)
@@ -236,9 +236,11 @@ class ScoringSession:
                 await self._plan_tasks(self._run, report)
         except BaseException as error:
             if isinstance(error, ModelError | BudgetExceeded):
-                await gateway.settle()  # so that the cache or the file of calls has every reply for the next session
+                await (
+                    gateway.wait_for_pending()
+                )  # so that the cache or the file of calls has every reply for the next session
             await gateway.close()
-            self.answers_kept = calls.kept
+            self.stored_planning_calls = calls.stored_count
             calls.close()
             raise
         calls.discard()
@@ -246,21 +248,21 @@ class ScoringSession:
     async def _plan_tasks(self, run: Run, report: ProgressCallback) -> None:
         tasks = (task for task, _ in self._work.pairs(run.tasks_planned, self.limit))
         plan_tasks = (asyncio.create_task(self._plan_task(task)) for task in tasks)
-        at_once = 1 if self.jury.gateway is None else self.jury.at_once
+        at_once = 1 if self.jury.gateway is None else self.jury.max_concurrent_groups
         async with aclosing(gather_in_order(plan_tasks, at_once, _AHEAD)) as plans:
             async for task, plan in plans:
                 run.add_plan(task, plan)
                 if task.rubric is not None and (record := task.rubric.annotation) is not None:
-                    self.unanswered += len(record.unanswered) + len(record.unassigned)
+                    self.unanswered_annotations += len(record.unanswered) + len(record.unassigned)
                 for call in plan.calls:
                     self.summary.bill.add(call, self._source(run, call))
                 report(1)
         run.ledger.commit()
 
     @property
-    def to_plan(self) -> int:
+    def tasks_to_plan(self) -> int:
         """Return the number of tasks that are still to be planned."""
-        return 0 if self.finished else self._work.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
+        return 0 if self.is_finished else self._work.extent(self._run.tasks_planned if self._run else 0, self.limit)[0]
 
     async def _plan_task(self, task: Task) -> tuple[Task, Plan]:
         with self._locate_errors(task):
@@ -268,7 +270,7 @@ class ScoringSession:
 
     def _profile_arguments(self, task: Task) -> "list[ProfilesLine]":
         """Return the line of the PROFILES file for a task as arguments: one element, or none without such a line."""
-        line = None if self._profiles is None else self._profiles.of(task)
+        line = None if self._profiles is None else self._profiles.line_of(task)
         return [] if line is None else [line]
 
     @contextmanager
@@ -286,32 +288,32 @@ class ScoringSession:
 
     async def score(self, report: ProgressCallback) -> None:
         """Score the planned tasks; `report` receives the size of each group. Results are durable when this returns."""
-        if self.finished:
+        if self.is_finished:
             return
         run = self._run
         assert run is not None, "prepare() comes before score()"
         writer, gateway = Writer(run.ledger), self.jury.gateway
         try:
             if gateway is not None:
-                others = () if self._branch is None else self._branch.asked_alike
+                others = () if self._branch is None else self._branch.reusable_ledgers
                 gateway.sink = LayeredCalls(CallStore(run.ledger, writer), *others)
             with _rare_garbage_collection():
                 await self._score_groups(run, writer, report)
         except BudgetExceeded:
             if gateway is not None:
-                await gateway.settle()
+                await gateway.wait_for_pending()
             raise
         finally:
             if gateway is not None:
                 await gateway.close()
             writer.close()
-        self.end()
+        self.close_if_complete()
 
     async def _score_groups(self, run: Run, writer: Writer, report: ProgressCallback) -> None:
         pending: deque[tuple[Plan, tuple[Response, ...], Canary | None]] = deque()
 
         def groups() -> "Iterator[Group]":
-            for task, responses in self._work.pairs(self.done, self.limit):
+            for task, responses in self._work.pairs(self.tasks_done, self.limit):
                 plan = run.plan_of(task.id)
                 canary = self._canaries.next_for(task, plan) if self._canaries else None
                 if canary is not None:  # the canary first: a resumed session skips tasks that are scored
@@ -320,15 +322,15 @@ class ScoringSession:
                 pending.append((plan, responses, None))
                 yield task, responses, plan
 
-        async for traces in self.jury.ascore_all(groups(), self._branch.recall if self._branch else None):
+        async for traces in self.jury.ascore_all(groups(), self._branch.find_known_results if self._branch else None):
             _refuse_over_budget(traces)
             plan, responses, canary = pending.popleft()
             if canary is not None and self._canaries is not None:
-                writer.append([self._canaries.kept(canary, traces[0])])
+                writer.append([self._canaries.record(canary, traces[0])])
                 for call in traces[0].calls:
                     self.summary.bill.add(call, self._source(run, call))
                 continue
-            writer.append(run.drafts(plan, traces, responses))
+            writer.append(run.group_drafts(plan, traces, responses))
             if self._branch is not None:
                 self._branch.count(traces)
             for trace in traces:
@@ -353,10 +355,10 @@ class ScoringSession:
             return "replayed"
         return "cached" if call.cache_hit else "sent"
 
-    def end(self) -> None:
+    def close_if_complete(self) -> None:
         """Close a run that is complete; it may have been stopped just before it was closed."""
         run = self._run
-        if run is not None and not run.closed and run.tasks_scored == self.tasks:
+        if run is not None and not run.is_closed and run.tasks_scored == self.tasks:
             append_close_record(run)
 
     def close(self) -> None:

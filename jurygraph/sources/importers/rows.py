@@ -86,7 +86,7 @@ R = TypeVar("R", bound=Row)
 
 
 def read_rows(
-    path: str | Path, noun: type[R], content: Callable[[R], Content], key: str | None, holds: str
+    path: str | Path, noun: type[R], content: Callable[[R], Content], key: str | None, expected: str
 ) -> Iterator[Imported]:
     """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
 
@@ -113,7 +113,7 @@ def read_rows(
             yield Imported(task, notes)
     if not seen:
         problem = f"has no row that makes a task ({last_reason})" if last_reason else "holds no rows"
-        raise InputError(f"{file.name}: {problem}; name a file of {holds}")
+        raise InputError(f"{file.name}: {problem}; name a file of {expected}")
 
 
 def _refuse_array(file: TextFile) -> None:

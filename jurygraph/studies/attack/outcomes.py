@@ -24,8 +24,8 @@ class Outcome(FrozenModel):
     stopped: dict[str, Count]
     failed: dict[str, Count]
     abstained: Count
-    lost: dict[str, Count]
-    not_asked: Count
+    infrastructure_failures: dict[str, Count]
+    not_applicable: Count
 
 
 class Tally:
@@ -48,13 +48,13 @@ class Tally:
         totals = {outcome: sum(kinds.values()) for outcome, kinds in kinds_by_outcome.items()}
         counted = sum(total for outcome, total in totals.items() if outcome not in _UNCOUNTED)
         return Outcome(
-            verdicts=Proportion.of(totals["passed"], counted),
-            responses=Proportion.of(self._responses[True], self._responses.total()),
+            verdicts=Proportion.from_counts(totals["passed"], counted),
+            responses=Proportion.from_counts(self._responses[True], self._responses.total()),
             stopped=kinds_by_outcome["stopped"],
             failed=kinds_by_outcome["failed"],
             abstained=totals["abstained"],
-            lost=kinds_by_outcome["lost"],
-            not_asked=totals["not asked"],
+            infrastructure_failures=kinds_by_outcome["lost"],
+            not_applicable=totals["not asked"],
         )
 
     def _by_kind(self, outcome: str) -> dict[str, int]:

@@ -38,12 +38,15 @@ class ArmReport(FrozenModel):
     honest: Outcome
     suites: dict[str, Outcome]
     kinds: dict[str, Outcome]
-    each: dict[str, Outcome]
+    by_attack: dict[str, Outcome]
 
     @property
-    def asked(self) -> int:
+    def requested(self) -> int:
         """Return the number of verdicts that were requested."""
-        return sum(sum(one.lost.values()) + one.verdicts.n + one.not_asked for one in (self.attacks, self.honest))
+        return sum(
+            sum(one.infrastructure_failures.values()) + one.verdicts.n + one.not_applicable
+            for one in (self.attacks, self.honest)
+        )
 
 
 class Figures(FrozenModel):
@@ -86,25 +89,25 @@ class AttackReport(FrozenModel):
     attacks: dict[str, AttackKind]
     arms: dict[str, ArmReport]
 
-    def plain(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Return the report as JSON."""
         return {**self.model_dump(mode="json"), "error_rate": self.error_rate}
 
     @property
-    def own(self) -> ArmReport:
+    def configured_arm(self) -> ArmReport:
         """Return the arm with the config's own defences."""
         return self.arms[self.configured]
 
     @property
     def error_rate(self) -> float:
         """Return the share of all verdicts that failed for infrastructure reasons."""
-        total = sum(arm.asked for arm in self.arms.values())
+        total = sum(arm.requested for arm in self.arms.values())
         return sum(self.lost.values()) / total if total else 0.0
 
     @property
     def figures(self) -> Figures:
         """Return the figures that a threshold can name."""
-        attacks, honest = self.own.attacks, self.own.honest
+        attacks, honest = self.configured_arm.attacks, self.configured_arm.honest
         proportions = {"": attacks.verdicts, "responses_": attacks.responses, "honest_": honest.verdicts}
         return Figures.model_validate(
             {f"{prefix}{name}": value for prefix, one in proportions.items() for name, value in one}
@@ -130,7 +133,7 @@ class ArmTallies:
         outcomes = {level: {name: one.outcome() for name, one in self._tallies[level].items()} for level in _LEVELS}
         totals = {level: outcomes[level].get("", Tally().outcome()) for level in ("attacks", "honest")}
         return ArmReport(
-            safety=safety, suites=outcomes["suites"], kinds=outcomes["kinds"], each=outcomes["each"], **totals
+            safety=safety, suites=outcomes["suites"], kinds=outcomes["kinds"], by_attack=outcomes["each"], **totals
         )
 
 
@@ -141,6 +144,6 @@ def infrastructure_failures(arms: Mapping[str, ArmReport]) -> dict[str, int]:
     """Return the verdicts of all arms that failed for infrastructure reasons, by kind, the most frequent first."""
     counts: Counter[str] = Counter()
     for arm in arms.values():
-        counts.update(arm.attacks.lost)
-        counts.update(arm.honest.lost)
+        counts.update(arm.attacks.infrastructure_failures)
+        counts.update(arm.honest.infrastructure_failures)
     return dict(counts.most_common())

@@ -35,7 +35,7 @@ def attack_surveys(jury: Jury, tasks: Sequence[Task]) -> list[Survey]:
         hint = f"give them what the config's evaluators ask about: {subjects}; --tasks names tasks of your own"
         raise InputError(f"none of the tasks has a question of layer {layers}; {hint}")
     used = {question.evaluator for survey in surveys for question in survey.questions}
-    if jury.gateway is None and (idle := sorted(name for name in used if jury.evaluators[name].asks_model)):
+    if jury.gateway is None and (idle := sorted(name for name in used if jury.evaluators[name].uses_model)):
         raise ConfigError(f"model: it is none, and evaluator {idle[0]!r} asks a model; name one, or use --model")
     return surveys
 
@@ -55,7 +55,7 @@ def attack_config(jury: Jury, surveys: Iterable[Survey]) -> Config:
             "gates": (),
         }
     )
-    names = component_names(reduced, {name: one.seat for name, one in jury.evaluators.items() if name in evaluators})
+    names = component_names(reduced, {name: one.record for name, one in jury.evaluators.items() if name in evaluators})
     return reduced.model_copy(update={"reward": dict.fromkeys(names, 1.0)})
 
 

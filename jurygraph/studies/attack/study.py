@@ -88,7 +88,7 @@ class AttackStudy:
                 plans = self._plans(arm, jury)
                 for group in self._groups:
                     plan = _model_questions_only(plans[group.place], jury)
-                    estimator.add(await jury.arequests(group.task, group.responses, plan))
+                    estimator.add(await jury.aestimate_requests(group.task, group.responses, plan))
                     report(len(group.members))
         finally:
             await gateway.close()
@@ -106,7 +106,7 @@ class AttackStudy:
             reports = {arm.name: await self._measure_arm(arm, report) for arm in self.arms}
         except BudgetExceeded:
             if gateway is not None:
-                await gateway.settle()
+                await gateway.wait_for_pending()
             raise
         finally:
             if gateway is not None:
@@ -169,7 +169,7 @@ class _Memory:
 
     def __init__(self, known: dict[tuple[str, str], dict[VerdictKey, Verdict]], jury: Jury) -> None:
         self._known_verdicts = known
-        self._own_model = {name for name, one in jury.evaluators.items() if not one.asks_model}
+        self._own_model = {name for name, one in jury.evaluators.items() if not one.uses_model}
         self._defences = jury.config.safety.model_copy(update={"gates": ()}).digest
 
     def recall(self, task: Task, responses: Sequence[Response], plan: Plan) -> KnownResults:
@@ -201,7 +201,7 @@ class _InMemorySink:
     def find(self, key: str) -> "AnsweredCall | None":
         return self._calls.get(key)
 
-    async def keep(self, request: "Request", answered: "AnsweredCall") -> None:
+    async def store(self, request: "Request", answered: "AnsweredCall") -> None:
         self._calls[request.digest] = answered
 
 
@@ -233,7 +233,7 @@ def _model_questions_only(plan: Plan, jury: Jury) -> Plan:
     questions = [
         question.model_copy(update={"when": None})
         for question in plan.survey.questions
-        if jury.evaluators[question.evaluator].asks_model
+        if jury.evaluators[question.evaluator].uses_model
     ]
     return plan.model_copy(update={"survey": plan.survey.model_copy(update={"questions": tuple(questions)})})
 

@@ -45,19 +45,19 @@ class Settings:
     jobs: int = 1
 
     @property
-    def published(self) -> bool:
+    def is_published(self) -> bool:
         """Return True if the settings are those of the published tables."""
         return self.preset == "paper"
 
     @property
-    def estimate(self) -> Preset:
+    def fit_preset(self) -> Preset:
         """Return the preset of the fit: the one set, else `converged`."""
         return self.preset or "converged"
 
     @property
     def stability_seed(self) -> int:
         """Return the seed for stability: the one set, else 42 for preset `paper` and 0 otherwise."""
-        return self.seed if self.seed is not None else PUBLISHED_SEED if self.published else 0
+        return self.seed if self.seed is not None else PUBLISHED_SEED if self.is_published else 0
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,15 @@ class FittedConsensus:
     warnings: tuple[str, ...]
 
     @property
-    def credited(self) -> Credited:
+    def credited_items(self) -> Credited:
         """Return the items as scored by the chosen method."""
-        return self.by(self.method)
+        return self.items_by_method(self.method)
 
-    def by(self, method: Method) -> Credited:
+    def items_by_method(self, method: Method) -> Credited:
         """Return the items as scored by a method."""
         if method == "majority":
             return self.majority
-        return self.model.hard() if method == "dawid-skene" else self.model
+        return self.model.hard_labels() if method == "dawid-skene" else self.model
 
     def scores(self, method: Method, bootstrap: int = 0) -> dict[str, AgentScore]:
         """Return the score of each agent by a method; empty if no vote names an agent."""
@@ -99,16 +99,16 @@ class FittedConsensus:
         if ballots.agent is None:
             return {}
         seed = self.settings.seed or 0
-        scores = self.by(method).agent_scores(ballots.agent, self.values, bootstrap, seed, ballots.prompt)
+        scores = self.items_by_method(method).agent_scores(ballots.agent, self.values, bootstrap, seed, ballots.prompt)
         return {str(one): score for one, score in scores.items()}
 
     @property
-    def stands_in(self) -> bool:
+    def is_majority_fallback(self) -> bool:
         """Return True if the majority is used only because the panel is too small."""
         return self.method == "majority" and self.settings.method is None
 
     @property
-    def no_stability(self) -> str | None:
+    def no_stability_reason(self) -> str | None:
         """Return the reason why stability cannot be, or should not be, measured; None if it can."""
         agents, annotators = set(self.ballots.agent or ()), len(self.model.votes.annotators)
         if self.settings.subsets == 0:
@@ -127,7 +127,7 @@ class FittedConsensus:
         `report` is called with the number of finished subsets.
         """
         ballots, settings = self.ballots, self.settings
-        if self.no_stability is not None or ballots.agent is None:
+        if self.no_stability_reason is not None or ballots.agent is None:
             return None
         return consensus.ranking_stability(
             ballots.item,
@@ -137,7 +137,7 @@ class FittedConsensus:
             subsets=settings.subsets,
             fraction=settings.fraction,
             seed=settings.stability_seed,
-            preset=settings.estimate,
+            preset=settings.fit_preset,
             classes=ballots.classes,
             values=self.values,
             ties=_tie_rule(settings),
@@ -161,7 +161,7 @@ class FittedConsensus:
             resamples=settings.refit,
             seed=settings.seed or 0,
             prompt=ballots.prompt,
-            published=settings.published,
+            as_published=settings.is_published,
             jobs=settings.jobs,
             report=report,
         )
@@ -171,7 +171,7 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
     """Fit a consensus to votes. Raises `InputError` if the settings do not fit the votes."""
     _validate_settings(ballots, settings)
     columns = (ballots.item, ballots.annotator, ballots.label)
-    model = consensus.fit(*columns, settings.estimate, classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
+    model = consensus.fit(*columns, settings.fit_preset, classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
     majority = consensus.majority_vote(*columns, _tie_rule(settings), classes=ballots.classes, gold=ballots.gold)  # type: ignore[arg-type]
     small_panel = consensus.too_small(model.votes)
     use_majority = small_panel is not None and settings.preset is None and settings.method is None
@@ -188,7 +188,7 @@ def fit_consensus(ballots: VoteColumns, settings: Settings) -> FittedConsensus:
 
 
 def _tie_rule(settings: Settings) -> Literal["first", "shared"]:
-    return "first" if settings.published else "shared"
+    return "first" if settings.is_published else "shared"
 
 
 def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
@@ -204,7 +204,7 @@ def _validate_settings(ballots: VoteColumns, settings: Settings) -> None:
             raise InputError(f"{option}: one draw tells no spread; give 2 or more, or 0 for none")
     if settings.refit and settings.method not in (None, "stableval"):
         raise InputError(f"--refit: {settings.method} has nothing to refit; leave it out, or take stableval")
-    if settings.refit and settings.published and settings.refit != PUBLISHED_RESAMPLES:
+    if settings.refit and settings.is_published and settings.refit != PUBLISHED_RESAMPLES:
         raise InputError(
             f"--refit: the published intervals are of {PUBLISHED_RESAMPLES} refits; give {PUBLISHED_RESAMPLES}"
         )

@@ -35,7 +35,7 @@ def report(
     agreement, comparison = consensus.agreement(model.votes), _comparison(reached)
     return ConsensusReport(
         method=reached.method,
-        preset=reached.settings.estimate,
+        preset=reached.settings.fit_preset,
         classes=reached.ballots.classes,
         values=reached.values,
         prior=tuple(model.prior.tolist()),
@@ -48,7 +48,7 @@ def report(
         stability=stability and {method: _stability_summary(one) for method, one in stability.items()},
         comparison=comparison,
         findings=_findings(reached, comparison.values()),
-        decided_by_one=tuple(map(str, reached.majority.decided_by_one())),
+        decided_by_one=tuple(map(str, reached.majority.items_with_margin_one())),
         ties=_ties(reached),
         log_likelihood=model.log_likelihood,
         converged=model.converged,
@@ -60,9 +60,9 @@ def report(
 def _counts(reached: FittedConsensus) -> Counts:
     votes = reached.model.votes
     return Counts(
-        rows=len(votes.of_row),
-        repeated=votes.repeated,
-        abstained=votes.abstained,
+        rows=len(votes.item_of_row),
+        repeated=votes.repeated_rows,
+        abstained=votes.abstentions,
         items=len(votes.items),
         unlabelled=int(np.count_nonzero(votes.counts.sum(axis=1) == 0)),
         annotators=len(votes.annotators),
@@ -107,7 +107,7 @@ def _finite_or_none(value: float | None) -> float | None:
 
 
 def _items(reached: FittedConsensus) -> dict[str, Item]:
-    credited = reached.credited
+    credited = reached.credited_items
     posterior, ambiguity = credited.posterior.tolist(), credited.ambiguity().tolist()
     return {
         str(name): Item(posterior=tuple(shares), ambiguity=item_ambiguity)
@@ -171,6 +171,6 @@ def _pearson(first: Sequence[float], second: Sequence[float]) -> float | None:
 def _ties(reached: FittedConsensus) -> Ties:
     majority = reached.majority
     return Ties(
-        rule="first" if reached.settings.published else "shared",
+        rule="first" if reached.settings.is_published else "shared",
         items=tuple(str(majority.items[one]) for one in np.flatnonzero(majority.tied).tolist()),
     )

@@ -61,22 +61,22 @@ class Cases:
         if edges and not (self.example.min() >= 0 and self.example.max() < self.examples):
             raise GraphError(f"example names one outside 0..{self.examples - 1}")
 
-    def violated(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
+    def violated_mask(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
         """Return a mask of the leakage cases among edges of these kinds, [E]."""
         return self._mask_of_kinds(kinds) & (self.p_child >= threshold) & (self.p_parent < threshold)
 
-    def satisfied(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
+    def satisfied_mask(self, kinds: Collection[str] = EDGE_KINDS, threshold: float = THRESHOLD) -> Bools:
         """Return a mask of the satisfied cases among edges of these kinds, [E]."""
         return self._mask_of_kinds(kinds) & (self.p_child >= threshold) & (self.p_parent >= threshold)
 
     def _mask_of_kinds(self, kinds: Collection[str]) -> Bools:
         return np.isin(self.kind, list(kinds))
 
-    def leaked(self, scores: ArrayLike) -> Floats:
+    def leaked_shares(self, scores: ArrayLike) -> Floats:
         """Return the remaining utility of each child, as a share of the total: (|w| / Σ_{w>0} w) · s, [E]."""
         return self.share * self._validate_scores(scores)
 
-    def kept(self, scores: ArrayLike) -> Floats:
+    def preserved_shares(self, scores: ArrayLike) -> Floats:
         """Return the remaining share of each child's own score: s / p, [E]; 0 where p is 0."""
         return self._validate_scores(scores) / np.where(self.p_child > 0.0, self.p_child, 1.0)
 
@@ -112,7 +112,7 @@ def leakage(
     Raises:
         GraphError: scores that are NaN, outside [0, 1] or not one for each edge.
     """
-    leaked = cases.leaked(scores)[cases.violated(kinds, threshold)]
+    leaked = cases.leaked_shares(scores)[cases.violated_mask(kinds, threshold)]
     return fmean(leaked) if len(leaked) else None
 
 
@@ -123,5 +123,5 @@ def preservation(
 
     Arguments and errors as for `leakage`. In [0, 1] if s <= p, higher is better; None without a case.
     """
-    preserved = cases.kept(scores)[cases.satisfied(kinds, threshold)]
+    preserved = cases.preserved_shares(scores)[cases.satisfied_mask(kinds, threshold)]
     return fmean(preserved) if len(preserved) else None

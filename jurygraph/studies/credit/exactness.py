@@ -51,7 +51,7 @@ def agreement(sheets: Sequence[RubricSheet], kappa: float, report: Callable[[int
         if sheet.graph.n > LARGEST:
             too_large += len(sheet.responses)
             continue
-        complete = sheet.decided.all(axis=1) & (sheet.size != 0.0).all(axis=1)
+        complete = sheet.is_judged.all(axis=1) & (sheet.applied_weights != 0.0).all(axis=1)
         unjudged += int((~complete).sum())
         retention = sheet.retention(kappa)
         marginals = (

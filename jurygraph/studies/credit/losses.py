@@ -28,9 +28,9 @@ class Loss(FrozenModel):
     criterion: Id
     weight: Number
     responses: Count
-    lost: Number
+    mean_loss: Number
     most: Number
-    worst: Id
+    max_loss_response: Id
     parent: Id
     kind: Kind
     retention: Unit
@@ -40,16 +40,16 @@ class Loss(FrozenModel):
 def losses(sheets: Sequence[RubricSheet], kappa: float) -> tuple[Loss, ...]:
     """Return every criterion that lost anything at this κ, the greatest mean loss first, then by task and id."""
     unsorted = (loss for sheet in sheets for loss in _sheet_losses(sheet, kappa))
-    return tuple(sorted(unsorted, key=lambda one: (-one.lost, one.task, one.criterion)))
+    return tuple(sorted(unsorted, key=lambda one: (-one.mean_loss, one.task, one.criterion)))
 
 
 def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
     retention = sheet.retention(kappa)
-    q, share = sheet.gated(sheet.graph, retention), shares(sheet)
+    q, share = sheet.gated_scores(sheet.graph, retention), shares(sheet)
     loss = share * (sheet.p - q)
     reductions = _edge_reductions(sheet, q, retention)
     for child in sorted(set(sheet.children)):
-        rows = np.flatnonzero(sheet.decided[:, child])
+        rows = np.flatnonzero(sheet.is_judged[:, child])
         lost = loss[rows, child]
         if not (lost > 0.0).any():
             continue
@@ -61,9 +61,9 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
             criterion=sheet.criteria[child],
             weight=float(sheet.weights[child]),
             responses=len(rows),
-            lost=fmean(lost),
+            mean_loss=fmean(lost),
             most=float(lost.max()),
-            worst=sheet.responses[int(rows[lost.argmax()])],
+            max_loss_response=sheet.responses[int(rows[lost.argmax()])],
             parent=sheet.edges[edge].parent,
             kind=sheet.edges[edge].kind,
             retention=retention[edge],
@@ -74,5 +74,5 @@ def _sheet_losses(sheet: RubricSheet, kappa: float) -> Iterator[Loss]:
 def _edge_reductions(sheet: RubricSheet, q: Floats, retention: Sequence[float]) -> Floats:
     """Return 1 - f of each edge, [R, E]; an unjudged parent supports no gain, and every penalty."""
     default = np.where(sheet.weights[list(sheet.children)] > 0, 0.0, 1.0)
-    parent_scores = np.where(sheet.decided[:, sheet.parents], q[:, sheet.parents], default)
+    parent_scores = np.where(sheet.is_judged[:, sheet.parents], q[:, sheet.parents], default)
     return np.asarray((1.0 - parent_scores) * (1.0 - np.asarray(retention)))

@@ -21,7 +21,7 @@ class Estimate(FrozenModel):
     low: Number | None
     high: Number | None
     cases: Count
-    empty: Count
+    empty_resamples: Count
 
 
 class Diagnosis(FrozenModel):
@@ -59,9 +59,9 @@ class RandomGraphs(FrozenModel):
     """
 
     mean: Variant
-    each: dict[str, Variant] = Field(min_length=1)
+    by_seed: dict[str, Variant] = Field(min_length=1)
     graphs: Count
-    as_annotated: Count
+    unchanged: Count
 
 
 class Untyped(Variant):

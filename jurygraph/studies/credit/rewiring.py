@@ -13,7 +13,7 @@ class Wiring(NamedTuple):
 
     parents: list[int]
     children: list[int]
-    kept: list[int]
+    source_edges: list[int]
 
 
 def rewire(graph: gear.Graph, seed: int, task: str) -> Wiring:

@@ -44,7 +44,7 @@ def collect_cases(sheets: Sequence[RubricSheet]) -> Cases:
 
 def shares(sheet: RubricSheet) -> Floats:
     """Return |w| / Σ_{w>0} w over the criteria that apply, [R, C]."""
-    return np.asarray(np.abs(sheet.size) / sheet.positive()[:, None])
+    return np.asarray(np.abs(sheet.applied_weights) / sheet.positive_weight()[:, None])
 
 
 def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring, report: Callable[[int], None]) -> RuleScores:
@@ -59,7 +59,7 @@ def score_sheets(sheets: Sequence[RubricSheet], scoring: Scoring, report: Callab
 
 def _judged_edges(sheet: RubricSheet) -> Bools:
     """Return a mask of the edges whose ends were both judged, [R, E]."""
-    return sheet.decided[:, sheet.parents] & sheet.decided[:, sheet.children]
+    return sheet.is_judged[:, sheet.parents] & sheet.is_judged[:, sheet.children]
 
 
 def _child_values(sheets: Sequence[RubricSheet], values: Sequence[Floats]) -> Floats:
@@ -83,12 +83,12 @@ def hard_rule(mode: str) -> Scoring:
 
 def soft_rule(kappa: float) -> Scoring:
     """Return the rule s = q of Eq. 12 at this κ."""
-    return lambda sheet: sheet.gated(sheet.graph, sheet.retention(kappa))
+    return lambda sheet: sheet.gated_scores(sheet.graph, sheet.retention(kappa))
 
 
 def untyped_rule(retention: float) -> Scoring:
     """Return the rule s = q with the same λ for every edge."""
-    return lambda sheet: sheet.gated(sheet.graph, [retention] * len(sheet.edges))
+    return lambda sheet: sheet.gated_scores(sheet.graph, [retention] * len(sheet.edges))
 
 
 def shared_retention(sheets: Sequence[RubricSheet], kappa: float) -> float:
@@ -106,7 +106,7 @@ def random_rule(seed: int, kappa: float) -> Scoring:
         wiring = rewire(sheet.graph, seed, sheet.task)
         retention = sheet.retention(kappa)
         graph = gear.compile(sheet.graph.n, wiring.parents, wiring.children)
-        return sheet.gated(graph, [retention[edge] for edge in wiring.kept])
+        return sheet.gated_scores(graph, [retention[edge] for edge in wiring.source_edges])
 
     return scores
 
@@ -116,7 +116,7 @@ def is_unchanged(sheet: RubricSheet, seed: int) -> bool:
     wiring = rewire(sheet.graph, seed, sheet.task)
     rewired_edges = {
         (parent, child): (sheet.edges[kept].kind, sheet.base[kept])
-        for parent, child, kept in zip(wiring.parents, wiring.children, wiring.kept, strict=True)
+        for parent, child, kept in zip(wiring.parents, wiring.children, wiring.source_edges, strict=True)
     }
     annotated_edges = {
         ends: (edge.kind, base)

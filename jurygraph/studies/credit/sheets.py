@@ -63,26 +63,26 @@ class RubricSheet:
     graph: gear.Graph
     base: tuple[float, ...]
     p: Floats
-    decided: Bools
+    is_judged: Bools
     weights: Floats
-    size: Floats
+    applied_weights: Floats
     hard: Mapping[str, Floats]
 
     def retention(self, kappa: float) -> list[float]:
         """Return λ = base^κ of each edge, [E] (GEAR Eq. 17, our reading)."""
         return [float(base**kappa) for base in self.base]
 
-    def gated(self, graph: gear.Graph, retention: list[float]) -> Floats:
+    def gated_scores(self, graph: gear.Graph, retention: list[float]) -> Floats:
         """Return q [R, C] over a graph of these criteria, as the combiner `gear` computes it."""
-        return marginals(graph, self.p, retention, self.decided, self.weights > 0)
+        return marginals(graph, self.p, retention, self.is_judged, self.weights > 0)
 
-    def positive(self) -> Floats:
+    def positive_weight(self) -> Floats:
         """Return Σ_{w>0} w over the criteria that apply, [R]; above 0."""
-        return np.asarray(aggregation.total(np.maximum(self.size, 0.0)))
+        return np.asarray(aggregation.total(np.maximum(self.applied_weights, 0.0)))
 
     def rewards(self, q: Floats) -> Floats:
         """Return Eq. 14 of GEAR over the criteria that apply, [R]: the rubric's component under q."""
-        return np.asarray(aggregation.total(self.size * q) / self.positive())
+        return np.asarray(aggregation.total(self.applied_weights * q) / self.positive_weight())
 
 
 @dataclass
@@ -95,7 +95,7 @@ class Sheets:
     kappa: float
     tasks: int
     responses: int = 0
-    each: list[RubricSheet] = field(default_factory=list)
+    sheets: list[RubricSheet] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -112,11 +112,11 @@ def read_sheets(run: Run, report: Callable[[int], None]) -> Sheets:
     Raises `InputError` if no rubric of the run has an edge, or no response to such a task has a reward.
     """
     sheets = Sheets(kappa=run.config.rubric.kappa, tasks=run.tasks_scored)
-    for group in run.source.ledger.records("group", up_to=run.extent):
+    for group in run.source.ledger.records("group", up_to=run.last_base_record):
         _add_task(sheets, run, group.key, run.group(group))
         report(1)
-    sheets.each.sort(key=lambda sheet: sheet.task)  # the bootstrap draws by index, whatever the file's order
-    if not any(sheet.edges for sheet in sheets.each):
+    sheets.sheets.sort(key=lambda sheet: sheet.task)  # the bootstrap draws by index, whatever the file's order
+    if not any(sheet.edges for sheet in sheets.sheets):
         raise InputError(f"{run.folder}: {_describe_nothing_found(sheets)}")
     return sheets
 
@@ -139,11 +139,11 @@ def _add_task(sheets: Sheets, run: Run, task_id: str, scored: list[ScoredRespons
     has_reward = np.array([one.trace.reward.value is not None for one in sorted(scored, key=_response_id)])
     sheets.left_out["responses whose reward failed"] += int((~has_reward).sum())
     sheet = _make_sheet(task_id, rubric, spec, _criterion_scores(run, task_id, decision, spec, scored), scored)
-    applies = np.greater(sheet.positive(), 0.0)
+    applies = np.greater(sheet.positive_weight(), 0.0)
     sheets.left_out["responses to which no criterion of positive weight applies"] += int((has_reward & ~applies).sum())
     kept = np.flatnonzero(has_reward & applies).tolist()
     if kept:
-        sheets.each.append(_select_rows(sheet, kept))
+        sheets.sheets.append(_select_rows(sheet, kept))
     sheets.left_out = +sheets.left_out  # drops reasons with a count of 0
 
 
@@ -176,7 +176,9 @@ def _criterion_scores(
 ) -> dict[str, ScoreMatrix]:
     """Return for every criterion the scores that the combiner received when the reward was decided."""
     table = group_table(run, task_id, [one.trace for one in scored])
-    return {name: table.cells(one, decision.rule, spec.direction, "counted") for name, one in spec.inputs.items()}
+    return {
+        name: table.score_matrix(one, decision.rule, spec.direction, "counted") for name, one in spec.inputs.items()
+    }
 
 
 def _make_sheet(
@@ -197,8 +199,8 @@ def _make_sheet(
         graph=gear.compile(len(cells), params["parents"], params["children"]),
         base=tuple(params["retention"]),
         p=p,
-        decided=judged_criteria(cells),
-        size=np.where(applies, weights, 0.0),
+        is_judged=judged_criteria(cells),
+        applied_weights=np.where(applies, weights, 0.0),
         weights=weights,
         hard={name: _stack_columns(one.combine(cells, params).parts) for name, one in _HARD.items()},
     )
@@ -214,7 +216,7 @@ def _select_rows(sheet: RubricSheet, rows: list[int]) -> RubricSheet:
         sheet,
         responses=tuple(sheet.responses[row] for row in rows),
         p=sheet.p[rows],
-        decided=sheet.decided[rows],
-        size=sheet.size[rows],
+        is_judged=sheet.is_judged[rows],
+        applied_weights=sheet.applied_weights[rows],
         hard={name: q[rows] for name, q in sheet.hard.items()},
     )

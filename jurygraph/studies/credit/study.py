@@ -51,7 +51,7 @@ class CreditStudy:
     def __init__(self, sheets: Sheets, settings: Settings) -> None:
         self._sheets, self._settings = sheets, settings
         kappa = sheets.kappa
-        self._retention = rules.shared_retention(sheets.each, kappa)
+        self._retention = rules.shared_retention(sheets.sheets, kappa)
         self._rules: Mapping[str, Scoring] = {
             "flat": rules.flat_scores,
             "hard-local": rules.hard_rule("hard-local"),
@@ -59,11 +59,11 @@ class CreditStudy:
             "gear": rules.soft_rule(kappa),
         }
         self._random = {seed: rules.random_rule(seed, kappa) for seed in _seeds(settings)}
-        self.size = len(sheets.each) * (len(self._rules) + len(self._random) + len(KAPPAS) + 2)
+        self.size = len(sheets.sheets) * (len(self._rules) + len(self._random) + len(KAPPAS) + 2)
 
     def run(self, report: Report) -> CreditReport:
         """Return all figures. `report` is called with the number of sheets passed since its last call."""
-        cases = rules.collect_cases(self._sheets.each)
+        cases = rules.collect_cases(self._sheets.sheets)
         scores = {name: self._score(rule, report) for name, rule in self._rules.items()}
         return CreditReport(
             kappa=self._sheets.kappa,
@@ -74,15 +74,15 @@ class CreditStudy:
             census=self._census(cases),
             methods=self._methods(cases, scores),
             ablations=self._ablations(cases, scores["flat"], report),
-            exact=agreement(self._sheets.each, self._sheets.kappa, report),
-            losses=losses(self._sheets.each, self._sheets.kappa),
+            exact=agreement(self._sheets.sheets, self._sheets.kappa, report),
+            losses=losses(self._sheets.sheets, self._sheets.kappa),
         )
 
     def _score(self, scoring: Scoring, report: Report) -> RuleScores:
-        return rules.score_sheets(self._sheets.each, scoring, report)
+        return rules.score_sheets(self._sheets.sheets, scoring, report)
 
     def _census(self, cases: Cases) -> Census:
-        sheets = self._sheets.each
+        sheets = self._sheets.sheets
         edges = sum(len(sheet.edges) * len(sheet.responses) for sheet in sheets)
         return Census(
             tasks=self._sheets.tasks,
@@ -131,12 +131,12 @@ class CreditStudy:
     def _summarize_random(self, each: dict[str, Variant]) -> RandomGraphs | None:
         if not each:
             return None
-        graphs = [sheet for sheet in self._sheets.each if sheet.edges]
+        graphs = [sheet for sheet in self._sheets.sheets if sheet.edges]
         unchanged = sum(rules.is_unchanged(sheet, seed) for sheet in graphs for seed in self._random)
         columns = {name: [getattr(one, name) for one in each.values()] for name in Variant.model_fields}
         mean = {name: None if None in values else fmean(values) for name, values in columns.items()}
         return RandomGraphs(
-            mean=Variant.model_validate(mean), each=each, graphs=len(graphs) * len(each), as_annotated=unchanged
+            mean=Variant.model_validate(mean), by_seed=each, graphs=len(graphs) * len(each), unchanged=unchanged
         )
 
 
@@ -152,12 +152,15 @@ def diagnoses(
     All intervals use the same resamples, so that rules are compared on the same draws.
     """
     pairs = [(rule, name) for rule in scores for name in filters]
-    masks = {name: (cases.violated(kinds), cases.satisfied(kinds)) for name, kinds in filters.items()}
+    masks = {name: (cases.violated_mask(kinds), cases.satisfied_mask(kinds)) for name, kinds in filters.items()}
     counts = {
         name: [_sum_by_example(cases, mask, np.ones(len(mask))) for mask in mask_pair]
         for name, mask_pair in masks.items()
     }
-    values = {rule: (cases.leaked(rule_scores), cases.kept(rule_scores)) for rule, rule_scores in scores.items()}
+    values = {
+        rule: (cases.leaked_shares(rule_scores), cases.preserved_shares(rule_scores))
+        for rule, rule_scores in scores.items()
+    }
     sums = [
         _sum_by_example(cases, mask, value)
         for rule, name in pairs
@@ -186,4 +189,6 @@ def _sum_by_example(cases: Cases, mask: Bools, values: Floats) -> Floats:
 
 def _estimate(values: Floats, interval: Interval) -> Estimate:
     value = fmean(values) if len(values) else None
-    return Estimate(value=value, low=interval.low, high=interval.high, cases=len(values), empty=interval.empty)
+    return Estimate(
+        value=value, low=interval.low, high=interval.high, cases=len(values), empty_resamples=interval.empty
+    )

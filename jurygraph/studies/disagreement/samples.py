@@ -84,7 +84,7 @@ def _make_samples(
         groups=tuple(row.group for row, _ in kept),
         rewards=np.array([row.reward for row, _ in kept], dtype=np.float64),
         values=np.array([values for _, values in kept]),
-        steps=np.array([row.step for row, _ in kept], dtype=np.float64) if cut.cuts else None,
+        steps=np.array([row.step for row, _ in kept], dtype=np.float64) if cut.has_steps else None,
         left_out=dict(sorted(left_out.items())),
     )
 
@@ -111,7 +111,7 @@ def _exclusion_reason(row: Row, chosen: Sequence[str], cut: StepRule) -> str | N
     missing = next((name for name in chosen if row.components.get(name) is None), None)
     if missing is not None:
         return f"responses without the component {missing}"
-    return f"responses without the label {cut.label}" if cut.cuts and row.step is None else None
+    return f"responses without the label {cut.label}" if cut.has_steps and row.step is None else None
 
 
 def _component_values(row: Row, chosen: Sequence[str]) -> list[float]:

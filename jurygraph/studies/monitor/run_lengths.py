@@ -38,7 +38,7 @@ class RunLengths(NamedTuple):
 
     steps: NDArray[np.int64]
     censored: int
-    false: int
+    false_alarms: int
 
 
 def pool(seed: int, steps: int) -> Pool:
@@ -57,7 +57,7 @@ def pool(seed: int, steps: int) -> Pool:
 def run_lengths(
     pools: Sequence[Pool],
     streams: int,
-    most: int,
+    max_steps: int,
     seed: int,
     arl: float = 10_000.0,
     shift: tuple[str, float] | None = None,
@@ -79,15 +79,15 @@ def run_lengths(
         offset = np.where(shifted, shift[1] * np.nanstd(stacked.score, axis=(0, 1)), 0.0)
     tests = Detectors((streams, len(names)), limits(arl, len(names)))
     alarm_step = np.zeros(streams, np.int64)
-    for step in range(1, after + most + 1):
+    for step in range(1, after + max_steps + 1):
         measure = Measure(*(column[pool_of, rng.integers(size, size=streams)] for column in stacked))
         if step > after:
             measure = measure._replace(score=measure.score + offset)
-        alarms = tests.feed(step, measure).any
+        alarms = tests.feed(step, measure).has_alarm
         alarm = (alarms if step <= after else alarms & shifted).any(axis=-1)
         alarm_step[alarm & (alarm_step == 0)] = step
         if alarm_step.all():
             break
     is_false = (alarm_step > 0) & (alarm_step <= after)
-    lengths = np.where(alarm_step == 0, after + most, alarm_step)[~is_false] - after
+    lengths = np.where(alarm_step == 0, after + max_steps, alarm_step)[~is_false] - after
     return RunLengths(lengths, int((alarm_step == 0).sum()), int(is_false.sum()))

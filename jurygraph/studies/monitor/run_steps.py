@@ -24,12 +24,12 @@ Wait = Callable[[], None]
 class ErasedCounter:
     """Counter of erased responses in the groups that passed so far."""
 
-    count: int = 0
+    erased: int = 0
 
-    def counted(self, stream: Iterable[Group]) -> Iterator[Group]:
+    def count(self, stream: Iterable[Group]) -> Iterator[Group]:
         """Yield the groups unchanged, and count their erased responses."""
         for group in stream:
-            self.count += sum(one.response is None for one in group)
+            self.erased += sum(one.response is None for one in group)
             yield group
 
 
@@ -64,8 +64,8 @@ def read_groups(folder: Path, wait: Wait | None = None) -> Iterator[Group]:
     last_seq, closed = 0, False
     while not closed:
         with closing(open_run(folder, wait)) as run:
-            closed = run.closed or wait is None
-            for record in run.source.ledger.records("group", last_seq, run.extent):
+            closed = run.is_closed or wait is None
+            for record in run.source.ledger.records("group", last_seq, run.last_base_record):
                 yield run.group(record)
                 last_seq = record.seq
         if not closed and wait is not None:

@@ -84,17 +84,17 @@ class Hack(NamedTuple):
     and longer by `growth` than those of the step before.
     """
 
-    begins: int = 101
+    first_step: int = 101
     pace: float = 0.04
     growth: float = 0.1
 
     def share(self, step: int) -> float:
         """Return the share of a step's responses that use the hack."""
-        return min(1.0, max(0, step - self.begins + 1) * self.pace)
+        return min(1.0, max(0, step - self.first_step + 1) * self.pace)
 
-    def longer(self, step: int) -> float:
+    def length_factor(self, step: int) -> float:
         """Return the factor by which the lengths of these responses have grown."""
-        return 1.0 + self.growth * max(0, step - self.begins + 1)
+        return 1.0 + self.growth * max(0, step - self.first_step + 1)
 
 
 HACKABLE_WEIGHTS = {"accuracy": 0.5, "format": 1.0, "steps": 0.5, "repetition": -0.2}
@@ -114,7 +114,7 @@ def hacked_steps(seed: int, steps: int, hack: Hack) -> Iterator[Step]:
                 "accuracy": np.where(is_hack, 0.0, columns["accuracy"]),
                 "format": np.where(is_hack, 1.0, columns["format"]),
             },
-            np.where(is_hack, np.rint(honest.lengths * hack.longer(number)), honest.lengths),
+            np.where(is_hack, np.rint(honest.lengths * hack.length_factor(number)), honest.lengths),
             honest.failed,
         ).step(BATCH, HACKABLE_WEIGHTS)
         yield Step(
@@ -129,11 +129,11 @@ def three_sd_step(hack: Hack) -> int:
     """Return the first step at which the hack is expected to shift accuracy or length by 3 sd of a step's mean."""
     reference = draw_rows(np.random.Generator(np.random.PCG64(0)), _REFERENCE_STEPS)
     accuracy, length = reference.columns["accuracy"].mean(axis=-1), reference.lengths.mean(axis=-1)
-    step = hack.begins
+    step = hack.first_step
     while True:
         share = hack.share(step)
         accuracy_shift = share * accuracy.mean() / accuracy.std()
-        length_shift = share * (hack.longer(step) - 1.0) * length.mean() / length.std()
+        length_shift = share * (hack.length_factor(step) - 1.0) * length.mean() / length.std()
         if max(accuracy_shift, length_shift) >= 3.0:
             return step
         step += 1

@@ -57,12 +57,12 @@ class Watch:
         return alerts
 
     @property
-    def enough(self) -> bool:
+    def has_enough_steps(self) -> bool:
         """Return True if there were enough steps to test anything."""
         return self.analyzer.steps >= MIN_STEPS
 
     @property
-    def rewarded(self) -> bool:
+    def has_reward(self) -> bool:
         """Return True if the reward had a value in any step."""
         return any(row.series == "reward" and row.steps for row in self.analyzer.summary())
 

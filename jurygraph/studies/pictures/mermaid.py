@@ -39,7 +39,7 @@ def _graph(picture: Picture) -> Iterator[str]:
 def _node_label(node: Node) -> str:
     """Return the label of a node; its criterion's text may be truncated."""
     name = f"<b>{_label(wrap_text(node.criterion.id, _LINE_WIDTH, 2))}</b>"
-    lines = [node.standing, *wrap_text(node.criterion.text, _LINE_WIDTH, _MAX_LINES)]
+    lines = [node.role_and_weight, *wrap_text(node.criterion.text, _LINE_WIDTH, _MAX_LINES)]
     return "<br/>".join([name, _label(lines), *(f"<b>{_encode(line)}</b>" for line in node.results)])
 
 

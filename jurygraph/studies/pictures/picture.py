@@ -15,8 +15,8 @@ class Score:
     not `judged` at all, `local` is the value that it counts as by the run's rule.
     """
 
-    local: float
-    left: float
+    judged_score: float
+    remaining: float
     missing: str = ""
     reason: str = ""
     judged: bool = True
@@ -24,7 +24,7 @@ class Score:
     @property
     def suppressed(self) -> bool:
         """True if a prerequisite reduced it."""
-        return self.left < self.local
+        return self.remaining < self.judged_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Node:
         return "" if self.score is None else self.score.missing
 
     @property
-    def standing(self) -> str:
+    def role_and_weight(self) -> str:
         """Return its role, if it has one, and its signed weight."""
         weight = f"weight {_format_weight(self.criterion.weight)}"
         return f"{self.role}, {weight}" if self.role else weight
@@ -93,7 +93,7 @@ class Link:
     child: int
     edge: Edge
     label: str
-    upward: bool
+    closes_cycle: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class Picture:
     def summary(self) -> str:
         """Return a summary of one or two sentences."""
         text = f"{len(self.nodes)} criteria and {len(self.links)} edges; parents stand above what needs them"
-        upward = [f"{link.edge.parent} → {link.edge.child}" for link in self.links if link.upward]
+        upward = [f"{link.edge.parent} → {link.edge.child}" for link in self.links if link.closes_cycle]
         text += f", but for {', '.join(upward)}." if upward else "."
         if self.scores is None:
             return text
@@ -214,7 +214,7 @@ def _format_weight(weight: float) -> str:
 def _describe_scores(score: Score) -> str:
     """Return p → q with two digits, or with more if they would look equal; p has no number if it was not judged."""
     for digits in (2, 4):
-        local, left = f"{score.local:.{digits}f}", f"{score.left:.{digits}f}"
+        local, left = f"{score.judged_score:.{digits}f}", f"{score.remaining:.{digits}f}"
         if (local == left) is not score.suppressed:
             break
     return f"p {local if score.judged else f'– (counts {local})'} → q {left}"

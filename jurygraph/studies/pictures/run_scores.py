@@ -22,7 +22,7 @@ def scores_of(run: Run, response: str) -> tuple[Task, Scores]:
     was computed. Raises `InputError` if there is no such response, its task was erased or has no rubric, or the run
     computed no component from the rubric.
     """
-    trace = run.find(response)
+    trace = run.find_trace(response)
     task = run.planned_task(trace.task_id)
     if task is None:
         raise InputError(f"{run.folder}: the texts of task {trace.task_id!r} were erased, its rubric with them")
@@ -53,10 +53,10 @@ def _criteria(run: Run, trace: Trace, decision: Decision, spec: ComponentSpec) -
     reasons_of = _reasons_by_question(trace)
     scores = {}
     for name, entry in spec.inputs.items():
-        cells = table.cells(entry, decision.rule, spec.direction, "counted")
+        cells = table.score_matrix(entry, decision.rule, spec.direction, "counted")
         local, _ = cells.mean()
         outcome = table.outcomes(entry)[0][row]
-        missing = _describe_missing(outcome, bool(cells.live[row].any()))
+        missing = _describe_missing(outcome, bool(cells.applicable[row].any()))
         reasons = dict.fromkeys(reason for question in entry.questions for reason in reasons_of.get(question, ()))
         scores[name] = Score(float(local[row]), left[name], missing, "; ".join(reasons), bool((outcome == OK).any()))
     return scores

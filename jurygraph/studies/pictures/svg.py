@@ -31,7 +31,7 @@ def to_svg(picture: Picture) -> str:
     """Return the document, with full texts and reasons as tooltips; the same picture gives the same text."""
     texts = [_lines(node) for node in picture.nodes]
     heights = [_height(node, lines) for node, lines in zip(picture.nodes, texts, strict=True)]
-    styles = [(link.edge.kind, link.upward) for link in picture.links]
+    styles = [(link.edge.kind, link.closes_cycle) for link in picture.links]
     layout = compute_layout(heights, list(map(_ordered_ends, picture.links)), picture.order, styles)
     width = max(layout.width, _MIN_WIDTH)
     heading = wrap_text(picture.title, width * SIZE / _TITLE_SIZE, 2)
@@ -66,7 +66,7 @@ def to_svg(picture: Picture) -> str:
 
 def _lines(node: Node) -> list[tuple[str, str]]:
     """Return the lines below a criterion's id, each with its colour."""
-    standing = wrap_text(node.standing, _TEXT_WIDTH, 2)
+    standing = wrap_text(node.role_and_weight, _TEXT_WIDTH, 2)
     return [
         *((s, _GREY) for s in standing),
         *((s, _INK) for s in wrap_text(node.criterion.text, _TEXT_WIDTH, _MAX_LINES)),
@@ -99,7 +99,11 @@ def _node(node: Node, box: Box, lines: Sequence[tuple[str, str]]) -> str:
         y += _LINE_HEIGHT * (1 + len(lines)) + 3.0
         elements += [_text(x, y + _LINE_HEIGHT * i, line, bold=True) for i, line in enumerate(node.results)]
         elements += _bars(
-            x, y + _LINE_HEIGHT * (len(node.results) - 1) + 6.0, _TEXT_WIDTH, node.score.local, node.score.left
+            x,
+            y + _LINE_HEIGHT * (len(node.results) - 1) + 6.0,
+            _TEXT_WIDTH,
+            node.score.judged_score,
+            node.score.remaining,
         )
     return "\n".join(["<g>", *elements, "</g>"])
 
@@ -139,7 +143,7 @@ def _bars(x: float, y: float, room: float, local: float, left: float) -> Iterato
 
 def _tooltip(node: Node) -> str:
     """Return the full text of a criterion, for its tooltip."""
-    lines = [node.criterion.id, node.standing, node.criterion.text]
+    lines = [node.criterion.id, node.role_and_weight, node.criterion.text]
     if node.score is not None:
         lines += [*node.results, node.score.reason]
     return "\n".join(escape_invisible(line) for line in lines if line)
@@ -150,12 +154,12 @@ def _links(picture: Picture, layout: Layout) -> Iterator[str]:
         ends = (picture.nodes[end].criterion.id for end in (link.parent, link.child))
         lines = [f"{' → '.join(ends)}: {link.label}", link.edge.reason]
         title = escape("\n".join(escape_invisible(line) for line in lines if line))
-        yield f"<g><title>{title}</title>{_line(link.edge.kind, route, link.upward)}</g>"
+        yield f"<g><title>{title}</title>{_line(link.edge.kind, route, link.closes_cycle)}</g>"
 
 
 def _ordered_ends(link: Link) -> tuple[int, int]:
     """Return the two ends of an edge, the upper one first."""
-    return (link.child, link.parent) if link.upward else (link.parent, link.child)
+    return (link.child, link.parent) if link.closes_cycle else (link.parent, link.child)
 
 
 def _line(kind: str, route: Sequence[Point], upward: bool = False) -> str:

@@ -74,7 +74,7 @@ def _coverage_figures(bounds: _Intervals, true: tuple[Floats, ...], accuracy: Fl
 def _intervals(simulated: SimulatedEvaluation, fitted: Consensus, effort: CoverageSettings) -> list[_Intervals]:
     scores = fitted.agent_scores(simulated.agent, bootstrap=effort.resamples)
     refits = [
-        consensus.refit_intervals(fitted, simulated.agent, resamples=effort.refits, published=published)
+        consensus.refit_intervals(fitted, simulated.agent, resamples=effort.refits, as_published=published)
         for published in (False, True)
     ]
     model_intervals = [one.accuracy_interval for one in fitted.annotators().values()]
@@ -90,7 +90,7 @@ def _true_values(simulated: SimulatedEvaluation, fitted: Consensus, further: Sim
     """Return the agents' mean expected credit in the three readings, [agents] each."""
     credit = simulated.setting.shares @ VALUES
     rows = further.item, further.annotator, further.label
-    fitted_scores = further.scores(fitted.apply(*rows).posterior)
+    fitted_scores = further.scores(fitted.predict(*rows).posterior)
     shift = credit - further.true_scores
     return fitted_scores + shift, further.scores(known_posterior(further)) + shift, credit
 

@@ -28,19 +28,19 @@ class MethodFigures:
 
     def mean(self, method: str, figure: str) -> float:
         """Return the mean of a figure over the seeds."""
-        return float(self.of(method, figure).mean())
+        return float(self.by_seed(method, figure).mean())
 
     def error(self, method: str, figure: str) -> float:
         """Return the standard error of the mean; needs at least two seeds."""
-        values = self.of(method, figure)
+        values = self.by_seed(method, figure)
         return float(values.std(ddof=1) / np.sqrt(len(values)))
 
     def gain(self, method: str, figure: str, over: str) -> Gain:
         """Return by how much a method's figure exceeds that of another method on the same seeds."""
-        differences = self.of(method, figure) - self.of(over, figure)
+        differences = self.by_seed(method, figure) - self.by_seed(over, figure)
         mean, half_width = differences.mean(), _NORMAL * differences.std(ddof=1) / np.sqrt(len(differences))
         return Gain(float(mean), float(mean - half_width), float(mean + half_width))
 
-    def of(self, method: str, figure: str) -> Floats:
+    def by_seed(self, method: str, figure: str) -> Floats:
         """Return a figure by seed, [S]."""
         return np.asarray(self.values[:, self.methods.index(method), self.figures.index(figure)])

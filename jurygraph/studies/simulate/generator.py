@@ -63,7 +63,7 @@ def stableval(setting: Setting, seed: int) -> SimulatedEvaluation:
         raise PlanError(f"seed is {seed!r}: a whole number of at least 0 is needed")
     generator = np.random.default_rng(seed)
     pool = np.repeat(np.arange(len(KINDS)), setting.pool)
-    return _simulate(setting, generator.permutation(pool)[: setting.taking_part], generator)
+    return _simulate(setting, generator.permutation(pool)[: setting.annotator_count], generator)
 
 
 def simulate_more_items(simulated: SimulatedEvaluation, items: int, seed: int) -> SimulatedEvaluation:

@@ -88,7 +88,7 @@ def _measure_run(run: tuple[Panel, int, tuple[Prior, ...]]) -> Floats:
     ]
     majority = consensus.majority_vote(*rows, classes=range(CLASSES))
     return np.array(
-        [_recovery_figures(simulated, estimate) for estimate in (majority, fitted.hard(), fitted, *with_priors)]
+        [_recovery_figures(simulated, estimate) for estimate in (majority, fitted.hard_labels(), fitted, *with_priors)]
     )
 
 

@@ -58,7 +58,7 @@ def scores_by_method(simulated: SimulatedEvaluation, kept: NDArray[np.bool_]) ->
     rows = simulated.item[kept], simulated.annotator[kept], simulated.label[kept]
     fitted = consensus.fit(*rows, preset="paper-synthetic", n_classes=CLASSES)
     majority = consensus.majority_vote(*rows, ties="highest", classes=range(CLASSES))
-    return [simulated.scores(method.posterior) for method in (majority, fitted.hard(), fitted)]
+    return [simulated.scores(method.posterior) for method in (majority, fitted.hard_labels(), fitted)]
 
 
 def pair_order_accuracy(scores: Floats, true: Floats) -> float:

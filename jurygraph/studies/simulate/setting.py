@@ -67,14 +67,14 @@ class Setting(FrozenModel):
 
     @model_validator(mode="after")
     def _require_enough_annotators(self) -> Self:
-        if self.taking_part > sum(self.pool):
+        if self.annotator_count > sum(self.pool):
             raise ValueError(f"annotators: {self.annotators} cannot be drawn from a pool of {sum(self.pool)}")
-        if self.labels > self.taking_part:
-            raise ValueError(f"labels: {self.labels} different annotators an item are more than {self.taking_part}")
+        if self.labels > self.annotator_count:
+            raise ValueError(f"labels: {self.labels} different annotators an item are more than {self.annotator_count}")
         return self
 
     @property
-    def taking_part(self) -> int:
+    def annotator_count(self) -> int:
         """Return the number of annotators that take part."""
         return sum(self.pool) if self.annotators is None else self.annotators
 

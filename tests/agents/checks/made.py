@@ -21,7 +21,7 @@ def row(text: str = "Curry House", /, lists: dict[str, str] | None = None, own: 
 
 def invented(text: str = "Nowhere", /, own: str = "", **values: Any) -> Item:
     """A claim that no table has, with what it says of itself."""
-    return Item(text, values, _finding(text, None, values), own=own.split())
+    return Item(text, values, _finding(text, None, values), response_columns=own.split())
 
 
 def _finding(text: str, number: int | None, values: dict[str, Any]) -> Finding:

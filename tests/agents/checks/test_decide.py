@@ -91,9 +91,9 @@ def test_the_reason_says_what_is_and_what_was_asked(bound: dict[str, Any], reaso
 
 def test_what_does_not_hold_hangs_on_the_items_that_count() -> None:
     cheap, dear = row(price=5), row(price=11)
-    assert decide({"count": "meals", "where": CHEAP, "at_most": 0}, cheap, dear).at == [cheap]
-    assert decide({"share": "meals", "where": CHEAP, "at_most": 0.5}, cheap, cheap).at == [cheap, cheap]
-    assert decide({"share": "meals", "where": CHEAP}, cheap, dear).at == [dear]
+    assert decide({"count": "meals", "where": CHEAP, "at_most": 0}, cheap, dear).items == [cheap]
+    assert decide({"share": "meals", "where": CHEAP, "at_most": 0.5}, cheap, cheap).items == [cheap, cheap]
+    assert decide({"share": "meals", "where": CHEAP}, cheap, dear).items == [dear]
 
 
 # Share
@@ -214,7 +214,7 @@ def test_terms_add_up_over_their_own_items() -> None:
     items = [row(mode="Taxi", cost=10), row(mode="Bus", cost=3), row(mode="Walk", cost=99)]
     decided = decide({"sum": [legs[0], {**legs[1], "times": 2}], "equals": 16}, *items)
     assert (decided.holds, decided.reason) == (True, "the sum is 16, as asked")
-    assert [item.values["mode"] for item in decided.at] == ["Taxi", "Bus"]
+    assert [item.values["mode"] for item in decided.items] == ["Taxi", "Bus"]
 
 
 def test_a_sum_over_no_items_is_no_sum() -> None:
@@ -257,7 +257,7 @@ def test_distinct_values_never_repeat() -> None:
     assert decide(stated, row(name="A"), row(name="B")).holds is True
     repeated = decide(stated, row(name="A"), row(name="B"), row(name="A"), row(name=" A"))
     assert (repeated.holds, repeated.share, repeated.reason) == (False, 0.5, "name of meals repeats A,  A")
-    assert [item.values["name"] for item in repeated.at] == ["A", " A"]
+    assert [item.values["name"] for item in repeated.items] == ["A", " A"]
 
 
 def test_a_reason_never_lists_more_than_one_can_read() -> None:
@@ -292,7 +292,7 @@ def test_what_the_response_made_up_gives_no_credit(stated: dict[str, Any], claim
     decided = decide(stated, invented("Nowhere", **claims))
     assert (decided.holds, decided.share) == (False, 0.0)
     assert decided.reason.endswith("; it cannot be shown, for 'Nowhere' is not there in meals")
-    assert [item.text for item in decided.at] == ["Nowhere"]
+    assert [item.text for item in decided.items] == ["Nowhere"]
 
 
 @pytest.mark.parametrize("stated", ALL, ids=str)
@@ -456,7 +456,7 @@ def completions(items: Sequence[Item], grounded: Sequence[bool] = (True, False))
         (place, column)
         for place, item in enumerate(items)
         for column, value in item.values.items()
-        if value is None and item.grounded in grounded
+        if value is None and item.has_row in grounded
     ]
     for filling in product(*(DOMAIN[column] for _, column in gaps)):
         whole = [dict(item.values) for item in items]

@@ -449,8 +449,8 @@ class TestFunctions:
             of_function({"function": "broken", "params": params}, broken="ownchecks.broken")
 
     def test_nobody_knows_how_long_it_takes(self) -> None:
-        assert Constraints().quick
-        assert not Constraints({"brief": "ownchecks.short"}).quick
+        assert Constraints().runs_inline
+        assert not Constraints({"brief": "ownchecks.short"}).runs_inline
 
     def test_a_task_cannot_name_code_by_itself(self) -> None:
         for path in ("ownchecks.short", "os.system"):

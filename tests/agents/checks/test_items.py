@@ -99,7 +99,7 @@ def test_what_the_response_leaves_out_weighs_more_than_what_the_tables_do() -> N
 
 def test_what_is_lacking_is_named() -> None:
     found = run_tests({"x": Stated(equals=1), "y": Stated(equals=1)}, row(y=1))
-    assert (found.truth, found.lacking) == ("untold", ["x"])
+    assert (found.truth, found.missing_columns) == ("untold", ["x"])
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_what_is_lacking_is_named() -> None:
     ],
 )
 def test_in_words(item: Item, words: str) -> None:
-    assert item.told("price") == words
+    assert item.describe_unknown("price") == words

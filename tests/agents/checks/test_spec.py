@@ -152,4 +152,4 @@ def test_a_price_a_head_has_one_place() -> None:
 
 def test_the_other_columns_of_a_test_are_those_that_it_names() -> None:
     stated = Stated.model_validate({"at_least": {"column": "a"}, "equals": {"column": "b"}, "at_most": 3})
-    assert set(stated.others) == {"a", "b"}
+    assert set(stated.referenced_columns) == {"a", "b"}

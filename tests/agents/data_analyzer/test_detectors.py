@@ -69,10 +69,10 @@ def test_streams_side_by_side_run_as_each_would_alone() -> None:
     for step, now in enumerate(scores, start=1):
         raised = together.feed(step, measure(now))
         each = [tests.feed(step, measure(row)) for tests, row in zip(alone, now, strict=True)]
-        assert (raised.any == np.stack([one.any for one in each])).all()
-        together.restart(raised.any)
+        assert (raised.has_alarm == np.stack([one.has_alarm for one in each])).all()
+        together.restart(raised.has_alarm)
         for tests, one in zip(alone, each, strict=True):
-            tests.restart(one.any)
+            tests.restart(one.has_alarm)
         assert (together.cusum == np.stack([tests.cusum for tests in alone])).all()
 
 
@@ -110,9 +110,9 @@ def test_up_and_down_are_mirrors(seed: int) -> None:
 def test_a_series_that_never_varied_does_not_alarm_at_a_change_of_its_floor() -> None:
     tests = Detectors((1,), limits(10_000.0, 12))
     for step in range(1, 101):
-        assert not tests.feed(step, measure([1.0], floor=0.01)).any.any()
+        assert not tests.feed(step, measure([1.0], floor=0.01)).has_alarm.any()
     raised = tests.feed(101, measure([1.01], floor=0.01))
-    assert not raised.any.any()
+    assert not raised.has_alarm.any()
     assert float(raised.size[0]) == pytest.approx(1.0)
     assert tests.feed(102, measure([2.0], floor=0.01)).jump[0, 0]
 

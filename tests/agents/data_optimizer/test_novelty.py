@@ -16,7 +16,7 @@ GROUPS = st.lists(TEXT, min_size=2, max_size=5)
 
 def parts(texts: list[str], *task: str) -> list[list[float]]:
     group = Group(texts, task)
-    return [group.distinct(), group.unlike()]
+    return [group.distinct(), group.self_bleu_novelty()]
 
 
 def test_distinct_is_the_share_of_n_grams_that_no_other_has_by_hand() -> None:
@@ -29,14 +29,14 @@ def test_self_bleu_by_hand() -> None:
     group = Group(["a b c d e", "a b c d f"], ["e f"])
     # 4 of 5 words; then (3+1)/(4+1), (2+1)/(3+1), (1+1)/(2+1)
     bleu = sqrt(sqrt(4 / 5 * 4 / 5 * 3 / 4 * 2 / 3))
-    assert group.unlike() == pytest.approx([1 - bleu] * 2)
+    assert group.self_bleu_novelty() == pytest.approx([1 - bleu] * 2)
 
 
 def test_a_sequence_counts_once_by_hand() -> None:
     group = Group(["on tea sea tea sea on", "tea sea stone", "stone on tea"], ["on"])
     # tea-sea comes again: on-tea-sea and on are left; 3 of 3 words, 2 of 2 pairs, on-tea-sea of nobody else
     bleu = sqrt(sqrt(3 / 3 * 3 / 3 * 1 / 2 * 1 / 1))
-    assert group.unlike()[0] == pytest.approx(1 - bleu)
+    assert group.self_bleu_novelty()[0] == pytest.approx(1 - bleu)
     assert group.distinct()[0] == pytest.approx((0 + 0 + 1) / 3)
 
 
@@ -58,18 +58,18 @@ def test_one_word_over_and_over_is_not_new(texts: list[str], word: str, times: i
 def test_a_copy_with_signs_between_its_words_is_a_copy(texts: list[str], sign: str, data: st.DataObject) -> None:
     copied = sign.join(data.draw(st.sampled_from(texts)).split())
     group = Group([*texts, copied])
-    assert (group.distinct()[-1], group.unlike()[-1], group.copies()[-1]) == (0.0, 0.0, True)
+    assert (group.distinct()[-1], group.self_bleu_novelty()[-1], group.copies()[-1]) == (0.0, 0.0, True)
 
 
 @pytest.mark.parametrize("signs", [". " * 300, "$ = $ + $ - " * 8, ", . " * 50])
 def test_signs_are_no_known_words(signs: str) -> None:
     group = Group([f"q {signs}", "tea, on = the $ stone. Sea + - tea."], ["Where, . = $ + - is the tea?"])
-    assert (group.known[0], group.distinct()[0], group.unlike()[0]) == (0.0, 0.0, 0.0)
+    assert (group.known_share[0], group.distinct()[0], group.self_bleu_novelty()[0]) == (0.0, 0.0, 0.0)
 
 
 def test_known_words_that_repeat_make_no_gibberish_known() -> None:
     noise = " ".join(f"xq{n}" for n in range(20))
-    once, often = (Group([f"{noise} tea sea {'the ' * n}", "the tea"], ["sea on"]).known[0] for n in (1, 50))
+    once, often = (Group([f"{noise} tea sea {'the ' * n}", "the tea"], ["sea on"]).known_share[0] for n in (1, 50))
     assert often == once == pytest.approx(3 / 23)
 
 
@@ -104,7 +104,7 @@ def test_gibberish_is_not_new(texts: list[str], noise: list[str]) -> None:
 @given(GROUPS)
 def test_a_part_of_another_is_no_more_unlike_it_than_all_of_it(texts: list[str]) -> None:
     start = " ".join(texts[0].split()[: max(1, len(texts[0].split()) // 2)])
-    assert Group([*texts, start], [" ".join(WORDS)]).unlike()[-1] == pytest.approx(0.0)
+    assert Group([*texts, start], [" ".join(WORDS)]).self_bleu_novelty()[-1] == pytest.approx(0.0)
 
 
 @given(GROUPS, st.randoms())

@@ -31,7 +31,10 @@ def cells(values: Any, judged: Any = True, live: Any = True, mass: float = 1.0) 
 def combined(**inputs: ScoreMatrix) -> Any:
     made = Contrast()
     named = {name.replace("_of_", "-of-"): one for name, one in inputs.items()}
-    stated = {name: ComponentInput(questions=(name,), weights=(1.0,), mass=one.mass) for name, one in named.items()}
+    stated = {
+        name: ComponentInput(questions=(name,), weights=(1.0,), total_weight=one.total_weight)
+        for name, one in named.items()
+    }
     return made.combine(named, made.freeze(stated, {}))
 
 
@@ -132,7 +135,7 @@ def test_a_failed_judgement_of_a_contrast_is_no_credit_and_stays_open() -> None:
 def test_a_response_of_which_no_contrast_could_be_made_gains_nothing_and_is_no_failure() -> None:
     (trace,) = scored(CONFIG, task(), response("r", judge=1.0, versions=[]))
     assert (trace.reward.value, trace.reward.status, trace.reward.coverage) == (0.0, "ok", 1.0)
-    assert trace.reward.figures == {"enhanced": {"pairs": 0.0}}
+    assert trace.reward.diagnostics == {"enhanced": {"pairs": 0.0}}
 
 
 def test_of_a_criterion_that_is_bad_a_response_without_contrasts_has_the_worst() -> None:

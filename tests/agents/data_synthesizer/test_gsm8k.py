@@ -53,7 +53,7 @@ def test_there_are_many_of_each_kind() -> None:
 
 
 def test_none_equals_its_original() -> None:
-    assert [one.name for one in contrasts() if one.edit.made(one.text) == one.text] == []
+    assert [one.name for one in contrasts() if one.edit.apply(one.text) == one.text] == []
 
 
 @pytest.mark.slow
@@ -66,4 +66,4 @@ def test_of_a_hundred_at_least_ninety_nine_change_the_truth() -> None:
 
 
 def _changes_the_truth(one: Contrasted) -> bool:
-    return changed(one.query, one.reference, one.text, one.edit.made(one.text), one.edit.kind)
+    return changed(one.query, one.reference, one.text, one.edit.apply(one.text), one.edit.kind)

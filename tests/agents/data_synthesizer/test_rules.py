@@ -191,7 +191,7 @@ def test_long_texts_take_no_longer_than_they_are_long(text: str) -> None:
 
 def test_an_edit_tells_where_it_changed_what() -> None:
     edit = Edit("number", (Change(2, 3, "xy"), Change(5, 6, "")), "why")
-    assert edit.made("0123456789") == "01xy346789"
+    assert edit.apply("0123456789") == "01xy346789"
 
 
 @given(st.lists(st.integers(), max_size=20), st.integers(1, 5), st.text(max_size=5))

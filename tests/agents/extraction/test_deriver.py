@@ -34,19 +34,19 @@ WHOLE = without_quotes(perfect(TEXT))
 class Derived:
     """What became of asks before a server: the material of each, all calls by their ids, and the requests' bodies."""
 
-    def __init__(self, script: Script, asks: Sequence[tuple[str, str]], **calls: Any) -> None:
+    def __init__(self, script: Script, batch: Sequence[tuple[str, str]], **calls: Any) -> None:
         with serving(script) as server:
-            self.material = asyncio.run(self._derived(server.url, asks, **calls))
+            self.material = asyncio.run(self._derived(server.url, batch, **calls))
             self.bodies = [seen.body for seen in server.requests]
 
     async def _derived(
-        self, url: str, asks: Sequence[tuple[str, str]], safety: SafetyConfig = DEFENDED, **calls: Any
+        self, url: str, batch: Sequence[tuple[str, str]], safety: SafetyConfig = DEFENDED, **calls: Any
     ) -> list[Material]:
         config = CallsConfig(cache=False, attempts=1, **calls)
         gateway = open_gateway(f"openai-compatible:{url}#tiny", config)
         model = JudgeClient(gateway, config.parameters, safety)
         deriver = Extract(RECORDS)
-        material = await asyncio.gather(*(deriver.derive(asked(query, text, model)) for query, text in asks))
+        material = await asyncio.gather(*(deriver.derive(asked(query, text, model)) for query, text in batch))
         await gateway.close()
         self.calls: dict[str, Call] = model.calls
         return list(material)
@@ -235,7 +235,7 @@ def test_a_chat_is_shown_message_by_message() -> None:
 
 
 def test_its_version_is_that_of_its_prompt_too() -> None:
-    assert Extract(RECORDS).version == f"1 prompt {load_prompt('extract').edition}"
+    assert Extract(RECORDS).version == f"1 prompt {load_prompt('extract').full_version}"
 
 
 def test_a_config_names_it_with_its_records() -> None:

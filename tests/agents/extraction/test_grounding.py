@@ -42,7 +42,7 @@ def of(text: str, *meals: dict[str, Any]) -> Grounded:
 
 
 def why(text: str, *meals: dict[str, Any]) -> list[str]:
-    return [one.why for one in of(text, *meals).left_out]
+    return [one.reason for one in of(text, *meals).left_out]
 
 
 # What stands there
@@ -109,7 +109,7 @@ def test_white_space_and_unicodes_forms_do_not_matter(text: str, quote: str, nam
 def test_a_record_that_is_not_there_is_left_out_whole(changed: dict[str, Any], said: str) -> None:
     found = of(TEXT, {**meal("Lunch at Roma"), **changed}, meal("dinner at Café Nero", "Café Nero"))
     assert found.data == {"meals": [{"name": "Café Nero", "city": "Pisa", "day": 1}]}
-    assert [(one.at, one.why) for one in found.left_out] == [("meals[0]", said)]
+    assert [(one.at, one.reason) for one in found.left_out] == [("meals[0]", said)]
     assert {one.of for one in found.evidence} >= {"$['meals'][0]", "$['meals'][0]['name']"}
 
 
@@ -232,7 +232,7 @@ def test_an_invisible_character_is_no_letter(invisible: str) -> None:
 def test_of_a_record_that_was_lost_there_is_one_behind_the_others_of_which_nothing_is_known() -> None:
     lost = meal("Lunch at Rome")
     found = of(TEXT, lost, meal("Lunch at Roma ($20)", price=21), lost, meal("Lunch at Roma ($20)"))
-    assert [one.lost for one in found.left_out] == ["meals", None, "meals", None]
+    assert [one.lost_kind for one in found.left_out] == ["meals", None, "meals", None]
     unknown = {"name": UNKNOWN, "city": UNKNOWN}
     assert add_unknown_records(found, KINDS) == {
         "meals": [{"name": "Roma", "city": "Pisa", "day": 1}, unknown, unknown]
@@ -274,7 +274,7 @@ def test_what_is_stated_once_counts_once() -> None:
     once = meal("Lunch at Roma")
     found = of(TEXT, once, once, meal("Lunch at Roma ($20)"))
     assert found.data == {"meals": [{"name": "Roma", "city": "Pisa", "day": 1}]}
-    assert [(one.at, one.why) for one in found.left_out] == [
+    assert [(one.at, one.reason) for one in found.left_out] == [
         ("meals[1]", DUPLICATE_MESSAGE),
         ("meals[2]", DUPLICATE_MESSAGE),
     ]

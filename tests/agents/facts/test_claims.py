@@ -69,18 +69,18 @@ def test_the_whole_data_may_be_the_claim() -> None:
 def test_the_first_form_that_fits_is_the_one() -> None:
     forms = [IN_CITY, {"table": "t", "pattern": "(?P<name>.+)"}, WHOLE]
     inside, alone = read([{"meal": "Inn, Rome"}, {"meal": "Inn"}], forms=forms)
-    assert (inside.says, alone.says) == ({"Name": "Inn", "city": "Rome"}, {"name": "Inn"})
+    assert (inside.values, alone.values) == ({"Name": "Inn", "city": "Rome"}, {"name": "Inn"})
     assert (inside.form, alone.form) != (alone.form, inside.form)
 
 
 def test_a_form_must_fit_the_whole_text() -> None:
     (claim,) = read([{"meal": "Inn, Rome, and more"}], forms=[IN_CITY])
-    assert (claim.form, claim.says) == (None, {})
+    assert (claim.form, claim.values) == (None, {})
 
 
 def test_what_an_optional_group_leaves_out_is_not_said() -> None:
     form = {"table": "t", "pattern": r"(?P<name>[^,]+)(?:, (?P<cost>\d+))?"}
-    said = [claim.says for claim in read([{"meal": "Inn, 25"}, {"meal": "Inn"}], forms=[form])]
+    said = [claim.values for claim in read([{"meal": "Inn, 25"}, {"meal": "Inn"}], forms=[form])]
     assert said == [{"name": "Inn", "cost": "25"}, {"name": "Inn"}]
 
 
@@ -88,13 +88,13 @@ def test_what_an_optional_group_leaves_out_is_not_said() -> None:
 def test_two_groups_may_stand_for_one_column(text: str) -> None:
     """RE2 gives no name twice, so that a choice of two wordings has two groups."""
     form = {"table": "t", "pattern": "at (?P<a>.+)|(?P<b>.+) is where", "columns": {"a": "name", "b": "name"}}
-    assert [claim.says for claim in read([{"meal": text}], forms=[form])] == [{"name": "Inn"}]
+    assert [claim.values for claim in read([{"meal": text}], forms=[form])] == [{"name": "Inn"}]
 
 
 def test_values_of_the_record_stand_beside_a_claim() -> None:
     beside = {"day": {"field": "days"}, "date": {"field": "days", "map": {"1": "2022-03-01", "2": "2022-03-02"}}}
     records = [{"meal": "a", "days": 1}, {"meal": "b", "days": 2.0}, {"meal": "c", "days": 3}, {"meal": "d"}]
-    assert [claim.beside for claim in read(records, beside=beside)] == [
+    assert [claim.record_values for claim in read(records, beside=beside)] == [
         {"day": 1, "date": "2022-03-01"},
         {"day": 2.0, "date": "2022-03-02"},
         {"day": 3, "date": None},
@@ -103,12 +103,14 @@ def test_values_of_the_record_stand_beside_a_claim() -> None:
 
 
 def test_a_claim_in_a_list_has_no_record() -> None:
-    assert [claim.beside for claim in read([["a"]], "$[*][*]", beside={"day": {"field": "days"}})] == [{"day": None}]
+    assert [claim.record_values for claim in read([["a"]], "$[*][*]", beside={"day": {"field": "days"}})] == [
+        {"day": None}
+    ]
 
 
 @pytest.mark.parametrize("value", [[1], {"a": 1}, "x" * 1001])
 def test_what_every_claim_of_a_record_would_repeat_without_end_says_nothing(value: Any) -> None:
-    assert read([{"meal": "a", "days": value}], beside={"day": {"field": "days"}})[0].beside == {"day": None}
+    assert read([{"meal": "a", "days": value}], beside={"day": {"field": "days"}})[0].record_values == {"day": None}
 
 
 def test_claims_count_in_the_order_that_their_records_state() -> None:

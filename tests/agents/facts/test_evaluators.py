@@ -303,7 +303,7 @@ def test_material_that_was_looked_up_in_another_file_is_not_relied_upon(tmp_path
         (before,) = made.score(facts, [response(RIGHT)])
         write_table(path, PLACES[1:])
         recalled = KnownResults({}, {("claims", "r"): before.material[0]})
-        (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], recalled=recalled))
+        (after,) = asyncio.run(made.ascore(facts, [response(RIGHT)], known_results=recalled))
     assert (after.verdicts[0].status, after.verdicts[0].score) == ("failed", None)
 
 

@@ -461,9 +461,9 @@ class Trip(NamedTuple):
     def cities(self, kind: str) -> dict[str, set[str]]:
         """Where each name of the table stands."""
         table = self.facts.tables[self.facts.claims[kind].forms[0].table]
-        name, city = table.stated.key
+        name, city = table.spec.key
         stands: dict[str, set[str]] = defaultdict(set)
-        for row in table.stated.rows or ():
+        for row in table.spec.rows or ():
             stands[normalise(row[name])].add(str(row[city]))
         return stands
 

@@ -123,9 +123,9 @@ def test_rows_differ_by_what_they_say_and_not_by_how_or_where_it_is_written() ->
         {"cost": "25.0", "note": None},
         {"cost": "$25", "note": ""},
     ]
-    content = {table.content(Row(1, row)) for row in rows}
+    content = {table.row_content(Row(1, row)) for row in rows}
     assert len(content) == 1
-    assert table.content(Row(1, {"cost": "025"})) not in content
+    assert table.row_content(Row(1, {"cost": "025"})) not in content
 
 
 @pytest.mark.parametrize("suffix", [None, ".csv", ".db"])
@@ -160,14 +160,14 @@ def test_a_file_is_known_by_the_digest_of_its_bytes(tmp_path: Path) -> None:
 def test_a_table_is_fresh_as_long_as_its_file_stays_as_it_is(tmp_path: Path) -> None:
     path = write_table(tmp_path / "t.csv", PLACES)
     table = in_file(path)
-    assert table.fresh
+    assert table.is_fresh
     write_table(tmp_path / "new.csv", PLACES)
     os.utime(tmp_path / "new.csv", ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
     os.replace(tmp_path / "new.csv", path)
-    assert not table.fresh
+    assert not table.is_fresh
     again = in_file(path)
     path.unlink()
-    assert not again.fresh
+    assert not again.is_fresh
     assert numbers(table, *IN_ROCKFORD) == numbers(again, *IN_ROCKFORD) == [1]
 
 

@@ -115,8 +115,8 @@ def test_a_role_counts_where_it_is_one_and_fits_the_points() -> None:
         "bad": "has negative points and was given the role additional",
         "lost": "was given no role",
     }
-    assert checked.beside == ("“who” was not asked about",)
-    assert len(checked.wrong) == 3
+    assert checked.unknown_names == ("“who” was not asked about",)
+    assert len(checked.problems) == 3
 
 
 def test_a_criterion_of_positive_points_is_no_penalty_and_one_of_two_roles_has_none() -> None:

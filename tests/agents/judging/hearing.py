@@ -110,7 +110,7 @@ def user(body: Body) -> str:
 
 def fenced(text: str, name: str) -> str:
     """A text as it stands in prompts of a project without a key."""
-    return Fence().around(text, name)
+    return Fence().enclose(text, name)
 
 
 # An evaluator before a model in this process
@@ -132,7 +132,7 @@ class Scripted(Backend):
     async def complete(self, request: Request, timeout: float) -> Reply:
         self.seen.append(request)
         schema = {"json_schema": {"schema": request.answer}}
-        return Reply(text=json.dumps(self._answer({**request.plain(), "response_format": schema})))
+        return Reply(text=json.dumps(self._answer({**request.to_dict(), "response_format": schema})))
 
 
 def answered(

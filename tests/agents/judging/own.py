@@ -7,5 +7,5 @@ class Kind(Evaluator):
     name = "kind"
     audience = "stakeholder"
 
-    def answer(self, ask: EvaluatorInput) -> float:
+    def answer(self, inputs: EvaluatorInput) -> float:
         return 1.0

@@ -21,15 +21,15 @@ every_form = pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 
 def read(form: Form, said: dict[str, Any], compact: bool = False) -> Any:
     """What was said, in the form in which it is to be."""
-    return form.noun(compact).model_validate_json(json.dumps(said), strict=True)
+    return form.reply_model(compact).model_validate_json(json.dumps(said), strict=True)
 
 
 def measured(form: Form, said: dict[str, Any], reply: Reply = SILENT) -> Measurement:
-    return form.measured(read(form, said), reply, "item_1")
+    return form.measure(read(form, said), reply, "item_1")
 
 
 def claimed(form: Form, said: dict[str, Any]) -> list[tuple[str, list[str]]]:
-    return [(claim.said, list(claim.quotes)) for claim in form.claims(read(form, said))]
+    return [(claim.statement, list(claim.quotes)) for claim in form.claims(read(form, said))]
 
 
 # What is replied
@@ -49,7 +49,7 @@ def claimed(form: Form, said: dict[str, Any]) -> list[tuple[str, list[str]]]:
 def test_reasons_and_quotations_come_before_what_rests_on_them_and_compact_replies_have_none(
     form: str, compact: bool, fields: list[str]
 ) -> None:
-    schema: Any = answer_schema(FORMS[form].noun(compact))
+    schema: Any = answer_schema(FORMS[form].reply_model(compact))
     assert list(schema["properties"]) == schema["required"] == fields
     parts = [schema["properties"][name] for name in fields if name.startswith("part_")]
     assert all(part["required"] == (["met"] if compact else ["quotes", "met"]) for part in parts)
@@ -63,11 +63,11 @@ def test_a_form_has_one_noun_so_that_equal_questions_are_equal_requests(form: Fo
         Scale: Scale(1.0, 10.0),
         PartialCredit: PartialCredit((2.0, 5.0)),  # weights are ours: the model is told nothing of them
     }
-    assert again[type(form)].noun(compact) is form.noun(compact)
+    assert again[type(form)].reply_model(compact) is form.reply_model(compact)
 
 
 def test_a_schema_says_how_far_a_scale_reaches_and_how_much_may_be_quoted() -> None:
-    schema: Any = answer_schema(FORMS["scale"].noun(False))
+    schema: Any = answer_schema(FORMS["scale"].reply_model(False))
     assert schema["properties"]["value"] == {"type": "number", "minimum": 1.0, "maximum": 10.0}
     assert schema["properties"]["quotes"] == {"type": "array", "maxItems": MAX_QUOTES, "items": {"type": "string"}}
 

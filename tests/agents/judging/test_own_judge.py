@@ -14,7 +14,7 @@ PROMPT = parse_prompt(f"---\n{FRONT}extends: items\n---\n## user\nRead.\n")
 class Kind(jg.JudgeEvaluator):
     prompt = PROMPT
 
-    def item(self, ask: jg.EvaluatorInput) -> jg.Item:
+    def item(self, inputs: jg.EvaluatorInput) -> jg.Item:
         return jg.Item("It is kind.", jg.Binary())
 
 
@@ -38,7 +38,7 @@ def test_a_prompt_that_shows_no_items_is_refused() -> None:
 
 def test_one_without_a_prompt_cannot_be_made() -> None:
     class Silent(jg.JudgeEvaluator):
-        def item(self, ask: jg.EvaluatorInput) -> jg.Item:
+        def item(self, inputs: jg.EvaluatorInput) -> jg.Item:
             return jg.Item("It is kind.", jg.Binary())
 
     with pytest.raises(TypeError, match=r"abstract method.*prompt"):

@@ -50,13 +50,13 @@ def test_what_it_comes_to_is_told() -> None:
     slip = first_false_calculation(QUERY, "She makes 9 * 2.5 = 22\nA: 22")
     assert slip is not None
     assert slip.value == Fraction(45, 2)
-    assert slip.complaint == "'9 * 2.5 = 22', but it is 22.5"
+    assert slip.description == "'9 * 2.5 = 22', but it is 22.5"
 
 
 def test_nobody_divides_by_zero() -> None:
     slip = first_false_calculation(QUERY, "9 / (3 - 3) = 9\nA: 9")
     assert slip is not None
-    assert (slip.value, slip.complaint) == (None, "'9 / (3 - 3) = 9', but it is not defined")
+    assert (slip.value, slip.description) == (None, "'9 / (3 - 3) = 9', but it is not defined")
 
 
 # What is not

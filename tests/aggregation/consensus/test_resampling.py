@@ -98,7 +98,7 @@ def test_the_four_figures_are_those_of_subsets_one_by_one(items_of_d: int, own: 
             one = consensus.majority_vote(*columns, own.get("ties", "first"), **known)
         else:
             fit = consensus.fit(*columns, "paper", **known)
-            one = fit if method == "stableval" else fit.hard()  # type: ignore[assignment]
+            one = fit if method == "stableval" else fit.hard_labels()  # type: ignore[assignment]
         by_agent = one.agent_scores(agent[rows], own.get("values"), bootstrap=0)
         return np.array([by_agent[name].score for name in "abcd"])
 
@@ -227,7 +227,7 @@ class TestRefits:
         item, annotator, label, agent = sparse_panel()
         fitted = consensus.fit(item, annotator, label, "paper")
         values = [0.0, 1.0, 5.0]
-        found = consensus.refit_intervals(fitted, agent, values=values, published=True)
+        found = consensus.refit_intervals(fitted, agent, values=values, as_published=True)
         draw = np.random.RandomState(42)
         scores = []
         for _ in range(10):
@@ -242,7 +242,7 @@ class TestRefits:
     def test_an_annotator_has_the_intervals_of_its_own_accuracy_leniency_and_strictness(self) -> None:
         item, annotator, label, agent = sparse_panel()
         fitted = consensus.fit(item, annotator, label, "paper")
-        found = consensus.refit_intervals(fitted, agent, published=True).annotators
+        found = consensus.refit_intervals(fitted, agent, as_published=True).annotators
         draw = np.random.RandomState(42)
         drawn_rows = [np.isin(item, draw.choice(24, 24, replace=True)) for _ in range(10)]
         again = [
@@ -267,7 +267,7 @@ class TestRefits:
         """Of two prompts: both, or one of them twice."""
         item, annotator, label, _ = panel(items=8)
         fitted = consensus.fit(item, annotator, label, "paper")
-        found = consensus.refit_intervals(fitted, ["x"] * len(item), resamples=40, prompt=item % 2, published=False)
+        found = consensus.refit_intervals(fitted, ["x"] * len(item), resamples=40, prompt=item % 2, as_published=False)
         scores = []
         for one in ([0, 0], [0, 1], [1, 1]):
             rows = np.concatenate([np.flatnonzero(item % 2 == prompt) for prompt in one])

@@ -82,9 +82,9 @@ def test_patterns_hold_every_row_of_every_item(rows: list[Row]) -> None:
     ends = np.append(made.start, len(made.code))
     for place, one in enumerate(coded.items):
         own = sorted(coded.annotators.index(by) * 3 + said for which, by, said in rows if which == one)
-        pattern = made.of[place]
+        pattern = made.pattern_of_item[place]
         assert made.code[ends[pattern] : ends[pattern + 1]].tolist() == own
-    assert made.weight.tolist() == np.bincount(made.of).tolist()
+    assert made.weight.tolist() == np.bincount(made.pattern_of_item).tolist()
     assert len({tuple(made.code[a:b]) for a, b in pairwise(ends)}) == len(made.weight)
 
 
@@ -93,9 +93,9 @@ def test_rows_of_some_annotators_are_those_that_they_gave(rows: list[Row]) -> No
     item, annotator, label = (list(one) for one in zip(*rows, strict=True))
     coded = encode(item, annotator, label, range(3))
     kept = np.array([one % 2 == 0 for one in range(len(coded.annotators))])
-    own = coded.by(kept)
-    assert (own.classes, own.ranked, own.abstained) == (coded.classes, coded.ranked, 0)
-    assert own.of_row.tolist() == own.item.tolist()
+    own = coded.select_annotators(kept)
+    assert (own.classes, own.ranked, own.abstentions) == (coded.classes, coded.ranked, 0)
+    assert own.item_of_row.tolist() == own.item.tolist()
     there = [
         (coded.items[i], coded.annotators[a], int(c))
         for i, a, c in zip(coded.item, coded.annotator, coded.label, strict=True)
@@ -112,7 +112,7 @@ def test_rows_of_some_annotators_are_those_that_they_gave(rows: list[Row]) -> No
 def test_nothing_said_is_an_abstention(nothing: object) -> None:
     said = ["a", "b"] if nothing == "" else [0, 1]
     fitted = consensus.fit([1, 1, 2, 3], [1, 2, 1, 1], [said[0], said[1], said[1], nothing], classes=said)  # type: ignore[list-item]
-    assert fitted.votes.abstained == 1
+    assert fitted.votes.abstentions == 1
     np.testing.assert_allclose(fitted.posterior[2], fitted.prior)
     assert [one for one in fitted.warnings if "abstention" in one or "without a label" in one] == [
         "abstentions, left out: 1",
@@ -208,7 +208,7 @@ def test_hardly_any_rows_have_an_answer(rows: list[Row]) -> None:
 
 def test_repeated_rows_are_counted_and_each_counts() -> None:
     fitted = consensus.fit([0, 0, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0], n_classes=2)
-    assert fitted.votes.repeated == 1
+    assert fitted.votes.repeated_rows == 1
     assert "rows that repeat an item and annotator: 1; each counts" in fitted.warnings
     assert fitted.votes.counts[0].tolist() == [1, 2]
 
@@ -229,5 +229,5 @@ def test_a_scale_that_is_none_is_refused(scale: dict[str, object], wrong: str) -
 @pytest.mark.parametrize("column", [list, np.array])
 def test_empty_bytes_say_nothing_as_empty_text_does(column: Callable[[Any], Any]) -> None:
     fitted = consensus.fit([0, 1, 2], [0, 0, 0], column([b"a", b"", b"b"]))
-    assert fitted.votes.abstained == 1
+    assert fitted.votes.abstentions == 1
     assert fitted.classes == [b"a", b"b"]

@@ -151,7 +151,12 @@ def test_what_others_wrote_is_shown_and_never_obeyed(run: Command):
 def test_json_is_the_whole_comparison(run: Command):
     printed = run("compare", "before", "after", "--json", "--passing", 0.3, "--flips", 0).out
     found = Comparison.model_validate_json(printed)
-    assert (found.mean_delta, found.passing, found.passed_a_only, len(found.flipped)) == (-0.5 / 3, 0.3, 1, 2)
+    assert (found.mean_delta, found.pass_threshold, found.passed_a_only, len(found.flipped_verdicts)) == (
+        -0.5 / 3,
+        0.3,
+        1,
+        2,
+    )
     assert printed == json.dumps(found.model_dump(mode="json")) + "\n"
     assert set(ComparisonStatistics.model_fields) <= set(json.loads(printed))
 

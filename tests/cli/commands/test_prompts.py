@@ -39,7 +39,7 @@ def test_list_as_json_says_what_each_needs(run: Command) -> None:
     found = {one["id"]: one for one in json.loads(run("prompts", "list", "--json").out)}
     assert sorted(found) == list(prompt_names())
     assert found["criteria"]["variables"] == ["query", "reference", "response", "items", "compact"]
-    assert found["criteria"]["edition"] == load_prompt("criteria").edition
+    assert found["criteria"]["edition"] == load_prompt("criteria").full_version
 
 
 def test_show_prints_the_file(run: Command) -> None:

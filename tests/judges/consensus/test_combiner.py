@@ -26,7 +26,7 @@ COMBINER = ConsensusOfJudges()
 
 
 def inputs(*judges: str, weight: float = 1.0, mass: float = 1.0) -> dict[str, ComponentInput]:
-    return {one: ComponentInput(questions=(one,), weights=(weight,), mass=mass) for one in judges}
+    return {one: ComponentInput(questions=(one,), weights=(weight,), total_weight=mass) for one in judges}
 
 
 def frozen(*judges: str, **params: Any) -> dict[str, Any]:
@@ -40,7 +40,7 @@ def cells(votes: Mapping[str, Sequence[float | None]], fill: float = 0.0) -> dic
             value=np.array([[fill if one is None else one for one in given]]),
             met=np.zeros((1, len(given)), dtype=np.bool_),
             judged=np.array([[one is not None for one in given]]),
-            live=np.ones((1, len(given)), dtype=np.bool_),
+            applicable=np.ones((1, len(given)), dtype=np.bool_),
             weight=np.ones(len(given)),
         )
         for judge, given in votes.items()
@@ -71,8 +71,8 @@ def test_it_is_the_mean_level_by_bayes_rule(votes: dict[str, list[float]]) -> No
     posterior = by_hand(votes)
     assert made.value[0] == pytest.approx(float(sum(p * Fraction(v) for p, v in zip(posterior, LEVELS, strict=True))))
     for level, share in zip(LEVELS, posterior, strict=True):
-        assert made.figures[f"p({level:g})"][0] == pytest.approx(float(share))
-    assert made.figures["ambiguity"][0] == pytest.approx(float(1 - max(posterior)))
+        assert made.diagnostics[f"p({level:g})"][0] == pytest.approx(float(share))
+    assert made.diagnostics["ambiguity"][0] == pytest.approx(float(1 - max(posterior)))
     assert made.present[0]
 
 
@@ -100,7 +100,7 @@ def test_where_nobody_was_heard_what_an_unjudged_one_counts_counts(fill: float) 
     for params in (frozen("a", "b", confusions=KNOWN), frozen("a", "b", levels=[0.2, 0.9])):
         made = COMBINER.combine(cells({"a": [None] * 9, "b": [None] * 9}, fill), params)
         assert made.value[0] == fill
-        assert np.isnan(made.figures["ambiguity"][0])
+        assert np.isnan(made.diagnostics["ambiguity"][0])
 
 
 def test_votes_of_one_judge_have_no_order_and_beyond_so_many_ways_the_lowest_level_counts() -> None:
@@ -147,7 +147,7 @@ def test_stopped_votes_are_the_worst_in_their_own_direction_beside_failed_ones()
 def test_a_vote_that_does_not_apply_says_nothing() -> None:
     params = frozen("a", "b", confusions=KNOWN)
     given = cells({"a": [1.0], "b": [0.0]})
-    given["b"].live[:] = False
+    given["b"].applicable[:] = False
     assert COMBINER.combine(given, params).value[0] == pytest.approx(value({"a": [1.0]}, params))
 
 

@@ -409,5 +409,5 @@ def test_steps_other_than_whole_ones_are_told(history: str) -> None:
 @given(st.integers(0, 1000))
 def test_a_confidence_is_the_number_that_was_said_of_a_hundred(tenths: int) -> None:
     stated = type("Stated", (), {"value": 3, "confidence": tenths / 10})
-    measured = PredictionForm(1.0, 5.0).measured(stated, Reply(text=""), "score")
+    measured = PredictionForm(1.0, 5.0).measure(stated, Reply(text=""), "score")
     assert measured.confidence == float(f"{tenths / 1000:.3f}")

@@ -54,7 +54,7 @@ def test_every_score_of_theirs_says_what_it_stands_for(name: str) -> None:
 @pytest.mark.parametrize(("name", "before"), AFTER.items())
 def test_a_threshold_can_be_passed_and_missed(name: str, before: str) -> None:
     threshold = IDEAS[name].above[before]
-    assert IDEAS[before].form.holds(threshold)
+    assert IDEAS[before].form.is_valid_score(threshold)
     assert SCALES[before][0] <= threshold < SCALES[before][1]
 
 
@@ -82,10 +82,10 @@ def test_they_come_in_the_order_of_their_names() -> None:
 )
 def test_scores_stand_on_the_steps_from_the_low_end_on(low: int, steps: int, step: float, value: float) -> None:
     form = Dimension.model_validate({**ONE, "scale": [low, low + steps * step], "step": step}).form
-    assert all(form.holds(low + place * step) for place in range(steps + 1))
-    assert not any(form.holds(low + (place + 0.5) * step) for place in range(-1, steps + 1))
+    assert all(form.is_valid_score(low + place * step) for place in range(steps + 1))
+    assert not any(form.is_valid_score(low + (place + 0.5) * step) for place in range(-1, steps + 1))
     away = min(abs(value - (low + place * step)) for place in range(steps + 1))
-    if form.holds(value):
+    if form.is_valid_score(value):
         assert away < 1e-6
     elif low <= value <= low + steps * step:
         assert away > 1e-12
@@ -96,8 +96,8 @@ def test_without_steps_every_number_between_the_ends_is_a_score(one: float, othe
     if one != other:
         low, high = sorted((one, other))
         form = Dimension.model_validate({**ONE, "scale": [low, high], "step": None}).form
-        assert form.holds((low + high) / 2)
-        assert [form.holds(value) for value in (low, high, low - 1, high + 1)] == [True, True, False, False]
+        assert form.is_valid_score((low + high) / 2)
+        assert [form.is_valid_score(value) for value in (low, high, low - 1, high + 1)] == [True, True, False, False]
 
 
 REFUSED: Mapping[str, tuple[Any, str]] = {

@@ -45,7 +45,7 @@ def examples(*scores: float, texts: Sequence[str] = ()) -> tuple[Example, ...]:
     """Examples of ann with these scores, and with these texts instead of their own."""
     changed = [{"text": text} for text in texts] or [{}] * len(scores)
     said = [row("ann", f"i{n}", score, **more) for n, (score, more) in enumerate(zip(scores, changed, strict=True))]
-    return remembered(said, ANY_NUMBER).of("ann", "quality")
+    return remembered(said, ANY_NUMBER).examples_of("ann", "quality")
 
 
 def ordered(choice: str, given: Sequence[Example], query: str = QUERY, seed: int = 0) -> list[Example]:
@@ -370,7 +370,7 @@ def test_both_judges_show_equally_many_and_have_spares_of_their_own(
 def test_candidates_are_the_first_of_the_order_and_known_by_their_digests() -> None:
     said = rows({"ann": (1, 2, 3, 4, 5, 4, 3, 2, 1, 0), "bob": range(10)})
     question = frozen("personalized", said, 2, seed=5)
-    first = ordered("balanced", remembered(said, ANY_NUMBER).of("ann", "quality"), task().query, 5)[:5]  # type: ignore[arg-type]
+    first = ordered("balanced", remembered(said, ANY_NUMBER).examples_of("ann", "quality"), task().query, 5)[:5]  # type: ignore[arg-type]
     draws: Any = question.params["own"]
     (stated,) = draws
     assert [one["fingerprint"] for one in stated] == [one.digest for one in first]

@@ -48,7 +48,9 @@ class Group:
 
     def cells(self, scenario: Scenario = "counted", rule: str = "conservative", direction: int = 1) -> ScoreMatrix:
         stated = ComponentInput(questions=("q",), weights=(1.0,), reduce=None)
-        return build_table([self.question], sorted(self.names), self.verdicts).cells(stated, rule, direction, scenario)
+        return build_table([self.question], sorted(self.names), self.verdicts).score_matrix(
+            stated, rule, direction, scenario
+        )
 
     def but(self, **said: Score) -> "Group":
         """The same group with other scores, by the names of a pair."""
@@ -58,7 +60,7 @@ class Group:
 def _verdict(about: str, shown: tuple[str, ...], score: Score, sample: int = 0) -> Verdict:
     stated = {"question": "q", "about": about, "responses": shown, "sample": sample}
     if score is None:
-        return Verdict.failed("malformed", "no reply", "response").model_copy(update=stated)
+        return Verdict.fail("malformed", "no reply", "response").model_copy(update=stated)
     return Verdict(score=score, **stated)
 
 

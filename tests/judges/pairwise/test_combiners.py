@@ -33,7 +33,7 @@ every_lists = pytest.mark.parametrize(("name", "params"), LISTING, ids=str)
 
 
 def figure(group: Group, what: str, name: str = "win-share", **params: Any) -> list[float]:
-    return [round(one, 12) for one in combined(name, group, **params).figures[what].tolist()]
+    return [round(one, 12) for one in combined(name, group, **params).diagnostics[what].tolist()]
 
 
 # All is judged
@@ -71,8 +71,8 @@ def test_a_judge_that_takes_whoever_is_first_gives_everybody_the_same(name: str,
     group = pairs({one + other: 1.0 for one, other in permutations("abcd", 2)})
     found = combined(name, group, **params)
     assert found.value.tolist() == [0.5] * 4
-    assert found.figures["flips"].tolist() == [1.0] * 4
-    assert found.figures["first"].tolist() == [1.0] * 4
+    assert found.diagnostics["flips"].tolist() == [1.0] * 4
+    assert found.diagnostics["first"].tolist() == [1.0] * 4
 
 
 def test_bradley_terry_is_the_mean_probability_to_win() -> None:
@@ -82,14 +82,14 @@ def test_bradley_terry_is_the_mean_probability_to_win() -> None:
     chances = [[p[i] / (p[i] + p[j]) for j in range(3) if j != i] for i in range(3)]
     found = combined("bradley-terry", group, prior=0.3)
     assert found.value == pytest.approx(np.array(chances).mean(axis=1), abs=1e-12)
-    assert found.figures["strength"] == pytest.approx(p, abs=1e-12)
+    assert found.diagnostics["strength"] == pytest.approx(p, abs=1e-12)
 
 
 @pytest.mark.parametrize("prior", [0.01, 0.1, 5.0])
 def test_which_is_the_share_of_wins_drawn_to_the_middle(prior: float) -> None:
     group = by_rank("cab")
     found = combined("bradley-terry", group, prior=prior)
-    expected = (combined("win-share", group).value * 2 + prior * (1 - found.figures["strength"])) / 2
+    expected = (combined("win-share", group).value * 2 + prior * (1 - found.diagnostics["strength"])) / 2
     assert found.value == pytest.approx(expected, abs=1e-10)
 
 
@@ -106,7 +106,7 @@ def test_flips_of_listings() -> None:
     group = lists("abc", "bac")
     for name, params in LISTING:
         assert figure(group, "flips", name, **params) == [0.5, 0.5, 0.0]
-        assert "first" not in combined(name, group, **params).figures
+        assert "first" not in combined(name, group, **params).diagnostics
 
 
 def test_a_ranking_is_so_many_pairs() -> None:

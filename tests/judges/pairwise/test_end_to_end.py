@@ -27,7 +27,7 @@ both_judges = pytest.mark.parametrize("use", ["pairwise", "listwise"])
 
 
 def figures(traces: list[Trace], what: str, of: str = "pairwise") -> list[float]:
-    return [trace.reward.figures[of][what] for trace in traces]
+    return [trace.reward.diagnostics[of][what] for trace in traces]
 
 
 def obeying(shown: Mapping[str, str]) -> list[str]:
@@ -193,4 +193,4 @@ def test_what_is_not_asked_once_in_each_order_is_refused_when_the_plan_is_made(
 def test_of_a_judgement_that_failed_no_figure_is_told() -> None:
     traces, _ = scored(failing(lambda shown: True), settings={"failure": {"min_coverage": 0.0}})
     assert [trace.reward.value for trace in traces] == [None] * 3
-    assert [trace.reward.figures for trace in traces] == [{}] * 3
+    assert [trace.reward.diagnostics for trace in traces] == [{}] * 3

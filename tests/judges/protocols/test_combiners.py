@@ -26,9 +26,9 @@ def cells(value: Any, judged: Any = True, live: Any = True) -> ScoreMatrix:
         value=numbers,
         met=numbers >= 0.5,
         judged=np.broadcast_to(np.array(judged), numbers.shape),
-        live=np.broadcast_to(np.array(live), numbers.shape),
+        applicable=np.broadcast_to(np.array(live), numbers.shape),
         weight=np.ones(numbers.shape[1]),
-        mass=float(numbers.shape[1]),
+        total_weight=float(numbers.shape[1]),
     )
 
 
@@ -48,7 +48,7 @@ def span(utility: ScoreMatrix, weight: ScoreMatrix) -> tuple[float, float]:
 
     def filled(one: ScoreMatrix, fill: float) -> ScoreMatrix:
         values = np.where(one.judged, one.value, fill)
-        return ScoreMatrix(values, one.met, one.judged, one.live, one.weight, one.mass)
+        return ScoreMatrix(values, one.met, one.judged, one.applicable, one.weight, one.total_weight)
 
     params = {"people": list("abcdefgh"[: utility.value.shape[1]])}
     both = ({"utility": filled(utility, fill), "weight": filled(weight, fill)} for fill in (0.0, 1.0))
@@ -64,7 +64,7 @@ def test_a_protocol_is_a_mean_and_its_score_on_the_papers_scale() -> None:
     mean, one = Mean().combine(given_, {}), ProtocolMean().combine(given_, {})
     assert one.value.tobytes() == mean.value.tobytes()
     assert one.value.tolist() == pytest.approx([1.6 / 3, 0.0], abs=1e-15)
-    assert one.figures["R"].tolist() == pytest.approx([1 + 9 * 1.6 / 3, 1.0], abs=1e-14)
+    assert one.diagnostics["R"].tolist() == pytest.approx([1 + 9 * 1.6 / 3, 1.0], abs=1e-14)
     assert one.parts.keys() == {"a", "b"}
 
 
@@ -75,8 +75,8 @@ def test_it_is_the_utilities_by_their_weights() -> None:
     component = adaptive(cells([0.4, 0.95, 0.8]), cells([0.67, 0.09, 0.24]))
     assert component.value[0] == pytest.approx(0.67 * 0.4 + 0.09 * 0.95 + 0.24 * 0.8, abs=1e-15)
     assert {name: part[0] for name, part in component.parts.items()} == {"a": 0.4, "b": 0.95, "c": 0.8}
-    assert component.figures["R"][0] == pytest.approx(1 + 9 * 0.5455, abs=1e-14)
-    assert component.figures["weight of a"][0] == pytest.approx(0.67, abs=1e-15)
+    assert component.diagnostics["R"][0] == pytest.approx(1 + 9 * 0.5455, abs=1e-14)
+    assert component.diagnostics["weight of a"][0] == pytest.approx(0.67, abs=1e-15)
 
 
 def test_weights_count_by_what_they_sum_to() -> None:
@@ -102,7 +102,7 @@ def test_a_sample_that_does_not_apply_leaves_the_mean_over_samples() -> None:
 
 def test_every_sample_is_a_sum_of_its_own() -> None:
     component = adaptive(cells([1.0, 0.0, 0.0, 1.0]), cells([1.0, 0.0, 0.0, 1.0]), "ab")
-    assert (component.value[0], component.figures["weight of a"][0]) == (1.0, 0.5)
+    assert (component.value[0], component.diagnostics["weight of a"][0]) == (1.0, 0.5)
 
 
 # What was not judged
@@ -198,7 +198,7 @@ def _tried(low: dict[str, ScoreMatrix], high: dict[str, ScoreMatrix], row: int, 
         top = bottom = 0.0
         utility, weight = filled["utility"], filled["weight"]
         for place in range(utility.value.shape[1]):
-            if utility.live[row, place] and weight.live[row, place]:
+            if utility.applicable[row, place] and weight.applicable[row, place]:
                 own = weight.value[row, place] if weight.judged[row, place] else float(taken >> place & 1)
                 top, bottom = top + own * utility.value[row, place], bottom + own
         return float(top / bottom) if bottom else 0.0
@@ -224,7 +224,9 @@ def test_what_is_all_judged_has_no_span_and_company_changes_nothing(
 
 def _only(one: ScoreMatrix, row: int) -> ScoreMatrix:
     rows = slice(row, row + 1)
-    return ScoreMatrix(one.value[rows], one.met[rows], one.judged[rows], one.live[rows], one.weight, one.mass)
+    return ScoreMatrix(
+        one.value[rows], one.met[rows], one.judged[rows], one.applicable[rows], one.weight, one.total_weight
+    )
 
 
 @settings(max_examples=at_most(50), deadline=None)
@@ -247,15 +249,17 @@ def test_the_order_of_people_changes_nothing_but_the_last_bits(
 def _turned(one: ScoreMatrix, order: Sequence[int]) -> ScoreMatrix:
     samples = one.value.shape[1] // len(order)
     columns = [place * samples + sample for place in order for sample in range(samples)]
-    shown = (array[:, columns] for array in (one.value, one.met, one.judged, one.live))
-    return ScoreMatrix(*shown, one.weight, one.mass)
+    shown = (array[:, columns] for array in (one.value, one.met, one.judged, one.applicable))
+    return ScoreMatrix(*shown, one.weight, one.total_weight)
 
 
 # Plans
 
 
 def asked(*questions: str) -> ComponentInput:
-    return ComponentInput(questions=questions, weights=(1.0,) * len(questions), reduce=None, mass=float(len(questions)))
+    return ComponentInput(
+        questions=questions, weights=(1.0,) * len(questions), reduce=None, total_weight=float(len(questions))
+    )
 
 
 def test_utilities_and_weights_are_paired_by_whom_they_are_about() -> None:

@@ -53,7 +53,7 @@ def has_score(trace: Trace, use: str, native: Fraction) -> None:
     reward = trace.reward
     assert (reward.status, reward.coverage, reward.counts.failed) == ("ok", 1.0, 0)
     assert reward.value == pytest.approx(float((native - 1) / 9), abs=1e-12)
-    assert reward.figures[HOMES[use]]["R"] == pytest.approx(float(native), abs=1e-11)
+    assert reward.diagnostics[HOMES[use]]["R"] == pytest.approx(float(native), abs=1e-11)
 
 
 @every_number
@@ -114,7 +114,7 @@ def test_decomposed_adaptive_is_the_sum_of_utilities_by_the_judges_own_weights(n
     assert trace.reward.parts[HOMES[ADAPTIVE]] == pytest.approx(
         {name: (float(utility) - 1) / 9 for name, utility in zip(NAMES, utilities, strict=False)}, abs=1e-12
     )
-    assert {name: trace.reward.figures[HOMES[ADAPTIVE]][f"weight of {name}"] for name in NAMES[:number]} == (
+    assert {name: trace.reward.diagnostics[HOMES[ADAPTIVE]][f"weight of {name}"] for name in NAMES[:number]} == (
         pytest.approx(dict(zip(NAMES, plain(weights), strict=False)), abs=1e-12)
     )
     assert (trace.reward.weights_fixed, len(bodies)) == (False, 1)

@@ -99,12 +99,12 @@ def forged(folder: Path, name: str, change: Callable[[dict[str, Any]], None]) ->
 
 
 def test_a_run_is_derived_and_judged_again_with_its_server_gone(run: Path) -> None:
-    assert deep(run) == DeepVerification(asked_again=verdicts(run), quotations=quotations(run))
+    assert deep(run) == DeepVerification(recomputed=verdicts(run), quotations=quotations(run))
     assert quotations(run) > 0
 
 
 def test_a_branch_has_its_facts_and_checks_judged_from_the_material_that_it_carried_over(branch: Path) -> None:
-    assert deep(branch) == DeepVerification(asked_again=verdicts(branch), quotations=quotations(branch))
+    assert deep(branch) == DeepVerification(recomputed=verdicts(branch), quotations=quotations(branch))
 
 
 @pytest.mark.parametrize("of", ["run", "branch"])

@@ -30,13 +30,13 @@ def verdicts(folder: Path) -> int:
 
 def test_every_verdict_comes_out_the_same(rich: Path) -> None:
     found = deep(rich)
-    assert found.asked_again == verdicts(rich)
+    assert found.recomputed == verdicts(rich)
     assert found.quotations > 0
     assert found[2:] == (0, 0, 0)
 
 
 def test_a_verdict_that_the_evaluator_does_not_give_is_named(rich: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Counted, "answer", lambda self, ask: 0.5 if ask.question.scope != "group" else [0.5] * 3)
+    monkeypatch.setattr(Counted, "answer", lambda self, inputs: 0.5 if inputs.question.scope != "group" else [0.5] * 3)
     with pytest.raises(
         TraceMismatch, match=r"trace 't0/r0', verdict '\w+': score is 0\.\d+ in the run and 0\.5 when asked"
     ):
@@ -62,7 +62,7 @@ def test_what_an_evaluator_asks_a_model_of_its_own_is_not_asked_again(tmp_path: 
     folder = tmp_path / "run"
     score(folder, write_tasks(tmp_path, [{"id": "t", "query": "Write.", "responses": [response]}]), config)
     ASKED.clear()
-    assert deep(folder) == DeepVerification(asked_again=1, quotations=2, of_models=1)
+    assert deep(folder) == DeepVerification(recomputed=1, quotations=2, needing_model=1)
     assert [question for question, *_ in ASKED] == ["tone"]
 
 
@@ -105,15 +105,15 @@ def test_what_failed_by_our_own_trouble_is_counted_apart(tmp_path: Path) -> None
     given[1]["responses"][0]["data"]["same"] = "infrastructure"
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), RICH)
     found = deep(tmp_path / "run")
-    assert found.own_trouble == 2, "the failed one, and the question that it gates"
-    assert found.asked_again + found.own_trouble == verdicts(tmp_path / "run")
+    assert found.infrastructure_failures == 2, "the failed one, and the question that it gates"
+    assert found.recomputed + found.infrastructure_failures == verdicts(tmp_path / "run")
 
 
 def test_a_group_with_an_erased_response_is_counted_apart(rich: Path) -> None:
     erase(rich, "response", "t1/r0", "")
     found = deep(rich)
     assert found.erased > 0
-    assert found.asked_again + found.erased == verdicts(rich)
+    assert found.recomputed + found.erased == verdicts(rich)
 
 
 def test_a_re_scored_run_asks_for_the_verdicts_that_it_refers_to(rich: Path, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_quotations_from_both_of_a_pair_and_from_a_list_are_looked_for(compared:
     sources = [(len(v.responses), e.source) for v in stored for e in v.evidence]
     assert sources.count((2, "response")) == sources.count((2, "opponent")) == 3
     assert sources.count((3, "response")) > 0
-    assert deep(compared) == DeepVerification(asked_again=len(stored), quotations=len(sources))
+    assert deep(compared) == DeepVerification(recomputed=len(stored), quotations=len(sources))
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ class Cites(Told):
     version = "1"
     scope = "pair"
 
-    def answer(self, ask: EvaluatorInput) -> Verdict:
+    def answer(self, inputs: EvaluatorInput) -> Verdict:
         evidence = Evidence(quote="what one hears of it", source="opponent", verified=True)
         return Verdict(score=0.5, evidence=(evidence,))
 
@@ -210,7 +210,7 @@ def test_a_run_verifies_whichever_secrets_are_known(
     assert ("[redacted]" in trace.verdicts[0].reason) is then
     assert trace.verdicts[0].evidence[0].quote == SECRET[:9]
     known(monkeypatch, now)
-    assert deep(folder) == DeepVerification(asked_again=1, quotations=1)
+    assert deep(folder) == DeepVerification(recomputed=1, quotations=1)
 
 
 def known(monkeypatch: pytest.MonkeyPatch, whether: bool) -> None:
@@ -224,6 +224,6 @@ def test_a_reason_that_only_looks_redacted_is_named(tmp_path: Path, monkeypatch:
     line = {"id": "t", "query": "Write.", "responses": [{"id": "r", "text": "Dear Ann", "data": {"tone": 0.25}}]}
     folder = tmp_path / "run"
     score(folder, write_tasks(tmp_path, [line]), {"evaluators": [{"use": COUNTED, "name": "tone"}]})
-    monkeypatch.setattr(Counted, "answer", lambda self, ask: Verdict(score=0.25, reason="another [redacted] reason"))
+    monkeypatch.setattr(Counted, "answer", lambda self, inputs: Verdict(score=0.25, reason="another [redacted] reason"))
     with pytest.raises(TraceMismatch, match="reason is"):
         deep(folder)

@@ -555,7 +555,7 @@ class TestArithmetic:
     def test_every_reward_that_is_decided_is_what_its_terms_give(self, scene: Scene) -> None:
         decision = json.loads(scene.plan.decision.model_dump_json())
         for made in scene.rewards().values():
-            stored = json.loads(json.dumps(pack_reward(RewardRow.of(made))))
+            stored = json.loads(json.dumps(pack_reward(RewardRow.from_reward(made))))
             value, status, terms, _ = check_reward(stored, decision["specs"])
             assert (value, status) == (made.value, made.status)
             assert terms == {term.name: term.contribution for term in made.terms}

@@ -65,7 +65,7 @@ def test_what_went_missing_is_filled_as_it_was(tmp_path: Path, word: str, rule: 
     config = {**PLAIN, "failure": {"rule": rule, "min_coverage": 0.4}}
     score(tmp_path / "run", write_tasks(tmp_path / "given", given), config)
     run = Run.open(tmp_path / "run")
-    assert is_independent(run.decision_of("t0"), run.shape_of("t0").questions)
+    assert is_independent(run.decision_of("t0"), run.survey_shape_of("t0").questions)
     assert rewards(run) == stored(run)
 
 

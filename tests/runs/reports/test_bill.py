@@ -31,7 +31,7 @@ def test_every_call_is_counted_once_where_its_reply_came_from() -> None:
     for one, source in ((call("a", 0.25), "sent"), (call("b", 0.5), "cached"), (call("a", 0.25), "sent")):
         bill.add(one, source)  # type: ignore[arg-type]
     none = {"number": 0, "cost": 0.0, "unpriced": 0}
-    assert bill.plain() == {
+    assert bill.to_json() == {
         "sent": {"number": 1, "cost": 0.25, "unpriced": 0},
         "cached": {"number": 1, "cost": 0.5, "unpriced": 0},
         "carried": none,
@@ -42,9 +42,9 @@ def test_every_call_is_counted_once_where_its_reply_came_from() -> None:
 def test_a_cost_of_which_nothing_is_known_is_not_a_cost_of_nothing() -> None:
     tally = CallCosts()
     tally.add(None)
-    assert tally.plain() == {"number": 1, "cost": None, "unpriced": 1}
+    assert tally.to_json() == {"number": 1, "cost": None, "unpriced": 1}
     tally.add(0.5)
-    assert tally.plain() == {"number": 2, "cost": 0.5, "unpriced": 1}
+    assert tally.to_json() == {"number": 2, "cost": 0.5, "unpriced": 1}
 
 
 SEEN = st.tuples(st.sampled_from("abcdef"), st.sampled_from(SOURCES), st.none() | st.sampled_from([0.0, 0.25, 2.0]))

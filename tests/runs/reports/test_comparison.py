@@ -102,7 +102,13 @@ def test_a_run_against_itself_differs_in_nothing(pairs: list[tuple[float, float]
     same = run(a for a, _ in pairs)
     found = compare(same, same, resamples=50)
     assert (found.mean_delta, found.mean_delta_low, found.mean_delta_high, found.median_delta) == (0, 0, 0, 0)
-    assert (found.wilcoxon_p, found.mcnemar_p, found.flips, found.changes, found.flipped) == (None, None, 0, (), ())
+    assert (found.wilcoxon_p, found.mcnemar_p, found.flips, found.changes, found.flipped_verdicts) == (
+        None,
+        None,
+        0,
+        (),
+        (),
+    )
     varied = len({a for a, _ in pairs}) > 1
     assert (found.spearman, found.kendall) == ((1, 1) if varied else (None, None))
     assert found.notes == ()
@@ -221,7 +227,7 @@ def test_mcnemar_worked_by_hand():
 def test_a_response_passes_with_the_reward_that_is_asked_for():
     pairs = [(0.7, 0.8), (0.9, 0.6)]
     assert [compared(pairs, passing=at).passed_a_only for at in (0.5, 0.6, 0.7, 0.9, 1.0)] == [0, 0, 1, 1, 0]
-    assert compared(pairs, passing=0.7).passing == 0.7
+    assert compared(pairs, passing=0.7).pass_threshold == 0.7
 
 
 def test_rank_correlations_worked_by_hand():
@@ -292,10 +298,13 @@ def test_a_flip_is_a_decision_that_is_another_one():
     a = judged(verdict("q", "r", 0.4), verdict("q", "r", 0.9, sample=1), verdict("q", "r", 0.6, sample=2))
     b = judged(verdict("q", "r", 0.5), verdict("q", "r", 0.2, sample=1), verdict("q", "r", 1.0, sample=2))
     found = compare(a, b)
-    assert found.flipped == (Flip("q", "r", ("r",), 0, 0.4, 0.5, True), Flip("q", "r", ("r",), 1, 0.9, 0.2, False))
-    assert (found.judged_both, found.flips, found.flipped_share) == (3, 2, pytest.approx(2 / 3))
+    assert found.flipped_verdicts == (
+        Flip("q", "r", ("r",), 0, 0.4, 0.5, True),
+        Flip("q", "r", ("r",), 1, 0.9, 0.2, False),
+    )
+    assert (found.judged_both, found.flips, found.flip_rate) == (3, 2, pytest.approx(2 / 3))
     (row,) = found.questions
-    assert (row.question, row.judged_both, row.to_met, row.to_unmet, row.mcnemar_p) == ("q", 3, 1, 1, 1.0)
+    assert (row.question, row.judged_in_both, row.to_met, row.to_unmet, row.mcnemar_p) == ("q", 3, 1, 1, 1.0)
     assert row.largest_delta == pytest.approx(0.7)
 
 
@@ -303,7 +312,7 @@ def test_what_a_judge_decided_itself_comes_before_its_score():
     met, unmet = verdict("q", "r", 0.4, met=True), verdict("q", "r", 0.6, met=False)
     assert compare(judged(met), judged(verdict("q", "r", 0.9))).flips == 0
     assert compare(judged(unmet), judged(verdict("q", "r", 0.1))).flips == 0
-    assert compare(judged(unmet), judged(met)).flipped == (Flip("q", "r", ("r",), 0, 0.6, 0.4, True),)
+    assert compare(judged(unmet), judged(met)).flipped_verdicts == (Flip("q", "r", ("r",), 0, 0.6, 0.4, True),)
 
 
 def test_a_question_s_mcnemar_test_is_of_its_flips():
@@ -317,7 +326,7 @@ def test_a_question_s_mcnemar_test_is_of_its_flips():
 def test_what_is_judged_in_one_run_only_is_counted():
     a = judged(verdict("both", "r", 1.0), verdict("old", "r", 1.0), verdict("open", "r"), verdict("neither", "r"))
     b = judged(verdict("both", "r", 1.0), verdict("new", "r", 0.0), verdict("open", "r", 0.0), verdict("neither", "r"))
-    rows = [(row.question, row.judged_both, row.only_a, row.only_b) for row in compare(a, b).questions]
+    rows = [(row.question, row.judged_in_both, row.only_a, row.only_b) for row in compare(a, b).questions]
     assert rows == [("both", 1, 0, 0), ("new", 0, 0, 1), ("old", 0, 1, 0), ("open", 0, 0, 1)]
 
 
@@ -325,7 +334,7 @@ def test_verdicts_on_a_response_that_is_in_one_run_only_do_not_count():
     gone = judged(verdict("q", "gone", 1.0), verdict("of its own", "gone", 1.0), response="gone")
     a = judged(verdict("q", "r", 1.0)) + gone
     (row,) = compare(a, judged(verdict("q", "r", 1.0))).questions
-    assert (row.judged_both, row.only_a, row.only_b) == (1, 0, 0)
+    assert (row.judged_in_both, row.only_a, row.only_b) == (1, 0, 0)
 
 
 def test_the_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once():
@@ -334,7 +343,7 @@ def test_the_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once()
         return judged(one) + judged(one, response="s")
 
     found = compare(pair(1.0), pair(0.0))
-    assert (found.judged_both, found.flipped) == (1, (Flip("duel", "r", ("r", "s"), 0, 1.0, 0.0, False),))
+    assert (found.judged_both, found.flipped_verdicts) == (1, (Flip("duel", "r", ("r", "s"), 0, 1.0, 0.0, False),))
 
 
 def test_ordered_pairs_are_told_apart_by_whom_they_are_about_and_against():
@@ -342,7 +351,7 @@ def test_ordered_pairs_are_told_apart_by_whom_they_are_about_and_against():
         mine = verdict("duel", "r", first, responses=("r", "s")), verdict("duel", "r", second, responses=("r", "u"))
         return judged(*mine) + judged(verdict("duel", "s", third, responses=("s", "r")), response="s")
 
-    flipped = compare(duels(1.0, 1.0, 1.0), duels(1.0, 0.0, 0.0)).flipped
+    flipped = compare(duels(1.0, 1.0, 1.0), duels(1.0, 0.0, 0.0)).flipped_verdicts
     assert [(flip.response_id, flip.responses) for flip in flipped] == [("r", ("r", "u")), ("s", ("s", "r"))]
 
 
@@ -354,7 +363,7 @@ def test_flips_stand_in_the_order_of_questions_responses_and_samples():
         ]
 
     found = compare(judged_as(1.0), judged_as(0.0))
-    assert [(flip.question, flip.response_id, flip.sample) for flip in found.flipped] == [
+    assert [(flip.question, flip.response_id, flip.sample) for flip in found.flipped_verdicts] == [
         (q, name, sample) for q in ("a", "z") for name in ("r", "s") for sample in (0, 1)
     ]
 
@@ -377,12 +386,12 @@ def test_every_verdict_is_matched_with_its_own(a: dict, b: dict):
 
     found = compare(traces(a), traces(b), resamples=10)
     flipped = sorted(key for key in a.keys() & b.keys() if met(a[key]) != met(b[key]))
-    assert [(f.question, f.response_id, f.sample) for f in found.flipped] == flipped
-    assert all(f.met == met(b[f.question, f.response_id, f.sample]) for f in found.flipped)
+    assert [(f.question, f.response_id, f.sample) for f in found.flipped_verdicts] == flipped
+    assert all(f.met == met(b[f.question, f.response_id, f.sample]) for f in found.flipped_verdicts)
     for row in found.questions:
         mine, other = ({key for key in cells if key[0] == row.question} for cells in (a, b))
         both = mine & other
-        assert (row.judged_both, row.only_a, row.only_b) == (len(both), len(mine - other), len(other - mine))
+        assert (row.judged_in_both, row.only_a, row.only_b) == (len(both), len(mine - other), len(other - mine))
         assert row.largest_delta == max((abs(b[key][0] - a[key][0]) for key in both), default=None)
     assert {row.question for row in found.questions} == {key[0] for key in a.keys() | b.keys()}
 
@@ -427,7 +436,7 @@ def test_a_comparison_is_json_and_comes_back():
 
 def test_a_flip_is_an_object_in_json():
     found = compare(judged(verdict("q", "r", 1.0)), judged(verdict("q", "r", 0.25)))
-    assert found.model_dump(mode="json")["flipped"] == [
+    assert found.model_dump(mode="json")["flipped_verdicts"] == [
         {
             "question": "q",
             "response_id": "r",

@@ -56,9 +56,9 @@ def test_it_means_over_numbers_and_counts_everything() -> None:
     assert (alice.mean, alice.coverage, alice.ok, alice.degraded, alice.failed) == (0.75, 0.95, 1, 1, 0)
     assert (bob.mean, bob.failed, nobody.mean, nobody.agent) == (None, 1, 0.0, None)
     counts = {"judged": 2, "abstained": 1, "failed": 2, "not_applicable": 1, "asked": 6}
-    assert summary.plain()["verdicts"] == counts
+    assert summary.to_json()["verdicts"] == counts
     assert (summary.tasks, summary.responses, summary.failed, summary.lowest) == (2, 4, 1, "c")
-    assert (summary.infrastructure, summary.error_rate) == (1, 1 / 6)
+    assert (summary.infrastructure_failures, summary.error_rate) == (1, 1 / 6)
 
 
 def test_a_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once() -> None:
@@ -66,14 +66,14 @@ def test_a_verdict_on_an_unordered_pair_stands_in_two_traces_and_counts_once() -
     summary = Summary()
     for name in "ab":
         summary.add(trace("t", name, 0.5, timeout, verdict(name, score=0.5)))
-    assert (summary.unanswered, summary.judged, summary.asked) == (1, 2, 3)
+    assert (summary.failed_verdicts, summary.judged, summary.verdicts) == (1, 2, 3)
     assert summary.error_rate == 1 / 3
 
 
 def test_an_abstention_is_no_failure_even_where_a_cause_is_given() -> None:
     summary = Summary()
     summary.add(trace("t", "a", 0.5, failed("a", "infrastructure", status="abstained")))
-    assert summary.infrastructure == 0
+    assert summary.infrastructure_failures == 0
 
 
 def test_the_ways_in_which_verdicts_failed_are_told_by_how_often() -> None:
@@ -83,7 +83,7 @@ def test_the_ways_in_which_verdicts_failed_are_told_by_how_often() -> None:
     summary = Summary()
     summary.add(trace("t", "a", None, wrong("a", "infrastructure", "timeout", "5 s"), verdict("a", status="abstained")))
     summary.add(trace("t", "b", None, *[wrong("b", "response", "truncated", f"{n}") for n in range(2)]))
-    assert summary.plain()["failures"] == [
+    assert summary.to_json()["failures"] == [
         {"cause": "response", "kind": "truncated", "message": "0", "verdicts": 2},
         {"cause": "infrastructure", "kind": "timeout", "message": "5 s", "verdicts": 1},
     ]
@@ -92,4 +92,4 @@ def test_the_ways_in_which_verdicts_failed_are_told_by_how_often() -> None:
         ("timeout", 3, "5 s"),
         ("truncated", 2, "0"),
     ]
-    assert summary.infrastructure == 3
+    assert summary.infrastructure_failures == 3

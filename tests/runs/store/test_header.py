@@ -66,7 +66,7 @@ TASKS = FileMark(name="new.jsonl", sha256="9" * 64)
         ),
         ({"derivers": {"extract": "1"}}, 'deriver extract has version none in the run and "1" here'),
         (
-            {"evaluators": {"criteria": EvaluatorRecord(version="1", audience="criterion", rests_on="a history")}},
+            {"evaluators": {"criteria": EvaluatorRecord(version="1", audience="criterion", depends_on="a history")}},
             "what evaluator criteria read beside the config, such as a history, is not what it was in the run",
         ),
         (
@@ -173,7 +173,7 @@ class TestRecord:
         (record,) = ledger.records()
         assert (record.kind, record.key) == ("run", "run-1")
         assert "t" * 64 not in record.body
-        assert (read_header(ledger).asked.tasks, read_header(ledger).asked.responses) == (2, 5)
+        assert (read_header(ledger).extent.tasks, read_header(ledger).extent.responses) == (2, 5)
 
     def test_sums_that_were_erased_say_so(self, tmp_path: Path) -> None:
         ledger = self.stored(tmp_path, header())

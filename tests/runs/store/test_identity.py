@@ -69,7 +69,7 @@ class TestTold:
         for name, more in (("native", {}), ("instructed", {"form": "instructed"})):
             sit(tmp_path / name, tasks, plain(server, **more))
             with closing(Run.open(tmp_path / name)) as run:
-                assert ModelIdentity.recorded(run.ledger) == run.header.model
+                assert ModelIdentity.from_ledger(run.ledger) == run.header.model
 
     def test_a_recording_goes_by_the_name_of_what_was_recorded(
         self, server: Server, tasks: Path, tmp_path: Path
@@ -81,7 +81,7 @@ class TestTold:
     def test_who_asks_no_model_says_nothing_of_one(self, tmp_path: Path) -> None:
         score(tmp_path / "run", write_tasks(tmp_path, lines(1)))
         with closing(Run.open(tmp_path / "run")) as run:
-            assert "model" not in json.loads(run.ledger.at(1).body)
+            assert "model" not in json.loads(run.ledger.record_at(1).body)
 
     @pytest.mark.parametrize("top", [None, 0, 5])
     def test_who_stands_in_for_a_model_goes_by_its_name(self, top: int | None) -> None:
@@ -123,7 +123,7 @@ class TestReplaced:
 
     def test_the_run_verifies_all_the_same(self, begun: dict[str, Any], tmp_path: Path) -> None:
         found = deep(tmp_path / "run")
-        assert found.asked_again > 0
+        assert found.recomputed > 0
         assert found[2:] == (0, 0, 0)
 
     def test_where_the_config_says_so_itself_the_model_is_not_named_as_well(
@@ -159,7 +159,7 @@ class TestVerifiedWithoutAModel:
         return sit
 
     def same(self, folder: Path, verdicts: int) -> None:
-        assert deep(folder) == DeepVerification(asked_again=verdicts, quotations=quoted(folder))
+        assert deep(folder) == DeepVerification(recomputed=verdicts, quotations=quoted(folder))
 
     def test_the_file_of_a_local_model_may_be_gone(
         self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
@@ -192,19 +192,19 @@ class TestVerifiedWithoutAModel:
         monkeypatch.delitem(sys.modules, "own_chat")
         with pytest.raises(jg.ConfigError):
             jg.Jury.from_config(settings)
-        assert deep(tmp_path / "run").asked_again == 2 * 2 * 5
+        assert deep(tmp_path / "run").recomputed == 2 * 2 * 5
 
     def test_a_run_of_which_nothing_was_answered(self, scored: Callable[..., Any], tasks: Path, tmp_path: Path) -> None:
         with serving(lambda body, number: status(401)) as server:
             scored(tmp_path / "run", tasks, plain(server))
-        assert deep(tmp_path / "run") == DeepVerification(of_models=2 * 2 * 5)
+        assert deep(tmp_path / "run") == DeepVerification(needing_model=2 * 2 * 5)
 
     def test_a_call_whose_repair_came_to_nothing_is_our_own_trouble(
         self, scored: Callable[..., Any], tasks: Path, tmp_path: Path
     ) -> None:
         with serving(lambda body, number: status(400) if len(body["messages"]) > 2 else said("no JSON")) as server:
             scored(tmp_path / "run", tasks, plain(server))
-        assert deep(tmp_path / "run") == DeepVerification(own_trouble=2 * 2 * 5)
+        assert deep(tmp_path / "run") == DeepVerification(infrastructure_failures=2 * 2 * 5)
 
     def test_a_reply_that_says_another_thing_is_found(
         self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -224,7 +224,7 @@ class TestVerifiedWithoutAModel:
         erase(tmp_path / "run", "response", "t0/r0", "")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
         assert deep(tmp_path / "other") == deep(tmp_path / "run")
-        assert deep(tmp_path / "run")._replace(quotations=0) == DeepVerification(of_models=5, erased=5)
+        assert deep(tmp_path / "run")._replace(quotations=0) == DeepVerification(needing_model=5, erased=5)
 
     def test_a_re_scored_branch_whose_calls_are_in_another_run(
         self, scored: Callable[..., Any], server: Server, tasks: Path, tmp_path: Path
@@ -232,7 +232,7 @@ class TestVerifiedWithoutAModel:
         scored(tmp_path / "old", tasks, plain(server))
         scored(tmp_path / "run", tasks, plain(server), branch=tmp_path / "old")
         again(tmp_path / "run", tmp_path / "other", "failure.rule=gear")
-        found = DeepVerification(of_models=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
+        found = DeepVerification(needing_model=2 * 2 * 5, quotations=quoted(tmp_path / "run"))
         assert deep(tmp_path / "other") == deep(tmp_path / "run") == found
         assert found.quotations > 0
 
@@ -261,7 +261,7 @@ class TestRequests:
         if erased is not None:
             ledger.append(Draft("erasure", "", {"ids": [(erased + 1) * MAX_TEXTS]}))
             ledger.erase([(erased + 1) * MAX_TEXTS])
-        return ModelIdentity.recorded(ledger)
+        return ModelIdentity.from_ledger(ledger)
 
     def request(self, model: str = "m", **fields: Any) -> Request:
         messages = ({"role": "user", "content": "?"},)

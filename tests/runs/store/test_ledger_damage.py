@@ -71,22 +71,22 @@ def test_records_that_are_appended_together_keep_all_their_texts(path: Path) -> 
 def test_a_record_says_when_it_was_appended_in_milliseconds(path: Path) -> None:
     before = time.time_ns() // 1_000_000
     ledger = filled(path, 1)
-    assert before <= ledger.at(1).at <= time.time_ns() // 1_000_000
+    assert before <= ledger.record_at(1).at <= time.time_ns() // 1_000_000
 
 
 class TestChained:
     def test_goes_as_far_as_it_is_asked_to(self, path: Path) -> None:
         ledger = filled(path, 4)
-        assert [one.seq for one in ledger.chained(2, 3)] == [2, 3]
-        assert [one.seq for one in ledger.chained(1, 1)] == [1]
+        assert [one.seq for one in ledger.verified_records(2, 3)] == [2, 3]
+        assert [one.seq for one in ledger.verified_records(1, 1)] == [1]
 
 
 class TestRequired:
     def test_a_record_is_found_by_its_kind_and_key(self, path: Path) -> None:
         ledger = filled(path)
         assert [ledger.require("trace", f"r{number}").seq for number in range(3)] == [1, 2, 3]
-        assert ledger.at(2) == ledger.require("trace", "r1")
-        assert (ledger.number("trace"), ledger.number("erasure")) == (3, 0)
+        assert ledger.record_at(2) == ledger.require("trace", "r1")
+        assert (ledger.count_records("trace"), ledger.count_records("erasure")) == (3, 0)
         assert sorted(ledger.keys("trace")) == ["r0", "r1", "r2"]
 
     @pytest.mark.parametrize("key", ["r9", "\ud800"])
@@ -96,7 +96,7 @@ class TestRequired:
         with pytest.raises(TraceMismatch, match=r"has no trace .*; records of it are lost"):
             ledger.require("trace", key)
         with pytest.raises(TraceMismatch, match="record 9 is missing"):
-            ledger.at(9)
+            ledger.record_at(9)
 
     def test_one_whose_predecessor_is_missing_is_refused(self, path: Path) -> None:
         filled(path).close()
@@ -122,12 +122,12 @@ class TestRequired:
         assert reader is not None
         writer.append(Draft("trace", "late", {}))
         writer.commit()
-        assert (reader.find("trace", "late"), reader.number("trace"), reader.count) == (None, 3, 3)
+        assert (reader.find("trace", "late"), reader.count_records("trace"), reader.count) == (None, 3, 3)
         with reader.snapshot():
-            assert (reader.number("trace"), reader.count) == (4, 4)
+            assert (reader.count_records("trace"), reader.count) == (4, 4)
             writer.append(Draft("trace", "later", {}))
             writer.commit()
-            assert reader.head == reader.at(4).link
+            assert reader.head == reader.record_at(4).link
             assert [one.key for one in reader.records(after=3)] == ["late"]
 
 
@@ -155,7 +155,7 @@ class TestMaking:
         ledger = filled(path)
         assert path.with_name("run.sqlite-wal").exists()
         ledger.append(Draft("trace", "late", {}))
-        ledger.settle()
+        ledger.close_as_plain_file()
         assert [one.name for one in path.parent.iterdir()] == ["run.sqlite"]
         assert path.read_bytes()[18:20] == b"\1\1", "no reader has to make a file beside it"
         again = Ledger.open(path)
@@ -171,7 +171,7 @@ class TestMaking:
 
 class TestOtherPrograms:
     def test_one_who_reads_keeps_it_from_being_had_alone(self, path: Path) -> None:
-        filled(path).settle()
+        filled(path).close_as_plain_file()
         mine, other = Ledger.open(path, write=True), sqlite3.connect(path)
         assert mine is not None
         mine._connection.execute("PRAGMA busy_timeout = 10")
@@ -200,7 +200,7 @@ class TestOtherPrograms:
         ledger._connection.execute("PRAGMA busy_timeout = 10")
         other.execute("BEGIN")
         other.execute("SELECT * FROM records").fetchone()
-        ledger.settle()
+        ledger.close_as_plain_file()
         assert other.execute("SELECT count(*) FROM records").fetchone() == (3,)
         other.close()
 
@@ -219,7 +219,7 @@ class TestFaults:
         changed(path, "UPDATE records SET seq = -4 WHERE seq = 2")
         ledger = Ledger.open(path)
         assert ledger is not None
-        assert list(ledger.faults()) == ["record -4 stands outside the chain"]
+        assert list(ledger.find_faults()) == ["record -4 stands outside the chain"]
 
     @pytest.mark.parametrize("name", TABLES)
     def test_a_table_that_is_made_otherwise_is_one(self, path: Path, name: str) -> None:
@@ -231,7 +231,7 @@ class TestFaults:
         connection.close()
         ledger = Ledger.open(path)
         assert ledger is not None
-        assert f"table or index '{name}' is not as jurygraph made it" in list(ledger.faults())
+        assert f"table or index '{name}' is not as jurygraph made it" in list(ledger.find_faults())
 
 
 class TestErrors:

@@ -32,7 +32,7 @@ def log_of(path: Path) -> Path:
 def finished(tmp_path: Path) -> Path:
     path = tmp_path / "finished" / "run.sqlite"
     path.parent.mkdir()
-    write(path, 1, 2, 3).settle()
+    write(path, 1, 2, 3).close_as_plain_file()
     assert not log_of(path).exists()
     return path
 
@@ -43,7 +43,7 @@ def killed(tmp_path: Path) -> Path:
     path, copy = tmp_path / "killed" / "run.sqlite", tmp_path / "copy" / "run.sqlite"
     path.parent.mkdir()
     copy.parent.mkdir()
-    write(path, 7).settle()
+    write(path, 7).close_as_plain_file()
     ledger = write(path, 8, 9)
     shutil.copy(path, copy)
     shutil.copy(log_of(path), log_of(copy))
@@ -71,7 +71,7 @@ def test_the_log_of_another_run_is_named_and_the_ledger_stays_as_it_is(
 def test_an_earlier_log_of_the_same_run_is_named(killed: Path, tmp_path: Path) -> None:
     earlier = tmp_path / "earlier"
     shutil.copy(log_of(killed), earlier)
-    write(killed, 10, 11).settle()
+    write(killed, 10, 11).close_as_plain_file()
     shutil.copy(earlier, log_of(killed))
     with pytest.raises(TraceMismatch, match="is not the log of the run"):
         Ledger.open(killed)

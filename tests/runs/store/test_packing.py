@@ -56,13 +56,16 @@ class TestReward:
     def test_comes_back_bit_for_bit(self, scene: Scene) -> None:
         decision = scene.plan.decision
         for reward in scene.rewards().values():
-            packed = through_json(pack_reward(RewardRow.of(reward)))
+            packed = through_json(pack_reward(RewardRow.from_reward(reward)))
             assert unpack_reward(packed, decision).model_dump_json() == reward.model_dump_json()
 
     @given(scenes(judged=True, plain=True))
     def test_names_and_weights_are_the_decisions(self, scene: Scene) -> None:
         for reward in scene.rewards().values():
-            assert not set(json.dumps(pack_reward(RewardRow.of(reward))).split('"')) & {"weight", "contribution"}
+            assert not set(json.dumps(pack_reward(RewardRow.from_reward(reward))).split('"')) & {
+                "weight",
+                "contribution",
+            }
 
 
 @st.composite

@@ -65,7 +65,7 @@ def test_a_rubric_that_was_annotated_comes_back_beside_its_task() -> None:
 def test_of_a_reward_that_is_what_it_is_only_value_counts_and_terms_are_stored() -> None:
     plan = planned({"evaluators": [told("tone")]}, task())
     (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
-    body = pack_reward(RewardRow.of(reward))
+    body = pack_reward(RewardRow.from_reward(reward))
     assert sorted(body) == ["counts", "terms", "value"]
     assert unpack_reward(through_json(body), plan.decision) == reward
 
@@ -87,7 +87,7 @@ def test_what_differs_is_stored_too(changed: dict[str, Any], kept: set[str]) -> 
     plan = planned({"evaluators": [told("tone")]}, task())
     (reward,) = decided(plan, {("tone", "a"): 0.5}, "a").values()
     other = reward.model_copy(update=changed)
-    body = pack_reward(RewardRow.of(other))
+    body = pack_reward(RewardRow.from_reward(other))
     assert set(body) - {"counts", "terms", "value"} == kept
     assert unpack_reward(through_json(body), plan.decision).model_dump_json() == other.model_dump_json()
 
@@ -116,10 +116,10 @@ def test_a_trace_says_nothing_of_what_it_has_not() -> None:
 def test_only_unordered_pairs_have_verdicts_that_belong_to_two() -> None:
     kinds = {"response": False, "group": False}
     for scope, expected in kinds.items():
-        assert Shape([], [], [QUESTION.model_copy(update={"scope": scope})], []).mirrored is expected
+        assert Shape([], [], [QUESTION.model_copy(update={"scope": scope})], []).has_unordered_pairs is expected
     for pairs in ("ordered", "unordered"):
         question = QUESTION.model_copy(update={"scope": "pair", "pairs": pairs})
-        assert Shape([], [], [question], []).mirrored is (pairs == "unordered")
+        assert Shape([], [], [question], []).has_unordered_pairs is (pairs == "unordered")
 
 
 def test_the_place_of_evidence_is_stored_where_it_has_one() -> None:

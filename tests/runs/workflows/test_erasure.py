@@ -68,25 +68,25 @@ def test_what_others_wrote_stays(run: Path) -> None:
 
 
 def test_of_a_copy_what_was_said_and_hashed_goes_too(run: Path) -> None:
-    group = Run.open(run).find("t2/r2").group
+    group = Run.open(run).find_trace("t2/r2").group
     erase(run, "response", "t1/r0", "")
-    copy = Run.open(run).find("t2/r2")
+    copy = Run.open(run).find_trace("t2/r2")
     assert {verdict.reason for verdict in copy.verdicts if verdict.score is not None} <= {ERASED, ""}
     assert group.encode() not in held(run)
 
 
 def test_what_was_erased_says_so(run: Path) -> None:
     erase(run, "response", "t1/r0", "")
-    trace = Run.open(run).find("t1/r0")
+    trace = Run.open(run).find_trace("t1/r0")
     assert {verdict.reason for verdict in trace.verdicts if verdict.score is not None} <= {ERASED, ""}
     assert (trace.group, trace.labels) == (ERASED, {})
-    scored = next(one for one in Run.open(run).scored() if one.trace.response_id == "t1/r0")
+    scored = next(one for one in Run.open(run).scored_responses() if one.trace.response_id == "t1/r0")
     assert scored.response is None
 
 
 def test_a_copy_of_it_in_another_response_is_erased_too(run: Path) -> None:
     assert erase(run, "response", "t1/r0", "").elsewhere > 0
-    there = {one.trace.response_id: one.response for one in Run.open(run).scored()}
+    there = {one.trace.response_id: one.response for one in Run.open(run).scored_responses()}
     assert there["t2/r2"] is None
     assert there["t2/r1"] is not None
 
@@ -99,7 +99,7 @@ def test_a_task_is_gone_with_all_that_was_written_to_it(run: Path) -> None:
     checked(run)
     with pytest.raises(InputError, match="the texts of task 't3' were erased, its plan with them"):
         Run.open(run).plan_of("t3")
-    assert Run.open(run).find("t3/r0").plan_digest == ERASED
+    assert Run.open(run).find_trace("t3/r0").plan_digest == ERASED
 
 
 def test_the_record_of_the_erasure_says_what_and_why_and_holds_no_text(run: Path) -> None:

@@ -47,7 +47,7 @@ def test_it_is_a_run_like_any_other(old: Path, tmp_path: Path) -> None:
     plans = [json.loads(line) for line in (old / "plans.jsonl").read_text().splitlines()]
     assert [new.plan_of(plan["plan"]["task_id"]).digest for plan in plans] == [plan["digest"] for plan in plans]
     assert rescore(new, tmp_path / "again", new.config, lambda count: None).changed == 0
-    assert all(one.response is not None for one in new.scored())
+    assert all(one.response is not None for one in new.scored_responses())
 
 
 def test_a_run_that_was_killed_is_brought_over_as_far_as_it_had_come(old: Path, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_a_run_that_was_killed_is_brought_over_as_far_as_it_had_come(old: Path, 
     manifest = json.loads((old / "run.json").read_text()) | {"status": "interrupted"}
     (old / "run.json").write_text(json.dumps(manifest))
     new = Run.open(brought(old, tmp_path / "new"))
-    assert (new.tasks_scored, new.tasks_planned, new.closed) == (1, 3, False)
+    assert (new.tasks_scored, new.tasks_planned, new.is_closed) == (1, 3, False)
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path, config: dict, s
 def test_a_complete_run_is_left_alone(plain: Path, tasks: Path) -> None:
     before = (plain / "run.sqlite").read_bytes()
     session = score(plain, tasks)
-    assert session.finished
+    assert session.is_finished
     assert ASKED == []
     assert session.summary.responses == 12
     assert (plain / "run.sqlite").read_bytes() == before
@@ -55,11 +55,11 @@ def test_a_complete_run_is_left_alone(plain: Path, tasks: Path) -> None:
 def test_a_run_of_some_tasks_can_be_carried_on_to_all(tmp_path: Path, tasks: Path, plain: Path) -> None:
     score(tmp_path / "run", tasks, limit=1)
     run = Run.open(tmp_path / "run")
-    assert (run.tasks_scored, run.closed) == (1, False)
-    assert score(tmp_path / "run", tasks, limit=1).finished
+    assert (run.tasks_scored, run.is_closed) == (1, False)
+    assert score(tmp_path / "run", tasks, limit=1).is_finished
     score(tmp_path / "run", tasks)
     assert contents(tmp_path / "run") == contents(plain)
-    assert Run.open(tmp_path / "run").closed
+    assert Run.open(tmp_path / "run").is_closed
 
 
 def sat(folder: Path, tasks: Path, config: dict = PLAIN) -> ScoringSession:
@@ -105,7 +105,7 @@ class TestOtherSettings:
         with pytest.raises(InputError):
             sat(plain, write_tasks(tmp_path, lines(seed=1)))
         assert (plain / "run.sqlite").read_bytes() == before
-        assert score(plain, tasks).finished
+        assert score(plain, tasks).is_finished
 
 
 class TestNothingTooEarly:
@@ -175,7 +175,7 @@ class TestNothingTooEarly:
         (tmp_path / "here").mkdir()
         monkeypatch.chdir(tmp_path / "here")
         score(Path(), tasks)
-        assert Run.open(Path()).closed
+        assert Run.open(Path()).is_closed
 
     def test_a_file_that_changes_while_it_is_scored_stops_the_run_and_loses_nothing(self, tmp_path: Path) -> None:
         tasks = write_tasks(tmp_path, lines(tasks=40))
@@ -245,7 +245,7 @@ class TestForecast:
             closing(ScoringSession(tmp_path / "run", jury, work, limit=3)) as session,
         ):
             expected = asyncio.run(session.forecast(lambda count: None))
-        assert expected.plain() == {
+        assert expected.to_json() == {
             "tasks": 3,
             "responses": 9,
             "questions": 9,
@@ -257,7 +257,7 @@ class TestForecast:
 
 
 def test_the_header_says_what_the_run_was_made_from(plain: Path) -> None:
-    header = json.loads(Run.open(plain).ledger.at(1).body)
+    header = json.loads(Run.open(plain).ledger.record_at(1).body)
     assert header["evaluators"]["tone"] == {"version": "1", "audience": "task"}
     assert header["combiners"].keys() >= {"mean"}
     assert header["config"]["reward"] == PLAIN["reward"]

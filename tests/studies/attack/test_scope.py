@@ -54,15 +54,15 @@ def staged(task: jg.TaskView, response: jg.Response) -> float:
 class Lines(jg.Deriver):
     name, gives, needs = "lines", "lines", ("letters",)
 
-    async def derive(self, ask: Any) -> jg.Material:
-        return jg.Material(name="lines", data=len(ask.response.text.splitlines()))
+    async def derive(self, inputs: Any) -> jg.Material:
+        return jg.Material(name="lines", data=len(inputs.response.text.splitlines()))
 
 
 class Letters(jg.Deriver):
     name, gives = "letters", "letters"
 
-    async def derive(self, ask: Any) -> jg.Material:
-        return jg.Material(name="letters", data=len(ask.response.text))
+    async def derive(self, inputs: Any) -> jg.Material:
+        return jg.Material(name="letters", data=len(inputs.response.text))
 
 
 class Words(Letters):

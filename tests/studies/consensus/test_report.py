@@ -95,7 +95,7 @@ def test_key_findings_are_those_of_table_29() -> None:
 def test_the_majority_stands_in_for_a_panel_that_is_too_small_and_says_so() -> None:
     found = reached(Settings())
     assert consensus.too_small(found.model.votes) is not None
-    assert (found.method, found.stands_in) == ("majority", True)
+    assert (found.method, found.is_majority_fallback) == ("majority", True)
     assert "majority vote, its ties shared, stands in" in found.warnings[-1]
     assert report(found).method == "majority"
 
@@ -105,7 +105,7 @@ def test_the_majority_stands_in_for_a_panel_that_is_too_small_and_says_so() -> N
 )
 def test_who_asks_for_the_model_gets_it_with_a_warning(settings: Settings) -> None:
     found = reached(settings)
-    assert (found.method, found.stands_in) == ("stableval", False)
+    assert (found.method, found.is_majority_fallback) == ("stableval", False)
     assert consensus.too_small(found.model.votes) in found.warnings
     assert not any("stands in" in one for one in found.warnings)
 
@@ -115,7 +115,7 @@ def test_items_and_agents_are_scored_by_the_method_that_stands() -> None:
         found = reached(Settings(method=method), agent=AGENTS)
         told = report(found)
         posterior = np.array([one.posterior for one in told.items.values()])
-        assert (posterior == found.by(method).posterior).all()
+        assert (posterior == found.items_by_method(method).posterior).all()
         scores = {name: getattr(one, method.replace("-", "_")) for name, one in told.comparison.items()}
         assert {name: one.score for name, one in told.agents.items()} == scores
         assert told.annotators == report(reached(Settings(method="stableval"), agent=AGENTS)).annotators
@@ -201,7 +201,7 @@ def test_groups_are_resampled_whole() -> None:
 )
 def test_stability_is_left_out_with_a_reason(settings: Settings, agents: list[str] | None, why: str) -> None:
     found = reached(settings, **({} if agents is None else {"agent": agents}))
-    assert (found.no_stability, found.stability()) == (why, None)
+    assert (found.no_stability_reason, found.stability()) == (why, None)
     assert report(found).stability is None
 
 

@@ -147,16 +147,16 @@ def sheet_of(name: str, examples: Sequence[Example]) -> RubricSheet:
         graph=gear.compile(len(names), parents, children),
         base=tuple(LAMBDA[link.kind] for link in first.links),
         p=np.array([one.p for one in examples], dtype=np.float64),
-        decided=np.array([one.judged for one in examples], dtype=np.bool_),
+        is_judged=np.array([one.judged for one in examples], dtype=np.bool_),
         weights=weights,
-        size=np.tile(weights, (len(examples), 1)),
+        applied_weights=np.tile(weights, (len(examples), 1)),
         hard={name: np.array([RULES[name](one) for one in examples]) for name in ("hard-local", "hard-transitive")},
     )
 
 
 def sheets_of(groups: Sequence[Sequence[Example]], kappa: float = 1.0) -> Sheets:
     each = [sheet_of(f"t{place}", group) for place, group in enumerate(groups)]
-    return Sheets(kappa=kappa, tasks=len(each), responses=sum(map(len, groups)), each=each)
+    return Sheets(kappa=kappa, tasks=len(each), responses=sum(map(len, groups)), sheets=each)
 
 
 @st.composite

@@ -20,7 +20,7 @@ def test_it_keeps_edges_and_kinds_and_stays_acyclic(rubric: Rubric, seed: int, t
     drawn = rewire(gear.compile(rubric.n, rubric.parents, rubric.children), seed, task)
     edges = list(zip(drawn.parents, drawn.children, strict=True))
     assert len(edges) == len(set(edges)) == len(rubric.edges)
-    assert Counter(rubric.kinds[kept] for kept in drawn.kept) == Counter(rubric.kinds)
+    assert Counter(rubric.kinds[kept] for kept in drawn.source_edges) == Counter(rubric.kinds)
     assert all(0 <= end < rubric.n for ends in edges for end in ends)
     assert not any(node in above(node, edges) for node in range(rubric.n))
 
@@ -69,7 +69,7 @@ def test_kinds_that_moved_are_another_graph() -> None:
     )
     for seed in range(60):
         drawn = rewire(both.graph, seed, both.task)
-        edges = dict(zip(zip(drawn.parents, drawn.children, strict=True), drawn.kept, strict=True))
+        edges = dict(zip(zip(drawn.parents, drawn.children, strict=True), drawn.source_edges, strict=True))
         assert is_unchanged(both, seed) == (edges == {(0, 1): 0, (0, 2): 1})
 
 
@@ -81,7 +81,7 @@ def test_random_graphs_are_told_by_seed_and_in_the_mean() -> None:
     random = study.run(steps.append).ablations.random
     assert sum(steps) == study.size
     assert random is not None
-    assert list(random.each) == ["10", "11", "12", "13"]
+    assert list(random.by_seed) == ["10", "11", "12", "13"]
     assert random.graphs == 4
-    assert random.mean.reward == pytest.approx(sum(one.reward for one in random.each.values()) / 4)
-    assert random.mean.leakage == pytest.approx(sum(one.leakage or 0.0 for one in random.each.values()) / 4)
+    assert random.mean.reward == pytest.approx(sum(one.reward for one in random.by_seed.values()) / 4)
+    assert random.mean.leakage == pytest.approx(sum(one.leakage or 0.0 for one in random.by_seed.values()) / 4)

@@ -157,8 +157,8 @@ def test_the_mean_reward_of_a_rule_is_that_of_the_run_re_scored_by_it(
 
 def test_every_reward_is_the_run_s_to_the_last_bit(run: Path) -> None:
     found = {}
-    for one in sheets(run).each:
-        found |= zip(one.responses, one.rewards(one.gated(one.graph, one.retention(1.0))).tolist(), strict=True)
+    for one in sheets(run).sheets:
+        found |= zip(one.responses, one.rewards(one.gated_scores(one.graph, one.retention(1.0))).tolist(), strict=True)
     assert found == {trace.response_id: trace.reward.value for trace in Run.open(run).traces()}
 
 
@@ -208,7 +208,7 @@ def test_an_edge_s_own_retention_and_reason_are_kept(tmp_path: Path) -> None:
     task = line("t", {"a": 1.0, "b": 1.0}, [("a", "b", "strong")], [{"a": 0.0, "b": 1.0}])
     task["rubric"]["edges"][0]["retention"] = 0.5
     (lost,) = studied(made(tmp_path, [task])).losses
-    assert (lost.retention, lost.reason, lost.lost) == (0.5, "b needs a", 0.25)
+    assert (lost.retention, lost.reason, lost.mean_loss) == (0.5, "b needs a", 0.25)
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:

@@ -58,14 +58,14 @@ def test_larger_shifts_are_found_sooner(pools: list[Pool]) -> None:
 
 def test_streams_that_end_without_an_alarm_count_as_long_as_they_were(pools: list[Pool]) -> None:
     found = run_lengths(pools, 10, 30, seed=2)
-    assert (found.censored, found.steps.tolist(), found.false) == (10, [30] * 10, 0)
+    assert (found.censored, found.steps.tolist(), found.false_alarms) == (10, [30] * 10, 0)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_planted_hack_is_told_within_5_steps_of_3_sd_and_named_soon(seed: int) -> None:
     hack, analyzer = Hack(), Analyzer()
     alerts = [alert for step in hacked_steps(seed, 130, hack) for alert in analyzer.observe(step)]
-    adverse = [one.step for one in alerts if one.adverse and one.step >= hack.begins]
+    adverse = [one.step for one in alerts if one.adverse and one.step >= hack.first_step]
     named = next(one for one in alerts if one.kind == "hack")
     assert min(adverse) - three_sd_step(hack) <= 5
     assert named.step - three_sd_step(hack) <= 10

@@ -34,7 +34,7 @@ def test_accuracies_inside_a_group_go_together() -> None:
 
 
 def test_a_hack_gets_longer_better_formed_wronger_and_better_paid() -> None:
-    hack = Hack(begins=6)
+    hack = Hack(first_step=6)
     steps = list(hacked_steps(0, 40, hack))
     early, late = steps[:5], steps[-5:]
 
@@ -51,4 +51,4 @@ def test_a_hack_gets_longer_better_formed_wronger_and_better_paid() -> None:
 
 def test_three_sd_are_reached_after_the_hack_begins_and_sooner_by_a_faster_one() -> None:
     slow, fast = Hack(pace=0.01), Hack(pace=0.1)
-    assert Hack().begins < three_sd_step(fast) < three_sd_step(slow)
+    assert Hack().first_step < three_sd_step(fast) < three_sd_step(slow)

@@ -48,7 +48,7 @@ def test_it_says_when_there_were_steps_enough() -> None:
     enough = []
     for step in normal_steps(3, MIN_STEPS):
         watch.feed(step)
-        enough.append(watch.enough)
+        enough.append(watch.has_enough_steps)
     assert enough == [False] * (MIN_STEPS - 1) + [True]
 
 

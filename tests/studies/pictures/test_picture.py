@@ -62,9 +62,9 @@ def test_a_node_says_what_it_came_to_and_what_is_to_be_known_of_that(score: Scor
 
 def test_a_node_says_its_role_and_signed_weight() -> None:
     penalty = Criterion(id="a", text="", weight=-2.5, role="penalty")
-    assert Node(penalty, penalty.role, None).standing == "penalty, weight −2.5"
-    assert Node(Criterion(id="a", text="", weight=3.0), None, None).standing == "weight +3"
-    assert Node(Criterion(id="a", text="", weight=123456789.123), None, None).standing == "weight +123456789.123"
+    assert Node(penalty, penalty.role, None).role_and_weight == "penalty, weight −2.5"
+    assert Node(Criterion(id="a", text="", weight=3.0), None, None).role_and_weight == "weight +3"
+    assert Node(Criterion(id="a", text="", weight=123456789.123), None, None).role_and_weight == "weight +123456789.123"
 
 
 def test_a_role_that_an_annotator_gave_is_shown_where_the_criterion_states_none() -> None:
@@ -92,10 +92,12 @@ def test_edges_that_go_round_are_drawn_where_a_run_made_no_use_of_them() -> None
     picture = build_picture("t", rubric_of(3, [(0, 1), (1, 0), (2, 0), (1, 2)]), found)
     rank = {node: at for at, node in enumerate(picture.order)}
     assert sorted(picture.order) == [0, 1, 2]
-    assert [link.upward for link in picture.links] == [rank[link.parent] > rank[link.child] for link in picture.links]
-    assert 1 <= sum(link.upward for link in picture.links) <= 2
+    assert [link.closes_cycle for link in picture.links] == [
+        rank[link.parent] > rank[link.child] for link in picture.links
+    ]
+    assert 1 <= sum(link.closes_cycle for link in picture.links) <= 2
     for link in picture.links:
-        assert (f"{link.edge.parent} → {link.edge.child}" in picture.summary) is link.upward
+        assert (f"{link.edge.parent} → {link.edge.child}" in picture.summary) is link.closes_cycle
 
 
 def test_four_times_as_many_cycles_take_no_square_of_the_steps() -> None:

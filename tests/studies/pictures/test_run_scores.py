@@ -19,7 +19,7 @@ LETTERS = {
 
 def shown(folder: Path, response: str, **fields: object) -> dict[str, tuple[float, float]]:
     _, scores = scores_of(run_of(folder, LETTERS, config(**fields) if fields else None), response)
-    return {name: (round(score.local, 9), round(score.left, 9)) for name, score in scores.criteria.items()}
+    return {name: (round(score.judged_score, 9), round(score.remaining, 9)) for name, score in scores.criteria.items()}
 
 
 def test_p_is_what_was_judged_and_q_what_is_left_of_it(tmp_path: Path) -> None:
@@ -27,10 +27,12 @@ def test_p_is_what_was_judged_and_q_what_is_left_of_it(tmp_path: Path) -> None:
     task, scores = scores_of(run, "bluff")
     assert task.id == "letter"
     assert (scores.aggregation, scores.kappa) == ("gear", 1.0)
-    assert {name: one.local for name, one in scores.criteria.items()} == LETTERS["bluff"]
-    assert {name: one.left for name, one in scores.criteria.items()} == run.find("bluff").reward.parts["rubric"]
+    assert {name: one.judged_score for name, one in scores.criteria.items()} == LETTERS["bluff"]
+    assert {name: one.remaining for name, one in scores.criteria.items()} == run.find_trace("bluff").reward.parts[
+        "rubric"
+    ]
     assert [name for name, one in scores.criteria.items() if one.suppressed] == ["advice", "thanks", "wrong"]
-    assert scores.criteria["advice"].left == pytest.approx(0.9 * 0.2)
+    assert scores.criteria["advice"].remaining == pytest.approx(0.9 * 0.2)
     assert scores.criteria["advice"].reason == "it says 0.9 of advice"
     assert scores.retention == {("facts", "advice"): 0.2, ("advice", "thanks"): 0.6, ("facts", "wrong"): 0.0}
 
@@ -57,7 +59,7 @@ def test_lambda_is_that_of_the_kappa_of_the_run(tmp_path: Path) -> None:
 def test_what_nobody_judged_is_said_to_be_unjudged(tmp_path: Path) -> None:
     _, scores = scores_of(run_of(tmp_path, LETTERS), "unclear")
     assert scores.criteria["facts"].missing == "unjudged"
-    assert (scores.criteria["facts"].local, scores.criteria["facts"].reason) == (0.0, "cannot tell")
+    assert (scores.criteria["facts"].judged_score, scores.criteria["facts"].reason) == (0.0, "cannot tell")
     assert [name for name, one in scores.criteria.items() if not one.judged] == ["facts"]
     assert scores.criteria["advice"].missing == ""
 
@@ -71,7 +73,7 @@ def test_what_was_judged_by_some_samples_is_partly_judged(tmp_path: Path) -> Non
         "thanks": "unjudged",
         "wrong": "",
     }
-    assert scores.criteria["advice"].local == 0.5
+    assert scores.criteria["advice"].judged_score == 0.5
     assert [name for name, one in scores.criteria.items() if not one.judged] == ["thanks"]
 
 

@@ -55,4 +55,4 @@ def test_shares_are_shares_and_widths_are_positive() -> None:
     found = coverage(Setting(items=20, annotators=5), range(2), CoverageSettings(resamples=50, refits=5, population=50))
     assert ((found.values >= 0.0) & (found.values <= 1.0)).all()
     assert all(found.mean(one, "width") > 0.0 for one in found.methods)
-    assert found.mean("items", "annotators") == pytest.approx(found.of("items", "annotators").mean())
+    assert found.mean("items", "annotators") == pytest.approx(found.by_seed("items", "annotators").mean())

@@ -15,8 +15,8 @@ class Warm(jg.JudgeEvaluator):
         super().__init__()
         self.house = house
 
-    def item(self, ask: jg.EvaluatorInput) -> jg.Item:
+    def item(self, inputs: jg.EvaluatorInput) -> jg.Item:
         return jg.Item("The letter says something that shows concern for this reader.", jg.Binary())
 
-    def beside(self, ask: jg.EvaluatorInput) -> Mapping[str, str]:
+    def prompt_variables(self, inputs: jg.EvaluatorInput) -> Mapping[str, str]:
         return {"house": self.house}
