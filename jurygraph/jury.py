@@ -217,8 +217,8 @@ class Jury:
     ) -> list[Trace]:
         """Return the traces of a task's whole group of responses, in the order of `responses`.
 
-        Verdicts and material in `recalled` are reused. Raises InputError for an empty group, and where two responses
-        have the same id.
+        Verdicts and material in `known_results` are reused. Raises InputError for an empty group, and where two
+        responses have the same id.
         """
         return await self._start_scoring(task, responses, plan, known_results)
 

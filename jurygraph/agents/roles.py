@@ -47,7 +47,7 @@ class EvaluatorInput:
     """Input of an evaluator.
 
     `responses` has one entry for scope `response`, two for `pair`, and the whole group for `group`. `material` has
-    one mapping per response, from the name of the needed material to the material. `gateway` gives access to the
+    one mapping per response, from the name of the needed material to the material. `client` gives access to the
     model; None without one.
     """
 
@@ -68,7 +68,7 @@ class EvaluatorInput:
 class DeriverInput:
     """Input of a deriver: one view, one response, and the material that the deriver needs.
 
-    `gateway` gives access to the model; None without one.
+    `client` gives access to the model; None without one.
     """
 
     task: TaskView
@@ -80,15 +80,15 @@ class DeriverInput:
 class Evaluator(ABC):
     """Base class of evaluators. Set `name` and implement `answer`; everything else has a default.
 
-    `answer` returns a Verdict, a number in [0, 1] or a boolean; for scope `group`, a sequence of them, one per
-    response in the order shown. It may be a coroutine; otherwise it runs in a thread, or, if the evaluator is `quick`
-    (microseconds, no waiting), in the event loop itself. An exception becomes a failed verdict.
-    An evaluator that is `together` receives all its inputs at once in `answer_all`, to make fewer model calls.
-    An evaluator with `reads_data` sees the data that a deriver of material `data` extracted from the response, if any.
-    An evaluator with `asks_model` abstains if the config's model is `none`. `params` come from the config, which sets
-    them after `__init__` received them; they are part of every question, so other params give another question.
-    `combiner` and `shares` describe how the evaluator's questions form a component of their own. `rests_on` names what
-    the questions depend on besides the params; a run then keeps it fixed (see `EvaluatorRecord`).
+    `answer` returns a Verdict, a number in [0, 1] or a boolean; for scope `group`, a sequence of them, one per response
+    in the order shown. It may be a coroutine; otherwise it runs in a thread, or, if the evaluator is `runs_inline`
+    (microseconds, no waiting), in the event loop itself. An exception becomes a failed verdict. An evaluator that is
+    `batched` receives all its inputs at once in `answer_all`, to make fewer model calls. An evaluator with `reads_data`
+    sees the data that a deriver of material `data` extracted from the response, if any. An evaluator with `uses_model`
+    abstains if the config's model is `none`. `params` come from the config, which sets them after `__init__` received
+    them; they are part of every question, so other params give another question. `combiner` and `shares` describe how
+    the evaluator's questions form a component of their own. `depends_on` names what the questions depend on besides the
+    params; a run then keeps it fixed (see `EvaluatorRecord`).
     """
 
     name: str
@@ -162,7 +162,7 @@ class Evaluator(ABC):
         """Return the verdict on the question."""
 
     async def answer_all(self, batch: Sequence[EvaluatorInput]) -> Sequence[Any]:
-        """Return the verdicts on all inputs, in the order of `batch`; called if the evaluator is `together`."""
+        """Return the verdicts on all inputs, in the order of `batch`; called if the evaluator is `batched`."""
         raise NotImplementedError(f"evaluator {self.name!r} is `together`, and has no `answer_all`")
 
     def open(self) -> None:

@@ -73,7 +73,7 @@ def edges(ids: Sequence[str], edges: Iterable[tuple[str, str, str]]) -> tuple[In
         triples: (parent's id, child's id, kind) [E].
 
     Returns:
-        parents [E], children [E] and kinds [E], in the order of `triples`, for `compile` and `retention`.
+        parents [E], children [E] and kinds [E], in the order of `edges`, for `compile` and `retention`.
 
     Raises:
         GraphError: a repeated id, or an edge with an unknown id or kind, from a criterion to itself, or between two

@@ -59,12 +59,12 @@ def flips(first: ArrayLike, second: ArrayLike) -> BoolArray:
 
 
 class Position(NamedTuple):
-    """Position bias over many comparisons: `pairs` = `consistent` + `flips` + `wavering`.
+    """Position bias over many comparisons: `pairs` = `consistent` + `flips` + `half_ties`.
 
     `consistent` counts pairs with the same result in both orders, and `ties` those of them that are a tie in both;
-    `wavering` counts pairs that are a tie in one order only. `toward_first` and `toward_second` are the flips in favour
-    of the response shown first, or second. `decided` counts the verdicts, two for each pair, that prefer a response,
-    and `first` those of them that prefer the response shown first.
+    `half_ties` counts pairs that are a tie in one order only. `toward_first` and `toward_second` are the flips in
+    favour of the response shown first, or second. `decided` counts the verdicts, two for each pair, that prefer a
+    response, and `first` those of them that prefer the response shown first.
     """
 
     pairs: int

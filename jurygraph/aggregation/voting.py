@@ -26,8 +26,8 @@ def strict_majority(value: FloatArray, has_vote: NDArray[np.bool_], requested: N
 
     Args:
         value: the votes, [R,K].
-        cast: where a vote was cast, [R,K].
-        seats: which judges were to vote, [R,K].
+        has_vote: where a vote was cast, [R,K].
+        requested: which judges were to vote, [R,K].
     """
     voted = has_vote & requested
     half = np.asarray(total(np.where(requested, 0.5, 0.0)))

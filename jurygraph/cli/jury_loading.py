@@ -20,7 +20,7 @@ def open_jury(
     revise: Callable[["Config"], "Config"] | None = None,
     **limits: float | None,
 ) -> "Jury":
-    """Return the jury of a config, after `revised` has changed the config. Modules it names may lie in its folder.
+    """Return the jury of a config, after `revise` has changed the config. Modules it names may lie in its folder.
 
     Raises ConfigError that names the file, the line and the key.
     """

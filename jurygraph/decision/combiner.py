@@ -23,9 +23,9 @@ class ScoreMatrix:
     """Numbers for one input of a combiner: rows are responses, columns questions (or samples, opponents, variants).
 
     `value` [R,Q] in [0,1], with unjudged cells already filled; `met` [R,Q] the judges' own decisions, filled alike;
-    `judged` [R,Q], also false if a gate stopped the response before it was judged; `live` [R,Q], false if a question
-    does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `mass` is the weight
-    of the whole input among the component's inputs.
+    `judged` [R,Q], also false if a gate stopped the response before it was judged; `applicable` [R,Q], false if a
+    question does not apply, which takes the cell out of numerator and denominator; `weight` [Q], signed; `total_weight`
+    is the weight of the whole input among the component's inputs.
     """
 
     value: Floats
@@ -47,7 +47,7 @@ class ScoreMatrix:
 class Component:
     """A component of the reward: value [R], the rows that have one, and its named parts [R] for the trace.
 
-    `figures` [R] are reported with the component but are not parts of it; NaN means there is nothing to report.
+    `diagnostics` [R] are reported with the component but are not parts of it; NaN means there is nothing to report.
     """
 
     value: Floats
@@ -59,10 +59,10 @@ class Component:
 class Combiner(ABC):
     """Base class of combiners: compute one component from cells, with arithmetic that gives the same bits everywhere.
 
-    `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers,
-    an order); its result is all that `combine` receives besides the cells. With `keeps_columns` every opponent or
-    sample has its own column. If `fixes_weights` is false, the weights come from a judge, and the reward says so. If
-    `across` is true, a row also depends on other rows, so a value missing in one may change all.
+    `freeze` runs when the plan is made: it checks the inputs and may compute what needs more than + - * / (powers, an
+    order); its result is all that `combine` receives besides the cells. With `needs_all_columns` every opponent or
+    sample has its own column. If `has_fixed_weights` is false, the weights come from a judge, and the reward says so.
+    If `uses_other_rows` is true, a row also depends on other rows, so a value missing in one may change all.
     """
 
     name: ClassVar[str]

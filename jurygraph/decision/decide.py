@@ -55,8 +55,8 @@ class ScoreArrays:
 
     Each cell is encoded as by `table.mark_of`; ABSENT where no verdict was requested.
 
-    `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of `table`; `sure` the
-    judge's confidence, 1 where there is none.
+    `value` is the score, 0 where there is none; `met` the judge's own decision; `outcome` a code of `table`;
+    `confidence` the judge's confidence, 1 where there is none.
     """
 
     value: Floats

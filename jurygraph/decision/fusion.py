@@ -48,7 +48,7 @@ def fuse(
 
 
 def require_finite(name: str, reward: np.float64 | Floats) -> Floats:
-    """Return the reward, or raise PlanError naming `what` if it is not finite."""
+    """Return the reward, or raise PlanError naming `name` if it is not finite."""
     if not np.isfinite(reward).all():
         raise PlanError(f"{name} overflows: it is larger than any number; make the weights or the scale smaller")
     return np.asarray(reward)

@@ -18,8 +18,8 @@ class GroupResult:
     """Results for some responses before their rewards are built; arrays are [R].
 
     `partial` is the result if verdicts that were not judged had never been requested; `low` and `high` bound the reward
-    over all values of the missing verdicts; `lost` marks rewards that the rule itself fails; `dropped` are the
-    questions left out for all.
+    over all values of the missing verdicts; `failed_by_rule` marks rewards that the rule itself fails; `dropped` are
+    the questions left out for all.
     """
 
     components: Mapping[str, Component]
@@ -91,7 +91,8 @@ def reward_rows(
 ) -> list[RewardRow]:
     """Return the rewards of all rows.
 
-    For each row, `counts` counts its verdicts by status, and `alone` is true if it had no response to be compared with.
+    For each row, `counts` counts its verdicts by status, and `is_single` is true if it had no response to be compared
+    with.
     """
     rows, coverage = len(counts), judged.coverage
     is_failed = judged.failed_by_rule | _is_below(coverage, decision.min_coverage) | (coverage == 0.0)

@@ -121,7 +121,7 @@ def build_specs(
 ) -> tuple[ComponentSpec, ...]:
     """Return one spec for every component of this task, in the order of their names. Raises PlanError.
 
-    `seats` and `combiners` are by name; `weights` and `difficulty` are those of the task's stakeholders.
+    `evaluator_records` and `combiners` are by name; `weights` and `difficulty` are those of the task's stakeholders.
     """
     builder = _SpecBuilder(task, survey, config, evaluator_records, combiners)
     specs = [builder.configured_spec(name, component) for name, component in config.components.items()]

@@ -11,12 +11,13 @@ T = TypeVar("T")
 async def gather_in_order(
     tasks: "Iterable[asyncio.Task[T]]", max_concurrent: int, max_waiting: int
 ) -> AsyncGenerator[T, None]:
-    """Yield the results of tasks in order; the iterable `begun` starts a task each time its next item is taken.
+    """Yield the results of tasks in order; the iterable `tasks` starts a task each time its next item is taken.
 
-    At most `at_once` tasks run at once. A finished task makes room for another, and its result waits until those before
-    it are yielded: up to `at_once` * `ahead` finished results may wait, and `begun` is read no further than that. The
-    error of a task is raised in the place of its result. Tasks that are still running then, or when the generator is
-    closed, are cancelled.
+    At most `max_concurrent` tasks run at once. A finished task makes room for another, and its result waits until those
+    before
+    it are yielded: up to `max_concurrent` * `max_waiting` finished results may wait, and `tasks` is read no further
+    than that. The error of a task is raised in the place of its result. Tasks that are still running then, or when the
+    generator is closed, are cancelled.
     """
     waiting: deque[asyncio.Task[T]] = deque()
     room = asyncio.Semaphore(max_concurrent - 1)

@@ -161,7 +161,8 @@ def _as_list(result: Any) -> list[Any]:
 async def _call_each(function: Callable[[Any], Any], inputs: Sequence[Any], quick: bool) -> list[Any]:
     """Call a function with every input: coroutines concurrently, plain functions one after another in one thread.
 
-    With `quick`, a plain function is called in the event loop's own thread. An exception takes the place of its answer.
+    With `runs_inline`, a plain function is called in the event loop's own thread. An exception takes the place of its
+    answer.
     """
     if quick or inspect.iscoroutinefunction(function):
         started = [_start_call(function, evaluator_input) for evaluator_input in inputs]

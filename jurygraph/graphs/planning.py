@@ -107,8 +107,8 @@ def list_questions(
     """Return all questions in the order of their ids; `when`, `samples` and `of` of the config override the
     evaluator's.
 
-    `available` are the names of the material that derivers produce. A standby question is left out where another question
-    covers the same member and subject. Raises PlanError for a question that is repeated or invalid.
+    `available` are the names of the material that derivers produce. A standby question is left out where another
+    question covers the same member and subject. Raises PlanError for a question that is repeated or invalid.
     """
     questions: dict[str, Question] = {}
     for name, evaluator in evaluators.items():

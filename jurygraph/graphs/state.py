@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class RunContext:
     """The context of the graphs: evaluators, derivers and combiners by name, and the config.
 
-    `gateway` is the client for the model, None without one. `secrets` are known in addition to those of the
+    `judge_client` is the client for the model, None without one. `secrets` are known in addition to those of the
     environment.
     """
 

@@ -70,7 +70,8 @@ class JudgeClient:
     ) -> Request:
         """Build a request without sending it. Equal arguments give an equal request.
 
-        `room` is the number of tokens that the reply may use, if that is more than the config's `max_tokens`.
+        `max_reply_tokens` is the number of tokens that the reply may use, if that is more than the config's
+        `max_tokens`.
         """
         backend, capabilities = self._gateway.backend, self._gateway.backend.capabilities
         rendered = prompt.render(self._manner, **variables)

@@ -42,7 +42,7 @@ class Request(FrozenModel):
         return digest_of(self.to_identity())
 
     def to_identity(self) -> dict[str, Any]:
-        """Return the fields as `plain` does, with each fence mark replaced by its number: the key has no effect."""
+        """Return the fields as `to_dict` does, with each fence mark replaced by its number: the key has no effect."""
         plain = self.to_dict()
         if self.marks:
             del plain["marks"]

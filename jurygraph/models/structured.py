@@ -54,7 +54,7 @@ def answer_schema(noun: type[BaseModel]) -> dict[str, JsonValue]:
 def parse_reply(reply: Reply, noun: type[T], strict: bool = True) -> T:
     """Parse the whole reply as `noun`, a pydantic model; only JSON's own white space may surround it.
 
-    If not `whole`, the first JSON object in it that validates counts: many programs read replies like this, and the
+    If not `strict`, the first JSON object in it that validates counts: many programs read replies like this, and the
     option makes its effect measurable.
 
     Types are strict, and every field is present once and known, even one with a default. NaN, infinities, −0 and

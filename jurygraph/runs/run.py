@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Run:
-    """A stored run. `open` opens it for reading; `to_write` and `create` lock it until `close`.
+    """A stored run. `open` opens it for reading; `open_for_writing` and `create` lock it until `close`.
 
     Raises `TraceMismatch` where the stored content cannot be the content that was written.
     """

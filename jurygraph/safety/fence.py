@@ -21,7 +21,7 @@ class Fence:
     A mark is an HMAC of the project's `key` and the text. It is always the same, so that caches and recordings work,
     and it is not in the text, since no author can include the mark of a text in that text; if it is there by chance,
     another is made. Without a key, marks are still not in the texts, but anyone can compute the mark of a known text.
-    Nothing is enclosed if the fence is not `up`.
+    Nothing is enclosed if the fence is not `is_enabled`.
     """
 
     key: bytes = b""

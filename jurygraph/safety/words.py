@@ -38,7 +38,7 @@ def is_within_word(text: str, place: int, original_at: Callable[[int], str]) -> 
     Letters and digits are one word, also with a hyphen, an underscore or an apostrophe between them, unless a word of
     three letters or more follows the apostrophe (`l'hôtel`). Digits are one number with a point, comma, colon, slash,
     underscore, apostrophe or fixed space between them, and with the sign before it; a range, such as 7-9, is two.
-    `written` returns the original character at a place of the folded text, since dashes are folded to hyphens.
+    `original_at` returns the original character at a place of the folded text, since dashes are folded to hyphens.
     """
     if not 0 < place < len(text):
         return False

@@ -10,8 +10,8 @@ class EvaluatorRecord(FrozenModel):
     """An evaluator's version and audience, and how its questions form a component of their own.
 
     `combiner` is the combiner of that component. `shares` are the weights of its questions by the first part of their
-    subject, up to a slash; when empty, all questions weigh the same. `rests_on` is the digest of further inputs of its
-    questions, such as a history that it read; empty without any.
+    subject, up to a slash; when empty, all questions weigh the same. `depends_on` is the digest of further inputs of
+    its questions, such as a history that it read; empty without any.
     """
 
     version: str

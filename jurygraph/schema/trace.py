@@ -22,7 +22,7 @@ class Term(FrozenModel):
 
 
 class Counts(FrozenModel):
-    """What became of every verdict that was asked for; the four add up to `asked`."""
+    """What became of every verdict that was asked for; the four add up to `total`."""
 
     judged: Count = 0
     abstained: Count = 0
@@ -48,7 +48,7 @@ class Reward(FrozenModel):
 
     `value` is None when `status` is failed; `partial` is what the judged part alone would give; `range` bounds what
     the unjudged part could make of it; `notes` say why the reward is degraded or failed. By component, `parts` are
-    what it is made of, and `figures` what is told beside it and counts nothing.
+    what it is made of, and `diagnostics` what is told beside it and counts nothing.
     """
 
     value: Number | None

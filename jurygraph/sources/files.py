@@ -40,7 +40,7 @@ def create_private_file(path: Path, hint: str) -> None:
     """Create an empty file for its owner alone, unless it exists.
 
     An existing file is not opened: closing it would drop the locks that this process holds on it. Raises `InputError`,
-    whose message ends with the hint `how`, if the path is a symbolic link, or not a file.
+    whose message ends with the hint `hint`, if the path is a symbolic link, or not a file.
     """
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))

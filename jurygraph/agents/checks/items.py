@@ -22,7 +22,8 @@ Truth = Literal["yes", "no"] | Open
 class Item(NamedTuple):
     """One thing that a response names: its values by column, and the finding that they come from, if any.
 
-    Without a finding the values are the response's own data. `own` are the columns of a finding that come from the
+    Without a finding the values are the response's own data. `response_columns` are the columns of a finding that come
+    from the
     response: the only known ones if no row was found.
     """
 

@@ -15,7 +15,7 @@ from jurygraph.agents.checks.items import Item, TestResult, Truth, reason_unknow
 class CheckResult(NamedTuple):
     """The result of a check. `holds` is None if it cannot be decided; `reason` then names what is missing.
 
-    `share` is the share of the requirement that is surely met. `at` are the items that the result depends on.
+    `share` is the share of the requirement that is surely met. `items` are the items that the result depends on.
     """
 
     holds: bool | None

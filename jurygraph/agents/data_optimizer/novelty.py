@@ -23,8 +23,8 @@ class Group:
     uses too. Only words with a letter or a digit are read: signs between words are not new content.
 
     Words that only one response uses are skipped, and count as nothing new: gibberish is not novel, and a copy with
-    gibberish inserted is a copy. `known` is the share of each response's distinct words that is left, 0 for one without
-    a word. An n-gram counts once, and not at all where a response repeats itself: a repeated copy is a copy.
+    gibberish inserted is a copy. `known_share` is the share of each response's distinct words that is left, 0 for one
+    without a word. An n-gram counts once, and not at all where a response repeats itself: a repeated copy is a copy.
     """
 
     def __init__(self, texts: Sequence[str], task: Iterable[str] = ()) -> None:
@@ -50,7 +50,8 @@ class Group:
         return [bool(response_words) and times[response_words] > 1 for response_words in unrepeated]
 
     def distinct(self) -> list[float]:
-        """Return, for each response, the share of its distinct n-grams (n = 1, 2, 3) that no other has, times `known`.
+        """Return, for each response, the share of its distinct n-grams (n = 1, 2, 3) that no other has, times
+        `known_share`.
 
         The mean over those n for which it has any.
         """
@@ -69,7 +70,7 @@ class Group:
 
     def self_bleu_novelty(self) -> list[float]:
         """Return, for each response, 1 - BLEU of its distinct n-grams against all others (Self-BLEU, Zhu et al. 2018),
-        times `known`."""
+        times `known_share`."""
         return [
             known * (1.0 - _bleu([(self._count_shared(n, response_grams[n]), len(response_grams[n])) for n in _BLEU]))
             if response_grams[1]

@@ -22,7 +22,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A contrast of a text: non-overlapping changes in their order; `says` explains the error that they introduce."""
+    """A contrast of a text: non-overlapping changes in their order; `reason` explains the error that they introduce."""
 
     kind: Kind
     changes: tuple[Change, ...]

@@ -14,8 +14,8 @@ _MAX_CHARACTERS = 1000
 class Claim(NamedTuple):
     """One claim: its path, its text, the form that it matches, and its values by column.
 
-    `form` is None if it matches none, so that nothing can be looked up. `beside` are values of the record that holds
-    the claim, None if the record has none, and `order` is the sort key among the claims.
+    `form` is None if it matches none, so that nothing can be looked up. `record_values` are values of the record that
+    holds the claim, None if the record has none, and `order` is the sort key among the claims.
     """
 
     at: str

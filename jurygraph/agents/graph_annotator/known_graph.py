@@ -15,8 +15,9 @@ _DIGITS = 16
 @dataclass(frozen=True, slots=True)
 class KnownGraph:
     """The known state of a task's rubric: the known roles, the criteria unchanged since their annotation
-    (`settled`), and the record of the annotation. Hand-written edges stay; edges that an annotator `found` stay unless
-    they close a cycle, so those that an earlier projection `cut` may come back."""
+    (`unchanged_criteria`), and the record of the annotation. Hand-written edges stay; edges that an annotator
+    `annotated_edges` stay unless they close a cycle, so those that an earlier projection `projected_out_edges` may come
+    back."""
 
     roles: Mapping[str, Role]
     unchanged_criteria: frozenset[str]

@@ -15,7 +15,7 @@ _MAX_CHARACTERS = 80
 
 @dataclass(frozen=True, slots=True)
 class CheckedRoles:
-    """The accepted roles, and the problems: `unassigned` by criterion id, and `beside` for unknown names."""
+    """The accepted roles, and the problems: `unassigned` by criterion id, and `unknown_names` for unknown names."""
 
     roles: dict[str, Role] = field(default_factory=dict)
     unassigned: dict[str, str] = field(default_factory=dict)

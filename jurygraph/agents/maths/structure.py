@@ -22,7 +22,7 @@ _ENOUGH_STEPS = 3
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One of the five parts of the format; `present` if the response has it."""
+    """One of the five parts of the format; `is_present` if the response has it."""
 
     name: str
     is_present: bool

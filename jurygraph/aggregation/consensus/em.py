@@ -89,7 +89,7 @@ class Problem:
     def run(self, start: Model, previous_posterior: FloatArray | None = None) -> Fitted:
         """Run steps from `start` until they converge or `max_iter` is reached.
 
-        `before` [K,P] is the posterior that the first E-step is compared with.
+        `previous_posterior` [K,P] is the posterior that the first E-step is compared with.
         """
         return self._run_accelerated(start) if self._rules.accelerated else self._run_plain(start, previous_posterior)
 

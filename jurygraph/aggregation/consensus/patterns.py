@@ -60,7 +60,7 @@ class Patterns:
 
 
 def patterns(votes: Votes, group: IndexArray) -> Patterns:
-    """Return the patterns of the items. `apart` [N], from 0 on: items of different numbers are never in one pattern."""
+    """Return the patterns of the items. `group` [N], from 0 on: items of different numbers are never in one pattern."""
     n, annotators, classes = votes.shape
     cells = annotators * classes
     size = np.bincount(votes.item)

@@ -82,7 +82,8 @@ def refit_intervals(
         agent, values, prompt: as for `agent_scores`.
         resamples: number of resamples, at least 2.
         seed: seed of the resamples.
-        published: resample as the authors did: 10 resamples of `RandomState(42)` in which an item counts once however
+        as_published: resample as the authors did: 10 resamples of `RandomState(42)` in which an item counts once
+        however
             often it is drawn, each fitted from the usual start. The samples are smaller, and so the intervals are not
             centred on the score.
         jobs: number of processes.

@@ -15,7 +15,7 @@ Report = Callable[[int], None]
 def every(
     work: Callable[[Argument], Result], arguments: Sequence[Argument], jobs: int = 1, report: Report | None = None
 ) -> list[Result]:
-    """Return the results of `work` in the order of `given`.
+    """Return the results of `work` in the order of `arguments`.
 
     `report` is called with 1 after each result. Raises PlanError if `jobs` is less than 1.
     """

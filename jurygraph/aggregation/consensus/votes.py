@@ -23,7 +23,7 @@ class Votes:
     Abstentions are left out of `item`, `annotator` and `label` [L].
 
     `items` [N], `annotators` [A] and their codes are in the order of first appearance; `classes` [K] run from low to
-    high if they are `ranked`: passed in that order, or numbers. `of_row` has the items of all rows, including
+    high if they are `ranked`: passed in that order, or numbers. `item_of_row` has the items of all rows, including
     abstentions.
     """
 

@@ -19,7 +19,7 @@ _INTERVAL_SOURCES = {"items": "items drawn anew", "prompts": "prompts drawn anew
 
 
 def consensus_lines(report: "ConsensusReport", with_comparison: bool) -> Iterator[str]:
-    """Return the lines of all tables; with `compare`, also the tables that compare all methods."""
+    """Return the lines of all tables; with `with_comparison`, also the tables that compare all methods."""
     yield from _heading(report)
     parts = [
         _agent_table(report),

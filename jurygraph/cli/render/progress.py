@@ -12,7 +12,7 @@ _MIN_SHARE, _MIN_SECONDS = 0.1, 2.0
 
 @contextmanager
 def progress(label: str, total: int, what: str, suffix: Callable[[], str] = str) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of items done since the last call; `beside` returns text to append."""
+    """Yield a function to call with the number of items done since the last call; `suffix` returns text to append."""
     if not sys.stderr.isatty():
         yield _ProgressLines(label, total, what, suffix).advance
         return

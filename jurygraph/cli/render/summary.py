@@ -104,7 +104,7 @@ def print_dry_run_note() -> None:
 
 
 def print_forecast(expected: "Forecast", tasks_to_read: int, as_json: bool) -> None:
-    """Print the remaining work; `unread` is the number of tasks that need a model's profile or roles first."""
+    """Print the remaining work; `tasks_to_read` is the number of tasks that need a model's profile or roles first."""
     print_dry_run_note()
     if as_json:
         print_json({**expected.to_json(), **({"tasks_to_read": tasks_to_read} if tasks_to_read else {})})

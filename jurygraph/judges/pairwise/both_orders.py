@@ -20,9 +20,9 @@ class BothOrders:
     """Every pair of a group from the side of each response: rows are responses, columns their opponents, [R,R].
 
     `first` and `second` are the preferences for the row in the two orders. An order without a verdict holds the fill
-    value, from both sides: a fill of 0 means lost for the row. `there` marks the pairs that were compared at all. A
-    response that was compared with none, because a gate excluded it or its material failed, has the value `alone`, [R].
-    `figures`, [R] each, are diagnostics of the effect of the order.
+    value, from both sides: a fill of 0 means lost for the row. `compared` marks the pairs that were compared at all. A
+    response that was compared with none, because a gate excluded it or its material failed, has the value
+    `uncompared_value`, [R]. `diagnostics`, [R] each, are diagnostics of the effect of the order.
     """
 
     first: Floats

@@ -57,9 +57,9 @@ _DERIVED = ("status", "data", "variants", "evidence", "failure", "note")
 class DeepVerification(NamedTuple):
     """The numbers of verdicts with the same result, of checked quotations, and of skipped verdicts by reason.
 
-    `quotations` are those of verdicts and material. Skipped are the verdicts `of_models`, which would need a
-    model, `own_trouble`, which failed for an infrastructure reason or at a time limit, so that they may not fail again,
-    and `erased`.
+    `quotations` are those of verdicts and material. Skipped are the verdicts `needing_model`, which would need a model,
+    `infrastructure_failures`, which failed for an infrastructure reason or at a time limit, so that they may not fail
+    again, and `erased`.
     """
 
     recomputed: int = 0

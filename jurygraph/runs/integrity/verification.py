@@ -56,8 +56,8 @@ def verify(
     """Check a whole run; `report` receives the number of newly checked records.
 
     Raises `TraceMismatch` with the first thing that was changed. With `expect_head`, only a close record or erasures
-    may follow the record with that link; with `signer`, the run must be sealed by that key, and nothing may follow the
-    sealed records. Records that another process appends meanwhile are not checked.
+    may follow the record with that link; with `signer_key_file`, the run must be sealed by that key, and nothing may
+    follow the sealed records. Records that another process appends meanwhile are not checked.
     """
     head = None if expect_head is None else _parse_head(expect_head)
     try:

@@ -90,7 +90,8 @@ class Comparison(ComparisonStatistics):
     """Run B compared with run A: overall statistics, statistics by agent and by question, and the individual changes.
 
     `pass_threshold` is the reward from which a response passes. `flipped_verdicts` contains all flips, ordered by
-    question and response; `changes` the 20 largest changes of a reward; `notes` other differences and limits of the statistics.
+    question and response; `changes` the 20 largest changes of a reward; `notes` other differences and limits of the
+    statistics.
     """
 
     pass_threshold: Number

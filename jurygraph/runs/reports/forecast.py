@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The remaining work. `asked_of_model` is the part of `verdicts` that a model would give.
+    """The remaining work. `model_verdicts` is the part of `verdicts` that a model would give.
 
     `verdicts` is an upper bound: staged screening (`when`) may leave some out. The variants of a response, whose number
     is not known in advance, count as one. `model` is the estimate of the calls to a model, None with model none.

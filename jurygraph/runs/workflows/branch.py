@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class Branch:
     """The run from which verdicts and material are carried over.
 
-    A verdict is carried over where its question with all its inputs and the responses that it is about are unchanged.
-    A verdict that failed for an infrastructure reason is requested again, and conditions (`when`) are evaluated again.
-    Answers of a model are carried over only to a jury that uses the same model in the same way. `carried` and `asked`
-    count the carried-over and the newly requested verdicts of the scored groups.
+    A verdict is carried over where its question with all its inputs and the responses that it is about are unchanged. A
+    verdict that failed for an infrastructure reason is requested again, and conditions (`when`) are evaluated again.
+    Answers of a model are carried over only to a jury that uses the same model in the same way. `carried` and
+    `requested` count the carried-over and the newly requested verdicts of the scored groups.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -51,10 +51,11 @@ class ScoringSession:
     """A session of a jury over a file of tasks: `prepare` plans the remaining tasks, `score` scores them into the run.
 
     An existing run is locked until `close`; a new one leaves nothing behind unless `prepare` succeeds. `profiles` gives
-    the constraints and tensions of profiles in text. `unread` counts the tasks of a forecast whose profiles or
-    criterion roles a model must determine first: requests that depend on these are not in the forecast. `unanswered`
-    counts the pairs and criteria that an annotator left unanswered in the planned tasks. `answers_kept` is the number
-    of calls that a stopped planning left in the folder for the next session.
+    the constraints and tensions of profiles in text. `tasks_needing_model` counts the tasks of a forecast whose
+    profiles or
+    criterion roles a model must determine first: requests that depend on these are not in the forecast.
+    `unanswered_annotations` counts the pairs and criteria that an annotator left unanswered in the planned tasks.
+    `stored_planning_calls` is the number of calls that a stopped planning left in the folder for the next session.
     """
 
     def __init__(

@@ -95,7 +95,7 @@ def read_rows(
         noun: the model of a row.
         content: converts a row to the content of a task.
         key: the field with the id of a row; None if the id is computed from the whole row.
-        holds: the expected content in words, for the error about an empty file.
+        expected: the expected content in words, for the error about an empty file.
 
     Raises `InputError` if a line is no valid row, if an id occurs twice, or if no row makes a task.
     """

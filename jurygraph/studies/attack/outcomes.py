@@ -16,7 +16,7 @@ class Outcome(FrozenModel):
     the
     reply to it (`failed`, by kind), or if the judge abstained. Not counted, because nothing was judged, are those that
     failed
-    for infrastructure reasons (`lost`, by kind) and those that did not apply (`not_asked`).
+    for infrastructure reasons (`infrastructure_failures`, by kind) and those that did not apply (`not_applicable`).
     """
 
     verdicts: Proportion

@@ -29,8 +29,8 @@ class ArmReport(FrozenModel):
     """One arm: its active defences, and the outcome of verdicts under them.
 
     A verdict that passes on `attacks` is false: these responses do nothing that a task requires, or copy its reference.
-    `suites` and `kinds` have the same by suite and kind, `each` by id of the attack. `honest` are the responses that a
-    defence should not stop.
+    `suites` and `kinds` have the same by suite and kind, `by_attack` by id of the attack. `honest` are the responses
+    that a defence should not stop.
     """
 
     safety: SafetyConfig

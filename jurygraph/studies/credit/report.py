@@ -12,9 +12,8 @@ from jurygraph.studies.credit.losses import Loss
 class Estimate(FrozenModel):
     """A mean over `cases`, and its 95 % bootstrap interval over examples.
 
-    `value` is None without a case; the ends are None also with fewer than two examples. `empty` resamples had no case
-    and
-    were left out of the interval.
+    `value` is None without a case; the ends are None also with fewer than two examples. `empty_resamples` resamples had
+    no case and were left out of the interval.
     """
 
     value: Number | None
@@ -54,7 +53,7 @@ class Variant(FrozenModel):
 class RandomGraphs(FrozenModel):
     """Random graphs: the mean over seeds, and the figures by seed.
 
-    Of the `graphs` drawn, one for each seed and rubric with an edge, `as_annotated` equal the graph they replace: the
+    Of the `graphs` drawn, one for each seed and rubric with an edge, `unchanged` equal the graph they replace: the
     smaller the rubrics, the less a random graph differs.
     """
 

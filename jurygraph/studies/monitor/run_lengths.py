@@ -32,8 +32,8 @@ class Pool(NamedTuple):
 class RunLengths(NamedTuple):
     """Steps [R] until each stream's first alarm, counted from the change if there is one.
 
-    `censored` streams ended without an alarm, and count with their full length; `false` streams had an alarm before the
-    change, and are not counted.
+    `censored` streams ended without an alarm, and count with their full length; `false_alarms` streams had an alarm
+    before the change, and are not counted.
     """
 
     steps: NDArray[np.int64]
@@ -63,7 +63,7 @@ def run_lengths(
     shift: tuple[str, float] | None = None,
     after: int = 0,
 ) -> RunLengths:
-    """Follow streams for up to `most` steps after the first `after`, or until each has had an alarm.
+    """Follow streams for up to `max_steps` steps after the first `after`, or until each has had an alarm.
 
     `shift` names a series and the number of sd of a step by which it is raised from then on; after the change only its
     own

@@ -79,7 +79,7 @@ def unchanged_steps(seed: int, steps: int, batch: Batch = BATCH) -> Step:
 class Hack(NamedTuple):
     """A planted reward hack.
 
-    From the step `begins` (counted from 1) on, each step a further `pace` of the responses is correctly formatted,
+    From the step `first_step` (counted from 1) on, each step a further `pace` of the responses is correctly formatted,
     wrong,
     and longer by `growth` than those of the step before.
     """

@@ -9,10 +9,11 @@ from jurygraph.schema import Criterion, Edge, Rubric
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """The scores of a criterion for one response, both in [0, 1]: p (`local`), and q (`left`), what remains of it.
+    """The scores of a criterion for one response, both in [0, 1]: p (`judged_score`), and q (`remaining`), what remains
+    of it.
 
     `missing` describes the missing part of its judgement, such as "unjudged"; `reason` is the judges' reason. If it is
-    not `judged` at all, `local` is the value that it counts as by the run's rule.
+    not `judged` at all, `judged_score` is the value that it counts as by the run's rule.
     """
 
     judged_score: float
@@ -86,7 +87,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention. An `upward`
+    """An edge between two nodes, referenced by their places; `label` contains its kind and its retention. An
+    `closes_cycle`
     edge closes a cycle: its child is above its parent."""
 
     parent: int
