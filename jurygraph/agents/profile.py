@@ -59,7 +59,7 @@ class ConstraintsReply(FrozenModel):
     constraints: tuple[ConstraintReply, ...] = Field(max_length=_MAX_LISTED)
 
 
-class StatedTension(FrozenModel):
+class TensionReply(FrozenModel):
     """A tension as a model states it, between two of the names that it was given."""
 
     reason: Annotated[str, Field(max_length=1000)]
@@ -71,7 +71,7 @@ class StatedTension(FrozenModel):
 class TensionsReply(FrozenModel):
     """All tensions that a model states."""
 
-    tensions: tuple[StatedTension, ...] = Field(max_length=_MAX_LISTED)
+    tensions: tuple[TensionReply, ...] = Field(max_length=_MAX_LISTED)
 
 
 class _ParsedConstraints(NamedTuple):

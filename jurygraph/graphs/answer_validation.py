@@ -37,7 +37,7 @@ _INSTALLED_PATHS = (str(Path(__file__).parents[1]), sysconfig.get_path("stdlib")
 _NO_TEXT = frozenset({"score", "met", "confidence", "scale", "status"})
 """Fields of a verdict that contain no free text of an evaluator."""
 
-FIELD_NAMES = {noun: frozenset(noun.model_fields) for noun in (Verdict, Material)}
+FIELD_NAMES = {model: frozenset(model.model_fields) for model in (Verdict, Material)}
 
 
 class _Malformed(ValueError):

@@ -33,8 +33,8 @@ def input_digests(survey: Survey) -> InputDigests:
     return InputDigests(questions, material)
 
 
-def _digest_inputs(noun: FrozenModel, names: Iterable[str], material: Mapping[str, str]) -> str:
+def _digest_inputs(model: FrozenModel, names: Iterable[str], material: Mapping[str, str]) -> str:
     """Return the digest of a question or derivation together with the basis of the material that it needs."""
     return digest_of(
-        [noun.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS)), {name: material[name] for name in names}]
+        [model.model_dump(mode="json", exclude=set(SCHEDULING_FIELDS)), {name: material[name] for name in names}]
     )

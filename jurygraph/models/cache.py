@@ -50,14 +50,14 @@ _START = len(_HEAD) + 2 * sha256().digest_size + len(_MIDDLE)
 _FOLDER_HINT = "set JURYGRAPH_CACHE to a folder of your own"
 
 
-class Stored(NamedTuple):
+class CachedReply(NamedTuple):
     """A reply, and its cost in US dollars when it was billed; None if that is not known."""
 
     reply: Reply
     cost: NonNegative | None
 
 
-_CONTENT = TypeAdapter(Stored)
+_CONTENT = TypeAdapter(CachedReply)
 
 
 def default_folder() -> Path:
@@ -99,7 +99,7 @@ class Cache:
             hint = f"delete it if it is damaged, or {_FOLDER_HINT}"
             raise InputError(f"{self.folder}: cannot be used as a cache ({error}); {hint}") from None
 
-    def get(self, key: str) -> Stored | None:
+    def get(self, key: str) -> CachedReply | None:
         """Return the stored reply to a request; None if there is none that can be trusted."""
         try:
             value = self._rows.get(key)
@@ -108,7 +108,7 @@ class Cache:
             self._log_once(f"a stored reply is of no use ({_describe_error(error)}); the model is asked again")
             return None
 
-    def put(self, replies: Mapping[str, Stored]) -> None:
+    def put(self, replies: Mapping[str, CachedReply]) -> None:
         """Store replies together, and replace those already there.
 
         The next run pays again for a reply that cannot be stored.
@@ -130,7 +130,7 @@ class Cache:
             self._rows.close()
             self._log_once(f"a reply of no use could not be taken out ({_describe_error(error)})")
 
-    def _to_envelope(self, key: str, stored: Stored) -> bytes | None:
+    def _to_envelope(self, key: str, stored: CachedReply) -> bytes | None:
         try:
             return _seal_envelope(key, _CONTENT.dump_json(stored, exclude_defaults=True))
         except ValueError as error:

@@ -14,7 +14,7 @@ from jurygraph.schema.config import (
     WeightsConfig,
 )
 from jurygraph.schema.evaluator_record import EvaluatorRecord
-from jurygraph.schema.frozen_model import FrozenModel, canonical, digest_of
+from jurygraph.schema.frozen_model import FrozenModel, canonical_json, digest_of
 from jurygraph.schema.plan import (
     Branch,
     ComponentInput,
@@ -145,6 +145,6 @@ __all__ = [
     "Verdict",
     "Wave",
     "WeightsConfig",
-    "canonical",
+    "canonical_json",
     "digest_of",
 ]

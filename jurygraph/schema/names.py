@@ -4,12 +4,12 @@ import difflib
 from collections.abc import Iterable, Sequence
 
 
-def require_unique(noun: str, field: str, ids: Sequence[str]) -> None:
+def require_unique(kind: str, field: str, ids: Sequence[str]) -> None:
     """Raise ValueError where an id is repeated; `field` is the path of an id, with `{}` for its index."""
     seen: set[str] = set()
     for place, name in enumerate(ids):
         if name in seen:
-            raise ValueError(f"`{field.format(place)}` is {quote_name(name)} again; give each {noun} an id of its own")
+            raise ValueError(f"`{field.format(place)}` is {quote_name(name)} again; give each {kind} an id of its own")
         seen.add(name)
 
 

@@ -49,7 +49,7 @@ def create_private_file(path: Path, hint: str) -> None:
             raise InputError(f"{path}: is a link, or no file; {hint}") from None
 
 
-class FileMark(FrozenModel):
+class FileDigest(FrozenModel):
     """Name and SHA-256 of a file as it was read."""
 
     name: str
@@ -84,7 +84,7 @@ class TextFile:
         self._file = _open(path)
         try:
             self._state = _state(self._file)
-            self.mark = FileMark(name=self.name, sha256=_sha256(self._file))
+            self.mark = FileDigest(name=self.name, sha256=_sha256(self._file))
             if self._read_start(len(GZIP)) == GZIP:
                 self._unpack()
             require_text(self.name, self._file)

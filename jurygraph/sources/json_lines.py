@@ -20,18 +20,18 @@ _MAX_DEPTH = 100
 _MAX_DIGITS = 300
 
 
-def read_lines(file: TextFile, noun: type[N]) -> Iterator[tuple[Line, N]]:
+def read_lines(file: TextFile, model: type[N]) -> Iterator[tuple[Line, N]]:
     """Yield every line of the file as a model."""
     for line in file.lines():
-        result = _parse_line(line.text, noun)
+        result = _parse_line(line.text, model)
         if isinstance(result, Problem):
             raise_line_error(file.name, line.number, result)
         yield line, result
 
 
-def reread_line(file: TextFile, place: ByteRange, noun: type[N]) -> N:
+def reread_line(file: TextFile, place: ByteRange, model: type[N]) -> N:
     """Return the model of a line that `read_lines` has yielded before."""
-    return noun.model_validate_json(file.read(place), strict=True)
+    return model.model_validate_json(file.read(place), strict=True)
 
 
 def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
@@ -39,7 +39,7 @@ def raise_line_error(name: str, line: int, problem: Problem) -> NoReturn:
     raise InputError(f"{name}, line {line}{f', field {problem.field}' if problem.path else ''}: {problem}")
 
 
-def _parse_line(text: str, noun: type[N]) -> N | Problem:
+def _parse_line(text: str, model: type[N]) -> N | Problem:
     """Return the model in a line, or the error in it."""
     value = _parse_value(text)
     if isinstance(value, Problem):
@@ -47,10 +47,10 @@ def _parse_line(text: str, noun: type[N]) -> N | Problem:
     if not isinstance(value, dict):
         return Problem((), f"is {describe_value(value)}", 'each line is one JSON object, such as {"id": "a", …}')
     try:
-        return noun.model_validate_json(text, strict=True)
+        return model.model_validate_json(text, strict=True)
     except ValidationError as error:
         if error.errors(include_url=False)[0]["type"] != "json_invalid":
-            return describe_validation_error(error, noun, value)
+            return describe_validation_error(error, model, value)
         path = next((path for path, part in _parts(value) if isinstance(part, str) and not _has_no_surrogate(part)), ())
         return Problem(path, "holds half of a surrogate pair, which is no character", "write the whole character")
 

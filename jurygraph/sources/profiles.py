@@ -14,7 +14,7 @@ from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Task
 from jurygraph.schema.profile import Profiles, ProfilesLine
-from jurygraph.sources.files import ByteRange, FileMark, Line, TextFile, require_temporary_space
+from jurygraph.sources.files import ByteRange, FileDigest, Line, TextFile, require_temporary_space
 from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
 from jurygraph.sources.tasks import TaskSource
 
@@ -38,7 +38,7 @@ class ProfilesFile:
             raise
 
     @property
-    def mark(self) -> FileMark:
+    def mark(self) -> FileDigest:
         """Name and digest of the file."""
         return self._file.mark
 

@@ -8,7 +8,7 @@ from typing import Any
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Message, Rubric, Task, TaskLine
-from jurygraph.sources.files import ByteRange, FileMark, TextFile, require_temporary_space
+from jurygraph.sources.files import ByteRange, FileDigest, TextFile, require_temporary_space
 from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
 
 _REVIEW_HINT = "have `jurygraph annotate --edges-from` ask about what changed"
@@ -38,7 +38,7 @@ class EdgesFile:
             raise
 
     @property
-    def digest(self) -> FileMark:
+    def digest(self) -> FileDigest:
         """Name and digest of the file."""
         return self._file.mark
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Self
 from jurygraph.errors import InputError
 from jurygraph.messages import Problem, did_you_mean, quote
 from jurygraph.schema import Response, ResponseLine, Task, TaskLine
-from jurygraph.sources.files import FileMark, Line, TextFile, require_temporary_space
+from jurygraph.sources.files import FileDigest, Line, TextFile, require_temporary_space
 from jurygraph.sources.index import TaskIndex
 from jurygraph.sources.json_lines import raise_line_error, read_lines, reread_line
 from jurygraph.sources.reviewed_graphs import EdgesFile
@@ -22,8 +22,8 @@ Pair = tuple[Task, tuple[Response, ...]]
 class ValidatedFiles(NamedTuple):
     """TASKS and RESPONSES whose lines were all validated earlier, with their numbers of tasks and responses."""
 
-    tasks: FileMark
-    responses: FileMark | None
+    tasks: FileDigest
+    responses: FileDigest | None
     extent: tuple[int, int]
 
 
@@ -46,9 +46,9 @@ class TaskSource:
         extent: tuple[int, int] | None,
     ) -> None:
         """Take files that `held` closes; tasks may name files below `folder`."""
-        self.tasks: FileMark = tasks.mark
-        self.responses: FileMark | None = None if responses is None else responses.mark
-        self.edges: FileMark | None = None if edges is None else edges.digest
+        self.tasks: FileDigest = tasks.mark
+        self.responses: FileDigest | None = None if responses is None else responses.mark
+        self.edges: FileDigest | None = None if edges is None else edges.digest
         self.graphs = 0 if edges is None else len(edges)
         self._tasks, self._responses, self._edges, self._resources = tasks, responses, edges, held
         self._folder, self._extent = folder, extent

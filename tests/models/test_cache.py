@@ -23,14 +23,14 @@ from hypothesis import strategies as st
 import jurygraph
 import jurygraph.models.cache as storage
 from jurygraph.errors import InputError
-from jurygraph.models.cache import Cache, Stored, default_folder
+from jurygraph.models.cache import Cache, CachedReply, default_folder
 from jurygraph.models.request import Reply, Token
 from tests.examples import at_most
 
 ROOT = Path(jurygraph.__file__).parents[1]
 KEY, OTHER = "a" * 64, "b" * 64
-YES = Stored(Reply(text="yes", finish="stop", served="m-1", tokens_in=9, tokens_out=1), 0.00012)
-NO = Stored(Reply(text="no"), None)
+YES = CachedReply(Reply(text="yes", finish="stop", served="m-1", tokens_in=9, tokens_out=1), 0.00012)
+NO = CachedReply(Reply(text="no"), None)
 
 
 @pytest.fixture
@@ -89,12 +89,12 @@ replies = st.builds(
     tokens_out=counts,
     tokens=st.lists(tokens, max_size=3).map(tuple),
 )
-stored = st.builds(Stored, replies, st.none() | st.floats(0.0, allow_infinity=False, allow_nan=False))
+stored = st.builds(CachedReply, replies, st.none() | st.floats(0.0, allow_infinity=False, allow_nan=False))
 
 
 @settings(max_examples=at_most(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stored)
-def test_what_is_got_is_what_was_put(cache: Cache, one: Stored) -> None:
+def test_what_is_got_is_what_was_put(cache: Cache, one: CachedReply) -> None:
     cache.put({KEY: one})
     assert cache.get(KEY) == one
 
@@ -129,7 +129,7 @@ def test_what_lies_in_the_file_is_json(cache: Cache, folder: Path) -> None:
 
 
 def test_a_long_reply_lies_in_the_database_too(cache: Cache, folder: Path) -> None:
-    long = Stored(Reply(text="é" * 3_000_000), 1.0)
+    long = CachedReply(Reply(text="é" * 3_000_000), 1.0)
     cache.put({KEY: long})
     assert cache.get(KEY) == long
     assert {path.name for path in folder.iterdir()} <= {"cache.db", "cache.db-wal", "cache.db-shm"}
@@ -297,7 +297,7 @@ def test_no_text_of_a_reply_is_logged(cache: Cache, folder: Path, caplog: pytest
     with database(folder) as connection:
         connection.execute("UPDATE Cache SET value = CAST(x'ff' || 'canary' AS TEXT)")
     cache.get(KEY)
-    cache.put({KEY: Stored(Reply(text="canary \ud800"), None)})
+    cache.put({KEY: CachedReply(Reply(text="canary \ud800"), None)})
     assert len(caplog.records) == 3
     assert "canary" not in caplog.text
 
@@ -310,13 +310,13 @@ def test_a_reply_that_is_overwritten_is_good_again(cache: Cache, folder: Path) -
 
 
 def test_a_reply_that_cannot_be_written_as_json_is_not_stored(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
-    cache.put({KEY: Stored(Reply(text="\ud800"), None)})
+    cache.put({KEY: CachedReply(Reply(text="\ud800"), None)})
     assert cache.get(KEY) is None
     assert "could not be stored" in warnings(caplog)[0]
 
 
 def test_one_that_cannot_be_written_takes_no_other_with_it(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
-    cache.put({KEY: YES, "bad": Stored(Reply(text="\ud800"), None), OTHER: NO})
+    cache.put({KEY: YES, "bad": CachedReply(Reply(text="\ud800"), None), OTHER: NO})
     assert (cache.get(KEY), cache.get("bad"), cache.get(OTHER)) == (YES, None, NO)
     assert len(warnings(caplog)) == 1
 
@@ -491,22 +491,22 @@ FULL = """
 import resource, sys
 from pathlib import Path
 from jurygraph.models.request import Reply
-from jurygraph.models.cache import Cache, Stored
+from jurygraph.models.cache import Cache, CachedReply
 
 folder = Path(sys.argv[1])
 with Cache(folder) as cache:
-    cache.put({"first": Stored(Reply(text="first"), None)})
+    cache.put({"first": CachedReply(Reply(text="first"), None)})
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, hard))
     for number in range(40):
-        cache.put({f"{number}": Stored(Reply(text=f"{number} " * 4000), None)})
+        cache.put({f"{number}": CachedReply(Reply(text=f"{number} " * 4000), None)})
     for number in range(40):
         got = cache.get(f"{number}")
         assert got is None or got.reply.text == f"{number} " * 4000, number
     assert cache.get("39") is None
     assert cache.get("first").reply.text == "first"
     resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
-    cache.put({"last": Stored(Reply(text="last"), None)})
+    cache.put({"last": CachedReply(Reply(text="last"), None)})
     assert cache.get("last").reply.text == "last"
 """
 
@@ -526,17 +526,17 @@ WRITER = """
 import sys, time
 from pathlib import Path
 from jurygraph.models.request import Reply
-from jurygraph.models.cache import Cache, Stored
+from jurygraph.models.cache import Cache, CachedReply
 
 folder, name, other = sys.argv[1:]
 with Cache(Path(folder)) as cache:
-    cache.put({name: Stored(Reply(text="ready"), None)})
+    cache.put({name: CachedReply(Reply(text="ready"), None)})
     until = time.monotonic() + 60
     while cache.get(other) is None and time.monotonic() < until:
         time.sleep(0.001)
     for number in range(150):
-        cache.put({"shared": Stored(Reply(text=f"{name} {number} " * 200), 1.0)})
-        cache.put({f"{name}-{number}": Stored(Reply(text=f"{name}-{number}"), 0.5)})
+        cache.put({"shared": CachedReply(Reply(text=f"{name} {number} " * 200), 1.0)})
+        cache.put({f"{name}-{number}": CachedReply(Reply(text=f"{name}-{number}"), 0.5)})
         shared = cache.get("shared").reply.text
         assert len(set(shared.split(" "))) == 3, "two replies became one"
 """
@@ -551,7 +551,7 @@ def test_processes_share_a_folder(folder: Path, caplog: pytest.LogCaptureFixture
     with Cache(folder) as opened:
         for name in ("one", "two"):
             for number in range(150):
-                assert opened.get(f"{name}-{number}") == Stored(Reply(text=f"{name}-{number}"), 0.5)
+                assert opened.get(f"{name}-{number}") == CachedReply(Reply(text=f"{name}-{number}"), 0.5)
         shared = opened.get("shared")
     assert shared is not None
     assert shared.reply.text in {f"{name} 149 " * 200 for name in ("one", "two")}
@@ -564,7 +564,7 @@ def test_threads_share_a_cache(cache: Cache, caplog: pytest.LogCaptureFixture) -
     def write(name: int) -> None:
         together.wait()
         for number in range(50):
-            cache.put({f"{name}-{number}": Stored(Reply(text=f"{name}-{number}"), None)})
+            cache.put({f"{name}-{number}": CachedReply(Reply(text=f"{name}-{number}"), None)})
             cache.put({"shared": YES})
             assert cache.get("shared") == YES
         cache.close()
@@ -573,7 +573,7 @@ def test_threads_share_a_cache(cache: Cache, caplog: pytest.LogCaptureFixture) -
         list(threads.map(write, range(4)))
     for name in range(4):
         for number in range(50):
-            assert cache.get(f"{name}-{number}") == Stored(Reply(text=f"{name}-{number}"), None)
+            assert cache.get(f"{name}-{number}") == CachedReply(Reply(text=f"{name}-{number}"), None)
     assert caplog.records == []
 
 

@@ -40,9 +40,9 @@ GOOD = {"verdicts": [{"id": "a", "reason": "It says so.", "met": True, "probabil
 TEXT = json.dumps(GOOD)
 
 
-def fault(text: str, noun: type[BaseModel] = Verdicts, **more: Any) -> Fault:
+def fault(text: str, reply_model: type[BaseModel] = Verdicts, **more: Any) -> Fault:
     with pytest.raises(Fault) as caught:
-        parse_reply(Reply(text=text, **more), noun)
+        parse_reply(Reply(text=text, **more), reply_model)
     return caught.value
 
 
@@ -172,9 +172,9 @@ def test_a_field_that_nobody_asked_for_is_malformed() -> None:
     class Loose(BaseModel):
         verdicts: tuple[One, ...]
 
-    for noun in (Verdicts, Loose):  # whatever the noun itself would let pass
-        assert str(fault(with_first(confidence=1), noun)).startswith("field verdicts[0].confidence: ")
-        assert str(fault(f'{TEXT[:-1]}, "note": 1}}', noun)).startswith("field note: ")
+    for reply_model in (Verdicts, Loose):  # whatever the model itself would let pass
+        assert str(fault(with_first(confidence=1), reply_model)).startswith("field verdicts[0].confidence: ")
+        assert str(fault(f'{TEXT[:-1]}, "note": 1}}', reply_model)).startswith("field note: ")
 
 
 @pytest.mark.parametrize("field", ["id", "reason", "met", "probability"])
@@ -291,7 +291,7 @@ def test_a_reply_of_megabytes_is_read_and_refused_whole() -> None:
 
 
 def plainly(text: str) -> Verdicts | None:
-    """The noun in a reply, read by hand: the independent word on what is valid. None where it is not."""
+    """The model in a reply, read by hand: the independent word on what is valid. None where it is not."""
     try:
         value = json.loads(
             text, object_pairs_hook=_no_doubles, parse_constant=_no, parse_float=_plain_number, parse_int=_plain_number
@@ -429,7 +429,7 @@ MANGLINGS: tuple[Callable[[str, random.Random], str], ...] = (_insert, _delete, 
 
 
 def outcome(text: str) -> Verdicts | str:
-    """The noun, or the kind of the fault, of which the words are short and can be stored."""
+    """The model, or the kind of the fault, of which the words are short and can be stored."""
     try:
         return parse_reply(Reply.model_construct(text=text, finish="stop", refusal=None), Verdicts)
     except Fault as wrong:
@@ -464,7 +464,7 @@ def test_no_text_raises_anything_but_a_fault(text: str) -> None:
 
 
 def anywhere(text: str, **more: Any) -> Verdicts | str:
-    """The noun that is found in a reply which need not be one as a whole, or the kind of fault."""
+    """The model that is found in a reply which need not be one as a whole, or the kind of fault."""
     try:
         return parse_reply(Reply(text=text, **more), Verdicts, strict=False)
     except Fault as found:
@@ -596,8 +596,8 @@ def test_a_rich_noun_is_said_in_the_strict_subset_alone() -> None:
 
 
 def test_the_schema_has_the_same_bytes_every_time() -> None:
-    for noun in (Verdicts, Rich, Tree):
-        assert len({json.dumps(answer_schema(noun)) for _ in range(3)}) == 1
+    for reply_model in (Verdicts, Rich, Tree):
+        assert len({json.dumps(answer_schema(reply_model)) for _ in range(3)}) == 1
 
 
 class Tree(FrozenModel):
@@ -741,7 +741,7 @@ def test_the_order_of_the_fields_is_told_and_is_part_of_the_identity() -> None:
         met: bool
         reason: str
 
-    forth, back = (request(("user", "It."), answer=answer_schema(noun)) for noun in (There, Back))
+    forth, back = (request(("user", "It."), answer=answer_schema(reply_model)) for reply_model in (There, Back))
     assert forth.digest != back.digest
     assert with_instructions(forth).messages[-1].content.index('"reason"') < with_instructions(forth).messages[
         -1

@@ -75,6 +75,18 @@ BAD = {
         "evaluators: [a]\ngates:\n  - kind: format\n    belo: 1",
         "line 4, key gates[0].belo: unknown; did you mean below?",
     ),
+    "a key of another kind of gate": (
+        "evaluators: [a]\ngates:\n  - kind: repetition\n    below: 1",
+        "line 4, key gates[0].below: unknown; known here: kind, component, above",
+    ),
+    "a repetition gate without its threshold": (
+        "evaluators: [a]\ngates: [{kind: repetition}]",
+        "line 2, key gates[0].above: is missing; every repetition control needs it",
+    ),
+    "a precision gate without its components": (
+        "evaluators: [a]\ngates: [{kind: precision, fraction: 0.5}]",
+        "line 2, key gates[0].auxiliary: is missing; every precision shaping needs it",
+    ),
     "unknown key of an input": (
         "evaluators: [a]\ncomponents: {x: {inputs: {y: {of: b, reduc: min}}}}",
         "line 2, key components.x.inputs.y.reduc: unknown; did you mean reduce?",

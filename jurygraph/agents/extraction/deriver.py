@@ -49,7 +49,7 @@ class Extract(Deriver):
 
     Args:
         records: kinds of records, each with its fields: a description of each, or `about` with `number`, `context`,
-            `optional` or `one_of` (see `FieldStated`).
+            `optional` or `one_of` (see `FieldSpec`).
     """
 
     name = "extract"

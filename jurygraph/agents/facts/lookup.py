@@ -5,7 +5,7 @@ from typing import Any, Literal, TypedDict
 
 from jurygraph.agents.facts.claims import Claim, is_adjacent, read_claims
 from jurygraph.agents.facts.names import nearest_name, normalise, to_text, values_agree
-from jurygraph.agents.facts.spec import ClaimsStated
+from jurygraph.agents.facts.spec import ClaimsSpec
 from jurygraph.agents.facts.tables import Key, Table
 from jurygraph.messages import shorten
 
@@ -66,7 +66,7 @@ def _describe_difference(finding: Finding, column: str) -> str:
     return f"{column} is {actual or 'not told'}, not {claimed or 'left open'}"
 
 
-async def look_up(kind: ClaimsStated, tables: Mapping[str, Table], data: Any) -> list[Finding]:
+async def look_up(kind: ClaimsSpec, tables: Mapping[str, Table], data: Any) -> list[Finding]:
     """Look up all claims of one kind. After 200 unknown names, similar ones are no longer searched."""
     findings: list[Finding] = []
     misses = 0

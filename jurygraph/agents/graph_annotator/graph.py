@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from jurygraph.agents.graph_annotator.candidates import Pair
-from jurygraph.agents.graph_annotator.known_graph import KnownGraph, seen
+from jurygraph.agents.graph_annotator.known_graph import KnownGraph, criterion_digest
 from jurygraph.agents.graph_annotator.projection import Projection
 from jurygraph.agents.graph_annotator.voting import (
     Batch,
@@ -70,7 +70,9 @@ def freeze_graph(
     update = {
         "roles": {name: role for name, role in sorted((before | record.roles).items()) if roles.get(name) == role},
         "seen": {
-            criterion.id: seen(task, criterion, criterion.role) for criterion in criteria if criterion.role is not None
+            criterion.id: criterion_digest(task, criterion, criterion.role)
+            for criterion in criteria
+            if criterion.role is not None
         },
         "rejected": tuple(sorted({*known.still_rejected(requested), *record.rejected}, key=_sort_key)),
         "unanswered": tuple(sorted(record.unanswered, key=lambda pair: (pair.parent, pair.child))),

@@ -9,7 +9,7 @@ from jurygraph.agents.judging.evaluator import shared_prompt_variables
 from jurygraph.agents.judging.quotations import explain_rejected_quote
 from jurygraph.agents.judging.single_call import SingleCallEvaluator
 from jurygraph.agents.quality_assessor.arithmetic import FalseCalculation, find_false_calculations
-from jurygraph.agents.quality_assessor.reply import ASPECTS, FaultStated, StepsStated, steps_reply_model
+from jurygraph.agents.quality_assessor.reply import ASPECTS, FaultReply, StepsReply, steps_reply_model
 from jurygraph.agents.quality_assessor.reward import NO_STEPS, step_reward
 from jurygraph.agents.quality_assessor.segments import Segment, split_steps
 from jurygraph.agents.roles import EvaluatorInput
@@ -111,7 +111,7 @@ class _Findings:
         self._steps, self._slip_by_step, self._is_checked = steps, slip_by_step, is_checked
         self._texts = [SearchableText(step.text) for step in steps]
 
-    def of(self, reply: StepsStated) -> dict[str, list[_Unsound]]:
+    def of(self, reply: StepsReply) -> dict[str, list[_Unsound]]:
         """Return the unsound steps by aspect, in the order of the steps; one entry per unsound step."""
         unsound: dict[str, list[_Unsound]] = {aspect: [] for aspect in ASPECTS}
         unsound["accuracy"] = [self._unsound_by_code(slip) for slip in self._slip_by_step.values()]
@@ -119,7 +119,7 @@ class _Findings:
             unsound[fault.aspect].append(self._unsound_by_model(step, fault))
         return {aspect: sorted(entries, key=lambda entry: entry.step) for aspect, entries in unsound.items()}
 
-    def flaw(self, reply: StepsStated) -> str | None:
+    def flaw(self, reply: StepsReply) -> str | None:
         """Return what is wrong with a reply whose faults have no quotation from their step; None if it is fine."""
         problems_by_step = (
             (step, fault.aspect, self._unsound_by_model(step, fault).lacking) for step, fault in self._faults(reply)
@@ -129,7 +129,7 @@ class _Findings:
         ]
         return f"{'; '.join(problems)}; {_HINT}" if problems else None
 
-    def _faults(self, reply: StepsStated) -> Iterator[tuple[int, FaultStated]]:
+    def _faults(self, reply: StepsReply) -> Iterator[tuple[int, FaultReply]]:
         """Yield the faults of a reply, without those about accuracy that code has found itself."""
         for step in reply.steps:
             for fault in step.faults:
@@ -140,7 +140,7 @@ class _Findings:
         evidence = Evidence(quote=slip.quote, start=slip.start, end=slip.end, verified=True)
         return _Unsound(slip.step, slip.description, (evidence,))
 
-    def _unsound_by_model(self, step: int, fault: FaultStated) -> _Unsound:
+    def _unsound_by_model(self, step: int, fault: FaultReply) -> _Unsound:
         if not self._is_checked:
             return _Unsound(step, fault.reason, (Evidence(quote=fault.quote),) if fault.quote.strip() else ())
         text, offset = self._texts[step - 1], self._steps[step - 1].start

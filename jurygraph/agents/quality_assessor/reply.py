@@ -17,21 +17,21 @@ ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
 # are visible too, in messages about missing fields.
 
 
-class FaultStated(FrozenModel):  # comes before the flags of the aspects, so that the fault is described first
+class FaultReply(FrozenModel):  # comes before the flags of the aspects, so that the fault is described first
     aspect: Aspect
     reason: Reason
     quote: Annotated[str, Field(max_length=1000)]
 
 
-class StepStated(FrozenModel):
+class StepReply(FrozenModel):
     step: Annotated[int, Field(strict=True, ge=1)]
-    faults: Annotated[tuple[FaultStated, ...], Field(max_length=len(ASPECTS))]
+    faults: Annotated[tuple[FaultReply, ...], Field(max_length=len(ASPECTS))]
     accuracy: Flag
     facts: Flag
     coherence: Flag
 
     @model_validator(mode="after")
-    def _check_faults(self) -> "StepStated":
+    def _check_faults(self) -> "StepReply":
         fault_aspects = sorted(fault.aspect for fault in self.faults)
         unsound = sorted(aspect for aspect in ASPECTS if not getattr(self, aspect))
         if fault_aspects != unsound:
@@ -42,11 +42,11 @@ class StepStated(FrozenModel):
         return self
 
 
-class StepsStated(FrozenModel):
-    steps: tuple[StepStated, ...]
+class StepsReply(FrozenModel):
+    steps: tuple[StepReply, ...]
 
     @model_validator(mode="after")
-    def _check_numbers(self) -> "StepsStated":
+    def _check_numbers(self) -> "StepsReply":
         numbers = [step.step for step in self.steps]
         if numbers != list(range(1, len(numbers) + 1)):
             raise ValueError(f"the steps are {numbers}: give each once, in order, from 1 to {len(numbers)}")
@@ -54,7 +54,7 @@ class StepsStated(FrozenModel):
 
 
 @lru_cache(maxsize=128)
-def steps_reply_model(number: int) -> type[StepsStated]:
+def steps_reply_model(number: int) -> type[StepsReply]:
     """Return the reply model about so many steps."""
-    fields: Any = {"steps": (Annotated[tuple[StepStated, ...], Field(min_length=number, max_length=number)], ...)}
-    return create_model("StepsStated", __base__=StepsStated, **fields)
+    fields: Any = {"steps": (Annotated[tuple[StepReply, ...], Field(min_length=number, max_length=number)], ...)}
+    return create_model("StepsReply", __base__=StepsReply, **fields)

@@ -58,5 +58,5 @@ def _prediction_model(form: PredictionForm, compact: bool) -> type[FrozenModel]:
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
     confidence = Annotated[float, Field(strict=True, ge=0.0, le=_MAX_CONFIDENCE)]
     return create_model(
-        "PredictionStated", __base__=FrozenModel, **explanation, value=(value, ...), confidence=(confidence, ...)
+        "PredictionReply", __base__=FrozenModel, **explanation, value=(value, ...), confidence=(confidence, ...)
     )

@@ -68,7 +68,7 @@ class ComparisonJudge(Evaluator):
         gateway = inputs.client
         assert gateway is not None, "asked without a model"
         names = tuple(ascii_uppercase[: len(responses)])
-        noun: type[Any] = self.reply_model(names, self._compact)
+        reply_model: type[Any] = self.reply_model(names, self._compact)
         named_responses = [
             {"name": name, "text": response.text} for name, response in zip(names, responses, strict=True)
         ]
@@ -79,7 +79,7 @@ class ComparisonJudge(Evaluator):
             **self.prompt_variables(names),
         }
         request = gateway.request(
-            self._prompt, noun, {**shared_prompt_variables(inputs), **own_variables}, sample=inputs.sample
+            self._prompt, reply_model, {**shared_prompt_variables(inputs), **own_variables}, sample=inputs.sample
         )
         texts = [await aread_text(response.text) for response in responses]
         needs_evidence = gateway.safety.evidence and not self._compact
@@ -91,7 +91,7 @@ class ComparisonJudge(Evaluator):
                 if needs_evidence
                 else None
             )
-            judged = await gateway.judge(request, noun, flaw)
+            judged = await gateway.judge(request, reply_model, flaw)
         except Fault as fault:
             return Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
         quoted = _find_quotations(judged.value, texts)

@@ -75,4 +75,4 @@ def _ranking_model(names: tuple[str, ...], compact: bool) -> type[FrozenModel]:
     exact_length = Field(min_length=len(names), max_length=len(names))
     ranking_type = Annotated[tuple[label, ...], exact_length, AfterValidator(each_once)]
     explanation: Any = {} if compact else {"reason": (Reason, ...), "quotes": (Quotes, ...)}
-    return create_model("RankingStated", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...))
+    return create_model("RankingReply", __base__=FrozenModel, **explanation, ranking=(ranking_type, ...))

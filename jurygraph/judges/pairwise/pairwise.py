@@ -16,13 +16,13 @@ _SCORES: dict[Preferred, tuple[float, str]] = {"A": (1.0, "first"), "B": (0.0, "
 # No docstrings: they would be part of the schema in the prompt. Class names appear in messages about missing fields.
 
 
-class PreferenceStated(FrozenModel):
+class PreferenceReply(FrozenModel):
     reason: Reason
     quotes: Quotes
     preferred: Preferred
 
 
-class BarePreferenceStated(FrozenModel):
+class BarePreferenceReply(FrozenModel):
     preferred: Preferred
 
 
@@ -39,7 +39,7 @@ class Pairwise(ComparisonJudge):
     combiner = "win-share"
 
     def reply_model(self, names: Sequence[str], compact: bool) -> type[FrozenModel]:
-        return BarePreferenceStated if compact else PreferenceStated
+        return BarePreferenceReply if compact else PreferenceReply
 
     def has_preference(self, reply: Any) -> bool:
         return bool(reply.preferred != "tie")

@@ -25,7 +25,7 @@ The paper gives the number of A alone; the other numbers, and the wording of all
 # No docstring: it would be part of the schema in the prompt.
 
 
-class ItemStated(FrozenModel):
+class ItemReply(FrozenModel):
     reason: Reason
     quotes: Quotes
     met: Flag
@@ -83,12 +83,12 @@ def _shared_categories(people: int) -> str:
 
 @lru_cache(maxsize=64)
 def _reply_model(people: int) -> type[FrozenModel]:
-    item_fields: Any = dict.fromkeys((f"A{number}" for number in _item_numbers("A")), (ItemStated, ...))
-    person = create_model("PersonStated", __base__=FrozenModel, **item_fields)
+    item_fields: Any = dict.fromkeys((f"A{number}" for number in _item_numbers("A")), (ItemReply, ...))
+    person = create_model("PersonReply", __base__=FrozenModel, **item_fields)
     fields: Any = dict.fromkeys(person_names(people), (person, ...))
     names = (f"{category}{number}" for category in _shared_categories(people) for number in _item_numbers(category))
-    fields |= dict.fromkeys(names, (ItemStated, ...))
-    return create_model("VerdictsStated", __base__=FrozenModel, **fields)
+    fields |= dict.fromkeys(names, (ItemReply, ...))
+    return create_model("VerdictsReply", __base__=FrozenModel, **fields)
 
 
 def _build_finding(item: _Item, reply: Any, people: People) -> Finding:

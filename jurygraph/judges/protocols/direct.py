@@ -9,13 +9,13 @@ from jurygraph.agents.judging.findings import Finding
 from jurygraph.agents.judging.forms import Claim
 from jurygraph.judges.protocols.people import restore_ids
 from jurygraph.judges.protocols.protocol import People, ScoringProtocol
-from jurygraph.judges.protocols.scale import LOWEST, GroundsStated, Ten, on_scale
+from jurygraph.judges.protocols.scale import LOWEST, GroundsReply, Ten, on_scale
 from jurygraph.schema import FrozenModel
 
 OVERALL = "overall"
 ASPECTS = ("hard_constraints", "credibility", "timeline", "fairness", "actionability")
-_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsStated, ...)) | {"value": (Ten, ...)}
-_REPLY = create_model("VerdictStated", __base__=FrozenModel, **_FIELDS)
+_FIELDS: Any = dict.fromkeys(ASPECTS, (GroundsReply, ...)) | {"value": (Ten, ...)}
+_REPLY = create_model("VerdictReply", __base__=FrozenModel, **_FIELDS)
 
 
 class Direct(ScoringProtocol):

@@ -67,11 +67,11 @@ class ScoringProtocol(SingleCallEvaluator):
         """Return all verdicts of the protocol on a response, by subject."""
         people, gateway = inputs.task.people, inputs.client
         assert gateway is not None, "asked without a model"
-        noun = self.reply_model(people)
+        reply_model = self.reply_model(people)
         variables = {**shared_prompt_variables(inputs), "people": named_people(people), **self.prompt_variables(people)}
         request = gateway.request(
             self._prompt,
-            noun,
+            reply_model,
             variables,
             sample=inputs.sample,
             max_reply_tokens=TOKENS_PER_REASON * self.max_reasons(people),
@@ -84,7 +84,7 @@ class ScoringProtocol(SingleCallEvaluator):
             )
 
         try:
-            judged = await gateway.judge(request, noun, check_off_loop(find_flaw, len(inputs.response.text)))
+            judged = await gateway.judge(request, reply_model, check_off_loop(find_flaw, len(inputs.response.text)))
         except Fault as fault:
             failed = Verdict(status="failed", failure=fault.failure, reason=str(fault), call=fault.call)
             return dict.fromkeys(self.subjects(people), failed)

@@ -15,12 +15,12 @@ Ten = Annotated[float, Field(strict=True, ge=LOWEST, le=HIGHEST, allow_inf_nan=F
 # No docstrings: they would be part of the schema in the prompt.
 
 
-class GroundsStated(FrozenModel):  # the reason and its quotations, which come before the decision
+class GroundsReply(FrozenModel):  # the reason and its quotations, which come before the decision
     reason: Reason
     quotes: Quotes
 
 
-class RatedStated(FrozenModel):
+class RatingReply(FrozenModel):
     reason: Reason
     quotes: Quotes
     value: Ten

@@ -15,7 +15,7 @@ from jurygraph.models.backend import Backend, Capabilities
 from jurygraph.models.faults import Fault
 from jurygraph.models.recording import read_recording
 from jurygraph.models.request import Reply, Request
-from jurygraph.schema import canonical
+from jurygraph.schema import canonical_json
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +131,11 @@ def _differing_fields(request: Request, other: Request) -> list[tuple[str, str]]
     """Return the parts, and their fields, in which requests differ as JSON, where 1 is neither 1.0 nor true."""
     fields_here, fields_there = request.to_identity(), other.to_identity()
     fields = [(part, field) for part, fields in _PARTS.items() for field in fields]
-    return [(part, field) for part, field in fields if canonical(fields_here[field]) != canonical(fields_there[field])]
+    return [
+        (part, field)
+        for part, field in fields
+        if canonical_json(fields_here[field]) != canonical_json(fields_there[field])
+    ]
 
 
 def _describe_difference(request: Request, other: Request) -> str:

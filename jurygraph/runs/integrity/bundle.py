@@ -23,7 +23,7 @@ from jurygraph.runs.store import folder as place
 from jurygraph.runs.store.chain import Text
 from jurygraph.runs.store.drafts import write_atomically
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import canonical
+from jurygraph.schema import canonical_json
 
 Member = tuple[str, Iterable[bytes]]
 
@@ -83,7 +83,7 @@ def _text_line(text: Text, ledger: Ledger) -> dict[str, Any]:
 
 
 def _json_line(value: dict[str, Any]) -> bytes:
-    return canonical(value) + b"\n"
+    return canonical_json(value) + b"\n"
 
 
 def _zip(members: Iterable[Member]) -> Iterator[bytes]:

@@ -16,7 +16,7 @@ from jurygraph.runs.store.chain import record_label
 from jurygraph.runs.store.folder import SEAL
 from jurygraph.runs.store.keys import load_public_key
 from jurygraph.runs.store.ledger import Ledger
-from jurygraph.schema import FrozenModel, canonical
+from jurygraph.schema import FrozenModel, canonical_json
 
 KINDS_AFTER_HEAD = frozenset({"close", "erasure"})
 """Kinds of records that may follow an expected or signed head: none of them adds or changes a reward."""
@@ -42,7 +42,7 @@ class Seal(FrozenModel):
     @property
     def to_bytes(self) -> bytes:
         """Return the bytes of seal.json."""
-        return canonical(self.model_dump(mode="json")) + b"\n"
+        return canonical_json(self.model_dump(mode="json")) + b"\n"
 
 
 def check_seal(folder: Path, ledger: Ledger, signer: Path | None = None) -> Seal | None:
@@ -108,4 +108,4 @@ def _check_sealed(path: Path, seal: Seal, ledger: Ledger) -> None:
 
 def signed_bytes(content: Mapping[str, Any]) -> bytes:
     """Return the signed bytes: a first line, and the canonical JSON of every field of a seal but the signature."""
-    return b"jurygraph seal\n" + canonical(content)
+    return b"jurygraph seal\n" + canonical_json(content)

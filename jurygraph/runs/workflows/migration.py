@@ -114,11 +114,11 @@ def _parse_json(content: bytes, place: object) -> dict[str, Any]:
         raise TraceMismatch(f"{place}: is no JSON; it has been changed") from None
 
 
-def _parse_model(noun: type[Any], line: bytes, place: str) -> Any:
+def _parse_model(model: type[Any], line: bytes, place: str) -> Any:
     try:
-        return noun.model_validate_json(line)
+        return model.model_validate_json(line)
     except ValidationError:
-        raise TraceMismatch(f"{place}: is no {noun.__name__.lower()}; it has been changed") from None
+        raise TraceMismatch(f"{place}: is no {model.__name__.lower()}; it has been changed") from None
 
 
 def _refuse_other_files(old: Path, manifest: Mapping[str, Any], work: TaskSource) -> None:

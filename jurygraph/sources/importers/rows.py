@@ -86,13 +86,13 @@ R = TypeVar("R", bound=Row)
 
 
 def read_rows(
-    path: str | Path, noun: type[R], content: Callable[[R], Content], key: str | None, expected: str
+    path: str | Path, model: type[R], content: Callable[[R], Content], key: str | None, expected: str
 ) -> Iterator[Imported]:
     """Yield every row of a file of JSON lines (`.gz` too; `-` is standard input).
 
     Args:
         path: the file.
-        noun: the model of a row.
+        model: the model of a row.
         content: converts a row to the content of a task.
         key: the field with the id of a row; None if the id is computed from the whole row.
         expected: the expected content in words, for the error about an empty file.
@@ -103,7 +103,7 @@ def read_rows(
     last_reason = ""
     with closing(TextFile(path)) as file:
         _refuse_array(file)
-        for line, row in read_lines(file, noun):
+        for line, row in read_lines(file, model):
             fields, notes = content(row)
             task = None if fields is None else _validate_task(file.name, line.number, fields)
             if task is None:

@@ -126,12 +126,12 @@ def _read_field(name: str, number: int, field: str, read: Callable[[], T]) -> T:
         raise_line_error(name, number, Problem((field,), str(error)))
 
 
-def _validate(name: str, number: int, noun: type[N], content: Mapping[str, Any]) -> N:
+def _validate(name: str, number: int, model: type[N], content: Mapping[str, Any]) -> N:
     """Validate the content of a line; raises its error with file and line."""
     try:
-        return noun.model_validate(content)
+        return model.model_validate(content)
     except ValidationError as error:
-        raise_line_error(name, number, describe_validation_error(error, noun, content))
+        raise_line_error(name, number, describe_validation_error(error, model, content))
 
 
 def _plan_text(plan: list[dict[str, JsonValue]] | None) -> str:

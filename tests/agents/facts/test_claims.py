@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jurygraph.agents.facts.claims import Claim, read_claims
-from jurygraph.agents.facts.spec import ClaimsStated
+from jurygraph.agents.facts.spec import ClaimsSpec
 from tests.schema.nouns import json_values
 
 WHOLE = {"table": "t"}
@@ -16,7 +16,7 @@ IN_CITY = {"table": "t", "pattern": r"(?P<name>[^,]+), (?P<city>[^,]+)", "column
 
 def read(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> list[Claim]:
     paths = (at,) if isinstance(at, str) else at
-    return read_claims(ClaimsStated.model_validate({"at": paths, "forms": [WHOLE], **fields}), data)
+    return read_claims(ClaimsSpec.model_validate({"at": paths, "forms": [WHOLE], **fields}), data)
 
 
 def texts(data: Any, at: str | tuple[str, ...] = "$[*].meal", **fields: Any) -> list[str]:

@@ -5,20 +5,20 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from jurygraph.agents.facts.spec import ClaimsStated, FactsStated, Form, TableStated
+from jurygraph.agents.facts.spec import ClaimsSpec, FactsSpec, Form, TableSpec
 from tests.agents.facts.examples import stated
 
 
-def refused(noun: Any, **fields: Any) -> str:
+def refused(model: Any, **fields: Any) -> str:
     with pytest.raises(ValidationError) as raised:
-        noun(**fields)
+        model(**fields)
     (error,) = raised.value.errors()
     return str(error["msg"]).removeprefix("Value error, ")
 
 
 @pytest.mark.parametrize("place", [{"rows": []}, {"file": "a.csv"}, {"file": "a.db", "table": "t"}, {"tool": "maps"}])
 def test_a_table_stands_in_one_of_three_places(place: dict[str, Any]) -> None:
-    assert TableStated(key=("name",), **place).model_dump(exclude_unset=True)["key"] == ("name",)
+    assert TableSpec(key=("name",), **place).model_dump(exclude_unset=True)["key"] == ("name",)
 
 
 @pytest.mark.parametrize(
@@ -31,11 +31,11 @@ def test_a_table_stands_in_one_of_three_places(place: dict[str, Any]) -> None:
     ],
 )
 def test_a_table_in_no_place_or_in_two_is_refused(places: dict[str, Any], said: str) -> None:
-    assert refused(TableStated, key=("name",), **places).startswith(said)
+    assert refused(TableSpec, key=("name",), **places).startswith(said)
 
 
 def test_a_table_without_a_key_is_refused() -> None:
-    assert "at least 1 item" in refused(TableStated, key=(), rows=())
+    assert "at least 1 item" in refused(TableSpec, key=(), rows=())
 
 
 def test_a_form_knows_the_groups_of_its_pattern() -> None:
@@ -70,19 +70,19 @@ def test_a_form_that_cannot_be_read_is_refused(fields: dict[str, Any], said: str
 
 @pytest.mark.parametrize("path", ["name", "$[", "$..", "$[?(@.a)", ""])
 def test_a_path_that_is_no_jsonpath_is_refused(path: str) -> None:
-    assert refused(ClaimsStated, at=("$.a", path), forms=({"table": "t"},)).startswith("`at[1]` is no JSONPath")
+    assert refused(ClaimsSpec, at=("$.a", path), forms=({"table": "t"},)).startswith("`at[1]` is no JSONPath")
 
 
 @pytest.mark.parametrize("lacking", [{"at": (), "forms": ({"table": "t"},)}, {"at": ("$.a",), "forms": ()}])
 def test_claims_stand_somewhere_and_have_a_form(lacking: dict[str, Any]) -> None:
-    assert "at least 1 item" in refused(ClaimsStated, **lacking)
+    assert "at least 1 item" in refused(ClaimsSpec, **lacking)
 
 
 def test_claims_are_of_tables_that_there_are() -> None:
     facts = stated(claims={"forms": [{"table": "places"}, {"table": "palces"}]})
-    said = refused(FactsStated, **facts)
+    said = refused(FactsSpec, **facts)
     assert said == "`claims.meals.forms[1].table` names 'palces', which is no table; there are places"
 
 
 def test_facts_may_state_tables_without_claims() -> None:
-    assert FactsStated.model_validate({"tables": {}}).claims == {}
+    assert FactsSpec.model_validate({"tables": {}}).claims == {}

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jurygraph.agents.facts.spec import TableStated
+from jurygraph.agents.facts.spec import TableSpec
 from jurygraph.agents.facts.tables import FileTable, InlineTable, Row, Table, ToolTable
 from jurygraph.errors import InputError, PlanError
 from tests.agents.facts.examples import (
@@ -34,15 +34,15 @@ IN_ROCKFORD = ("Coco Bambu", "Rockford")
 
 
 def inline(rows: Rows, key: tuple[str, ...] = KEY, **fields: Any) -> InlineTable:
-    return InlineTable("places", TableStated(key=key, rows=tuple(map(dict, rows)), **fields))
+    return InlineTable("places", TableSpec(key=key, rows=tuple(map(dict, rows)), **fields))
 
 
 def in_file(path: Path, key: tuple[str, ...] = KEY, **fields: Any) -> FileTable:
-    return FileTable("places", TableStated(key=key, file=str(path), **fields))
+    return FileTable("places", TableSpec(key=key, file=str(path), **fields))
 
 
 def behind(tool: Any, key: tuple[str, ...] = KEY, **fields: Any) -> ToolTable:
-    return ToolTable("places", TableStated(key=key, tool="maps", **fields), tool)
+    return ToolTable("places", TableSpec(key=key, tool="maps", **fields), tool)
 
 
 def values(table: Table, *key: str) -> list[Mapping[str, Any]]:
